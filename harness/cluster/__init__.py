@@ -1,0 +1,1 @@
+"""Kubernetes manifests -> an immutable `Cluster`."""

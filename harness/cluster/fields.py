@@ -1,0 +1,185 @@
+"""Reads one manifest field by field: typed, every fault collected with its path, nothing left unread in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from harness.cluster.model import frozen
+from harness.errors import Fault, InputError
+from harness.units import to_amount
+
+
+class Fields:
+    """A mapping of a manifest that is being read.
+
+    A getter notes the field as read, answers its value or the default, and adds a fault (instead of raising)
+    when the value has the wrong type, so that one pass finds everything. `unread()` tells what nobody asked for.
+
+    Args:
+        value: the mapping; anything else is a fault.
+        where: file, document and object, for messages.
+        faults: where faults are collected.
+        path: the field path that leads here, such as `spec.template`.
+    """
+
+    def __init__(self, value: Any, where: str, faults: list[Fault], path: str = "") -> None:
+        self.where = where
+        self.faults = faults
+        self.path = path
+        self._read: set[str] = set()
+        self._children: list[Fields] = []
+        self._mapping: Mapping[str, Any] = {}
+        if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+            self._mapping = value
+        elif value is not None:
+            self.fault("", f"must be a mapping of names to values, not {shown(value)}")
+
+    def __contains__(self, name: str) -> bool:
+        return self._mapping.get(name) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._mapping)
+
+    def fault(self, name: str, what: str) -> None:
+        """Add a fault at a field of this mapping."""
+        path = ".".join(part for part in (self.path, name) if part)
+        self.faults.append(Fault(f"{self.where}: {path}" if path else self.where, what))
+
+    def raw(self, name: str) -> Any:
+        """A field as it stands, noted as read; None when absent."""
+        self._read.add(name)
+        return self._mapping.get(name)
+
+    def string(self, name: str, default: str = "", *, required: bool = False) -> str:
+        """A text field."""
+        value = self.raw(name)
+        if value is None:
+            if required:
+                self.fault(name, "is missing")
+            return default
+        if isinstance(value, str):
+            if required and not value:
+                self.fault(name, "must not be empty")
+            return value
+        self.fault(name, f"must be text, not {shown(value)}")
+        return default
+
+    def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
+        """A text field that allows only certain values."""
+        value = self.string(name, default)
+        if value not in choices:
+            self.fault(name, f"{value!r} is not one of {', '.join(choices)}")
+            return default
+        return value
+
+    def integer(
+        self,
+        name: str,
+        default: int = 0,
+        *,
+        required: bool = False,
+        least: int = -(2**31),
+        most: int = 2**31 - 1,
+    ) -> int:
+        """A whole number within bounds."""
+        value = self.raw(name)
+        if value is None:
+            if required:
+                self.fault(name, "is missing")
+            return default
+        if isinstance(value, int) and not isinstance(value, bool):
+            if least <= value <= most:
+                return value
+            self.fault(name, f"{value} is out of range ({least} to {most})")
+        else:
+            self.fault(name, f"must be a whole number, not {shown(value)}")
+        return default
+
+    def boolean(self, name: str, default: bool = False) -> bool:
+        """A true-or-false field."""
+        value = self.raw(name)
+        if value is None:
+            return default
+        if isinstance(value, bool):
+            return value
+        self.fault(name, f"must be true or false, not {shown(value)}")
+        return default
+
+    def amount(self, name: str, resource: str) -> int | None:
+        """A quantity of a resource as an amount >= 0; None when absent or faulty."""
+        value = self.raw(name)
+        if value is None:
+            return None
+        if isinstance(value, (str, int, float)) and not isinstance(value, bool):
+            try:
+                amount = to_amount(resource, value)
+            except InputError as error:
+                self.fault(name, str(error))
+                return None
+            if amount >= 0:
+                return amount
+            self.fault(name, f"{value} must not be negative")
+            return None
+        self.fault(name, f"must be a quantity, not {shown(value)}")
+        return None
+
+    def amounts(self, name: str) -> Mapping[str, int]:
+        """A mapping of resources to quantities, such as `status.allocatable`."""
+        table = self.child(name)
+        found = {resource: table.amount(resource, resource) for resource in table}
+        return frozen({resource: amount for resource, amount in found.items() if amount is not None})
+
+    def strings(self, name: str) -> Mapping[str, str]:
+        """A mapping of names to texts, such as labels."""
+        table = self.child(name)
+        return frozen({key: table.string(key) for key in table})
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """A list of texts."""
+        value = self.raw(name)
+        if value is None:
+            return ()
+        if isinstance(value, list) and all(isinstance(item, str) for item in value):
+            return tuple(value)
+        self.fault(name, f"must be a list of texts, not {shown(value)}")
+        return ()
+
+    def child(self, name: str) -> Fields:
+        """A field that is a mapping itself; empty when absent."""
+        return self._child(self.raw(name), name)
+
+    def items(self, name: str) -> list[Fields]:
+        """A field that is a list of mappings; empty when absent."""
+        value = self.raw(name)
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            self.fault(name, f"must be a list, not {shown(value)}")
+            return []
+        return [self._child(item, f"{name}[{number}]") for number, item in enumerate(value)]
+
+    def ignore(self, *names: str) -> None:
+        """Note fields as read that change no decision (status, annotations, ...)."""
+        self._read.update(names)
+
+    def unread(self) -> list[str]:
+        """Paths of the fields that nobody asked for, here and below."""
+        here = [
+            f"{self.path}.{name}" if self.path else name
+            for name in self._mapping
+            if name not in self._read and self._mapping[name] is not None
+        ]
+        return here + [path for child in self._children for path in child.unread()]
+
+    def _child(self, value: Any, name: str) -> Fields:
+        path = f"{self.path}.{name}" if self.path else name
+        child = Fields(value, self.where, self.faults, path)
+        self._children.append(child)
+        return child
+
+
+def shown(value: Any) -> str:
+    """A value for a message: short, on one line."""
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."

@@ -1,0 +1,156 @@
+"""The cluster of a replay: nodes, queues, quotas and priority classes, immutable while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
+
+
+def frozen(mapping: Mapping[str, _T] | None = None) -> Mapping[str, _T]:
+    """A read-only copy of a mapping."""
+    return MappingProxyType(dict(mapping or {}))
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """A node's or flavor's taint; `effect` is NoSchedule, PreferNoSchedule or NoExecute."""
+
+    key: str
+    value: str
+    effect: str
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """Tolerates taints; an empty key with `Exists` tolerates all, an empty effect every effect."""
+
+    key: str
+    operator: str
+    value: str
+    effect: str
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A machine; `allocatable` is resource -> amount (cpu in millicores)."""
+
+    name: str
+    allocatable: Mapping[str, int]
+    labels: Mapping[str, str] = field(default_factory=frozen)
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityClass:
+    """A Kubernetes PriorityClass."""
+
+    name: str
+    value: int
+    global_default: bool = False
+    preempts: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceFlavor:
+    """A kind of nodes that quota can be given for."""
+
+    name: str
+    node_labels: Mapping[str, str] = field(default_factory=frozen)
+    taints: tuple[Taint, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceQuota:
+    """Quota of one resource in one flavor; a limit of None means no limit."""
+
+    nominal: int
+    borrowing_limit: int | None = None
+    lending_limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FlavorQuotas:
+    """The quotas of one flavor within a resource group: resource -> quota."""
+
+    flavor: str
+    resources: Mapping[str, ResourceQuota]
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceGroup:
+    """Resources that are always taken from one flavor together; flavors in the order they are tried."""
+
+    covered_resources: tuple[str, ...]
+    flavors: tuple[FlavorQuotas, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterQueue:
+    """A Kueue ClusterQueue: quotas, and the cohort it shares them in ("" for none)."""
+
+    name: str
+    cohort: str = ""
+    resource_groups: tuple[ResourceGroup, ...] = ()
+    weight: Fraction = Fraction(1)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalQueue:
+    """A namespace's door to a ClusterQueue."""
+
+    name: str
+    namespace: str
+    cluster_queue: str
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Everything about the cluster that a replay starts from.
+
+    Attributes:
+        nodes, priority_classes, flavors, cluster_queues, local_queues: by name (local queues by
+            namespace and name), in the order of the manifests.
+        warnings: what the manifests say that changes decisions in reality but not here, by name.
+        assumed: what was assumed because no manifest said it, in sentences.
+        source: where it came from, for messages; not part of a run's identity.
+        manifests: the documents it was made of, for a run's hash.
+    """
+
+    nodes: Mapping[str, Node] = field(default_factory=frozen)
+    priority_classes: Mapping[str, PriorityClass] = field(default_factory=frozen)
+    flavors: Mapping[str, ResourceFlavor] = field(default_factory=frozen)
+    cluster_queues: Mapping[str, ClusterQueue] = field(default_factory=frozen)
+    local_queues: Mapping[tuple[str, str], LocalQueue] = field(default_factory=lambda: MappingProxyType({}))
+    warnings: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
+    source: str = ""
+    manifests: tuple[Mapping[str, Any], ...] = ()
+
+    @cached_property
+    def capacity(self) -> Mapping[str, int]:
+        """Resource -> amount: the sum over nodes, or without nodes the sum of nominal quotas."""
+        total: dict[str, int] = {}
+        if self.nodes:
+            for node in self.nodes.values():
+                for resource, amount in node.allocatable.items():
+                    total[resource] = total.get(resource, 0) + amount
+        else:
+            for queue in self.cluster_queues.values():
+                for group in queue.resource_groups:
+                    for quotas in group.flavors:
+                        for resource, quota in quotas.resources.items():
+                            total[resource] = total.get(resource, 0) + quota.nominal
+        return MappingProxyType(total)
+
+    def cluster_queue_of(self, namespace: str, queue: str) -> ClusterQueue | None:
+        """The ClusterQueue that a trace's queue names: by a LocalQueue of its namespace, else directly."""
+        local = self.local_queues.get((namespace, queue))
+        return self.cluster_queues.get(local.cluster_queue if local else queue)

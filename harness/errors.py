@@ -1,0 +1,105 @@
+"""Every error that `harness` raises on purpose.
+
+    HarnessError
+    ├── InputError            what the user gave is wrong; the command line exits with 2
+    │   ├── TraceError
+    │   ├── ClusterError
+    │   ├── OptionError
+    │   ├── PluginError
+    │   └── RunError          a run folder that is missing, damaged or not comparable
+    ├── PolicyError           a policy failed by itself
+    │   └── DecisionError     a policy decided what cannot be; the referee refuses it
+    └── CheckFailed           a check that the user asked for does not hold; exit 1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+_SHOWN = 20
+
+
+class HarnessError(Exception):
+    """Base of all errors made by `harness`: what happened and where; `hint` says what to do about it."""
+
+    exit_code = 2
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class InputError(HarnessError):
+    """Something that the user gave cannot be used."""
+
+
+class OptionError(InputError):
+    """An option is unknown, of the wrong type or out of its range."""
+
+
+class PluginError(InputError):
+    """A plugin cannot be loaded, is unknown, or clashes with another."""
+
+
+class RunError(InputError):
+    """A run folder is missing, damaged, or cannot be compared with another."""
+
+
+class PolicyError(HarnessError):
+    """A policy raised an error of its own while it was replayed."""
+
+
+class DecisionError(PolicyError):
+    """A policy made a decision that the state of the cluster does not allow."""
+
+
+class CheckFailed(HarnessError):
+    """A check that the user asked for (conformance, an expectation) does not hold."""
+
+    exit_code = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong with an input: `where` (row or object, column or field) and `what`."""
+
+    where: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}" if self.where else self.what
+
+
+class FaultyInputError(InputError):
+    """An input with one or more faults, all of them found before anything is refused.
+
+    Args:
+        source: what was read, usually a path.
+        faults: every fault, in the order of the input.
+        hint: what to do about it.
+    """
+
+    def __init__(self, source: str, faults: Sequence[Fault] | Iterable[Fault], *, hint: str | None = None) -> None:
+        self.source = source
+        self.faults = tuple(faults)
+        super().__init__(_listed(source, self.faults), hint=hint)
+
+
+class TraceError(FaultyInputError):
+    """A trace that cannot be read or breaks the schema."""
+
+
+class ClusterError(FaultyInputError):
+    """Manifests that cannot be read or contradict each other."""
+
+
+def _listed(source: str, faults: tuple[Fault, ...]) -> str:
+    if len(faults) == 1:
+        return f"{source}: {faults[0]}"
+    lines = [f"{source}: {len(faults):,} faults"]
+    lines += [f"  {fault}" for fault in faults[:_SHOWN]]
+    if len(faults) > _SHOWN:
+        lines.append(f"  … and {len(faults) - _SHOWN:,} more")
+    return "\n".join(lines)

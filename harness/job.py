@@ -1,0 +1,110 @@
+"""A job as policies see it: what it asks for, never how long it will run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import final
+
+_NOTHING: Mapping[str, int] = MappingProxyType({})
+_NO_LABELS: Mapping[str, str] = MappingProxyType({})
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PodSet:
+    """Identical pods of a job; jobs that ask for the same share one object.
+
+    Attributes:
+        name: unique within its job.
+        count: how many pods.
+        min_count: the least that partial admission may give; `count` when the job does not allow it.
+        requests: resource -> amount of one pod (cpu in millicores, the rest in base units).
+        limits: the same for limits; they give the QoS class and nothing else.
+        labels, node_selector: as in a Pod.
+        tolerations, affinity, pod_template: JSON text as in a Pod, or None.
+    """
+
+    name: str
+    count: int
+    min_count: int
+    requests: Mapping[str, int]
+    limits: Mapping[str, int] = field(default=_NOTHING)
+    labels: Mapping[str, str] = field(default=_NO_LABELS)
+    node_selector: Mapping[str, str] = field(default=_NO_LABELS)
+    tolerations: str | None = None
+    affinity: str | None = None
+    pod_template: str | None = None
+
+
+@final
+@dataclass(slots=True, eq=False)
+class Job:
+    """A job of the trace; compared by identity, never changed after it was made.
+
+    Attributes:
+        index: its place in the order of arrival, from 0: a dense key for a policy's own tables.
+        id: its name in the trace.
+        submit: when it arrives, microseconds since the trace's origin.
+        queue, namespace, user: whose it is (`user` is "" when the trace does not say).
+        priority: larger is more important.
+        priority_class: "" when the trace names none.
+        preempts: False for `preemptionPolicy: Never`.
+        gang: makes progress only while all its pods hold their resources.
+        grace_period: how long a preempted pod keeps what it holds, microseconds.
+        uid: the last tie-break of components that compare UIDs.
+        pod_sets: at least one; pods are numbered through all of them, in order.
+        pods: number of pods over all pod sets.
+        duration: run time of one undisturbed run, microseconds; None unless the policy is clairvoyant.
+    """
+
+    index: int
+    id: str
+    submit: int
+    queue: str
+    namespace: str
+    user: str
+    priority: int
+    priority_class: str
+    preempts: bool
+    gang: bool
+    grace_period: int
+    uid: str
+    pod_sets: tuple[PodSet, ...]
+    pods: int
+    duration: int | None = None
+
+    def __repr__(self) -> str:
+        return f"<Job {self.id} of {self.queue}>"
+
+    def pod_set_of(self, pod: int) -> PodSet:
+        """The pod set that pod number `pod` belongs to."""
+        for pod_set in self.pod_sets:
+            if pod < pod_set.count:
+                return pod_set
+            pod -= pod_set.count
+        raise IndexError(f"job {self.id} has {self.pods} pods")
+
+    def pod_name(self, pod: int, successor: int = 0) -> str:
+        """The name of a pod: the job's own when it has one pod, else with the pod's number.
+
+        Args:
+            pod: the pod's number within the job.
+            successor: how often it was recreated after an eviction; the k-th successor of `p` is `p-r<k>`.
+        """
+        name = self.id if self.pods == 1 else f"{self.id}-{pod}"
+        return f"{name}-r{successor}" if successor else name
+
+    def requests_of(self, pods: range) -> dict[str, int]:
+        """Resource -> amount that these pods hold together."""
+        total: dict[str, int] = {}
+        first = 0
+        for pod_set in self.pod_sets:
+            last = first + pod_set.count
+            count = min(pods.stop, last) - max(pods.start, first)
+            if count > 0:
+                for resource, amount in pod_set.requests.items():
+                    total[resource] = total.get(resource, 0) + count * amount
+            first = last
+        return total

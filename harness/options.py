@@ -1,0 +1,89 @@
+"""Options that a plugin declares: their names, types, defaults and what they mean.
+
+Policies and readers declare their options with these; the command line, the API and `run.json` use the
+declarations, so that an option is written down once.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.errors import InputError, OptionError
+
+_TRUE = {"true", "yes", "on", "1"}
+_FALSE = {"false", "no", "off", "0"}
+
+
+def boolean(text: str) -> bool:
+    """`true` or `false` as people write it."""
+    lowered = text.strip().lower()
+    if lowered in _TRUE:
+        return True
+    if lowered in _FALSE:
+        return False
+    raise InputError(f"{text!r} is neither true nor false")
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option of a plugin.
+
+    Args:
+        name: what stands before the `=`.
+        default: the value when it is not given.
+        help: one line that says what it does and what it moves.
+        type: makes a value of the text that a user wrote (`str`, `int`, `boolean`, `parse_duration`, ...).
+        choices: the only values allowed, if not empty.
+    """
+
+    name: str
+    default: Any
+    help: str
+    type: Callable[[str], Any] = str
+    choices: tuple[str, ...] = ()
+
+    def parse(self, value: Any) -> Any:
+        """The option's value; text is parsed, anything else must be what parsing could have given.
+
+        Raises:
+            OptionError: not a value of this option.
+        """
+        if isinstance(value, str):
+            try:
+                value = self.type(value)
+            except (InputError, ValueError, OverflowError) as error:
+                raise OptionError(f"option {self.name}: {error}") from error
+        elif value is not None and self.default is not None and type(value) is not type(self.default):
+            wanted = type(self.default).__name__
+            raise OptionError(f"option {self.name}: {value!r} is a {type(value).__name__}, not a {wanted}")
+        if self.choices and value not in self.choices:
+            raise OptionError(f"option {self.name}: {value!r} is not one of {', '.join(self.choices)}")
+        return value
+
+
+def resolve(declared: Iterable[Option], given: Mapping[str, Any], *, owner: str) -> dict[str, Any]:
+    """Every declared option with its value, given or default, sorted by name.
+
+    Raises:
+        OptionError: a given name that is not declared, or a value that does not fit.
+    """
+    options = {option.name: option for option in declared}
+    for name in given:
+        if name not in options:
+            raise OptionError(f"{owner} has no option {name!r}", hint=did_you_mean(name, options))
+    return {
+        name: option.parse(given[name]) if name in given else option.default
+        for name, option in sorted(options.items())
+    }
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint that names what was probably meant, else what there is."""
+    known = sorted(known)
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"there is: {', '.join(known)}" if known else "there is none"

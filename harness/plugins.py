@@ -1,0 +1,322 @@
+"""Finds plugins, loads them, and keeps what they register together with who registered it.
+
+`load()` returns an object that is passed on; there is no manager at module level, so tests and notebooks can
+have as many as they like.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+import pluggy
+
+from harness import hookspecs
+from harness.errors import PluginError
+from harness.options import Option, did_you_mean
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.metrics.measurement import Compute
+    from harness.policy import PolicyFactory
+    from harness.trace.reader import Reading
+
+GROUP = "harness"
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySpec:
+    """A registered policy: what makes it, what it is, and which plugin brought it."""
+
+    name: str
+    factory: PolicyFactory
+    help: str
+    options: tuple[Option, ...]
+    clairvoyant: bool
+    owner: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderSpec:
+    """A registered trace reader; `suffixes` and `sniff` say which files it is for.
+
+    `sniff` gets the path and the first 4 KiB, decompressed, and is asked only when no suffix decides.
+    """
+
+    name: str
+    read: Callable[[Path, Mapping[str, Any]], Reading]
+    help: str
+    suffixes: tuple[str, ...]
+    sniff: Callable[[Path, bytes], bool] | None
+    options: tuple[Option, ...]
+    owner: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSpec:
+    """A registered metric or family of metrics over a finished run."""
+
+    name: str
+    compute: Compute
+    help: str
+    owner: str
+    version: str
+
+
+class RegisterPolicy(Protocol):
+    """What `harness_register_policies` gets."""
+
+    def __call__(
+        self,
+        name: str,
+        factory: PolicyFactory,
+        *,
+        help: str,  # noqa: A002 - click's and argparse's word for it
+        options: Iterable[Option] = (),
+        clairvoyant: bool = False,
+    ) -> None:
+        """Register a policy under a name; `clairvoyant` lets it see how long jobs run, and reports say so."""
+
+
+class RegisterReader(Protocol):
+    """What `harness_register_readers` gets."""
+
+    def __call__(
+        self,
+        name: str,
+        read: Callable[[Path, Mapping[str, Any]], Reading],
+        *,
+        help: str,  # noqa: A002
+        suffixes: Iterable[str] = (),
+        sniff: Callable[[Path, bytes], bool] | None = None,
+        options: Iterable[Option] = (),
+    ) -> None:
+        """Register a reader of a foreign trace format."""
+
+
+class RegisterMetric(Protocol):
+    """What `harness_register_metrics` gets."""
+
+    def __call__(self, name: str, compute: Compute, *, help: str) -> None:  # noqa: A002
+        """Register a metric, or a family of metrics that are computed together."""
+
+
+class _Spec(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def owner(self) -> str: ...
+
+
+S = TypeVar("S", bound=_Spec)
+
+
+class Registry(Generic[S]):
+    """Things of one kind by name, each with the plugin that owns it."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._specs: dict[str, S] = {}
+
+    def __iter__(self) -> Iterator[S]:
+        return iter(sorted(self._specs.values(), key=lambda spec: spec.name))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._specs
+
+    def add(self, spec: S) -> None:
+        """Add one.
+
+        Raises:
+            PluginError: the name is taken; both owners are named.
+        """
+        taken = self._specs.get(spec.name)
+        if taken is not None:
+            raise PluginError(
+                f"{self.kind} {spec.name!r} is registered by both {taken.owner!r} and {spec.owner!r}",
+                hint=f"leave one out: --no-plugin {spec.owner}",
+            )
+        self._specs[spec.name] = spec
+
+    def get(self, name: str) -> S | None:
+        """The one of that name, or None."""
+        return self._specs.get(name)
+
+    def names(self) -> list[str]:
+        """All names, sorted."""
+        return sorted(self._specs)
+
+    def drop_owner(self, owner: str) -> None:
+        """Forget all that one plugin registered."""
+        self._specs = {name: spec for name, spec in self._specs.items() if spec.owner != owner}
+
+
+@dataclass(frozen=True, slots=True)
+class PluginInfo:
+    """A plugin that was found: where it comes from, which hooks it has, and why it failed, if it did."""
+
+    name: str
+    module: str
+    distribution: str
+    version: str
+    hooks: tuple[str, ...] = ()
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Plugins:
+    """All that was loaded, ready to be passed on."""
+
+    hooks: pluggy.HookRelay
+    policies: Registry[PolicySpec]
+    readers: Registry[ReaderSpec]
+    metrics: Registry[MetricSpec]
+    found: tuple[PluginInfo, ...] = field(default=())
+
+    def policy(self, name: str) -> PolicySpec:
+        """The policy of that name.
+
+        Raises:
+            PluginError: there is none; names what was probably meant and which plugins failed to load.
+        """
+        return self._required(self.policies, name)
+
+    def reader(self, name: str) -> ReaderSpec:
+        """The trace reader of that name.
+
+        Raises:
+            PluginError: there is none.
+        """
+        return self._required(self.readers, name)
+
+    def _required(self, registry: Registry[S], name: str) -> S:
+        spec = registry.get(name)
+        if spec is None:
+            broken = "".join(f"\nplugin {info.name!r} failed to load: {info.error}" for info in self.found if info.error)
+            raise PluginError(
+                f"there is no {registry.kind} {name!r}{broken}", hint=did_you_mean(name, registry.names())
+            )
+        return spec
+
+
+def load(*, only: Iterable[str] | None = None, block: Iterable[str] = (), extra: Mapping[str, object] | None = None) -> Plugins:
+    """Load the installed plugins.
+
+    A plugin that cannot be imported, misspells a hook or fails while it registers is left out and listed in
+    `found` with the reason.
+
+    Args:
+        only: load just these, by entry-point name.
+        block: leave these out, by entry-point name.
+        extra: name -> plugin object, registered like installed ones (for notebooks and tests).
+
+    Raises:
+        PluginError: two plugins register the same name, or a name in `only` or `block` is not installed.
+    """
+    manager = pluggy.PluginManager(GROUP)
+    manager.add_hookspecs(hookspecs)
+    policies: Registry[PolicySpec] = Registry("policy")
+    readers: Registry[ReaderSpec] = Registry("reader")
+    metrics: Registry[MetricSpec] = Registry("metric")
+    loaded = Plugins(manager.hook, policies, readers, metrics)
+    found: list[PluginInfo] = []
+    for candidate in _candidates(only, set(block), extra or {}):
+        info = candidate.info
+        try:
+            plugin = candidate.load()
+            manager.register(plugin, info.name)
+            manager.check_pending()
+            hooks = tuple(sorted(caller.name for caller in manager.get_hookcallers(plugin) or ()))
+            _register(plugin, info, loaded)
+        except PluginError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a broken plugin must not break the others
+            if manager.has_plugin(info.name):
+                manager.unregister(name=info.name)
+            for registry in (policies, readers, metrics):
+                registry.drop_owner(info.name)
+            found.append(_with(info, error=_reason(error)))
+        else:
+            found.append(_with(info, hooks=hooks))
+    return Plugins(manager.hook, policies, readers, metrics, tuple(found))
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    info: PluginInfo
+    load: Callable[[], object]
+
+
+def _candidates(only: Iterable[str] | None, block: set[str], extra: Mapping[str, object]) -> list[_Candidate]:
+    """Everything that can be loaded, sorted by name so that no order of installation shows."""
+    candidates = [
+        _Candidate(PluginInfo(name, type(plugin).__name__, "", ""), lambda plugin=plugin: plugin)  # type: ignore[misc]
+        for name, plugin in extra.items()
+    ]
+    seen: set[tuple[str, str]] = set()
+    for entry in importlib.metadata.entry_points(group=GROUP):
+        if (entry.name, entry.value) in seen:  # one distribution found twice on the path
+            continue
+        seen.add((entry.name, entry.value))
+        distribution = entry.dist.name if entry.dist else ""
+        version = entry.dist.version if entry.dist else ""
+        candidates.append(_Candidate(PluginInfo(entry.name, entry.value, distribution, version), entry.load))
+    candidates.sort(key=lambda candidate: (candidate.info.name, candidate.info.module))
+    names = {candidate.info.name for candidate in candidates}
+    wanted = names if only is None else set(only)
+    for name in sorted((wanted | block) - names):
+        raise PluginError(f"there is no plugin {name!r} to load or leave out", hint=did_you_mean(name, names))
+    return [candidate for candidate in candidates if candidate.info.name in wanted - block]
+
+
+def _register(plugin: object, info: PluginInfo, loaded: Plugins) -> None:
+    """Call the plugin's registration hooks with registrars that know whose they are."""
+    owner, version = info.name, info.version
+
+    def policy(
+        name: str,
+        factory: PolicyFactory,
+        *,
+        help: str,  # noqa: A002
+        options: Iterable[Option] = (),
+        clairvoyant: bool = False,
+    ) -> None:
+        loaded.policies.add(PolicySpec(name, factory, help, tuple(options), clairvoyant, owner, version))
+
+    def reader(
+        name: str,
+        read: Callable[[Path, Mapping[str, Any]], Reading],
+        *,
+        help: str,  # noqa: A002
+        suffixes: Iterable[str] = (),
+        sniff: Callable[[Path, bytes], bool] | None = None,
+        options: Iterable[Option] = (),
+    ) -> None:
+        loaded.readers.add(
+            ReaderSpec(name, read, help, tuple(suffixes), sniff, tuple(options), owner, version)
+        )
+
+    def metric(name: str, compute: Compute, *, help: str) -> None:  # noqa: A002
+        loaded.metrics.add(MetricSpec(name, compute, help, owner, version))
+
+    for hook, register in (
+        (loaded.hooks.harness_register_policies, policy),
+        (loaded.hooks.harness_register_readers, reader),
+        (loaded.hooks.harness_register_metrics, metric),
+    ):
+        for implementation in hook.get_hookimpls():
+            if implementation.plugin is plugin:
+                implementation.function(*((register,) if implementation.argnames else ()))
+
+
+def _with(info: PluginInfo, *, hooks: tuple[str, ...] = (), error: str | None = None) -> PluginInfo:
+    return PluginInfo(info.name, info.module, info.distribution, info.version, hooks, error)
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0]

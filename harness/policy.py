@@ -1,0 +1,166 @@
+"""What a scheduling policy is: the calls it receives, the decisions it yields, the state it may look at.
+
+A policy is a plain Python object. The engine tells it what became waiting (`submit`) and what became free
+(`release`), then asks for decisions (`cycle`). It applies each decision before it resumes the generator,
+so the state that a policy sees is always current, and a wrong decision fails at its own `yield`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, Protocol, TypeAlias, final
+
+from harness.cluster.model import Cluster
+from harness.job import Job
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class Why(Enum):
+    """Why pods gave back what they held."""
+
+    ENDED = "ended"
+    EVICTED = "evicted"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Admit:
+    """Reserve quota for a waiting job; without nodes in the cluster it also starts, as a whole.
+
+    Attributes:
+        job: the job, waiting as a whole.
+        flavors: pod set -> resource -> flavor; leave empty where there are no flavors. Equal choices should
+            be one and the same object: it is turned into text once.
+        counts: pod set -> pods, for pod sets that get fewer pods than asked for (partial admission).
+        detail: the figures behind the decision, kept for the record.
+    """
+
+    job: Job
+    flavors: Mapping[str, Mapping[str, str]] = field(default=_NOTHING)
+    counts: Mapping[str, int] = field(default=_NOTHING)
+    detail: Mapping[str, Any] = field(default=_NOTHING)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Bind:
+    """Bind waiting pods of a job to a node; from now on they hold its resources.
+
+    Attributes:
+        job: the job.
+        pods: numbers of pods within the job, all waiting.
+        node: the node's name.
+        detail: the figures behind the decision.
+    """
+
+    job: Job
+    pods: range
+    node: str
+    detail: Mapping[str, Any] = field(default=_NOTHING)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Preempt:
+    """Take the resources away from running pods; after their grace period they are gone and wait again.
+
+    Attributes:
+        job: the victim.
+        by: the preemptor; None when no job takes its place (a drained queue): recorded as an eviction.
+        reason: the component's own word for the rule, such as `InCohortReclamation`.
+        pods: which of its pods; None means all that hold resources and are not terminating yet.
+        detail: the figures that justify it.
+    """
+
+    job: Job
+    by: Job | None
+    reason: str
+    pods: range | None = None
+    detail: Mapping[str, Any] = field(default=_NOTHING)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Nominate:
+    """Record that a waiting pod is expected on a node, which it does not hold yet."""
+
+    job: Job
+    pod: int
+    node: str
+    detail: Mapping[str, Any] = field(default=_NOTHING)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Unnominate:
+    """Withdraw a pod's nomination."""
+
+    job: Job
+    pod: int
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Reject:
+    """Give up a waiting job for good: it can never run here."""
+
+    job: Job
+    reason: str
+    detail: Mapping[str, Any] = field(default=_NOTHING)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Wake:
+    """Make an instant happen at a later time.
+
+    Attributes:
+        at: microseconds since the origin, after now.
+        idle: an idle wake does not keep a replay alive (a periodic flush); one that can start work does.
+    """
+
+    at: int
+    idle: bool = False
+
+
+Decision: TypeAlias = Admit | Bind | Preempt | Nominate | Unnominate | Reject | Wake
+
+
+class Policy(Protocol):
+    """The calls that the engine makes. `pods` are numbers of pods within the job."""
+
+    def submit(self, job: Job, pods: range, now: int) -> None:
+        """These pods are waiting: the job arrived, or what was preempted is back in its queue."""
+
+    def release(self, job: Job, pods: range, now: int, why: Why) -> None:
+        """What these pods held is free: they ended, or they were evicted and are gone."""
+
+    def cycle(self, now: int) -> Iterator[Decision]:
+        """Everything at `now` has been delivered: yield decisions, each applied before the next is asked for."""
+
+
+class View(Protocol):
+    """The engine's truth, read-only, for policies that do not keep books of their own."""
+
+    @property
+    def capacity(self) -> Mapping[str, int]:
+        """Resource -> amount of the whole cluster; a resource that is not limited is absent."""
+
+    @property
+    def allocated(self) -> Mapping[str, int]:
+        """Resource -> amount that pods hold now, terminating ones included."""
+
+    def free_on(self, node: str) -> Mapping[str, int]:
+        """Resource -> amount that is free on a node now."""
+
+    def fits(self, job: Job) -> bool:
+        """Whether the job's whole request is free in the cluster now (summed over nodes)."""
+
+
+PolicyFactory: TypeAlias = Callable[[Cluster, View, Mapping[str, Any]], Policy]
+"""Makes a policy for one replay from the cluster, the engine's view and the policy's options (all of them,
+with defaults filled in). A class with `__init__(self, cluster, view, options)` is one."""

@@ -1,0 +1,1 @@
+"""Job traces: the schema, reading and validating them, and turning them into jobs."""

@@ -1,0 +1,114 @@
+"""Quantities, durations and times as people write them, to and from the integers that are computed with.
+
+Amounts are `int`: cpu in millicores, every other resource in its base unit (bytes, devices, pods).
+Times are `int` microseconds.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from fractions import Fraction
+
+from harness.errors import InputError
+
+SECOND = 1_000_000
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+
+INT64_MAX = 2**63 - 1
+
+_SUFFIX = {
+    "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000), "": Fraction(1),
+    "k": Fraction(10**3), "M": Fraction(10**6), "G": Fraction(10**9), "T": Fraction(10**12),
+    "P": Fraction(10**15), "E": Fraction(10**18),
+    "Ki": Fraction(2**10), "Mi": Fraction(2**20), "Gi": Fraction(2**30), "Ti": Fraction(2**40),
+    "Pi": Fraction(2**50), "Ei": Fraction(2**60),
+}  # fmt: skip
+_QUANTITY = re.compile(
+    r"(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:(?P<suffix>[numkMGTPE]|[KMGTPE]i)|[eE](?P<exponent>[+-]?[0-9]+))?",
+    re.ASCII,
+)
+_DURATION_UNIT = {"us": 1, "µs": 1, "ms": 1000, "s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY}
+_DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(us|µs|ms|s|m|h|d|w)", re.ASCII)
+
+
+def parse_quantity(text: str | int | float) -> Fraction:
+    """The exact value of a Kubernetes quantity such as `100m`, `1.5Gi`, `12e6` or `4`.
+
+    Raises:
+        InputError: the text is no quantity.
+    """
+    match = _QUANTITY.fullmatch(str(text))
+    if match is None or isinstance(text, bool) or len(str(text)) > 64:
+        raise InputError(f"{text!r} is not a quantity (examples: 4, 500m, 1.5, 64Gi, 12e6)")
+    number = Fraction(match["number"])
+    if match["exponent"] is not None:
+        exponent = int(match["exponent"])
+        if abs(exponent) > 40:
+            raise InputError(f"{text!r} is not a quantity: its exponent is out of range")
+        return number * Fraction(10) ** exponent
+    return number * _SUFFIX[match["suffix"] or ""]
+
+
+def to_amount(resource: str, text: str | int | float) -> int:
+    """A quantity as the integer that `harness` computes with; like Kubernetes it rounds up.
+
+    Args:
+        resource: `cpu` gives millicores, any other resource its base unit.
+        text: the quantity as written.
+
+    Raises:
+        InputError: no quantity, or one that does not fit 64 bits.
+    """
+    value = parse_quantity(text)
+    amount = math.ceil(value * 1000 if resource == "cpu" else value)
+    if abs(amount) > INT64_MAX:
+        raise InputError(f"{text!r} is too large for {resource}: it must fit a signed 64-bit integer")
+    return amount
+
+
+def format_amount(resource: str, amount: int) -> str:
+    """An amount as Kubernetes would write it: cores for cpu, binary units for bytes where they are exact."""
+    if resource == "cpu":
+        return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
+    if resource in ("memory", "ephemeral-storage") and amount:
+        for suffix in ("Ti", "Gi", "Mi", "Ki"):
+            if amount % int(_SUFFIX[suffix]) == 0:
+                return f"{amount // int(_SUFFIX[suffix])}{suffix}"
+    return str(amount)
+
+
+def parse_duration(text: str) -> int:
+    """Microseconds of a duration such as `30s`, `1h30m`, `7d`, `1.5h` or `0`.
+
+    Raises:
+        InputError: the text is no duration.
+    """
+    text = text.strip()
+    if text == "0":
+        return 0
+    parts = _DURATION_PART.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text or len(text) > 64:
+        raise InputError(f"{text!r} is not a duration (examples: 30s, 10m, 1h30m, 7d)")
+    total = sum(Fraction(number) * _DURATION_UNIT[unit] for number, unit in parts)
+    if total > INT64_MAX:
+        raise InputError(f"{text!r} is too long for a duration")
+    return round(total)
+
+
+def format_duration(microseconds: int | float) -> str:
+    """A duration at a glance, its two largest units: `6h12m`, `3d04h`, `42s`, `350ms`."""
+    sign = "-" if microseconds < 0 else ""
+    left = abs(round(microseconds))
+    if left < SECOND:
+        return f"{sign}{left // 1000}ms" if left >= 1000 else f"{sign}{left}us" if left else "0s"
+    seconds = (left + SECOND // 2) // SECOND
+    if seconds < 60:
+        return f"{sign}{seconds}s"
+    if seconds < 3600:
+        return f"{sign}{seconds // 60}m{seconds % 60:02d}s"
+    if seconds < 86400:
+        return f"{sign}{seconds // 3600}h{seconds % 3600 // 60:02d}m"
+    return f"{sign}{seconds // 86400}d{seconds % 86400 // 3600:02d}h"
