@@ -1,15 +1,15 @@
 """Every error that `harness` raises on purpose.
 
-    HarnessError
-    ├── InputError            what the user gave is wrong; the command line exits with 2
-    │   ├── TraceError
-    │   ├── ClusterError
-    │   ├── OptionError
-    │   ├── PluginError
-    │   └── RunError          a run folder that is missing, damaged or not comparable
-    ├── PolicyError           a policy failed by itself
-    │   └── DecisionError     a policy decided what cannot be; the referee refuses it
-    └── CheckFailed           a check that the user asked for does not hold; exit 1
+HarnessError
+├── InputError            what the user gave is wrong; the command line exits with 2
+│   ├── TraceError
+│   ├── ClusterError
+│   ├── OptionError
+│   ├── PluginError
+│   └── RunError          a run folder that is missing, damaged or not comparable
+├── PolicyError           a policy failed by itself
+│   └── DecisionError     a policy decided what cannot be; the referee refuses it
+└── CheckFailed           a check that the user asked for does not hold; exit 1
 """
 
 from __future__ import annotations
@@ -81,7 +81,9 @@ class FaultyInputError(InputError):
         hint: what to do about it.
     """
 
-    def __init__(self, source: str, faults: Sequence[Fault] | Iterable[Fault], *, hint: str | None = None) -> None:
+    def __init__(
+        self, source: str, faults: Sequence[Fault] | Iterable[Fault], *, hint: str | None = None
+    ) -> None:
         self.source = source
         self.faults = tuple(faults)
         super().__init__(_listed(source, self.faults), hint=hint)

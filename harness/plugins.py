@@ -76,7 +76,7 @@ class RegisterPolicy(Protocol):
         name: str,
         factory: PolicyFactory,
         *,
-        help: str,  # noqa: A002 - click's and argparse's word for it
+        help: str,
         options: Iterable[Option] = (),
         clairvoyant: bool = False,
     ) -> None:
@@ -91,7 +91,7 @@ class RegisterReader(Protocol):
         name: str,
         read: Callable[[Path, Mapping[str, Any]], Reading],
         *,
-        help: str,  # noqa: A002
+        help: str,
         suffixes: Iterable[str] = (),
         sniff: Callable[[Path, bytes], bool] | None = None,
         options: Iterable[Option] = (),
@@ -102,7 +102,7 @@ class RegisterReader(Protocol):
 class RegisterMetric(Protocol):
     """What `harness_register_metrics` gets."""
 
-    def __call__(self, name: str, compute: Compute, *, help: str) -> None:  # noqa: A002
+    def __call__(self, name: str, compute: Compute, *, help: str) -> None:
         """Register a metric, or a family of metrics that are computed together."""
 
 
@@ -197,14 +197,18 @@ class Plugins:
     def _required(self, registry: Registry[S], name: str) -> S:
         spec = registry.get(name)
         if spec is None:
-            broken = "".join(f"\nplugin {info.name!r} failed to load: {info.error}" for info in self.found if info.error)
+            broken = "".join(
+                f"\nplugin {info.name!r} failed to load: {info.error}" for info in self.found if info.error
+            )
             raise PluginError(
                 f"there is no {registry.kind} {name!r}{broken}", hint=did_you_mean(name, registry.names())
             )
         return spec
 
 
-def load(*, only: Iterable[str] | None = None, block: Iterable[str] = (), extra: Mapping[str, object] | None = None) -> Plugins:
+def load(
+    *, only: Iterable[str] | None = None, block: Iterable[str] = (), extra: Mapping[str, object] | None = None
+) -> Plugins:
     """Load the installed plugins.
 
     A plugin that cannot be imported, misspells a hook or fails while it registers is left out and listed in
@@ -235,7 +239,7 @@ def load(*, only: Iterable[str] | None = None, block: Iterable[str] = (), extra:
             _register(plugin, info, loaded)
         except PluginError:
             raise
-        except Exception as error:  # noqa: BLE001 - a broken plugin must not break the others
+        except Exception as error:
             if manager.has_plugin(info.name):
                 manager.unregister(name=info.name)
             for registry in (policies, readers, metrics):
@@ -282,7 +286,7 @@ def _register(plugin: object, info: PluginInfo, loaded: Plugins) -> None:
         name: str,
         factory: PolicyFactory,
         *,
-        help: str,  # noqa: A002
+        help: str,
         options: Iterable[Option] = (),
         clairvoyant: bool = False,
     ) -> None:
@@ -292,7 +296,7 @@ def _register(plugin: object, info: PluginInfo, loaded: Plugins) -> None:
         name: str,
         read: Callable[[Path, Mapping[str, Any]], Reading],
         *,
-        help: str,  # noqa: A002
+        help: str,
         suffixes: Iterable[str] = (),
         sniff: Callable[[Path, bytes], bool] | None = None,
         options: Iterable[Option] = (),
@@ -301,7 +305,7 @@ def _register(plugin: object, info: PluginInfo, loaded: Plugins) -> None:
             ReaderSpec(name, read, help, tuple(suffixes), sniff, tuple(options), owner, version)
         )
 
-    def metric(name: str, compute: Compute, *, help: str) -> None:  # noqa: A002
+    def metric(name: str, compute: Compute, *, help: str) -> None:
         loaded.metrics.add(MetricSpec(name, compute, help, owner, version))
 
     for hook, register in (

@@ -140,7 +140,7 @@ class Policy(Protocol):
         """What these pods held is free: they ended, or they were evicted and are gone."""
 
     def cycle(self, now: int) -> Iterator[Decision]:
-        """Everything at `now` has been delivered: yield decisions, each applied before the next is asked for."""
+        """All of `now` has been delivered: yield decisions; each is applied before the next is asked for."""
 
 
 class View(Protocol):

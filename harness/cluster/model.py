@@ -9,31 +9,14 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from harness.cluster.selectors import LabelSelector, Taint, Toleration
+
 _T = TypeVar("_T")
 
 
 def frozen(mapping: Mapping[str, _T] | None = None) -> Mapping[str, _T]:
     """A read-only copy of a mapping."""
     return MappingProxyType(dict(mapping or {}))
-
-
-@dataclass(frozen=True, slots=True)
-class Taint:
-    """A node's or flavor's taint; `effect` is NoSchedule, PreferNoSchedule or NoExecute."""
-
-    key: str
-    value: str
-    effect: str
-
-
-@dataclass(frozen=True, slots=True)
-class Toleration:
-    """Tolerates taints; an empty key with `Exists` tolerates all, an empty effect every effect."""
-
-    key: str
-    operator: str
-    value: str
-    effect: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +76,62 @@ class ResourceGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class Preemption:
+    """A ClusterQueue's preemption policies, in Kueue's own words.
+
+    Attributes:
+        within_cluster_queue: Never, LowerPriority or LowerOrNewerEqualPriority.
+        reclaim_within_cohort: Never, LowerPriority or Any.
+        borrow_within_cohort: Never or LowerPriority.
+        max_priority_threshold: with `borrow_within_cohort`, the highest priority that may be preempted.
+    """
+
+    within_cluster_queue: str = "Never"
+    reclaim_within_cohort: str = "Never"
+    borrow_within_cohort: str = "Never"
+    max_priority_threshold: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FlavorFungibility:
+    """When a ClusterQueue goes on to its next flavor, in v1beta2's words.
+
+    Attributes:
+        when_can_borrow, when_can_preempt: MayStopSearch or TryNextFlavor.
+        preference: BorrowingOverPreemption, PreemptionOverBorrowing or "".
+    """
+
+    when_can_borrow: str = "MayStopSearch"
+    when_can_preempt: str = "TryNextFlavor"
+    preference: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterQueue:
-    """A Kueue ClusterQueue: quotas, and the cohort it shares them in ("" for none)."""
+    """A Kueue ClusterQueue: quotas, and the cohort it shares them in ("" for none).
+
+    Attributes:
+        namespace_selector: which namespaces may use it; None matches none.
+        stop_policy: None, Hold or HoldAndDrain, as text.
+    """
 
     name: str
     cohort: str = ""
+    resource_groups: tuple[ResourceGroup, ...] = ()
+    weight: Fraction = Fraction(1)
+    queueing_strategy: str = "BestEffortFIFO"
+    namespace_selector: LabelSelector | None = LabelSelector()
+    preemption: Preemption = Preemption()
+    fungibility: FlavorFungibility = FlavorFungibility()
+    stop_policy: str = "None"
+
+
+@dataclass(frozen=True, slots=True)
+class Cohort:
+    """A Kueue Cohort: a group of queues and cohorts that lend to each other; quotas of its own are optional."""
+
+    name: str
+    parent: str = ""
     resource_groups: tuple[ResourceGroup, ...] = ()
     weight: Fraction = Fraction(1)
 
@@ -116,7 +150,7 @@ class Cluster:
     """Everything about the cluster that a replay starts from.
 
     Attributes:
-        nodes, priority_classes, flavors, cluster_queues, local_queues: by name (local queues by
+        nodes, priority_classes, flavors, cluster_queues, cohorts, local_queues: by name (local queues by
             namespace and name), in the order of the manifests.
         warnings: what the manifests say that changes decisions in reality but not here, by name.
         assumed: what was assumed because no manifest said it, in sentences.
@@ -128,6 +162,7 @@ class Cluster:
     priority_classes: Mapping[str, PriorityClass] = field(default_factory=frozen)
     flavors: Mapping[str, ResourceFlavor] = field(default_factory=frozen)
     cluster_queues: Mapping[str, ClusterQueue] = field(default_factory=frozen)
+    cohorts: Mapping[str, Cohort] = field(default_factory=frozen)
     local_queues: Mapping[tuple[str, str], LocalQueue] = field(default_factory=lambda: MappingProxyType({}))
     warnings: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
@@ -136,15 +171,17 @@ class Cluster:
 
     @cached_property
     def capacity(self) -> Mapping[str, int]:
-        """Resource -> amount: the sum over nodes, or without nodes the sum of nominal quotas."""
+        """Resource -> amount: the sum over nodes, or without nodes the sum of nominal quotas of queues and cohorts."""
         total: dict[str, int] = {}
         if self.nodes:
             for node in self.nodes.values():
                 for resource, amount in node.allocatable.items():
                     total[resource] = total.get(resource, 0) + amount
         else:
-            for queue in self.cluster_queues.values():
-                for group in queue.resource_groups:
+            owned = [queue.resource_groups for queue in self.cluster_queues.values()]
+            owned += [cohort.resource_groups for cohort in self.cohorts.values()]
+            for groups in owned:
+                for group in groups:
                     for quotas in group.flavors:
                         for resource, quota in quotas.resources.items():
                             total[resource] = total.get(resource, 0) + quota.nominal
