@@ -9,7 +9,7 @@ HarnessError
 │   └── RunError          a run folder that is missing, damaged or not comparable
 ├── PolicyError           a policy failed by itself
 │   └── DecisionError     a policy decided what cannot be; the referee refuses it
-└── CheckFailed           a check that the user asked for does not hold; exit 1
+└── CheckError           a check that the user asked for does not hold; exit 1
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class DecisionError(PolicyError):
     """A policy made a decision that the state of the cluster does not allow."""
 
 
-class CheckFailed(HarnessError):
+class CheckError(HarnessError):
     """A check that the user asked for (conformance, an expectation) does not hold."""
 
     exit_code = 1

@@ -1,4 +1,4 @@
-"""Reads one manifest field by field: typed, every fault collected with its path, nothing left unread in silence."""
+"""Reads a manifest field by field: typed, with all faults collected, and nothing left unread in silence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ class Fields:
     """A mapping of a manifest that is being read.
 
     A getter notes the field as read, answers its value or the default, and adds a fault (instead of raising)
-    when the value has the wrong type, so that one pass finds everything. `unread()` tells what nobody asked for.
+    when the value has the wrong type, so that one pass finds everything. `unread()` tells what nobody asked
+    for.
 
     Args:
         value: the mapping; anything else is a fault.

@@ -120,7 +120,7 @@ class ClusterQueue:
     resource_groups: tuple[ResourceGroup, ...] = ()
     weight: Fraction = Fraction(1)
     queueing_strategy: str = "BestEffortFIFO"
-    namespace_selector: LabelSelector | None = LabelSelector()
+    namespace_selector: LabelSelector | None = field(default_factory=LabelSelector)
     preemption: Preemption = Preemption()
     fungibility: FlavorFungibility = FlavorFungibility()
     stop_policy: str = "None"
@@ -128,7 +128,7 @@ class ClusterQueue:
 
 @dataclass(frozen=True, slots=True)
 class Cohort:
-    """A Kueue Cohort: a group of queues and cohorts that lend to each other; quotas of its own are optional."""
+    """A Kueue Cohort: queues and cohorts that lend to each other; quotas of its own are optional."""
 
     name: str
     parent: str = ""
@@ -171,7 +171,7 @@ class Cluster:
 
     @cached_property
     def capacity(self) -> Mapping[str, int]:
-        """Resource -> amount: the sum over nodes, or without nodes the sum of nominal quotas of queues and cohorts."""
+        """Resource -> amount: the sum over nodes, or without nodes the sum of nominal quotas."""
         total: dict[str, int] = {}
         if self.nodes:
             for node in self.nodes.values():

@@ -1,4 +1,4 @@
-"""Label selectors, node selectors, taints and tolerations: Kubernetes' ways of matching one object to another."""
+"""Label selectors, taints and tolerations: Kubernetes' ways of matching one object to another."""
 
 from __future__ import annotations
 
