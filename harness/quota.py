@@ -1,0 +1,329 @@
+"""The quota tree: what queues own, borrow and lend through their cohorts, as integers, kept up to date.
+
+A tree of ClusterQueues (leaves) and Cohorts with Kueue's arithmetic of hierarchical quotas. It knows amounts
+and nothing else: no jobs, no order of queues, no time. Several policies build on it.
+
+Values are flat lists. Node `n` and flavor-resource `c` (a number, see `QuotaTree.cell`) meet at index
+`n * tree.width + c`; parents come before their children.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, final
+
+from harness.cluster.model import ClusterQueue, Cohort, ResourceGroup
+from harness.errors import ClusterError, Fault
+from harness.units import INT64_MAX
+
+UNLIMITED = INT64_MAX
+"""A quota or limit of this size or more is no bound at all; sums with it stay what it is."""
+
+NO_PARENT = -1
+
+
+class FlavorResource(NamedTuple):
+    """What a quota is for: a resource of one flavor."""
+
+    flavor: str
+    resource: str
+
+
+@final
+class QuotaTree:
+    """Quotas and usage of ClusterQueues and the cohorts that they belong to.
+
+    A cohort that is only named exists without quota of its own. Usage starts at zero. All amounts are cpu in
+    millicores and base units otherwise. Usage is exact; quotas saturate at `UNLIMITED`.
+
+    Args:
+        cluster_queues: the leaves, by name.
+        cohorts: the cohorts that have a manifest, by name.
+        also: flavor-resources to make room for although nobody has a quota for them, because they are used.
+
+    Attributes:
+        width: number of flavor-resources.
+        flavor_resources: what each number from 0 to `width` stands for.
+        names: node -> name; a ClusterQueue and a Cohort may bear the same name.
+        queues: ClusterQueue -> node.
+        cohorts: Cohort -> node.
+        parent: node -> its cohort's node, or `NO_PARENT`.
+        children: node -> nodes below it, in ascending order.
+        root: node -> the node at the top of its tree.
+        declared: node -> the flavor-resources that it, or a node below it, has a quota for; ascending.
+        nominal, borrowing_limit, lending_limit: what the manifests say (flat; a limit of None binds nothing).
+        subtree: what a node can give out: its own quota and what its children do not keep (flat).
+        kept: the part of `subtree` that the parent never sees because of the lending limit (flat).
+        capacity: the most that a node could use if nothing else used anything (flat).
+        usage: what is used; a cohort's is what its children use beyond what they keep (flat).
+
+    Raises:
+        ClusterError: cohorts that are their own ancestors.
+    """
+
+    __slots__ = (
+        "_ceiling",
+        "_numbers",
+        "_saturates",
+        "_up",
+        "borrowing_limit",
+        "capacity",
+        "children",
+        "cohorts",
+        "declared",
+        "flavor_resources",
+        "kept",
+        "lending_limit",
+        "names",
+        "nominal",
+        "parent",
+        "queues",
+        "root",
+        "subtree",
+        "usage",
+        "width",
+    )
+
+    def __init__(
+        self,
+        cluster_queues: Mapping[str, ClusterQueue],
+        cohorts: Mapping[str, Cohort],
+        *,
+        also: Iterable[FlavorResource] = (),
+    ) -> None:
+        parents = _parents(cluster_queues, cohorts)
+        ordered = _top_down(parents)
+        self.cohorts: dict[str, int] = {name: node for node, name in enumerate(ordered)}
+        self.queues: dict[str, int] = {name: len(ordered) + at for at, name in enumerate(cluster_queues)}
+        self.names: list[str] = [*ordered, *cluster_queues]
+        above = [parents[name] for name in ordered] + [queue.cohort for queue in cluster_queues.values()]
+        self.parent: list[int] = [self.cohorts[name] if name else NO_PARENT for name in above]
+        self.children: list[list[int]] = [[] for _ in self.names]
+        self.root: list[int] = []
+        for node, parent in enumerate(self.parent):
+            if parent == NO_PARENT:
+                self.root.append(node)
+            else:
+                self.children[parent].append(node)
+                self.root.append(self.root[parent])
+
+        groups = [cohorts[name].resource_groups if name in cohorts else () for name in ordered]
+        groups += [queue.resource_groups for queue in cluster_queues.values()]
+        self._numbers = _numbered(groups, also)
+        self.flavor_resources: tuple[FlavorResource, ...] = tuple(self._numbers)
+        self.width: int = len(self._numbers)
+        size = self.width * len(self.names)
+        self.nominal: list[int] = [0] * size
+        self.borrowing_limit: list[int | None] = [None] * size
+        self.lending_limit: list[int | None] = [None] * size
+        self.usage: list[int] = [0] * size
+        self._up: list[int] = [NO_PARENT] * size
+        own = [self._read_quotas(node, of_node) for node, of_node in enumerate(groups)]
+        self._derive(own)
+
+    def cell(self, flavor: str, resource: str) -> int | None:
+        """The number of a flavor-resource; None when nobody has a quota for it."""
+        return self._numbers.get(FlavorResource(flavor, resource))
+
+    def charge(self, node: int, cell: int, amount: int) -> None:
+        """Add to the usage of a node; what exceeds the part that a node keeps shows at its parent too.
+
+        A negative amount lowers the usage of this node alone.
+        """
+        usage, kept, up = self.usage, self.kept, self._up
+        at = node * self.width + cell
+        while at >= 0:
+            used = usage[at]
+            usage[at] = used + amount
+            free = kept[at] - used
+            if free > 0:
+                amount -= free
+            if amount <= 0:
+                return
+            at = up[at]
+
+    def refund(self, node: int, cell: int, amount: int) -> None:
+        """Take back what was charged: the exact inverse of `charge`, whatever else was charged since."""
+        usage, kept, up = self.usage, self.kept, self._up
+        at = node * self.width + cell
+        while at >= 0:
+            used = usage[at]
+            usage[at] = used - amount
+            above = used - kept[at]
+            if above < amount:
+                amount = above
+            if amount <= 0:
+                return
+            at = up[at]
+
+    def available(self, node: int, cell: int) -> int:
+        """What a node could still use now, borrowing included.
+
+        Negative when the node or a cohort above it uses more than it may; a queue that asks what it may
+        admit takes that as zero.
+        """
+        if self._saturates[cell]:
+            return self._available_saturating(node * self.width + cell)
+        usage, kept, up, ceiling = self.usage, self.kept, self._up, self._ceiling
+        at = node * self.width + cell
+        headroom = 0
+        least = UNLIMITED
+        while (above := up[at]) >= 0:
+            used = usage[at]
+            limit = ceiling[at]
+            if limit is not None and limit - used + headroom < least:
+                least = limit - used + headroom
+            free = kept[at] - used
+            if free > 0:
+                headroom += free
+            at = above
+        headroom += self.subtree[at] - usage[at]
+        return min(least, headroom)
+
+    def headroom(self, node: int, cell: int) -> int:
+        """What a node can still use of the part that it keeps from its parent; never negative."""
+        at = node * self.width + cell
+        free = minus(self.kept[at], self.usage[at])
+        return max(0, free)
+
+    def borrows(self, node: int, cell: int, amount: int = 0) -> bool:
+        """Whether a node that used `amount` more would use more than it has itself."""
+        at = node * self.width + cell
+        return self.usage[at] + amount > self.subtree[at]
+
+    def path(self, node: int) -> list[int]:
+        """The cohorts above a node, nearest first."""
+        found = []
+        while (node := self.parent[node]) != NO_PARENT:
+            found.append(node)
+        return found
+
+    def _read_quotas(self, node: int, groups: tuple[ResourceGroup, ...]) -> list[int]:
+        """Fill in a node's manifest; answers which flavor-resources it names."""
+        first = node * self.width
+        parent = self.parent[node]
+        if parent != NO_PARENT:
+            self._up[first : first + self.width] = range(parent * self.width, (parent + 1) * self.width)
+        named = []
+        for group in groups:
+            for flavor in group.flavors:
+                for resource, quota in flavor.resources.items():
+                    cell = self._numbers[FlavorResource(flavor.flavor, resource)]
+                    named.append(cell)
+                    self.nominal[first + cell] = min(quota.nominal, UNLIMITED)
+                    self.borrowing_limit[first + cell] = quota.borrowing_limit
+                    self.lending_limit[first + cell] = quota.lending_limit
+        return named
+
+    def _derive(self, own: list[list[int]]) -> None:
+        """Compute what follows from the manifests: bottom up what a node has, top down what it can reach."""
+        width = self.width
+        self.subtree: list[int] = list(self.nominal)
+        self.kept: list[int] = [0] * len(self.subtree)
+        declared = [set(cells) for cells in own]
+        for node in range(len(self.names) - 1, -1, -1):
+            parent = self.parent[node]
+            for at in range(node * width, (node + 1) * width):
+                limit = self.lending_limit[at]
+                if limit is not None:
+                    self.kept[at] = max(0, minus(self.subtree[at], limit))
+                if (above := self._up[at]) >= 0:
+                    lent = minus(self.subtree[at], self.kept[at])
+                    self.subtree[above] = plus(self.subtree[above], lent)
+            if parent != NO_PARENT:
+                declared[parent] |= declared[node]
+        self.declared: list[tuple[int, ...]] = [tuple(sorted(cells)) for cells in declared]
+
+        self.capacity: list[int] = list(self.subtree)
+        self._ceiling: list[int | None] = [None] * len(self.subtree)
+        for at, above in enumerate(self._up):
+            if above < 0:
+                continue
+            self.capacity[at] = plus(self.kept[at], self.capacity[above])
+            borrowing = self.borrowing_limit[at]
+            if borrowing is not None:
+                ceiling = plus(self.subtree[at], borrowing)
+                self._ceiling[at] = ceiling
+                self.capacity[at] = min(self.capacity[at], ceiling)
+        # Where nothing is unlimited plain integers do, which is much faster than saturating ones.
+        self._saturates: list[bool] = [
+            any(
+                self.subtree[at] >= UNLIMITED or (self._ceiling[at] or 0) >= UNLIMITED
+                for at in range(cell, len(self.subtree), width)
+            )
+            for cell in range(width)
+        ]
+
+    def _available_saturating(self, at: int) -> int:
+        above = self._up[at]
+        if above < 0:
+            return minus(self.subtree[at], self.usage[at])
+        reachable = self._available_saturating(above)
+        borrowing = self.borrowing_limit[at]
+        if borrowing is not None:
+            lent = minus(self.subtree[at], self.kept[at])
+            lent = minus(lent, max(0, minus(self.usage[at], self.kept[at])))
+            reachable = min(reachable, plus(lent, borrowing))
+        return plus(max(0, minus(self.kept[at], self.usage[at])), reachable)
+
+
+def plus(left: int, right: int) -> int:
+    """A sum in which `UNLIMITED` absorbs everything, kept within 64 bits."""
+    if left >= UNLIMITED or right >= UNLIMITED:
+        return UNLIMITED
+    return _within_bounds(left + right)
+
+
+def minus(left: int, right: int) -> int:
+    """A difference in which `UNLIMITED` absorbs everything but itself, kept within 64 bits."""
+    if left >= UNLIMITED:
+        return 0 if right >= UNLIMITED else UNLIMITED
+    if right >= UNLIMITED:
+        return -UNLIMITED - 1
+    return _within_bounds(left - right)
+
+
+def _within_bounds(value: int) -> int:
+    return max(-UNLIMITED - 1, min(UNLIMITED, value))
+
+
+def _parents(cluster_queues: Mapping[str, ClusterQueue], cohorts: Mapping[str, Cohort]) -> dict[str, str]:
+    """Every cohort that has a manifest or is named by one -> its parent ("" for none)."""
+    parents = {name: cohort.parent for name, cohort in cohorts.items()}
+    for named in [*parents.values(), *(queue.cohort for queue in cluster_queues.values())]:
+        if named:
+            parents.setdefault(named, "")
+    return parents
+
+
+def _top_down(parents: Mapping[str, str]) -> list[str]:
+    """The cohorts, every one after its parent, level by level."""
+    below: dict[str, list[str]] = {}
+    for name, parent in parents.items():
+        below.setdefault(parent, []).append(name)
+    ordered: list[str] = []
+    level = below.get("", [])
+    while level:
+        ordered += level
+        level = [name for parent in level for name in below.get(parent, ())]
+    if len(ordered) < len(parents):
+        placed = set(ordered)
+        faults = [
+            Fault(f"Cohort {name}", f"is its own ancestor or below one that is (parent {parent})")
+            for name, parent in parents.items()
+            if name not in placed
+        ]
+        raise ClusterError("cohorts", faults, hint="take one parentName out of the circle")
+    return ordered
+
+
+def _numbered(
+    groups: Iterable[tuple[ResourceGroup, ...]], also: Iterable[FlavorResource]
+) -> dict[FlavorResource, int]:
+    """Numbers for all flavor-resources, in alphabetical order."""
+    found = set(also)
+    for of_node in groups:
+        for group in of_node:
+            for flavor in group.flavors:
+                found.update(FlavorResource(flavor.flavor, resource) for resource in flavor.resources)
+    return {flavor_resource: number for number, flavor_resource in enumerate(sorted(found))}
