@@ -1,0 +1,6 @@
+"""The engine: a virtual clock, the life cycle of jobs, and the referee that checks every decision."""
+
+from harness.engine.engine import Engine
+from harness.engine.losses import Losses, parse_losses
+
+__all__ = ["Engine", "Losses", "parse_losses"]

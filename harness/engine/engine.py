@@ -1,0 +1,164 @@
+"""The event loop: a virtual clock that delivers what happens and applies what the policy decides.
+
+Order within one instant: ends; evicted work that is gone, each at once followed by its return to the queue;
+arrivals; then the policy's cycle. Ends and departures are ordered by name, arrivals by their place in the
+trace. A cycle runs once an instant, and again only if it made something due at that very instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+from harness.cluster.model import Cluster
+from harness.engine.events import Recorder
+from harness.engine.lifecycle import Lifecycle
+from harness.engine.losses import Losses
+from harness.engine.referee import Referee
+from harness.errors import HarnessError, PolicyError
+from harness.job import Job
+from harness.policy import Policy, View, Wake
+from harness.units import format_duration
+
+Arrival = tuple[Job, int, int | None]
+"""A job, its undisturbed run time in microseconds, and its own checkpoint interval."""
+
+_FAR = 2**63 - 1
+_WATCH_EVERY = 4096  # instants between two reports of progress
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a replay went.
+
+    Attributes:
+        start: the first arrival, microseconds since the origin.
+        end: the last end, release, arrival or decision; or `until`, where that cut the replay short.
+        cycles: how often the policy was asked.
+        jobs: how many arrived.
+        half_bound: gangs that held resources at the end without all their pods being bound.
+    """
+
+    start: int
+    end: int
+    cycles: int
+    jobs: int
+    half_bound: tuple[str, ...]
+
+
+class Engine:
+    """One replay: make it, make the policy with its `view`, then `run` it once.
+
+    Args:
+        arrivals: chunks of jobs in order of arrival; a chunk is taken when the one before it is used up.
+        cluster: what there is to schedule on.
+        recorder: is told everything that happens.
+        losses: what an eviction costs.
+        until: the last instant that is played, microseconds since the origin; None plays to the end.
+    """
+
+    def __init__(
+        self,
+        arrivals: Iterable[list[Arrival]],
+        cluster: Cluster,
+        recorder: Recorder,
+        *,
+        losses: Losses | None = None,
+        until: int | None = None,
+    ) -> None:
+        self._chunks: Iterator[list[Arrival]] = iter(arrivals)
+        self._chunk: list[Arrival] = []
+        self._cursor = 0
+        self._arrival = _FAR
+        self._recorder = recorder
+        self._until = _FAR if until is None else until
+        self._lifecycle = Lifecycle(cluster, recorder, losses or Losses())
+        self._wakes: list[int] = []
+        self._idle_wakes: list[int] = []
+
+    @property
+    def view(self) -> View:
+        """The engine's truth about capacity, for the policy."""
+        return self._lifecycle.books
+
+    def run(
+        self, policy: Policy, *, name: str = "policy", watch: Callable[[int, int], None] | None = None
+    ) -> Outcome:
+        """Play the whole replay.
+
+        Args:
+            policy: the policy, made for this engine's cluster and view.
+            name: what to call it in messages.
+            watch: called now and then with the simulated time and the number of jobs that have arrived.
+
+        Raises:
+            DecisionError: the policy decided what cannot be.
+            PolicyError: the policy raised an error of its own.
+        """
+        lifecycle = self._lifecycle
+        lifecycle.policy = policy
+        self._next_arrival()
+        start = 0 if self._arrival == _FAR else self._arrival
+        try:
+            jobs = self._play(policy, Referee(lifecycle, self._recorder, name), watch)
+        except HarnessError:
+            raise
+        except Exception as error:
+            at = f"{lifecycle.now} us ({format_duration(lifecycle.now)} after the origin)"
+            raise PolicyError(
+                f"policy {name} failed at {at}: {type(error).__name__}: {error}", hint="--debug shows where"
+            ) from error
+        cut = self._until != _FAR and self._next_instant() != _FAR
+        end = self._until if cut else max(lifecycle.last, start)
+        return Outcome(start, end, lifecycle.cycles, jobs, lifecycle.close(end))
+
+    def _play(self, policy: Policy, referee: Referee, watch: Callable[[int, int], None] | None) -> int:
+        """The loop; answers how many jobs arrived."""
+        lifecycle, until, arrived, instants = self._lifecycle, self._until, 0, 0
+        arrive, apply, wakes, idle_wakes = lifecycle.arrive, referee.apply, self._wakes, self._idle_wakes
+        while (now := self._next_instant()) <= until and now != _FAR:
+            if now != lifecycle.now:
+                lifecycle.now = now
+                referee.begin_instant()
+            lifecycle.deliver()
+            while self._arrival == now:
+                arrive(*self._chunk[self._cursor])
+                arrived += 1
+                self._cursor += 1
+                self._next_arrival()
+            for due in (wakes, idle_wakes):
+                while due and due[0] == now:
+                    heappop(due)
+            lifecycle.cycles += 1
+            for decision in policy.cycle(now):
+                if type(decision) is Wake:
+                    self._wake(decision, referee)
+                else:
+                    apply(decision)
+            instants += 1
+            if watch is not None and instants % _WATCH_EVERY == 0:
+                watch(now, arrived)
+        return arrived
+
+    def _next_instant(self) -> int:
+        """The next instant at which something is due; `_FAR` when at most idle wakes are left."""
+        now = self._lifecycle.next_due(self._arrival)
+        if self._wakes and self._wakes[0] < now:
+            now = self._wakes[0]
+        if now != _FAR and self._idle_wakes and self._idle_wakes[0] < now:
+            now = self._idle_wakes[0]
+        return now
+
+    def _next_arrival(self) -> None:
+        """Look at the next job: the trace is a cursor, not a heap of future events."""
+        if self._cursor == len(self._chunk):
+            self._chunk = next(self._chunks, [])
+            self._cursor = 0
+        self._arrival = self._chunk[self._cursor][0].submit if self._chunk else _FAR
+
+    def _wake(self, wake: Wake, referee: Referee) -> None:
+        referee.count_decision()
+        if wake.at <= self._lifecycle.now:
+            referee.refuse(None, f"it asks to be woken at {wake.at} us, which is not later")
+        heappush(self._idle_wakes if wake.idle else self._wakes, wake.at)

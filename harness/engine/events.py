@@ -1,0 +1,101 @@
+"""What the engine reports while it runs, to whoever keeps the record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from harness.job import Job
+
+ACTIONS = (
+    "submit",
+    "admit",
+    "bind",
+    "nominate",
+    "unnominate",
+    "preempt",
+    "evict",
+    "gone",
+    "finish",
+    "reject",
+    "requeue",
+)
+SUBMIT, ADMIT, BIND, NOMINATE, UNNOMINATE, PREEMPT, EVICT, GONE, FINISH, REJECT, REQUEUE = range(len(ACTIONS))
+
+STINTS = ("progress", "waiting", "restoring", "terminating")
+PROGRESS, WAITING, RESTORING, TERMINATING = range(len(STINTS))
+
+STATES = ("pending", "running", "finished", "rejected")
+PENDING, RUNNING, FINISHED, REJECTED = range(len(STATES))
+
+NEVER = -1
+"""Stands for a time at which nothing happened."""
+
+Amounts = Mapping[str, int]
+
+
+class Recorder(Protocol):
+    """Keeps what the engine reports. Times are microseconds since the origin.
+
+    A row is about `pods` pods of its job. As a rule what they ask for follows from their number; where it
+    does not (some pods of a job with several pod sets), `amounts` says what they hold together.
+    """
+
+    def decision(
+        self,
+        time: int,
+        cycle: int,
+        action: int,
+        job: Job,
+        pods: int,
+        amounts: Amounts | None = None,
+        pod: str | None = None,
+        by: Job | None = None,
+        reason: str | None = None,
+        node: str | None = None,
+        flavors: Mapping[str, Mapping[str, str]] | None = None,
+        detail: Mapping[str, Any] | None = None,
+        alive: int = 0,
+        holding: int = 0,
+        dropped: Amounts | None = None,
+    ) -> None:
+        """One decision, or one thing that happened by itself.
+
+        Args:
+            time: when.
+            cycle: how many cycles of the policy had begun.
+            action: one of `ACTIONS`.
+            job: the job it is about.
+            pods: how many of its pods.
+            amounts: what they hold, if that does not follow from their number.
+            pod: the pod's current name; None when the whole job is meant.
+            by: the preemptor.
+            reason: the policy's word for the rule.
+            node: where.
+            flavors: pod set -> resource -> flavor.
+            detail: the figures behind it.
+            alive: +1 when the job arrives with it, -1 when the job is over.
+            holding: +1 when the job begins to hold resources with it, -1 when it stops.
+            dropped: what a partial admission no longer asks for.
+        """
+
+    def stint(
+        self, job: Job, pods: int, amounts: Amounts | None, start: int, end: int, state: int, lost: int
+    ) -> None:
+        """Pods held their resources from `start` to `end` in one state of `STINTS`.
+
+        `lost` is how much of this stint's progress an eviction threw away, microseconds for each pod.
+        """
+
+    def job(
+        self,
+        job: Job,
+        state: int,
+        admitted: int,
+        start: int,
+        finish: int,
+        preemptions: int,
+        lost: int,
+        idle: int,
+    ) -> None:
+        """How a job ended, or stood when the replay did; `lost` and `idle` are pod-microseconds."""

@@ -1,0 +1,219 @@
+"""A job while it is alive: which of its pods hold what, and the progress that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import final
+
+from harness.engine.events import NEVER, PENDING, RUNNING, Amounts
+from harness.job import Job
+
+
+@final
+class Hold:
+    """Resources of a node that one pod holds; `since` is when its present state began."""
+
+    __slots__ = ("node", "since", "terminating")
+
+    def __init__(self, node: str, since: int) -> None:
+        self.node = node
+        self.since = since
+        self.terminating = False
+
+
+@final
+class Unit:
+    """Pods that make progress as one: a gang, a job that was started as a whole, or one independent pod.
+
+    Attributes:
+        life: the job it belongs to.
+        pod: the number of an independent pod, NEVER for a unit of the whole job.
+        pods: how many pods make it up.
+        bound: how many of them hold resources and are not terminating; it progresses when all do.
+        kept: progress that survived earlier evictions, microseconds.
+        began: when the present stint began, NEVER between stints.
+        since: when progress began in it, later than `began` by what restoring a checkpoint takes.
+        due: when it will end, NEVER when it is not progressing; tells a stale entry in the heap of ends.
+        name: orders ends of one instant.
+        amounts: what its pods hold together, None where that follows from their number.
+    """
+
+    __slots__ = ("amounts", "began", "bound", "due", "kept", "life", "name", "pod", "pods", "since")
+
+    def __init__(
+        self, life: Life, pods: int, name: str, amounts: Amounts | None = None, pod: int = NEVER
+    ) -> None:
+        self.life = life
+        self.pod = pod
+        self.pods = pods
+        self.bound = 0
+        self.kept = 0
+        self.began = NEVER
+        self.since = NEVER
+        self.due = NEVER
+        self.name = name
+        self.amounts = amounts
+
+
+@final
+class Life:
+    """A job from its arrival to its end.
+
+    Attributes:
+        job: the job.
+        work: its undisturbed run time, microseconds.
+        interval: its own checkpoint interval, or None.
+        every_pod: the numbers of all its pods.
+        wanted: pods that are to run: all, or fewer after a partial admission.
+        counts: pod set -> pods after a partial admission, else None.
+        amounts: what the wanted pods ask for together, None where that follows from their number.
+        admitted: whether it holds quota now, which makes it evictable only as a whole.
+        terminating: whether it was evicted as a whole and is not gone yet.
+        unit: the unit of a gang or of a job started as a whole; None for independent pods on nodes.
+        units: the units of independent pods, by pod.
+        holds: the pods that hold resources of a node, by pod.
+        ended: independent pods that have ended.
+        successors: how often each pod was recreated, for pods that were.
+    """
+
+    __slots__ = (
+        "admitted",
+        "amounts",
+        "counts",
+        "ended",
+        "every_pod",
+        "first_admitted",
+        "holds",
+        "idle",
+        "interval",
+        "job",
+        "lost",
+        "preemptions",
+        "started",
+        "successors",
+        "terminating",
+        "unit",
+        "units",
+        "wanted",
+        "work",
+    )
+
+    def __init__(self, job: Job, work: int, interval: int | None) -> None:
+        self.job = job
+        self.work = work
+        self.interval = interval
+        self.every_pod = range(job.pods)
+        self.wanted = job.pods
+        self.counts: Mapping[str, int] | None = None
+        self.amounts: Amounts | None = None
+        self.admitted = False
+        self.terminating = False
+        self.unit: Unit | None = None
+        self.units: dict[int, Unit] = {}
+        self.holds: dict[int, Hold] = {}
+        self.ended: set[int] = set()
+        self.successors: dict[int, int] = {}
+        self.first_admitted = NEVER
+        self.started = NEVER
+        self.preemptions = 0
+        self.lost = 0
+        self.idle = 0
+
+    @property
+    def holding(self) -> bool:
+        """Whether any of its pods holds resources, terminating ones included."""
+        return bool(self.holds) or self.terminating or (self.unit is not None and self.unit.bound > 0)
+
+    @property
+    def state(self) -> int:
+        """`RUNNING` while it holds resources, else `PENDING`."""
+        return RUNNING if self.holding else PENDING
+
+    def current_name(self, pod: int) -> str:
+        """A pod's name, with the number of its present successor."""
+        return self.job.pod_name(pod, self.successors.get(pod, 0))
+
+    def is_wanted(self, pod: int) -> bool:
+        """Whether a pod is to run at all; partial admission leaves out the last ones of a pod set."""
+        if pod not in self.every_pod:
+            return False
+        if self.counts is None:
+            return True
+        first = 0
+        for pod_set in self.job.pod_sets:
+            if pod < first + pod_set.count:
+                return pod - first < self.counts.get(pod_set.name, pod_set.count)
+            first += pod_set.count
+        return False
+
+    def amounts_of(self, pod: int) -> Amounts | None:
+        """What a pod holds; None where all pods of the job hold the same."""
+        return None if len(self.job.pod_sets) == 1 else self.job.pod_set_of(pod).requests
+
+    def all_units(self) -> list[Unit]:
+        """Its units, in the order of their pods."""
+        if self.unit is not None:
+            return [self.unit]
+        return [unit for _, unit in sorted(self.units.items())]
+
+    def reduce(self, counts: Mapping[str, int]) -> None:
+        """Run fewer pods: what partial admission gave to each pod set."""
+        self.counts = counts
+        self.wanted = sum(counts.get(each.name, each.count) for each in self.job.pod_sets)
+        if len(self.job.pod_sets) > 1:
+            amounts: dict[str, int] = {}
+            for each in self.job.pod_sets:
+                for resource, amount in each.requests.items():
+                    amounts[resource] = amounts.get(resource, 0) + counts.get(each.name, each.count) * amount
+            self.amounts = amounts
+
+    @property
+    def dropped(self) -> Amounts | None:
+        """What a partial admission no longer asks for."""
+        if self.counts is None:
+            return None
+        amounts: dict[str, int] = {}
+        for each in self.job.pod_sets:
+            fewer = each.count - self.counts.get(each.name, each.count)
+            for resource, amount in each.requests.items():
+                amounts[resource] = amounts.get(resource, 0) + fewer * amount
+        return amounts
+
+    def returning(self, gone: list[int]) -> tuple[int, Amounts]:
+        """How many pods wait again when these are gone, the dropped ones included, and what they ask for."""
+        amounts = dict(self.dropped or {})
+        for pod in gone:
+            for resource, amount in self.job.pod_set_of(pod).requests.items():
+                amounts[resource] = amounts.get(resource, 0) + amount
+        return len(gone) + self.job.pods - self.wanted, amounts
+
+    def readmittable(self) -> None:
+        """Back in its queue after an eviction as a whole: it holds no quota and wants all its pods again."""
+        self.terminating = self.admitted = False
+        self.counts = self.amounts = None
+        self.wanted = self.job.pods
+
+    def unit_of(self, pod: int) -> Unit:
+        """The unit that a pod belongs to on nodes, made when its first pod is bound."""
+        if self.unit is not None:
+            return self.unit
+        if self.job.gang:
+            name = self.job.id if self.admitted else self.current_name(0)
+            self.unit = Unit(self, self.wanted, name, self.amounts)
+            return self.unit
+        unit = self.units.get(pod)
+        if unit is None:
+            unit = Unit(self, 1, self.current_name(pod), self.amounts_of(pod), pod)
+            self.units[pod] = unit
+        return unit
+
+
+def runs(pods: list[int]) -> list[range]:
+    """Ascending pod numbers as ranges of neighbours."""
+    found: list[range] = []
+    for pod in pods:
+        if found and found[-1].stop == pod:
+            found[-1] = range(found[-1].start, pod + 1)
+        else:
+            found.append(range(pod, pod + 1))
+    return found

@@ -1,0 +1,301 @@
+"""The life cycle of jobs: arrival, start, eviction, return to the queue, end.
+
+Nothing is checked here; `referee.py` has done that. Nothing is decided here either: everything follows from
+the decisions, from how long jobs run, and from how long evicted pods keep what they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from heapq import heappop, heappush
+from typing import Any
+
+from harness.cluster.model import Cluster
+from harness.engine.books import Books
+from harness.engine.events import (
+    BIND,
+    FINISH,
+    FINISHED,
+    GONE,
+    NEVER,
+    REQUEUE,
+    SUBMIT,
+    TERMINATING,
+    WAITING,
+    Recorder,
+)
+from harness.engine.life import Hold, Life, Unit, runs
+from harness.engine.losses import Losses
+from harness.engine.progress import Progress
+from harness.job import Job
+from harness.policy import Policy, Why
+
+
+class Lifecycle:
+    """All jobs that are alive, and the ends and departures that are due.
+
+    Attributes:
+        now: the instant that is being played; set by the engine.
+        cycles: how many cycles of the policy were begun; set by the engine.
+        last: when something last happened that was not a bare wake.
+        lives: the jobs that are alive, by index.
+        books: capacity and allocation.
+        policy: hears what waits and what is free; set by the engine.
+    """
+
+    policy: Policy
+
+    def __init__(self, cluster: Cluster, recorder: Recorder, losses: Losses) -> None:
+        self.now = NEVER
+        self.cycles = 0
+        self.last = NEVER
+        self.lives: dict[int, Life] = {}
+        self.books = Books(cluster)
+        self.on_nodes = bool(cluster.nodes)
+        self._recorder = recorder
+        self._progress = Progress(recorder, losses)
+        self._ends: list[tuple[int, str, int, Unit]] = []
+        self._departures: list[tuple[int, str, int, Life, int]] = []
+        self._serial = 0  # decides ties of time and name before units are compared
+
+    # --- what is due --------------------------------------------------------------------------------------
+
+    def next_due(self, otherwise: int) -> int:
+        """When the next end or departure is due; `otherwise` if that is earlier or there is none."""
+        ends = self._ends
+        while ends and ends[0][3].due != ends[0][0]:
+            heappop(ends)  # cancelled by an eviction: it must not make an instant happen
+        due = ends[0][0] if ends and ends[0][0] < otherwise else otherwise
+        departures = self._departures
+        return departures[0][0] if departures and departures[0][0] < due else due
+
+    def deliver(self) -> None:
+        """Deliver the ends and then the departures of this instant, each in the order of names."""
+        now, ends, departures = self.now, self._ends, self._departures
+        while ends and ends[0][0] == now:
+            unit = heappop(ends)[3]
+            if unit.due == now:
+                self._end(unit)
+        while departures and departures[0][0] == now:
+            _, _, _, life, pod = heappop(departures)
+            self._leave(life, pod)
+
+    # --- arrival and start --------------------------------------------------------------------------------
+
+    def arrive(self, job: Job, work: int, interval: int | None) -> None:
+        """A job arrives and waits."""
+        now = self.last = self.now
+        life = self.lives[job.index] = Life(job, work, interval)
+        self._recorder.decision(now, self.cycles, SUBMIT, job, job.pods, alive=1)
+        self.policy.submit(job, life.every_pod, now)
+
+    def start_whole(self, life: Life) -> None:
+        """Start a job as a whole, in a cluster without nodes; its resources are charged already."""
+        unit = life.unit
+        if unit is None:
+            unit = life.unit = Unit(life, life.wanted, life.job.id, life.amounts)
+        else:
+            unit.pods, unit.amounts = life.wanted, life.amounts
+        unit.bound = unit.pods
+        self._start(unit)
+
+    def bind(self, life: Life, pod: int, node: str, detail: Mapping[str, Any] | None) -> None:
+        """A pod holds resources of a node from now on; the last pod of a unit sets it going."""
+        job, now = life.job, self.now
+        hold = life.holds[pod] = Hold(node, now)
+        unit = life.unit_of(pod)
+        unit.bound += 1
+        name = life.current_name(pod)
+        self._recorder.decision(
+            now,
+            self.cycles,
+            BIND,
+            job,
+            1,
+            life.amounts_of(pod),
+            name,
+            node=node,
+            detail=detail,
+            holding=1 if len(life.holds) == 1 else 0,
+        )
+        if unit.bound == unit.pods:
+            if unit.pod == NEVER:
+                for each, hold in sorted(life.holds.items()):
+                    self._progress.held(life, each, hold, now, WAITING)
+                unit.name = job.id if life.admitted else life.current_name(0)
+            else:
+                unit.name = name
+            self._start(unit)
+
+    def _start(self, unit: Unit) -> None:
+        self._progress.start(unit, self.now)
+        self._serial += 1
+        heappush(self._ends, (unit.due, unit.name, self._serial, unit))
+
+    # --- end ----------------------------------------------------------------------------------------------
+
+    def _end(self, unit: Unit) -> None:
+        """A unit has done its work: its pods give back what they held."""
+        life, pod = unit.life, unit.pod
+        job, now, books = life.job, self.now, self.books
+        self.last = now
+        self._progress.stop(unit, now, evicted=False)
+        if pod != NEVER:
+            books.unbind(job, pod, life.holds.pop(pod).node)
+            life.ended.add(pod)
+            pods, name = range(pod, pod + 1), life.current_name(pod)
+        else:
+            pods, name = life.every_pod, None
+            if self.on_nodes:
+                for each, hold in life.holds.items():
+                    books.unbind(job, each, hold.node)
+            else:
+                books.refund(job, life.counts)
+        over = pod == NEVER or len(life.ended) == life.wanted
+        stops = over or not life.holds
+        self._recorder.decision(
+            now,
+            self.cycles,
+            FINISH,
+            job,
+            unit.pods,
+            unit.amounts,
+            name,
+            alive=-1 if over else 0,
+            holding=-1 if stops else 0,
+        )
+        if over:
+            del self.lives[job.index]
+            self.record_job(life, FINISHED, now)
+        self.policy.release(job, pods, now, Why.ENDED)
+
+    # --- eviction and return ------------------------------------------------------------------------------
+
+    def evict_pod(self, life: Life, pod: int, action: int, note: Mapping[str, Any]) -> None:
+        """Evict one pod; the other pods of its gang stay bound and idle."""
+        now, unit, hold = self.now, life.unit_of(pod), life.holds[pod]
+        if unit.due != NEVER:
+            self._progress.stop(unit, now, evicted=True)
+        self._progress.held(life, pod, hold, now, WAITING)
+        unit.bound -= 1
+        hold.terminating = True
+        name, amounts = life.current_name(pod), life.amounts_of(pod)
+        self._recorder.decision(now, self.cycles, action, life.job, 1, amounts, name, node=hold.node, **note)
+        self._depart(life, pod, name)
+
+    def evict_whole(self, life: Life, action: int, note: Mapping[str, Any]) -> None:
+        """Evict a job that was admitted as a whole; pods that were not bound yet stop waiting."""
+        now, job = self.now, life.job
+        for unit in life.all_units():
+            if unit.due != NEVER:
+                self._progress.stop(unit, now, evicted=True)
+            unit.bound = 0
+            unit.began = now
+        for pod, hold in sorted(life.holds.items()):
+            self._progress.held(life, pod, hold, now, WAITING)
+            hold.terminating = True
+        life.terminating = True
+        pods = life.wanted - len(life.ended)
+        self._recorder.decision(now, self.cycles, action, job, pods, life.amounts, **note)
+        self._depart(life, NEVER, job.id)
+
+    def _depart(self, life: Life, pod: int, name: str) -> None:
+        """Let what was evicted be gone when its grace period is over, which may be at once."""
+        grace = life.job.grace_period
+        if grace == 0 or (self.on_nodes and not life.holds):
+            self._leave(life, pod)
+            return
+        self._serial += 1
+        heappush(self._departures, (self.now + grace, name, self._serial, life, pod))
+
+    def _leave(self, life: Life, pod: int) -> None:
+        """What was evicted is gone, and waits again."""
+        self.last = self.now
+        if pod == NEVER:
+            self._whole_leaves(life)
+        else:
+            self._pod_leaves(life, pod)
+
+    def _pod_leaves(self, life: Life, pod: int) -> None:
+        now, job, cycle = self.now, life.job, self.cycles
+        self._unhold(life, pod)
+        pods, amounts = range(pod, pod + 1), life.amounts_of(pod)
+        self.policy.release(job, pods, now, Why.EVICTED)
+        self._recorder.decision(now, cycle, REQUEUE, job, 1, amounts, life.current_name(pod))
+        self.policy.submit(job, pods, now)
+
+    def _whole_leaves(self, life: Life) -> None:
+        """All of an admitted job is gone; pods that were never bound have been waiting all the time."""
+        now, job, cycle = self.now, life.job, self.cycles
+        back, amounts = life.wanted, life.amounts
+        if self.on_nodes:
+            bound = sorted(life.holds)
+            for pod in bound:
+                self._unhold(life, pod)
+            back, amounts = life.returning(bound)
+        else:
+            unit = life.all_units()[0]
+            self._progress.idle(life, unit.pods, unit, unit.began, now, TERMINATING)
+            self.books.refund(job, life.counts)
+            self._recorder.decision(now, cycle, GONE, job, back, amounts, holding=-1)
+            if life.counts is not None:
+                back, amounts = job.pods, None
+        life.readmittable()
+        left = (
+            runs([pod for pod in life.every_pod if pod not in life.ended]) if life.ended else [life.every_pod]
+        )
+        for each in left:
+            self.policy.release(job, each, now, Why.EVICTED)
+        self._recorder.decision(now, cycle, REQUEUE, job, back, amounts)
+        for each in left:
+            self.policy.submit(job, each, now)
+
+    def _unhold(self, life: Life, pod: int) -> None:
+        """An evicted pod is gone from its node; its successor has a new name."""
+        hold = life.holds.pop(pod)
+        self._progress.held(life, pod, hold, self.now, TERMINATING)
+        self.books.unbind(life.job, pod, hold.node)
+        self._recorder.decision(
+            self.now,
+            self.cycles,
+            GONE,
+            life.job,
+            1,
+            life.amounts_of(pod),
+            life.current_name(pod),
+            node=hold.node,
+            holding=0 if life.holds else -1,
+        )
+        life.successors[pod] = life.successors.get(pod, 0) + 1
+
+    # --- the end of the replay ----------------------------------------------------------------------------
+
+    def close(self, end: int) -> tuple[str, ...]:
+        """Account for what still holds resources at the end; answers the gangs that are half bound."""
+        half_bound = []
+        for life in self.lives.values():
+            state = life.state
+            for unit in life.all_units():
+                if unit.due != NEVER:
+                    self._progress.stop(unit, end, evicted=False)
+                elif life.terminating and not self.on_nodes:
+                    self._progress.idle(life, unit.pods, unit, unit.began, end, TERMINATING)
+            for pod, hold in sorted(life.holds.items()):
+                self._progress.held(life, pod, hold, end, TERMINATING if hold.terminating else WAITING)
+            if life.unit is not None and 0 < life.unit.bound < life.unit.pods:
+                half_bound.append(life.job.id)
+            self.record_job(life, state, NEVER)
+        return tuple(half_bound)
+
+    def record_job(self, life: Life, state: int, finish: int) -> None:
+        """Report how a job ended or stands."""
+        self._recorder.job(
+            life.job,
+            state,
+            life.first_admitted,
+            life.started,
+            finish,
+            life.preemptions,
+            life.lost,
+            life.idle,
+        )

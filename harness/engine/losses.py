@@ -1,0 +1,78 @@
+"""What a preemption costs: how much of a job's progress is still there when it runs again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.errors import InputError, OptionError
+from harness.units import SECOND, parse_duration
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """The loss model of a replay.
+
+    Attributes:
+        mode: `restart` (all progress is lost), `resume` (none is) or `checkpoint` (what came after the last
+            checkpoint is).
+        interval: progress between two checkpoints, microseconds; a job may have its own.
+        restore: what it takes to load a checkpoint, microseconds; resources are held idle meanwhile.
+    """
+
+    mode: str = "restart"
+    interval: int = 0
+    restore: int = 0
+
+    def kept(self, progress: int, interval: int | None) -> int:
+        """How much of `progress` an eviction leaves.
+
+        Args:
+            progress: all that the job had achieved when it was evicted, microseconds.
+            interval: the job's own checkpoint interval, which makes it checkpoint whatever the mode is.
+        """
+        if interval is not None:
+            return progress // interval * interval if interval else progress
+        if self.mode == "restart":
+            return 0
+        if self.mode == "resume":
+            return progress
+        return progress // self.interval * self.interval
+
+    def __str__(self) -> str:
+        if self.mode != "checkpoint":
+            return self.mode
+        restore = f",restore={_seconds(self.restore)}" if self.restore else ""
+        return f"checkpoint={_seconds(self.interval)}{restore}"
+
+
+def parse_losses(text: str) -> Losses:
+    """A loss model as the command line takes it: `restart`, `resume` or `checkpoint=30m[,restore=1m]`.
+
+    Raises:
+        OptionError: none of these.
+    """
+    if text in ("restart", "resume"):
+        return Losses(text)
+    given: dict[str, int] = {}
+    for part in text.split(","):
+        key, equals, value = part.strip().partition("=")
+        if not equals or key not in ("checkpoint", "restore") or key in given:
+            raise OptionError(
+                f"loss model {text!r} is not understood",
+                hint="use restart, resume, or checkpoint=<interval>[,restore=<cost>] such as checkpoint=30m",
+            )
+        try:
+            given[key] = parse_duration(value)
+        except InputError as error:
+            raise OptionError(f"loss model {text!r}: {error}") from error
+    if not given.get("checkpoint"):
+        raise OptionError(
+            f"loss model {text!r} needs an interval above 0", hint="for example checkpoint=30m,restore=1m"
+        )
+    return Losses("checkpoint", given["checkpoint"], given.get("restore", 0))
+
+
+def _seconds(microseconds: int) -> str:
+    if microseconds % SECOND == 0:
+        return f"{microseconds // SECOND}s"
+    return f"{microseconds}us"

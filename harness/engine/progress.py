@@ -1,0 +1,62 @@
+"""Progress, and what it costs to interrupt it: every span in which pods hold resources becomes a stint."""
+
+from __future__ import annotations
+
+from harness.engine.events import NEVER, PROGRESS, RESTORING, Recorder
+from harness.engine.life import Hold, Life, Unit
+from harness.engine.losses import Losses
+
+
+class Progress:
+    """Starts and stops units and accounts for the time in between.
+
+    Args:
+        recorder: gets the stints.
+        losses: what an eviction throws away.
+    """
+
+    def __init__(self, recorder: Recorder, losses: Losses) -> None:
+        self._recorder = recorder
+        self._losses = losses
+
+    def start(self, unit: Unit, now: int) -> None:
+        """All pods of a unit hold their resources: it progresses once its checkpoint is restored."""
+        life = unit.life
+        unit.began = now
+        unit.since = now + self._losses.restore if unit.kept else now
+        unit.due = unit.since + life.work - unit.kept
+        if life.started == NEVER:
+            life.started = unit.since
+
+    def stop(self, unit: Unit, now: int, *, evicted: bool) -> None:
+        """A unit stops; an eviction throws away what the loss model says, nothing else does."""
+        life, began, since = unit.life, unit.began, unit.since
+        if since > began and now > began:
+            self.idle(life, unit.pods, unit, began, min(since, now), RESTORING)
+        if now > since:
+            lost = 0
+            if evicted:
+                progress = unit.kept + now - since
+                unit.kept = self._losses.kept(progress, life.interval)
+                lost = progress - unit.kept
+                life.lost += lost * unit.pods
+            self._recorder.stint(life.job, unit.pods, unit.amounts, since, now, PROGRESS, lost)
+        unit.began = unit.since = unit.due = NEVER
+        if unit.pod != NEVER:
+            life.holds[unit.pod].since = now
+        else:
+            for hold in life.holds.values():
+                hold.since = now
+
+    def held(self, life: Life, pod: int, hold: Hold, now: int, state: int) -> None:
+        """One pod held its resources up to now, in a state without progress."""
+        if hold.since < now:
+            life.idle += now - hold.since
+            self._recorder.stint(life.job, 1, life.amounts_of(pod), hold.since, now, state, 0)
+            hold.since = now
+
+    def idle(self, life: Life, pods: int, unit: Unit, since: int, until: int, state: int) -> None:
+        """All pods of a unit held their resources in a state without progress."""
+        if since < until:
+            life.idle += (until - since) * pods
+            self._recorder.stint(life.job, pods, unit.amounts, since, until, state, 0)

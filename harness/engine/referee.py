@@ -1,0 +1,238 @@
+"""The referee: applies a policy's decisions, and refuses what the state of the cluster does not allow.
+
+Every refusal is a sentence that names the policy, the job, the time and the rule that was broken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NoReturn
+
+from harness.engine.events import (
+    ADMIT,
+    EVICT,
+    NEVER,
+    NOMINATE,
+    PREEMPT,
+    REJECT,
+    REJECTED,
+    UNNOMINATE,
+    Recorder,
+)
+from harness.engine.life import Life
+from harness.engine.lifecycle import Lifecycle
+from harness.errors import DecisionError
+from harness.job import Job
+from harness.policy import Admit, Bind, Nominate, Preempt, Reject, Unnominate
+from harness.units import format_duration
+
+_PATIENCE = 1000
+"""Decisions that each job alive is worth at one instant before a policy counts as deciding for ever."""
+
+
+class Referee:
+    """Checks and applies decisions.
+
+    Args:
+        lifecycle: the jobs that are alive.
+        recorder: gets the decisions.
+        name: the policy's, for messages.
+    """
+
+    def __init__(self, lifecycle: Lifecycle, recorder: Recorder, name: str) -> None:
+        self._lifecycle = lifecycle
+        self._recorder = recorder
+        self._name = name
+        self._budget = 0
+        self._handlers: Mapping[type, Any] = MappingProxyType(
+            {
+                Admit: self._admit,
+                Bind: self._bind,
+                Preempt: self._preempt,
+                Nominate: self._nominate,
+                Unnominate: self._unnominate,
+                Reject: self._reject,
+            }
+        )
+
+    def begin_instant(self) -> None:
+        """Time has moved: count decisions anew."""
+        self._budget = _PATIENCE * (len(self._lifecycle.lives) + 10)
+
+    def count_decision(self) -> None:
+        """Stop a policy that goes on deciding at one instant.
+
+        Raises:
+            DecisionError: it has made more decisions than any policy needs.
+        """
+        self._budget -= 1
+        if self._budget < 0:
+            self.refuse(None, f"it decides for ever: over {_PATIENCE} decisions for each job at one instant")
+
+    def apply(self, decision: object) -> None:
+        """Apply one decision.
+
+        Raises:
+            DecisionError: it is refused.
+        """
+        self.count_decision()
+        handler = self._handlers.get(type(decision))
+        if handler is None:
+            self.refuse(None, f"it yielded {decision!r}, which is not a decision")
+        self._lifecycle.last = self._lifecycle.now
+        handler(decision)
+
+    def refuse(self, job: Job | None, rule: str) -> NoReturn:
+        """Stop the replay: the policy broke a rule."""
+        about = f" about job {job.id}" if job is not None else ""
+        now = self._lifecycle.now
+        raise DecisionError(
+            f"policy {self._name} made a wrong decision{about} at {now} us "
+            f"({format_duration(now)} after the origin): {rule}",
+            hint="this is a fault of the policy, not of the trace",
+        )
+
+    def _admit(self, admit: Admit) -> None:
+        job, lifecycle = admit.job, self._lifecycle
+        life = self._alive(job)
+        if life.admitted or life.holding:
+            self.refuse(job, "it is admitted or running already")
+        if admit.counts:
+            self._check_counts(job, admit.counts)
+            life.reduce(dict(admit.counts))
+        if not lifecycle.on_nodes:
+            short = lifecycle.books.charge(job, life.counts)
+            if short is not None:
+                self.refuse(job, short)
+        life.admitted = True
+        if life.first_admitted == NEVER:
+            life.first_admitted = lifecycle.now
+        self._recorder.decision(
+            lifecycle.now,
+            lifecycle.cycles,
+            ADMIT,
+            job,
+            life.wanted - len(life.ended),
+            life.amounts,
+            flavors=admit.flavors or None,
+            detail=admit.detail or None,
+            holding=0 if lifecycle.on_nodes else 1,
+            dropped=life.dropped,
+        )
+        if not lifecycle.on_nodes:
+            lifecycle.start_whole(life)
+        elif life.unit is not None:
+            life.unit.pods, life.unit.amounts = life.wanted, life.amounts
+
+    def _bind(self, bind: Bind) -> None:
+        job, lifecycle = bind.job, self._lifecycle
+        life = self._alive(job)
+        if not bind.pods:
+            self.refuse(job, "no pod is named to be bound")
+        if life.terminating:
+            self.refuse(job, "it was evicted and is not gone yet")
+        self._check_node(job, bind.node)
+        for pod in bind.pods:
+            self._check_waiting(life, pod)
+            short = lifecycle.books.bind(job, pod, bind.node)
+            if short is not None:
+                self.refuse(job, f"pod {life.current_name(pod)}: {short}")
+            lifecycle.bind(life, pod, bind.node, bind.detail or None)
+
+    def _preempt(self, preempt: Preempt) -> None:
+        job, by, lifecycle = preempt.job, preempt.by, self._lifecycle
+        life = lifecycle.lives.get(job.index)
+        if life is None or life.job is not job or not (life.holding or life.admitted):
+            self.refuse(job, "it holds nothing that could be preempted")
+        if life.terminating:
+            self.refuse(job, "it was evicted already and is not gone yet")
+        if by is not None and (by is job or by.index not in lifecycle.lives):
+            self.refuse(job, f"job {by.id} cannot be its preemptor: it is the same job or not alive")
+        action = EVICT if by is None else PREEMPT
+        note = {"by": by, "reason": preempt.reason, "detail": preempt.detail or None}
+        if life.admitted:
+            if preempt.pods is not None and preempt.pods != life.every_pod:
+                self.refuse(job, "it was admitted as a whole and can only be preempted as a whole")
+            life.preemptions += 1
+            lifecycle.evict_whole(life, action, note)
+            return
+        pods = [
+            pod
+            for pod in (life.every_pod if preempt.pods is None else preempt.pods)
+            if pod in life.holds and not life.holds[pod].terminating
+        ]
+        if not pods or (preempt.pods is not None and len(pods) != len(preempt.pods)):
+            self.refuse(job, "pods that were named hold nothing, or are terminating already")
+        life.preemptions += 1
+        for pod in pods:
+            lifecycle.evict_pod(life, pod, action, note)
+
+    def _nominate(self, nominate: Nominate) -> None:
+        job, pod = nominate.job, nominate.pod
+        life = self._alive(job)
+        self._check_node(job, nominate.node)
+        self._check_waiting(life, pod)
+        self._record_pod(NOMINATE, life, pod, node=nominate.node, detail=nominate.detail or None)
+
+    def _unnominate(self, unnominate: Unnominate) -> None:
+        life = self._alive(unnominate.job)
+        self._check_waiting(life, unnominate.pod)
+        self._record_pod(UNNOMINATE, life, unnominate.pod)
+
+    def _reject(self, reject: Reject) -> None:
+        job, lifecycle = reject.job, self._lifecycle
+        life = self._alive(job)
+        if life.holding or life.admitted:
+            self.refuse(job, "it is admitted or running, so it cannot be rejected")
+        self._recorder.decision(
+            lifecycle.now,
+            lifecycle.cycles,
+            REJECT,
+            job,
+            job.pods - len(life.ended),
+            reason=reject.reason,
+            detail=reject.detail or None,
+            alive=-1,
+        )
+        del lifecycle.lives[job.index]
+        lifecycle.record_job(life, REJECTED, NEVER)
+
+    def _record_pod(
+        self,
+        action: int,
+        life: Life,
+        pod: int,
+        node: str | None = None,
+        detail: Mapping[str, Any] | None = None,
+    ) -> None:
+        lifecycle, name = self._lifecycle, life.current_name(pod)
+        self._recorder.decision(
+            lifecycle.now, lifecycle.cycles, action, life.job, 1, None, name, node=node, detail=detail
+        )
+
+    def _alive(self, job: Job) -> Life:
+        life = self._lifecycle.lives.get(job.index)
+        if life is None or life.job is not job:
+            self.refuse(job, "it is not waiting: it has not arrived, or is over")
+        return life
+
+    def _check_node(self, job: Job, node: str) -> None:
+        if not self._lifecycle.books.has_node(node):
+            self.refuse(job, f"there is no node {node!r}")
+
+    def _check_waiting(self, life: Life, pod: int) -> None:
+        if not life.is_wanted(pod):
+            self.refuse(life.job, f"pod {pod} is not one of the {life.wanted} pods that are to run")
+        if pod in life.holds or pod in life.ended:
+            self.refuse(life.job, f"pod {life.current_name(pod)} is not waiting")
+
+    def _check_counts(self, job: Job, counts: Mapping[str, int]) -> None:
+        pod_sets = {pod_set.name: pod_set for pod_set in job.pod_sets}
+        for name, count in counts.items():
+            pod_set = pod_sets.get(name)
+            if pod_set is None:
+                self.refuse(job, f"it has no pod set {name!r}")
+            if not pod_set.min_count <= count <= pod_set.count:
+                allowed = f"{pod_set.min_count} to {pod_set.count}"
+                self.refuse(job, f"pod set {name} allows {allowed} pods, not {count}")
