@@ -30,6 +30,7 @@ _QUANTITY = re.compile(
     r"(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:(?P<suffix>[numkMGTPE]|[KMGTPE]i)|[eE](?P<exponent>[+-]?[0-9]+))?",
     re.ASCII,
 )
+_MOST_DIGITS = 64
 _DURATION_UNIT = {"us": 1, "µs": 1, "ms": 1000, "s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY}
 _DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(us|µs|ms|s|m|h|d|w)", re.ASCII)
 
@@ -40,20 +41,31 @@ def parse_quantity(text: str | int | float) -> Fraction:
     Raises:
         InputError: the text is no quantity.
     """
-    match = _QUANTITY.fullmatch(str(text))
-    if match is None or isinstance(text, bool) or len(str(text)) > 64:
-        raise InputError(f"{text!r} is not a quantity (examples: 4, 500m, 1.5, 64Gi, 12e6)")
+    if isinstance(text, int) and abs(text) > 10**_MOST_DIGITS:  # Python refuses to write very long numbers
+        raise InputError(f"a whole number of more than {_MOST_DIGITS} digits is not a quantity")
+    match = _QUANTITY.fullmatch(str(text)) if len(str(text)) <= _MOST_DIGITS else None
+    if match is None or isinstance(text, bool):
+        raise InputError(f"{_quoted(text)} is not a quantity (examples: 4, 500m, 1.5, 64Gi, 12e6)")
     number = Fraction(match["number"])
     if match["exponent"] is not None:
         exponent = int(match["exponent"])
         if abs(exponent) > 40:
-            raise InputError(f"{text!r} is not a quantity: its exponent is out of range")
+            raise InputError(f"{_quoted(text)} is not a quantity: its exponent is out of range")
         return number * Fraction(10) ** exponent
     return number * _SUFFIX[match["suffix"] or ""]
 
 
+def round_up(resource: str, value: Fraction) -> int:
+    """An exact value as the integer that `harness` computes with: millicores for cpu, else whole units.
+
+    Like Kubernetes it rounds away from zero.
+    """
+    scaled = value * 1000 if resource == "cpu" else value
+    return math.ceil(scaled) if scaled >= 0 else math.floor(scaled)
+
+
 def to_amount(resource: str, text: str | int | float) -> int:
-    """A quantity as the integer that `harness` computes with; like Kubernetes it rounds up.
+    """A quantity as the integer that `harness` computes with, rounded by `round_up`.
 
     Args:
         resource: `cpu` gives millicores, any other resource its base unit.
@@ -62,10 +74,9 @@ def to_amount(resource: str, text: str | int | float) -> int:
     Raises:
         InputError: no quantity, or one that does not fit 64 bits.
     """
-    value = parse_quantity(text)
-    amount = math.ceil(value * 1000 if resource == "cpu" else value)
+    amount = round_up(resource, parse_quantity(text))
     if abs(amount) > INT64_MAX:
-        raise InputError(f"{text!r} is too large for {resource}: it must fit a signed 64-bit integer")
+        raise InputError(f"{_quoted(text)} is too large for {resource}: it must fit a signed 64-bit integer")
     return amount
 
 
@@ -91,10 +102,10 @@ def parse_duration(text: str) -> int:
         return 0
     parts = _DURATION_PART.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text or len(text) > 64:
-        raise InputError(f"{text!r} is not a duration (examples: 30s, 10m, 1h30m, 7d)")
+        raise InputError(f"{_quoted(text)} is not a duration (examples: 30s, 10m, 1h30m, 7d)")
     total = sum(Fraction(number) * _DURATION_UNIT[unit] for number, unit in parts)
     if total > INT64_MAX:
-        raise InputError(f"{text!r} is too long for a duration")
+        raise InputError(f"{_quoted(text)} is too long for a duration")
     return round(total)
 
 
@@ -112,3 +123,8 @@ def format_duration(microseconds: int | float) -> str:
     if seconds < 86400:
         return f"{sign}{seconds // 3600}h{seconds % 3600 // 60:02d}m"
     return f"{sign}{seconds // 86400}d{seconds % 86400 // 3600:02d}h"
+
+
+def _quoted(text: object) -> str:
+    shown = repr(text)
+    return shown if len(shown) <= 40 else f"{shown[:37]}..."

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from typing import Any
 
-from harness.cluster.model import frozen
+from harness.cluster.model import UNLIMITED, frozen
 from harness.errors import Fault, InputError
-from harness.units import to_amount
+from harness.units import parse_quantity, round_up
+
+
+class Refusal(Fault):
+    """A fault that a cluster's admission webhooks find; a component that got the object works with it."""
 
 
 class Fields:
@@ -44,8 +49,15 @@ class Fields:
 
     def fault(self, name: str, what: str) -> None:
         """Add a fault at a field of this mapping."""
+        self.faults.append(Fault(self._place(name), what))
+
+    def refuse(self, name: str, what: str) -> None:
+        """Add a fault that only an admission webhook would find."""
+        self.faults.append(Refusal(self._place(name), what))
+
+    def _place(self, name: str) -> str:
         path = ".".join(part for part in (self.path, name) if part)
-        self.faults.append(Fault(f"{self.where}: {path}" if path else self.where, what))
+        return f"{self.where}: {path}" if path else self.where
 
     def raw(self, name: str) -> Any:
         """A field as it stands, noted as read; None when absent."""
@@ -63,12 +75,13 @@ class Fields:
             if required and not value:
                 self.fault(name, "must not be empty")
             return value
-        self.fault(name, f"must be text, not {shown(value)}")
+        quote = " (put it in quotes)" if isinstance(value, (bool, int, float)) else ""
+        self.fault(name, f"must be text, not {shown(value)}{quote}")
         return default
 
-    def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
+    def choice(self, name: str, choices: tuple[str, ...], default: str, *, required: bool = False) -> str:
         """A text field that allows only certain values."""
-        value = self.string(name, default)
+        value = self.string(name, default, required=required)
         if value not in choices:
             self.fault(name, f"{value!r} is not one of {', '.join(choices)}")
             return default
@@ -107,23 +120,37 @@ class Fields:
         self.fault(name, f"must be true or false, not {shown(value)}")
         return default
 
-    def amount(self, name: str, resource: str) -> int | None:
-        """A quantity of a resource as an amount >= 0; None when absent or faulty."""
+    def quantity(self, name: str) -> Fraction | None:
+        """The exact value of a quantity >= 0; None when absent or faulty."""
         value = self.raw(name)
         if value is None:
             return None
-        if isinstance(value, (str, int, float)) and not isinstance(value, bool):
-            try:
-                amount = to_amount(resource, value)
-            except InputError as error:
-                self.fault(name, str(error))
-                return None
-            if amount >= 0:
-                return amount
+        if not isinstance(value, (str, int, float)) or isinstance(value, bool):
+            self.fault(name, f"must be a quantity, not {shown(value)}")
+            return None
+        try:
+            quantity = parse_quantity(value)
+        except InputError as error:
+            self.fault(name, str(error))
+            return None
+        if quantity < 0:
             self.fault(name, f"{value} must not be negative")
             return None
-        self.fault(name, f"must be a quantity, not {shown(value)}")
-        return None
+        return quantity
+
+    def amount(self, name: str, resource: str) -> int | None:
+        """A quantity of a resource as an amount >= 0; None when absent or faulty."""
+        quantity = self.quantity(name)
+        amount = None if quantity is None else round_up(resource, quantity)
+        if amount is not None and amount > UNLIMITED:
+            self.fault(name, f"is too large for {resource}: it must fit a signed 64-bit integer")
+            return None
+        return amount
+
+    def quota(self, name: str, resource: str) -> int | None:
+        """A quantity of a resource as Kueue counts quota: what does not fit 64 bits is `UNLIMITED`."""
+        quantity = self.quantity(name)
+        return None if quantity is None else min(round_up(resource, quantity), UNLIMITED)
 
     def amounts(self, name: str) -> Mapping[str, int]:
         """A mapping of resources to quantities, such as `status.allocatable`."""
@@ -164,6 +191,10 @@ class Fields:
         """Note fields as read that change no decision (status, annotations, ...)."""
         self._read.update(names)
 
+    def ignore_rest(self) -> None:
+        """Note all further fields as read: none of them changes a decision."""
+        self._read.update(self._mapping)
+
     def unread(self) -> list[str]:
         """Paths of the fields that nobody asked for, here and below."""
         here = [
@@ -182,5 +213,8 @@ class Fields:
 
 def shown(value: Any) -> str:
     """A value for a message: short, on one line."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to write very long numbers
+        return "a number that is too long to show"
     return text if len(text) <= 40 else f"{text[:37]}..."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -10,8 +12,15 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from harness.cluster.selectors import LabelSelector, Taint, Toleration
+from harness.units import INT64_MAX
 
 _T = TypeVar("_T")
+
+UNLIMITED = INT64_MAX
+"""A quota of this amount or more has no end, as in Kueue."""
+
+NAMESPACE_NAME = "kubernetes.io/metadata.name"
+"""The label that Kubernetes gives every namespace: its name."""
 
 
 def frozen(mapping: Mapping[str, _T] | None = None) -> Mapping[str, _T]:
@@ -40,6 +49,15 @@ class PriorityClass:
     preempts: bool = True
 
 
+SYSTEM_PRIORITY_CLASSES: Mapping[str, PriorityClass] = MappingProxyType(
+    {
+        "system-cluster-critical": PriorityClass("system-cluster-critical", 2_000_000_000),
+        "system-node-critical": PriorityClass("system-node-critical", 2_000_001_000),
+    }
+)
+"""The classes that every Kubernetes cluster has."""
+
+
 @dataclass(frozen=True, slots=True)
 class ResourceFlavor:
     """A kind of nodes that quota can be given for."""
@@ -52,7 +70,10 @@ class ResourceFlavor:
 
 @dataclass(frozen=True, slots=True)
 class ResourceQuota:
-    """Quota of one resource in one flavor; a limit of None means no limit."""
+    """Quota of one resource in one flavor.
+
+    A nominal quota of `UNLIMITED` has no end; a limit of None, or of `UNLIMITED`, means no limit.
+    """
 
     nominal: int
     borrowing_limit: int | None = None
@@ -150,8 +171,9 @@ class Cluster:
     """Everything about the cluster that a replay starts from.
 
     Attributes:
-        nodes, priority_classes, flavors, cluster_queues, cohorts, local_queues: by name (local queues by
-            namespace and name), in the order of the manifests.
+        nodes, namespaces, priority_classes, workload_priority_classes, flavors, cluster_queues, cohorts,
+            local_queues: by name (local queues by namespace and name), in the order of the manifests. A
+            namespace is its labels. Cohorts that are only referred to come last, without quota or parent.
         warnings: what the manifests say that changes decisions in reality but not here, by name.
         assumed: what was assumed because no manifest said it, in sentences.
         source: where it came from, for messages; not part of a run's identity.
@@ -159,7 +181,9 @@ class Cluster:
     """
 
     nodes: Mapping[str, Node] = field(default_factory=frozen)
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=frozen)
     priority_classes: Mapping[str, PriorityClass] = field(default_factory=frozen)
+    workload_priority_classes: Mapping[str, PriorityClass] = field(default_factory=frozen)
     flavors: Mapping[str, ResourceFlavor] = field(default_factory=frozen)
     cluster_queues: Mapping[str, ClusterQueue] = field(default_factory=frozen)
     cohorts: Mapping[str, Cohort] = field(default_factory=frozen)
@@ -171,23 +195,72 @@ class Cluster:
 
     @cached_property
     def capacity(self) -> Mapping[str, int]:
-        """Resource -> amount: the sum over nodes, or without nodes the sum of nominal quotas."""
+        """Resource -> amount: the sum over nodes, or without nodes the sum of nominal quotas.
+
+        A resource of which some quota has no end is absent.
+        """
         total: dict[str, int] = {}
         if self.nodes:
             for node in self.nodes.values():
                 for resource, amount in node.allocatable.items():
                     total[resource] = total.get(resource, 0) + amount
-        else:
-            owned = [queue.resource_groups for queue in self.cluster_queues.values()]
-            owned += [cohort.resource_groups for cohort in self.cohorts.values()]
-            for groups in owned:
-                for group in groups:
-                    for quotas in group.flavors:
-                        for resource, quota in quotas.resources.items():
-                            total[resource] = total.get(resource, 0) + quota.nominal
-        return MappingProxyType(total)
+            return frozen(total)
+        endless: list[str] = []
+        owned = [queue.resource_groups for queue in self.cluster_queues.values()]
+        owned += [cohort.resource_groups for cohort in self.cohorts.values()]
+        for groups in owned:
+            for group in groups:
+                for quotas in group.flavors:
+                    for resource, quota in quotas.resources.items():
+                        total[resource] = total.get(resource, 0) + quota.nominal
+                        if quota.nominal >= UNLIMITED:
+                            endless.append(resource)
+        return frozen({resource: amount for resource, amount in total.items() if resource not in endless})
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the manifests as JSON with sorted keys: the same for YAML and JSON of one content."""
+        text = json.dumps(self.manifests, sort_keys=True, separators=(",", ":"), default=dict)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @cached_property
+    def default_class(self) -> PriorityClass:
+        """What a job without a class gets: the global default, else an unnamed class of value 0."""
+        for priority_class in self.priority_classes.values():
+            if priority_class.global_default:
+                return priority_class
+        return PriorityClass("", 0)
+
+    @property
+    def default_priority(self) -> int:
+        """The priority of a job that names no class."""
+        return self.default_class.value
+
+    def priority_of(self, name: str) -> PriorityClass | None:
+        """The class that a trace's `priority_class` names, of Kueue or of Kubernetes; None if there is none.
+
+        Where both exist, the WorkloadPriorityClass counts, as in Kueue.
+        """
+        return (
+            self.workload_priority_classes.get(name)
+            or self.priority_classes.get(name)
+            or SYSTEM_PRIORITY_CLASSES.get(name)
+        )
+
+    def namespace_labels(self, namespace: str) -> Mapping[str, str]:
+        """The labels that a namespace selector sees, with the one that Kubernetes adds to every namespace."""
+        return self.namespaces.get(namespace) or frozen({NAMESPACE_NAME: namespace})
 
     def cluster_queue_of(self, namespace: str, queue: str) -> ClusterQueue | None:
         """The ClusterQueue that a trace's queue names: by a LocalQueue of its namespace, else directly."""
         local = self.local_queues.get((namespace, queue))
         return self.cluster_queues.get(local.cluster_queue if local else queue)
+
+    def missing_flavors(self, queue: ClusterQueue) -> tuple[str, ...]:
+        """Flavors of a queue that have no ResourceFlavor; Kueue keeps such a queue inactive."""
+        return tuple(
+            quotas.flavor
+            for group in queue.resource_groups
+            for quotas in group.flavors
+            if quotas.flavor not in self.flavors
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 NODE_OPERATORS = (*LABEL_OPERATORS, "Gt", "Lt")
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,7 @@ def read_selector(fields: Fields) -> LabelSelector:
 
 def read_requirement(fields: Fields, operators: tuple[str, ...] = NODE_OPERATORS) -> Requirement:
     """One expression of a label or node selector."""
-    operator = fields.choice("operator", operators, "Exists")
+    operator = fields.choice("operator", operators, "Exists", required=True)
     values = fields.texts("values")
     if operator in ("In", "NotIn") and not values:
         fields.fault("values", f"must not be empty with operator {operator}")
@@ -113,7 +116,7 @@ def read_requirement(fields: Fields, operators: tuple[str, ...] = NODE_OPERATORS
 def read_taint(fields: Fields) -> Taint:
     """A taint of a node or flavor."""
     fields.ignore("timeAdded")
-    effect = fields.choice("effect", EFFECTS, "NoSchedule")
+    effect = fields.choice("effect", EFFECTS, "NoSchedule", required=True)
     return Taint(fields.string("key", required=True), fields.string("value"), effect)
 
 
@@ -130,8 +133,15 @@ def read_toleration(fields: Fields) -> Toleration:
     return Toleration(key, operator, value, effect)
 
 
+def read_taints(fields: Fields, name: str) -> tuple[Taint, ...]:
+    """A list of taints; two of one key and effect are a fault, as in Kubernetes."""
+    taints = tuple(read_taint(item) for item in fields.items(name))
+    keys = [(taint.key, taint.effect) for taint in taints]
+    for number, key in enumerate(keys):
+        if key in keys[:number]:
+            fields.fault(f"{name}[{number}]", f"a second taint {key[0]}:{key[1]}")
+    return taints
+
+
 def _integer(text: str) -> int | None:
-    try:
-        return int(text)
-    except ValueError:
-        return None
+    return int(text) if _INTEGER.fullmatch(text) else None

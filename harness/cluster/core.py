@@ -1,0 +1,99 @@
+"""Reads Kubernetes' own kinds and `NodePool`, our short form of many equal nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.cluster.draft import Draft, read_metadata
+from harness.cluster.fields import Fields
+from harness.cluster.model import NAMESPACE_NAME, SYSTEM_PRIORITY_CLASSES, Node, PriorityClass, frozen
+from harness.cluster.selectors import read_taints
+
+HOSTNAME = "kubernetes.io/hostname"
+
+_HIGHEST_USER_PRIORITY = 1_000_000_000
+_MOST_NODES = 100_000
+
+
+def read_node(fields: Fields, draft: Draft) -> None:
+    """A Node: its labels, taints, `unschedulable`, and what it can hold."""
+    metadata = read_metadata(fields)
+    spec = fields.child("spec")
+    spec.ignore("configSource", "externalID", "podCIDR", "podCIDRs", "providerID")
+    node = Node(
+        metadata.name,
+        _allocatable(fields, "status"),
+        metadata.labels,
+        read_taints(spec, "taints"),
+        spec.boolean("unschedulable"),
+    )
+    draft.nodes.add(node.name, node, fields)
+
+
+def read_node_pool(fields: Fields, draft: Draft) -> None:
+    """A NodePool: `spec.count` nodes of one `spec.template`, named `<pool>-<n>` from 0.
+
+    The numbers are padded with zeros so that the order of names is the order of numbers.
+    """
+    pool = read_metadata(fields).name
+    spec = fields.child("spec")
+    count = spec.integer("count", 1, required=True, least=1, most=_MOST_NODES)
+    template = spec.child("template")
+    metadata = template.child("metadata")
+    labels = metadata.strings("labels")
+    if HOSTNAME in labels:
+        metadata.fault(f"labels.{HOSTNAME}", "is set for each node of the pool; leave it out")
+    node_spec = template.child("spec")
+    taints = read_taints(node_spec, "taints")
+    unschedulable = node_spec.boolean("unschedulable")
+    if "allocatable" in template:
+        allocatable = template.amounts("allocatable")
+    else:
+        allocatable = _allocatable(template, "status")
+    digits = len(str(count - 1))
+    for number in range(count):
+        name = f"{pool}-{number:0{digits}}"
+        node = Node(name, allocatable, frozen({**labels, HOSTNAME: name}), taints, unschedulable)
+        draft.nodes.add(name, node, fields)
+
+
+def _allocatable(fields: Fields, name: str) -> Mapping[str, int]:
+    """What a node's status says that pods can use: `allocatable`, else all of its `capacity`."""
+    status = fields.child(name)
+    which = "allocatable" if "allocatable" in status else "capacity"
+    if which not in status:
+        status.fault("allocatable", "is missing: nothing can run on a node without resources")
+    amounts = status.amounts(which)
+    status.ignore_rest()
+    return amounts
+
+
+def read_namespace(fields: Fields, draft: Draft) -> None:
+    """A Namespace's labels, with the name that Kubernetes adds to them."""
+    metadata = read_metadata(fields)
+    fields.child("spec").ignore("finalizers")
+    fields.ignore("status")
+    labels = frozen({**metadata.labels, NAMESPACE_NAME: metadata.name})
+    draft.namespaces.add(metadata.name, labels, fields)
+
+
+def read_priority_class(fields: Fields, draft: Draft) -> None:
+    """A PriorityClass; names with `system-` are Kubernetes' own."""
+    name = read_metadata(fields).name
+    fields.ignore("description")
+    system = SYSTEM_PRIORITY_CLASSES.get(name)
+    value = fields.integer("value", required=True, most=system.value if system else _HIGHEST_USER_PRIORITY)
+    if name.startswith("system-") and (system is None or value != system.value):
+        known = ", ".join(f"{known.name} ({known.value})" for known in SYSTEM_PRIORITY_CLASSES.values())
+        fields.fault("metadata.name", f"names with 'system-' are reserved for {known}")
+    default = fields.boolean("globalDefault")
+    preempts = fields.choice("preemptionPolicy", ("PreemptLowerPriority", "Never"), "PreemptLowerPriority")
+    priority_class = PriorityClass(name, value, default, preempts == "PreemptLowerPriority")
+    draft.priority_classes.add(name, priority_class, fields)
+
+
+def check_core(draft: Draft) -> None:
+    """The rules that hold between Kubernetes' own objects."""
+    defaults = [item.name for item in draft.priority_classes.values() if item.global_default]
+    for name in defaults[1:]:
+        draft.priority_classes.fields(name).refuse("globalDefault", f"is true of {defaults[0]} already")

@@ -1,0 +1,324 @@
+"""Turns the text of a manifest file into its documents, as Kubernetes turns YAML into JSON.
+
+Text is cut at its `---` lines first, as kubectl does, so that one broken document does not hide the faults of
+the others. YAML is built from parser events on a stack of our own: depth and the growth by aliases are
+bounded, and no nesting can exhaust the interpreter's stack. Kubernetes' reading of plain scalars differs from
+PyYAML's (no timestamps, no base 60, integers of its own kind), so they are resolved here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import isfinite
+from typing import Any
+
+import yaml
+
+from harness.errors import Fault
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+_DEEPEST = 100
+_LARGEST_EXPANSION = 1_000_000
+_LONGEST_NUMBER = 100
+
+_MARK = re.compile(r"^---(?=[ \t\r]|$)", re.MULTILINE)
+_NO_CONTENT = re.compile(r"(?:---)?[ \t\r]*(?:[#%].*)?")
+_BOOLEANS = {
+    spelling: value
+    for words, value in (("y yes true on", True), ("n no false off", False))
+    for word in words.split()
+    for spelling in (word, word.capitalize(), word.upper())
+}
+_NULLS = ("", "~", "null", "Null", "NULL")
+_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9_]*)", re.ASCII)
+_BASED = re.compile(r"[-+]?0(?:x[0-9a-fA-F_]+|b[01_]+)", re.ASCII)
+_OCTAL = re.compile(r"[-+]?0(?:o?[0-7_]+|[0-9_]+)", re.ASCII)
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
+_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_TAGS = {f"tag:yaml.org,2002:{name}": name for name in ("str", "int", "float", "bool", "null", "map", "seq")}
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document of a file: `where` names it in messages, `content` is its JSON value."""
+
+    where: str
+    content: Any
+
+
+def read_documents(text: str, faults: list[Fault]) -> tuple[list[Document], bool]:
+    """The documents of a manifest file, without empty ones, and whether they are all there.
+
+    Args:
+        text: YAML of one or more documents, or JSON.
+        faults: where faults are added; a document that cannot be read to its end is left out.
+    """
+    if text.lstrip().startswith("{"):
+        document = _read_json(text, faults)
+        if document is not None:
+            return [document], True
+    documents: list[Document] = []
+    complete = True
+    for number, (line, chunk) in enumerate(_chunks(text), 1):
+        builder = _Builder(f"document {number} (line {line})", line, faults)
+        content = builder.build(chunk)
+        complete = complete and not builder.broken
+        if content is not None and not builder.broken:
+            documents.append(Document(builder.where, content))
+    return documents, complete
+
+
+def _read_json(text: str, faults: list[Fault]) -> Document | None:
+    """The only document of a JSON file; None when the text is no JSON and YAML should say why."""
+    where = "document 1 (line 1)"
+    found: list[Fault] = []
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        mapping = dict(pairs)
+        if len(mapping) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = sorted({name for name in names if names.count(name) > 1})
+            found.append(Fault(where, f"{', '.join(map(repr, twice))} is given twice in one mapping"))
+        return mapping
+
+    try:
+        content = json.loads(text, object_pairs_hook=unique)
+        _require_plain(content)
+        if _ESCAPED_SURROGATE.search(text):
+            json.dumps(content, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        return None
+    faults.extend(found)
+    return Document(where, content)
+
+
+def _require_plain(content: Any) -> None:
+    """Refuse what JSON text can hold and a manifest cannot: numbers without end, nesting without end."""
+    level = [content]
+    for _ in range(_DEEPEST):
+        inner: list[Any] = []
+        for value in level:
+            if isinstance(value, dict):
+                inner.extend(value.values())
+            elif isinstance(value, list):
+                inner.extend(value)
+            elif isinstance(value, float) and not isfinite(value):
+                raise ValueError(value)
+            elif isinstance(value, int) and abs(value) >= 10**_LONGEST_NUMBER:
+                raise ValueError("number")
+        if not inner:
+            return
+        level = inner
+    raise ValueError("depth")
+
+
+def _chunks(text: str) -> Iterator[tuple[int, str]]:
+    """The text between `---` lines with the number of its first line; chunks without content are left out."""
+    starts = [mark.start() for mark in _MARK.finditer(text)]
+    bounds = [0, *starts, len(text)]
+    line = 1
+    for start, end in pairwise(bounds):
+        chunk = text[start:end]
+        if not all(_NO_CONTENT.fullmatch(row) for row in chunk.split("\n")):
+            yield line, chunk
+        line += chunk.count("\n")
+
+
+class _FatalError(Exception):
+    """A fault after which the rest of a document means nothing."""
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A mapping or sequence that is being built; `size` counts its values with all aliases expanded."""
+
+    container: dict[str, Any] | list[Any]
+    anchor: str | None
+    size: int = 1
+    key: str | None = None
+    merging: bool = False
+    merged: list[Any] = field(default_factory=list)
+
+
+class _Builder:
+    """Builds the value of one document from parser events; `broken` when it could not be read to its end."""
+
+    def __init__(self, where: str, first_line: int, faults: list[Fault]) -> None:
+        self.where = where
+        self.faults = faults
+        self.broken = False
+        self._first_line = first_line
+        self._line = first_line
+        self._stack: list[_Frame] = []
+        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._open_anchors: set[str] = set()
+        self._expanded = 0
+        self._root: Any = None
+
+    def build(self, chunk: str) -> Any:
+        """The document's value; what is wrong with it is in `faults` afterwards."""
+        try:
+            events: Iterator[Any] = yaml.parse(chunk, Loader=_Loader)
+            for event in events:
+                self._line = self._first_line + event.start_mark.line
+                self._take(event)
+        except _FatalError as error:
+            self._break(str(error))
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            if mark is not None:
+                self._line = self._first_line + mark.line
+            self._break(f"is not valid YAML: {error.problem or error.context}")
+        except (yaml.YAMLError, ValueError, OverflowError) as error:
+            self._break(f"is not valid YAML: {' '.join(str(error).split())}")
+        return self._root
+
+    def _fault(self, what: str) -> None:
+        self.faults.append(Fault(self.where, f"line {self._line}: {what}"))
+
+    def _break(self, what: str) -> None:
+        self.broken = True
+        self._fault(what)
+
+    def _take(self, event: Any) -> None:
+        if isinstance(event, yaml.ScalarEvent):
+            self._scalar(event)
+        elif isinstance(event, yaml.AliasEvent):
+            self._alias(event.anchor)
+        elif isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
+            self._open(event)
+        elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
+            self._close()
+        elif isinstance(event, yaml.DocumentStartEvent) and self._root is not None:
+            raise _FatalError("a second document begins without a line '---'")
+
+    def _scalar(self, event: Any) -> None:
+        awaiting_key = self._awaits_key()
+        plain = event.implicit[0] and event.tag is None
+        if awaiting_key and plain and event.value == "<<":
+            self._stack[-1].merging = True
+            return
+        tag = None if event.tag is None or event.tag == "!" else _TAGS.get(event.tag, event.tag)
+        value = self._resolved(event.value) if plain or tag not in (None, "str") else event.value
+        if tag is not None and tag != _json_type(value) and not (tag == "float" and type(value) is int):
+            self._fault(f"{event.value!r} has the tag {event.tag}, which is not read here")
+        if not event.value.isascii() and _SURROGATE.search(event.value):
+            self._fault("holds half of a surrogate pair, which is no character")
+            value = ""
+        if event.anchor:
+            self._anchors[event.anchor] = (value, 1)
+        self._put(value, 1)
+
+    def _resolved(self, text: str) -> Any:
+        """A plain scalar's JSON value, by the rules of the YAML library that Kubernetes uses."""
+        if text in _NULLS:
+            return None
+        if text[0] not in "0123456789+-.":
+            return _BOOLEANS.get(text, text)
+        if len(text) > _LONGEST_NUMBER:
+            return text
+        if _INTEGER.fullmatch(text):
+            return int(text.replace("_", ""))
+        if _BASED.fullmatch(text) and text[-1] != "_":
+            return int(text.replace("_", ""), 0)
+        if _OCTAL.fullmatch(text):
+            self._fault(f"{text} is octal to Kubernetes: write a decimal number, or quote it as text")
+            return int(text.replace("_", "").replace("o", ""))
+        if _NOT_FINITE.fullmatch(text):
+            self._fault(f"{text} is not a number that a manifest can hold")
+            return 0
+        if _FLOAT.fullmatch(text):
+            number = float(text.replace("_", ""))
+            if not isfinite(number):
+                return text
+            return int(number) if number.is_integer() and abs(number) < 1e21 else number
+        return text
+
+    def _alias(self, anchor: str | None) -> None:
+        if anchor in self._open_anchors:
+            raise _FatalError(f"*{anchor} stands inside of what it refers to")
+        if anchor is None or anchor not in self._anchors:
+            raise _FatalError(f"*{anchor} refers to nothing above")
+        value, size = self._anchors[anchor]
+        self._expanded += size
+        if self._expanded > _LARGEST_EXPANSION:
+            raise _FatalError(f"aliases make more than {_LARGEST_EXPANSION:,} values of it")
+        self._put(value, size)
+
+    def _open(self, event: Any) -> None:
+        kind = "map" if isinstance(event, yaml.MappingStartEvent) else "seq"
+        if self._awaits_key():
+            raise _FatalError("a mapping or list cannot be a key")
+        if event.tag not in (None, "!") and _TAGS.get(event.tag) != kind:
+            self._fault(f"has the tag {event.tag}, which is not read here")
+        if len(self._stack) >= _DEEPEST:
+            raise _FatalError(f"is nested more than {_DEEPEST} levels deep")
+        if event.anchor:
+            self._open_anchors.add(event.anchor)
+        self._stack.append(_Frame({} if kind == "map" else [], event.anchor))
+
+    def _close(self) -> None:
+        frame = self._stack.pop()
+        if isinstance(frame.container, dict):
+            for mapping in frame.merged:
+                for key, value in mapping.items():
+                    frame.container.setdefault(key, value)
+        if frame.anchor:
+            self._open_anchors.discard(frame.anchor)
+            self._anchors[frame.anchor] = (frame.container, frame.size)
+        self._put(frame.container, frame.size)
+
+    def _awaits_key(self) -> bool:
+        frame = self._stack[-1] if self._stack else None
+        return (
+            frame is not None
+            and isinstance(frame.container, dict)
+            and frame.key is None
+            and not frame.merging
+        )
+
+    def _put(self, value: Any, size: int) -> None:
+        """Hand a finished value to what it stands in."""
+        if not self._stack:
+            self._root = value
+            return
+        frame = self._stack[-1]
+        if isinstance(frame.container, list):
+            frame.size += size
+            frame.container.append(value)
+        elif frame.merging:
+            frame.size += size
+            frame.merging = False
+            self._merge(frame, value)
+        elif frame.key is None:
+            frame.key = self._key(value)
+            if frame.key in frame.container:
+                self._fault(f"{frame.key!r} is given twice in one mapping")
+        else:
+            frame.size += size
+            frame.container[frame.key] = value
+            frame.key = None
+
+    def _key(self, value: Any) -> str:
+        if isinstance(value, (dict, list)) or value is None:
+            raise _FatalError("a key must be text")
+        return value if isinstance(value, str) else json.dumps(value)
+
+    def _merge(self, frame: _Frame, value: Any) -> None:
+        mappings = value if isinstance(value, list) else [value]
+        if all(isinstance(mapping, Mapping) for mapping in mappings):
+            frame.merged.extend(mappings)
+        else:
+            self._fault("'<<' must be followed by a mapping or a list of mappings")
+
+
+def _json_type(value: Any) -> str:
+    names = {str: "str", bool: "bool", int: "int", float: "float", type(None): "null"}
+    return names[type(value)]

@@ -1,0 +1,114 @@
+"""Collects the objects of a cluster while its manifests are read, with every fault and warning."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, TypeVar
+
+from harness.cluster.fields import Fields
+from harness.cluster.model import (
+    ClusterQueue,
+    Cohort,
+    LocalQueue,
+    Node,
+    PriorityClass,
+    ResourceFlavor,
+)
+from harness.errors import Fault
+
+K = TypeVar("K")
+T = TypeVar("T")
+
+_INDEX = re.compile(r"\[[0-9]+\]")
+_NAMED = 3
+_HARMLESS_METADATA = (
+    "annotations",
+    "creationTimestamp",
+    "finalizers",
+    "generateName",
+    "generation",
+    "managedFields",
+    "ownerReferences",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+)
+
+
+class Metadata(NamedTuple):
+    """What counts of an object's metadata."""
+
+    name: str
+    namespace: str
+    labels: Mapping[str, str]
+
+
+def read_metadata(fields: Fields) -> Metadata:
+    """An object's metadata; a missing name is a fault, the namespace is `default` unless given."""
+    metadata = fields.child("metadata")
+    metadata.ignore(*_HARMLESS_METADATA)
+    return Metadata(
+        metadata.string("name", required=True),
+        metadata.string("namespace", "default") or "default",
+        metadata.strings("labels"),
+    )
+
+
+class Objects(dict[K, T], Generic[K, T]):
+    """Objects of one kind by key, in the order of the manifests, each with the fields it was read from."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._fields: dict[K, Fields] = {}
+
+    def add(self, key: K, value: T, fields: Fields) -> None:
+        """Add one; a second one of that key is a fault, and the first one stays."""
+        if key in self:
+            fields.fault("", f"is given twice; the first is in {self._fields[key].where}")
+        else:
+            self[key] = value
+            self._fields[key] = fields
+
+    def fields(self, key: K) -> Fields:
+        """What an object was read from, to add faults there."""
+        return self._fields[key]
+
+
+class Warnings:
+    """Warnings about objects; what is the same for many objects becomes one sentence."""
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[str, str], list[str]] = {}
+
+    def add(self, kind: str, name: str, what: str) -> None:
+        """Add one; indices in `what` do not tell warnings apart."""
+        names = self._names.setdefault((kind, _INDEX.sub("[]", what)), [])
+        if name not in names[-1:]:
+            names.append(name)
+
+    def sentences(self) -> tuple[str, ...]:
+        """All warnings in the order of their first object."""
+        return tuple(f"{kind} {_listed(names)}: {what}" for (kind, what), names in self._names.items())
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(names[:_NAMED])
+    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED:,} more"
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """Everything read so far; each reader adds its objects here."""
+
+    faults: list[Fault] = field(default_factory=list)
+    warnings: Warnings = field(default_factory=Warnings)
+    nodes: Objects[str, Node] = field(default_factory=Objects)
+    namespaces: Objects[str, Mapping[str, str]] = field(default_factory=Objects)
+    priority_classes: Objects[str, PriorityClass] = field(default_factory=Objects)
+    workload_priority_classes: Objects[str, PriorityClass] = field(default_factory=Objects)
+    flavors: Objects[str, ResourceFlavor] = field(default_factory=Objects)
+    cluster_queues: Objects[str, ClusterQueue] = field(default_factory=Objects)
+    cohorts: Objects[str, Cohort] = field(default_factory=Objects)
+    local_queues: Objects[tuple[str, str], LocalQueue] = field(default_factory=Objects)

@@ -1,0 +1,73 @@
+"""The table of kinds that a cluster is read from; a new kind is a reader function and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from harness.cluster import core, kueue
+from harness.cluster.draft import Draft
+from harness.cluster.fields import Fields
+
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How one kind is read.
+
+    Attributes:
+        versions: the API versions that are understood.
+        read: adds the object to the draft.
+        unmodelled: field -> what is assumed instead of it, for the warning when a manifest has it.
+    """
+
+    versions: tuple[str, ...]
+    read: Callable[[Fields, Draft], None]
+    unmodelled: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+
+
+_KUEUE = ("v1beta1", "v1beta2")
+_NO_CHECKS = "admission checks are treated as always ready"
+_NO_TOPOLOGY = "jobs are placed without regard to topology"
+_NO_USAGE_ORDER = "jobs are not ordered by the past usage of their LocalQueue"
+
+KINDS: Mapping[tuple[str, str], Kind] = {
+    ("", "Node"): Kind(("v1",), core.read_node),
+    ("", "Namespace"): Kind(("v1",), core.read_namespace),
+    ("harness", "NodePool"): Kind(("v1",), core.read_node_pool),
+    ("scheduling.k8s.io", "PriorityClass"): Kind(("v1",), core.read_priority_class),
+    ("kueue.x-k8s.io", "ResourceFlavor"): Kind(
+        _KUEUE,
+        kueue.read_resource_flavor,
+        {
+            "spec.topologyName": _NO_TOPOLOGY,
+            "spec.resourceWeights": "all resources count alike in a share",
+        },
+    ),
+    ("kueue.x-k8s.io", "ClusterQueue"): Kind(
+        _KUEUE,
+        kueue.read_cluster_queue,
+        {
+            "spec.admissionChecks": _NO_CHECKS,
+            "spec.admissionChecksStrategy": _NO_CHECKS,
+            "spec.admissionScope": _NO_USAGE_ORDER,
+            "spec.concurrentAdmissionPolicy": "a job is admitted to one flavor and stays there",
+            "spec.excludeResourcePrefixes": "every requested resource counts",
+        },
+    ),
+    ("kueue.x-k8s.io", "Cohort"): Kind(("v1alpha1", *_KUEUE), kueue.read_cohort),
+    ("kueue.x-k8s.io", "LocalQueue"): Kind(
+        _KUEUE,
+        kueue.read_local_queue,
+        {
+            "spec.fairSharing": _NO_USAGE_ORDER,
+            "spec.wallTimePolicy": "the queue has no budget of hours",
+        },
+    ),
+    ("kueue.x-k8s.io", "WorkloadPriorityClass"): Kind(_KUEUE, kueue.read_workload_priority_class),
+}
+
+CHECKS: tuple[Callable[[Draft], None], ...] = (core.check_core, kueue.check_kueue)
+"""Rules between objects, checked once all of them were read."""

@@ -1,0 +1,265 @@
+"""Reads Kueue's kinds, in the spellings of v1alpha1, v1beta1 and v1beta2.
+
+What Kueue's webhooks and schemas would not let into a cluster is refused (`Fields.refuse`); what Kueue
+accepts and then leaves inactive is a warning.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+
+from harness.cluster.draft import Draft, read_metadata
+from harness.cluster.fields import Fields
+from harness.cluster.model import (
+    ClusterQueue,
+    Cohort,
+    FlavorFungibility,
+    FlavorQuotas,
+    LocalQueue,
+    Preemption,
+    PriorityClass,
+    ResourceFlavor,
+    ResourceGroup,
+    ResourceQuota,
+    frozen,
+)
+from harness.cluster.selectors import read_selector, read_taints, read_toleration
+
+_STOP_POLICIES = ("None", "Hold", "HoldAndDrain")
+_NANO = 10**9
+_SEARCH = ("MayStopSearch", "TryNextFlavor")
+_PREFERENCES = ("BorrowingOverPreemption", "PreemptionOverBorrowing")
+
+
+def read_resource_flavor(fields: Fields, draft: Draft) -> None:
+    """A ResourceFlavor: the nodes that it stands for."""
+    name = read_metadata(fields).name
+    spec = fields.child("spec")
+    flavor = ResourceFlavor(
+        name,
+        spec.strings("nodeLabels"),
+        read_taints(spec, "nodeTaints"),
+        tuple(read_toleration(item) for item in spec.items("tolerations")),
+    )
+    draft.flavors.add(name, flavor, fields)
+
+
+def read_cluster_queue(fields: Fields, draft: Draft) -> None:
+    """A ClusterQueue: its quotas, its cohort and its policies."""
+    name = read_metadata(fields).name
+    fields.ignore("status")
+    spec = fields.child("spec")
+    first_beta = fields.string("apiVersion").endswith("/v1beta1")
+    cohort = _spelled(spec, "cohort", "cohortName", first=first_beta)
+    selector = spec.child("namespaceSelector")
+    queue = ClusterQueue(
+        name,
+        cohort,
+        _resource_groups(spec, bool(cohort), "a cohort", lends_at_most_nominal=True),
+        _weight(spec),
+        spec.choice("queueingStrategy", ("StrictFIFO", "BestEffortFIFO"), "BestEffortFIFO"),
+        read_selector(selector) if "namespaceSelector" in spec else None,
+        _preemption(spec.child("preemption")),
+        _fungibility(spec.child("flavorFungibility"), first_beta=first_beta),
+        spec.choice("stopPolicy", _STOP_POLICIES, "None"),
+    )
+    draft.cluster_queues.add(name, queue, fields)
+
+
+def read_cohort(fields: Fields, draft: Draft) -> None:
+    """A Cohort: its parent, and quotas of its own."""
+    name = read_metadata(fields).name
+    fields.ignore("status")
+    spec = fields.child("spec")
+    first_alpha = fields.string("apiVersion").endswith("/v1alpha1")
+    parent = _spelled(spec, "parent", "parentName", first=first_alpha)
+    groups = _resource_groups(spec, bool(parent), "a parent", lends_at_most_nominal=False)
+    draft.cohorts.add(name, Cohort(name, parent, groups, _weight(spec)), fields)
+
+
+def read_local_queue(fields: Fields, draft: Draft) -> None:
+    """A LocalQueue: which ClusterQueue its namespace submits to."""
+    metadata = read_metadata(fields)
+    fields.ignore("status")
+    spec = fields.child("spec")
+    queue = LocalQueue(metadata.name, metadata.namespace, spec.string("clusterQueue", required=True))
+    stop_policy = spec.choice("stopPolicy", _STOP_POLICIES, "None")
+    if stop_policy != "None":
+        draft.warnings.add(
+            "LocalQueue",
+            f"{queue.namespace}/{queue.name}",
+            f"spec.stopPolicy {stop_policy} is not modelled: the queue is treated as open",
+        )
+    draft.local_queues.add((queue.namespace, queue.name), queue, fields)
+
+
+def read_workload_priority_class(fields: Fields, draft: Draft) -> None:
+    """A WorkloadPriorityClass: a priority that counts for Kueue alone."""
+    name = read_metadata(fields).name
+    fields.ignore("description")
+    draft.workload_priority_classes.add(
+        name, PriorityClass(name, fields.integer("value", required=True)), fields
+    )
+
+
+def _spelled(spec: Fields, old: str, new: str, *, first: bool) -> str:
+    """A field that was renamed; the spelling of another API version would be dropped by a cluster."""
+    right, wrong = (old, new) if first else (new, old)
+    if wrong in spec:
+        spec.fault(wrong, f"is called {right} in this apiVersion")
+    return spec.string(right) or spec.string(wrong)
+
+
+def _weight(spec: Fields) -> Fraction:
+    """A fair-sharing weight, in whole billionths as Kubernetes keeps it."""
+    sharing = spec.child("fairSharing")
+    weight = sharing.quantity("weight")
+    if weight is None:
+        return Fraction(1)
+    billionths = math.ceil(weight * _NANO)
+    if billionths == 1:
+        sharing.refuse("weight", "must be 0, or more than 1n")
+    return Fraction(billionths, _NANO)
+
+
+def _preemption(fields: Fields) -> Preemption:
+    borrow = fields.child("borrowWithinCohort")
+    preemption = Preemption(
+        fields.choice("withinClusterQueue", ("Never", "LowerPriority", "LowerOrNewerEqualPriority"), "Never"),
+        fields.choice("reclaimWithinCohort", ("Never", "LowerPriority", "Any"), "Never"),
+        borrow.choice("policy", ("Never", "LowerPriority"), "Never"),
+        borrow.integer("maxPriorityThreshold") if "maxPriorityThreshold" in borrow else None,
+    )
+    if preemption.borrow_within_cohort != "Never" and preemption.reclaim_within_cohort == "Never":
+        borrow.refuse("policy", "needs reclaimWithinCohort to be other than Never")
+    return preemption
+
+
+def _fungibility(fields: Fields, *, first_beta: bool) -> FlavorFungibility:
+    """Flavor fungibility; v1beta1 also has the older names `Borrow` and `Preempt` for `MayStopSearch`."""
+    can_borrow = fields.choice("whenCanBorrow", (*_SEARCH, "Borrow") if first_beta else _SEARCH, _SEARCH[0])
+    can_preempt = fields.choice(
+        "whenCanPreempt", (*_SEARCH, "Preempt") if first_beta else _SEARCH, _SEARCH[1]
+    )
+    fungibility = FlavorFungibility(
+        _SEARCH[0] if can_borrow == "Borrow" else can_borrow,
+        _SEARCH[0] if can_preempt == "Preempt" else can_preempt,
+        fields.choice("preference", ("", *_PREFERENCES), ""),
+    )
+    searches = (fungibility.when_can_borrow, fungibility.when_can_preempt)
+    if fungibility.preference and searches != ("TryNextFlavor", "TryNextFlavor"):
+        fields.refuse("preference", "needs whenCanBorrow and whenCanPreempt to be TryNextFlavor")
+    return fungibility
+
+
+def _resource_groups(
+    spec: Fields, shares: bool, shares_with: str, *, lends_at_most_nominal: bool
+) -> tuple[ResourceGroup, ...]:
+    """The resource groups of a queue or cohort; no resource and no flavor may be in two of them."""
+    groups = []
+    resources: set[str] = set()
+    flavors: set[str] = set()
+    for item in spec.items("resourceGroups"):
+        covered = item.texts("coveredResources")
+        if not covered:
+            item.refuse("coveredResources", "must name at least one resource")
+        for number, resource in enumerate(covered):
+            if resource in resources:
+                item.refuse(f"coveredResources[{number}]", f"{resource} is covered twice")
+            resources.add(resource)
+        quotas = []
+        for entry in item.items("flavors"):
+            flavor = entry.string("name", required=True)
+            if flavor in flavors:
+                entry.refuse("name", f"flavor {flavor} is listed twice")
+            flavors.add(flavor)
+            found = _flavor_resources(entry, covered, shares, shares_with, lends_at_most_nominal)
+            quotas.append(FlavorQuotas(flavor, found))
+        if not quotas:
+            item.refuse("flavors", "must name at least one flavor")
+        groups.append(ResourceGroup(covered, tuple(quotas)))
+    return tuple(groups)
+
+
+def _flavor_resources(
+    entry: Fields, covered: tuple[str, ...], shares: bool, shares_with: str, lends_at_most_nominal: bool
+) -> Mapping[str, ResourceQuota]:
+    """A flavor's quotas: exactly the covered resources, in their order."""
+    found: dict[str, ResourceQuota] = {}
+    names = []
+    for item in entry.items("resources"):
+        name = item.string("name", required=True)
+        names.append(name)
+        if "nominalQuota" not in item:
+            item.fault("nominalQuota", "is missing")
+        quota = ResourceQuota(
+            item.quota("nominalQuota", name) or 0,
+            item.quota("borrowingLimit", name),
+            item.quota("lendingLimit", name),
+        )
+        if not shares:
+            for limit in ("borrowingLimit", "lendingLimit"):
+                if limit in item:
+                    item.refuse(limit, f"must be left out without {shares_with}")
+        if lends_at_most_nominal and quota.lending_limit is not None and quota.lending_limit > quota.nominal:
+            item.refuse("lendingLimit", "must not be more than nominalQuota")
+        found[name] = quota
+    if tuple(names) != covered:
+        entry.refuse(
+            "resources",
+            f"must be the covered resources in their order: {', '.join(covered)}; not {', '.join(names)}",
+        )
+    return frozen(found)
+
+
+def check_kueue(draft: Draft) -> None:
+    """The rules that hold between Kueue's objects."""
+    for key, local in draft.local_queues.items():
+        if local.cluster_queue and local.cluster_queue not in draft.cluster_queues:
+            draft.local_queues.fields(key).refuse(
+                "spec.clusterQueue", f"there is no ClusterQueue {local.cluster_queue!r}"
+            )
+    for queue in draft.cluster_queues.values():
+        for group in queue.resource_groups:
+            for quotas in group.flavors:
+                if quotas.flavor not in draft.flavors:
+                    draft.warnings.add(
+                        "ClusterQueue",
+                        queue.name,
+                        f"there is no ResourceFlavor {quotas.flavor}: Kueue leaves the queue inactive",
+                    )
+    for name, kueue_class in draft.workload_priority_classes.items():
+        kubernetes_class = draft.priority_classes.get(name)
+        if kubernetes_class is not None and kubernetes_class.value != kueue_class.value:
+            draft.warnings.add(
+                "WorkloadPriorityClass",
+                name,
+                f"a PriorityClass of that name has the value {kubernetes_class.value}; "
+                f"a job's priority class means this one, {kueue_class.value}",
+            )
+    _check_cycles(draft)
+
+
+def _check_cycles(draft: Draft) -> None:
+    """A cohort must not be its own ancestor; each cycle is told once, at its first cohort."""
+    done: set[str] = set()
+    for name in draft.cohorts:
+        path: list[str] = []
+        while name in draft.cohorts and name not in done and name not in path:
+            path.append(name)
+            name = draft.cohorts[name].parent
+        if name in path:
+            cycle = " > ".join([*path[path.index(name) :], name])
+            draft.cohorts.fields(name).refuse("spec", f"the cohort is its own ancestor: {cycle}")
+        done.update(path)
+
+
+def implied_cohorts(draft: Draft) -> dict[str, Cohort]:
+    """All cohorts: those with a manifest, then those that are only referred to."""
+    names = [queue.cohort for queue in draft.cluster_queues.values()]
+    names += [cohort.parent for cohort in draft.cohorts.values()]
+    return dict(draft.cohorts) | {
+        name: Cohort(name) for name in dict.fromkeys(names) if name and name not in draft.cohorts
+    }

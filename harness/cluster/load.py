@@ -1,0 +1,164 @@
+"""Manifests, from a file or already parsed, to a `Cluster`: all of their faults at once, or none."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from harness.cluster.documents import Document, read_documents
+from harness.cluster.draft import Draft
+from harness.cluster.fields import Fields, Refusal, shown
+from harness.cluster.kinds import CHECKS, KINDS
+from harness.cluster.kueue import implied_cohorts
+from harness.cluster.model import Cluster, frozen
+from harness.errors import ClusterError, Fault
+
+
+def load_cluster(path: Path) -> Cluster:
+    """The cluster that a file describes, as `kubectl get -o yaml` or `-o json` prints its objects.
+
+    Raises:
+        ClusterError: the file cannot be read or its manifests are faulty; every fault names document, object
+            and field.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ClusterError(
+            str(path),
+            [Fault("", f"is not text in UTF-8: byte {error.start} is {error.object[error.start]:#04x}")],
+        ) from error
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ClusterError(
+            str(path), [Fault("", f"cannot be read: {reason}")], hint="give a file of Kubernetes manifests"
+        ) from error
+    faults: list[Fault] = []
+    documents, complete = read_documents(text, faults)
+    if not documents and not faults:
+        raise ClusterError(
+            str(path), [Fault("", "holds no manifest")], hint="kubectl get nodes,clusterqueues -o yaml > FILE"
+        )
+    return _cluster(documents, str(path), faults, complete=complete)
+
+
+def cluster_from(documents: Iterable[Mapping[str, Any]], source: str, *, webhooks: bool = True) -> Cluster:
+    """The cluster that parsed manifests describe.
+
+    Args:
+        documents: manifests as JSON values; they are kept, so do not change them afterwards.
+        source: where they come from, for messages.
+        webhooks: False takes what a cluster's admission webhooks would refuse, as a component does that is
+            driven without an API server.
+
+    Raises:
+        ClusterError: manifests are faulty.
+    """
+    numbered = [Document(f"document {number}", content) for number, content in enumerate(documents, 1)]
+    return _cluster(numbered, source, [], webhooks=webhooks)
+
+
+def _cluster(
+    documents: list[Document],
+    source: str,
+    faults: list[Fault],
+    *,
+    complete: bool = True,
+    webhooks: bool = True,
+) -> Cluster:
+    draft = Draft(faults=faults)
+    manifests: list[Mapping[str, Any]] = []
+    not_read: Counter[str] = Counter()
+    for document in documents:
+        for item in _unpacked(document, faults):
+            manifests.append(item.content)
+            _read(item, draft, not_read)
+    if complete:  # else what a broken document holds would seem to be missing
+        for check in CHECKS:
+            check(draft)
+    if not webhooks:
+        faults = [fault for fault in faults if not isinstance(fault, Refusal)]
+    if faults:
+        raise ClusterError(source, faults)
+    return Cluster(
+        nodes=frozen(draft.nodes),
+        namespaces=frozen(draft.namespaces),
+        priority_classes=frozen(draft.priority_classes),
+        workload_priority_classes=frozen(draft.workload_priority_classes),
+        flavors=frozen(draft.flavors),
+        cluster_queues=frozen(draft.cluster_queues),
+        cohorts=frozen(implied_cohorts(draft)),
+        local_queues=MappingProxyType(dict(draft.local_queues)),
+        warnings=(
+            *draft.warnings.sentences(),
+            *(f"{kind}: {count:,} {_objects(count)} not read" for kind, count in sorted(not_read.items())),
+        ),
+        source=source,
+        manifests=tuple(manifests),
+    )
+
+
+def _objects(count: int) -> str:
+    return "object is" if count == 1 else "objects are"
+
+
+def _unpacked(document: Document, faults: list[Fault]) -> Iterator[Document]:
+    """The objects of a document: its own, or the items of a list such as `kubectl get` prints."""
+    content = document.content
+    if not isinstance(content, Mapping):
+        faults.append(Fault(document.where, f"must be a Kubernetes object, not {shown(content)}"))
+        return
+    kind, items = content.get("kind"), content.get("items")
+    if not (isinstance(kind, str) and kind.endswith("List") and "items" in content):
+        yield document
+        return
+    if not isinstance(items, list):
+        faults.append(Fault(f"{document.where}: items", f"must be a list, not {shown(items)}"))
+        return
+    # The items of a typed list, as the API server sends it, leave out what the list's own kind says.
+    implied = (
+        {} if kind == "List" else {"apiVersion": content.get("apiVersion"), "kind": kind[: -len("List")]}
+    )
+    for number, item in enumerate(items, 1):
+        where = f"{document.where}, item {number}"
+        if isinstance(item, Mapping):
+            missing = {name: value for name, value in implied.items() if name not in item}
+            yield Document(where, {**missing, **item} if missing else item)
+        else:
+            faults.append(Fault(where, f"must be a Kubernetes object, not {shown(item)}"))
+
+
+def _read(document: Document, draft: Draft, not_read: Counter[str]) -> None:
+    """Read one object into the draft; a kind that is not known is counted."""
+    content: Mapping[str, Any] = document.content
+    kind, version, name = content.get("kind"), content.get("apiVersion"), _name(content)
+    if not isinstance(kind, str) or not isinstance(version, str) or not kind or not version:
+        draft.faults.append(Fault(document.where, "must say kind and apiVersion, both as text"))
+        return
+    fields = Fields(content, f"{document.where}, {kind} {name}".rstrip(), draft.faults)
+    group, _, number = version.rpartition("/")
+    known = KINDS.get((group, kind))
+    if known is None:
+        not_read[f"{kind} ({version})"] += 1
+        return
+    if number not in known.versions:
+        wanted = " or ".join(f"{group}/{known}" if group else known for known in known.versions)
+        fields.fault("apiVersion", f"{version} is not understood; {wanted} is")
+        return
+    fields.ignore("apiVersion", "kind")
+    known.read(fields, draft)
+    for path in fields.unread():
+        effect = known.unmodelled.get(path)
+        draft.warnings.add(kind, name, f"{path} is not modelled" + (f": {effect}" if effect else ""))
+
+
+def _name(content: Mapping[str, Any]) -> str:
+    """An object's name as messages show it, with its namespace where it has one."""
+    metadata = content.get("metadata")
+    if not isinstance(metadata, Mapping) or not isinstance(metadata.get("name"), str):
+        return ""
+    namespace, name = metadata.get("namespace"), str(metadata["name"])
+    return f"{namespace}/{name}" if isinstance(namespace, str) and namespace else name
