@@ -30,9 +30,9 @@ class PodSet:
     count: int
     min_count: int
     requests: Mapping[str, int]
-    limits: Mapping[str, int] = field(default=_NOTHING)
-    labels: Mapping[str, str] = field(default=_NO_LABELS)
-    node_selector: Mapping[str, str] = field(default=_NO_LABELS)
+    limits: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
+    labels: Mapping[str, str] = field(default_factory=lambda: _NO_LABELS)
+    node_selector: Mapping[str, str] = field(default_factory=lambda: _NO_LABELS)
     tolerations: str | None = None
     affinity: str | None = None
     pod_template: str | None = None

@@ -40,9 +40,9 @@ class Admit:
     """
 
     job: Job
-    flavors: Mapping[str, Mapping[str, str]] = field(default=_NOTHING)
-    counts: Mapping[str, int] = field(default=_NOTHING)
-    detail: Mapping[str, Any] = field(default=_NOTHING)
+    flavors: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: _NOTHING)
+    counts: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
+    detail: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
 
 
 @final
@@ -60,7 +60,7 @@ class Bind:
     job: Job
     pods: range
     node: str
-    detail: Mapping[str, Any] = field(default=_NOTHING)
+    detail: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
 
 
 @final
@@ -80,7 +80,7 @@ class Preempt:
     by: Job | None
     reason: str
     pods: range | None = None
-    detail: Mapping[str, Any] = field(default=_NOTHING)
+    detail: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
 
 
 @final
@@ -91,7 +91,7 @@ class Nominate:
     job: Job
     pod: int
     node: str
-    detail: Mapping[str, Any] = field(default=_NOTHING)
+    detail: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
 
 
 @final
@@ -110,7 +110,7 @@ class Reject:
 
     job: Job
     reason: str
-    detail: Mapping[str, Any] = field(default=_NOTHING)
+    detail: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
 
 
 @final
