@@ -75,6 +75,17 @@ def read_documents(text: str, faults: list[Fault]) -> tuple[list[Document], bool
     return documents, complete
 
 
+def reads_as_text(plain: str) -> bool:
+    """Whether Kubernetes reads a plain scalar as the text that stands there."""
+    patterns = (_INTEGER, _BASED, _OCTAL, _NOT_FINITE, _FLOAT)
+    return not (
+        plain in _NULLS
+        or plain in _BOOLEANS
+        or plain == "<<"
+        or any(pattern.fullmatch(plain) for pattern in patterns)
+    )
+
+
 def _read_json(text: str, faults: list[Fault]) -> Document | None:
     """The only document of a JSON file; None when the text is no JSON and YAML should say why."""
     where = "document 1 (line 1)"

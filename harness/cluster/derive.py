@@ -1,0 +1,136 @@
+"""Assumes a cluster for a trace that comes without manifests, and says what was assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil
+from pathlib import Path
+
+from harness.cluster.load import cluster_from
+from harness.cluster.manifests import cluster_queue_manifest, flavor_manifest
+from harness.cluster.model import Cluster
+from harness.units import format_amount
+
+_WANTED_UTILIZATION = Fraction(4, 5)
+_COHORT = "all"
+_FLAVOR = "default"
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a trace asks of one resource, in amounts (cpu in millicores, the rest in base units).
+
+    Attributes:
+        largest: the largest request of one job, over all its pods.
+        mean: resource-time of all jobs divided by the span of the trace.
+        capacity: the size of the machine that was traced, where the trace says it.
+    """
+
+    largest: int
+    mean: int
+    capacity: int | None = None
+
+
+def find_cluster(trace: Path) -> Path | None:
+    """The manifests beside a trace, if any: `philly.cluster.yaml` for `philly.parquet` or `philly.swf`."""
+    plain = trace.with_suffix("") if trace.suffix in _COMPRESSED else trace
+    beside = plain.with_name(f"{plain.stem}.cluster.yaml")
+    return beside if beside.is_file() else None
+
+
+def derive_cluster(queues: Iterable[str], demands: Mapping[str, Demand], *, source: str) -> Cluster:
+    """A cluster that a trace would keep busy: one ClusterQueue a queue, all in one cohort, no nodes.
+
+    The capacity of a resource is the traced machine's where it is known; else it is what gives the mean
+    demand a utilization of 80 %, rounded up, and at least what the largest job asks for. It is split equally;
+    what does not divide goes to the first queues by name.
+
+    Args:
+        queues: names of the trace's queues.
+        demands: resource -> demand; a resource that no job asks for gets no quota.
+        source: the trace, for messages.
+    """
+    names = sorted(set(queues))
+    asked = {resource: demand for resource, demand in sorted(demands.items()) if demand.largest > 0}
+    cohort = _COHORT if len(names) > 1 else ""
+    preemption = {"withinClusterQueue": "LowerPriority"}
+    if cohort:
+        preemption["reclaimWithinCohort"] = "Any"
+    nominal: dict[str, dict[str, int]] = {name: {} for name in names}
+    assumed = [_about_queues(names, cohort)]
+    for resource, demand in asked.items():
+        capacity = _capacity(resource, demand)
+        assumed.append(_about_capacity(resource, demand, capacity, len(names)))
+        for name, share in zip(names, _split(capacity, len(names), _unit(resource, capacity)), strict=True):
+            nominal[name][resource] = share
+    manifests = [flavor_manifest(_FLAVOR)] + [
+        cluster_queue_manifest(name, _FLAVOR, nominal[name], cohort=cohort, preemption=preemption)
+        for name in names
+    ]
+    return replace(cluster_from(manifests, f"assumed for {source}"), assumed=tuple(assumed))
+
+
+def _capacity(resource: str, demand: Demand) -> int:
+    if demand.capacity is not None:
+        return demand.capacity
+    least = max(ceil(demand.mean / _WANTED_UTILIZATION), demand.largest)
+    return _readable(least, _unit(resource, least))
+
+
+def _readable(amount: int, unit: int) -> int:
+    """The next amount of at most two significant digits of `unit`."""
+    count = -(-amount // unit)
+    step: int = 10 ** max(0, len(str(count)) - 2)
+    return -(-count // step) * step * unit
+
+
+def _unit(resource: str, amount: int) -> int:
+    """The unit in which people count a resource: cores, the largest binary unit of bytes, single devices."""
+    if resource == "cpu":
+        return 1000
+    if resource in ("memory", "ephemeral-storage"):
+        return max(unit for unit in (1, 2**10, 2**20, 2**30) if unit <= max(amount, 1))
+    return 1
+
+
+def _split(amount: int, parts: int, unit: int) -> list[int]:
+    """Equal parts in whole units; the first ones get a unit more, the very first what is less than a unit."""
+    units, rest = divmod(amount, unit)
+    each, more = divmod(units, parts)
+    shares = [(each + (number < more)) * unit for number in range(parts)]
+    shares[0] += rest
+    return shares
+
+
+def _about_queues(names: list[str], cohort: str) -> str:
+    if not names:
+        return "no queue: the trace has none"
+    if not cohort:
+        return f"one ClusterQueue, {names[0]}, without cohort; a job may preempt jobs of lower priority"
+    return (
+        f"{len(names)} ClusterQueues, one for each queue, in one cohort {cohort!r}: each borrows what others "
+        "leave idle, takes back its own from any borrower, and lets a job preempt jobs of lower priority"
+    )
+
+
+def _about_capacity(resource: str, demand: Demand, capacity: int, queues: int) -> str:
+    size = format_amount(resource, capacity)
+    if demand.capacity is not None:
+        why = "the size of the machine that was traced"
+        if demand.largest > capacity:
+            why += f"; the largest job asks for {format_amount(resource, demand.largest)} and can never run"
+    elif capacity > _readable(ceil(demand.mean / _WANTED_UTILIZATION), _unit(resource, capacity)):
+        why = f"the largest job asks for {format_amount(resource, demand.largest)}"
+    else:
+        why = f"the mean demand of {_rough(resource, demand.mean)} at 80 % utilization, rounded up"
+    return f"{resource} {size}: {why}" + ("; split equally as nominal quotas" if queues > 1 else "")
+
+
+def _rough(resource: str, amount: int) -> str:
+    """An amount to one decimal of its unit."""
+    unit = _unit(resource, amount)
+    suffix = {2**10: "Ki", 2**20: "Mi", 2**30: "Gi"}.get(unit, "")
+    return f"{amount / unit:,.1f}{suffix}"

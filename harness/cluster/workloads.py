@@ -1,0 +1,281 @@
+"""Reads Kueue's Workload, v1beta1 and v1beta2: what a job asks for, what it was given, and how it stands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from types import MappingProxyType
+from typing import Any
+
+from harness.cluster.draft import read_metadata
+from harness.cluster.fields import Fields
+from harness.cluster.model import frozen
+from harness.job import PodSet
+
+PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition of a Workload; `since` is microseconds since 1970."""
+
+    status: bool
+    reason: str
+    since: int
+
+
+@dataclass(frozen=True, slots=True)
+class PodSetAssignment:
+    """What one pod set was admitted with: flavor of each resource, total amounts, and number of pods."""
+
+    name: str
+    count: int
+    flavors: Mapping[str, str]
+    usage: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Where a Workload holds quota."""
+
+    cluster_queue: str
+    assignments: tuple[PodSetAssignment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A Kueue Workload.
+
+    Attributes:
+        created: microseconds since 1970; None when the manifest does not say.
+        queue: its LocalQueue.
+        boost: the number in its priority-boost annotation, 0 if there is none.
+        active: False when it was deactivated.
+        reclaimable: pod set -> pods that have ended and need no quota any more.
+    """
+
+    name: str
+    namespace: str
+    uid: str
+    created: int | None
+    queue: str
+    priority: int
+    priority_class: str
+    boost: int
+    active: bool
+    pod_sets: tuple[PodSet, ...]
+    admission: Admission | None = None
+    conditions: Mapping[str, Condition] = field(default_factory=lambda: MappingProxyType({}))
+    reclaimable: Mapping[str, int] = field(default_factory=frozen)
+
+    @property
+    def key(self) -> str:
+        """Its namespace and name, as Kueue's messages write them."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def holds_quota(self) -> bool:
+        """Whether it holds the quota of its admission."""
+        return (
+            self.admission is not None and self.active and self.is_true("QuotaReserved") and not self.finished
+        )
+
+    @property
+    def finished(self) -> bool:
+        """Whether it has ended."""
+        return self.is_true("Finished")
+
+    def is_true(self, condition: str) -> bool:
+        """Whether it has a condition with status True."""
+        found = self.conditions.get(condition)
+        return found is not None and found.status
+
+
+class WorkloadReader:
+    """Reads Workloads; those that ask for the same share their pod sets."""
+
+    def __init__(self) -> None:
+        self._pod_sets: dict[str, tuple[PodSet, ...]] = {}
+
+    def read(self, fields: Fields) -> Workload:
+        """One Workload."""
+        metadata = read_metadata(fields)
+        more = fields.child("metadata")
+        spec = fields.child("spec")
+        status = fields.child("status")
+        reference = spec.child("priorityClassRef")
+        reference.ignore("group", "kind")
+        spec.ignore("priorityClassSource", "maximumExecutionTimeSeconds", "preemptionGates")
+        conditions = {
+            item.string("type", required=True): Condition(
+                item.choice("status", ("True", "False", "Unknown"), "Unknown") == "True",
+                item.string("reason"),
+                read_time(item, "lastTransitionTime") or 0,
+            )
+            for item in status.items("conditions")
+        }
+        workload = Workload(
+            name=metadata.name,
+            namespace=metadata.namespace,
+            uid=more.string("uid"),
+            created=read_time(more, "creationTimestamp"),
+            queue=spec.string("queueName"),
+            priority=spec.integer("priority"),
+            priority_class=reference.string("name") or spec.string("priorityClassName"),
+            boost=_boost(more.raw("annotations")),
+            active=spec.boolean("active", True),
+            pod_sets=self._read_pod_sets(spec),
+            admission=_read_admission(status.child("admission")) if "admission" in status else None,
+            conditions=MappingProxyType(conditions),
+            reclaimable=frozen(
+                {
+                    item.string("name"): item.integer("count", least=0)
+                    for item in status.items("reclaimablePods")
+                }
+            ),
+        )
+        status.ignore_rest()
+        return workload
+
+    def _read_pod_sets(self, spec: Fields) -> tuple[PodSet, ...]:
+        key = repr(spec.raw("podSets"))
+        known = self._pod_sets.get(key)
+        if known is None:
+            before = len(spec.faults)
+            known = tuple(_read_pod_set(item) for item in spec.items("podSets"))
+            if not known:
+                spec.fault("podSets", "must name at least one pod set")
+            if len(spec.faults) == before:
+                self._pod_sets[key] = known
+        return known
+
+
+def read_time(fields: Fields, name: str) -> int | None:
+    """A time as Kubernetes writes it, in microseconds since 1970; None when absent or faulty."""
+    text = fields.raw(name)
+    if text is None:
+        return None
+    try:
+        moment = text if isinstance(text, datetime) else datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        fields.fault(name, f"{text!r} is not a time such as 2025-01-31T08:00:00Z")
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=timezone.utc)
+    since = moment - _EPOCH
+    return (since.days * 86400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def _read_pod_set(fields: Fields) -> PodSet:
+    count = fields.integer("count", 1, least=0)
+    least = fields.integer("minCount", count, least=1, most=max(1, count))
+    template = fields.child("template")
+    template.ignore("metadata")
+    spec = template.child("spec")
+    pod_set = PodSet(
+        name=fields.string("name", "main"),
+        count=count,
+        min_count=least if "minCount" in fields else count,
+        requests=frozen(_pod_requests(spec)),
+        node_selector=spec.strings("nodeSelector"),
+        tolerations=_as_json(spec.raw("tolerations")),
+        affinity=_as_json(spec.raw("affinity")),
+        pod_template=_as_json(_rest_of_template(spec)),
+    )
+    spec.ignore_rest()
+    fields.ignore("topologyRequest")
+    return pod_set
+
+
+def _pod_requests(spec: Fields) -> dict[str, int]:
+    """What one pod asks for: its containers together, or the largest init container, plus overhead.
+
+    An init container that restarts always (a sidecar) runs beside everything after it. What a container
+    limits without requesting it, it requests.
+    """
+    running = _sum(_container_requests(item) for item in spec.items("containers"))
+    sidecars: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for item in spec.items("initContainers"):
+        requests = _container_requests(item)
+        if item.string("restartPolicy") == "Always":
+            sidecars = _sum([sidecars, requests])
+            requests = sidecars
+        else:
+            requests = _sum([sidecars, requests])
+        peak = _most(peak, requests)
+    total = _most(_sum([running, sidecars]), peak)
+    total.update(_container_requests(spec))  # resources of the pod as a whole go before those of containers
+    return _sum([total, spec.amounts("overhead")])
+
+
+def _container_requests(fields: Fields) -> dict[str, int]:
+    resources = fields.child("resources")
+    return {**resources.amounts("limits"), **resources.amounts("requests")}
+
+
+def _sum(tables: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for table in tables:
+        for resource, amount in table.items():
+            total[resource] = total.get(resource, 0) + amount
+    return total
+
+
+def _most(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
+    return {name: max(left.get(name, 0), right.get(name, 0)) for name in {**left, **right}}
+
+
+_SCHEDULING = (
+    "hostNetwork",
+    "nodeName",
+    "overhead",
+    "priority",
+    "priorityClassName",
+    "resourceClaims",
+    "runtimeClassName",
+    "schedulerName",
+    "topologySpreadConstraints",
+)
+
+
+def _rest_of_template(spec: Fields) -> dict[str, Any] | None:
+    """What else of a pod template tells two workloads apart for the scheduler; None in the usual case."""
+    rest = {name: spec.raw(name) for name in _SCHEDULING if name in spec}
+    for name in ("containers", "initContainers"):
+        items = [item for item in spec.raw(name) or () if isinstance(item, Mapping)]
+        if len(items) > 1 or any("ports" in item for item in items):
+            rest[name] = [{key: item[key] for key in ("ports", "resources") if key in item} for item in items]
+    return rest or None
+
+
+def _as_json(value: Any) -> str | None:
+    return json.dumps(value, sort_keys=True) if value else None
+
+
+def _read_admission(fields: Fields) -> Admission:
+    return Admission(
+        fields.string("clusterQueue", required=True),
+        tuple(
+            PodSetAssignment(
+                item.string("name", "main"),
+                item.integer("count", -1),
+                item.strings("flavors"),
+                item.amounts("resourceUsage"),
+            )
+            for item in fields.items("podSetAssignments")
+        ),
+    )
+
+
+def _boost(annotations: Any) -> int:
+    """Kueue takes an annotation that is no number for 0."""
+    text = annotations.get(PRIORITY_BOOST, "0") if isinstance(annotations, Mapping) else "0"
+    try:
+        return int(text)
+    except (TypeError, ValueError):
+        return 0
