@@ -186,13 +186,13 @@ class _Builder:
             mark = error.problem_mark or error.context_mark
             if mark is not None:
                 self._line = self._first_line + mark.line
-            self._break(f"is not valid YAML: {error.problem or error.context}")
+            self._break(f"not valid YAML: {error.problem or error.context}")
         except (yaml.YAMLError, ValueError, OverflowError) as error:
-            self._break(f"is not valid YAML: {' '.join(str(error).split())}")
+            self._break(f"not valid YAML: {' '.join(str(error).split())}")
         return self._root
 
     def _fault(self, what: str) -> None:
-        self.faults.append(Fault(self.where, f"line {self._line}: {what}"))
+        self.faults.append(Fault(f"{self.where}, line {self._line}", what))
 
     def _break(self, what: str) -> None:
         self.broken = True
@@ -268,9 +268,9 @@ class _Builder:
         if self._awaits_key():
             raise _FatalError("a mapping or list cannot be a key")
         if event.tag not in (None, "!") and _TAGS.get(event.tag) != kind:
-            self._fault(f"has the tag {event.tag}, which is not read here")
+            self._fault(f"the tag {event.tag} is not read here")
         if len(self._stack) >= _DEEPEST:
-            raise _FatalError(f"is nested more than {_DEEPEST} levels deep")
+            raise _FatalError(f"nested more than {_DEEPEST} levels deep")
         if event.anchor:
             self._open_anchors.add(event.anchor)
         self._stack.append(_Frame({} if kind == "map" else [], event.anchor))

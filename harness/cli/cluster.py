@@ -1,0 +1,144 @@
+"""`harness cluster`: looks into manifests without replaying anything."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster, ResourceGroup
+
+
+_EXAMPLES = """\b
+Examples:
+  harness cluster check traces/philly.cluster.yaml
+  harness cluster check --json traces/philly.cluster.yaml
+"""
+
+
+@click.group(epilog=_EXAMPLES)
+def cluster() -> None:
+    """Look into the manifests that describe a cluster."""
+
+
+@cluster.command(epilog=_EXAMPLES)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; amounts are cpu millicores or base units.")
+def check(file: Path, *, as_json: bool) -> None:
+    """Check manifests and show what a replay would take from them.
+
+    FILE holds Kubernetes manifests as kubectl prints them, in YAML or JSON. What they say that is not
+    modelled is named on stderr. Faults are listed, all of them, and the exit code is 2.
+    """
+    from harness.cluster.load import load_cluster
+    from harness.errors import ClusterError, InputError
+
+    try:
+        found = load_cluster(file)
+    except ClusterError as error:
+        lines = [f"{error.source}: {fault}" for fault in error.faults]
+        raise InputError("\n".join(lines), hint=error.hint) from error
+    for warning in found.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    content = _content(found)
+    click.echo(json.dumps(content, indent=2) if as_json else "\n".join(_report(content)))
+
+
+def _content(cluster: Cluster) -> dict[str, Any]:
+    """What a cluster holds, as JSON values."""
+    return {
+        "source": cluster.source,
+        "digest": cluster.digest,
+        "nodes": {"count": len(cluster.nodes), "total": dict(cluster.capacity) if cluster.nodes else {}},
+        "flavors": sorted(cluster.flavors),
+        "cluster_queues": [
+            {"name": queue.name, "cohort": queue.cohort, "nominal": _nominal(queue.resource_groups)}
+            for queue in cluster.cluster_queues.values()
+        ],
+        "cohorts": [
+            {"name": cohort.name, "parent": cohort.parent, "nominal": _nominal(cohort.resource_groups)}
+            for cohort in cluster.cohorts.values()
+        ],
+        "local_queues": [
+            {"namespace": local.namespace, "name": local.name, "cluster_queue": local.cluster_queue}
+            for local in cluster.local_queues.values()
+        ],
+        "priority_classes": {item.name: item.value for item in cluster.priority_classes.values()},
+        "workload_priority_classes": {
+            item.name: item.value for item in cluster.workload_priority_classes.values()
+        },
+        "default_priority": cluster.default_priority,
+        "namespaces": sorted(cluster.namespaces),
+        "warnings": list(cluster.warnings),
+    }
+
+
+def _nominal(groups: Iterable[ResourceGroup]) -> dict[str, dict[str, int]]:
+    """Flavor -> resource -> nominal quota."""
+    return {
+        quotas.flavor: {resource: quota.nominal for resource, quota in quotas.resources.items()}
+        for group in groups
+        for quotas in group.flavors
+    }
+
+
+def _report(content: Mapping[str, Any]) -> list[str]:
+    """The same for people: one table after the other, those without rows left out."""
+    nodes = content["nodes"]
+    lines = [f"{content['source']}: {_counts(content)}"]
+    lines += _table(
+        ("resource", f"total of {nodes['count']:,} nodes"),
+        [(resource, _amount(resource, total)) for resource, total in sorted(nodes["total"].items())],
+    )
+    owners = [("queue", item["cohort"], item) for item in content["cluster_queues"]]
+    owners += [("cohort", item["parent"], item) for item in content["cohorts"]]
+    columns = list(
+        dict.fromkeys(name for _, _, item in owners for row in item["nominal"].values() for name in row)
+    )
+    rows = []
+    for kind, parent, item in owners:
+        for flavor, quotas in (item["nominal"] or {"": {}}).items():
+            amounts = [_amount(name, quotas[name]) if name in quotas else "" for name in columns]
+            rows.append((kind, item["name"], parent, flavor, *amounts))
+    lines += _table(("", "name", "cohort", "flavor", *columns), rows)
+    classes = [("PriorityClass", *item) for item in content["priority_classes"].items()]
+    classes += [("WorkloadPriorityClass", *item) for item in content["workload_priority_classes"].items()]
+    lines += _table(("class", "name", "value"), [(kind, name, f"{value:,}") for kind, name, value in classes])
+    return lines
+
+
+def _counts(content: Mapping[str, Any]) -> str:
+    counts = [("node", content["nodes"]["count"])]
+    counts += [
+        (what, len(content[key]))
+        for what, key in (
+            ("flavor", "flavors"),
+            ("cluster queue", "cluster_queues"),
+            ("cohort", "cohorts"),
+            ("local queue", "local_queues"),
+            ("namespace", "namespaces"),
+        )
+    ]
+    return ", ".join(f"{count:,} {what}{'' if count == 1 else 's'}" for what, count in counts if count)
+
+
+def _amount(resource: str, amount: int) -> str:
+    from harness.cluster.model import UNLIMITED
+    from harness.units import format_amount
+
+    return "unlimited" if amount >= UNLIMITED else format_amount(resource, amount)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Aligned columns under a head, after an empty line; nothing without rows."""
+    if not rows:
+        return []
+    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
+    return [""] + [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in (head, *rows)
+    ]
