@@ -56,11 +56,23 @@ class Option:
                 value = self.type(value)
             except (InputError, ValueError, OverflowError) as error:
                 raise OptionError(f"option {self.name}: {error}") from error
-        elif value is not None and self.default is not None and type(value) is not type(self.default):
-            wanted = type(self.default).__name__
-            raise OptionError(f"option {self.name}: {value!r} is a {type(value).__name__}, not a {wanted}")
-        if self.choices and value not in self.choices:
+        else:
+            value = self._typed(value)
+        if self.choices and value is not self.default and value not in self.choices:
             raise OptionError(f"option {self.name}: {value!r} is not one of {', '.join(self.choices)}")
+        return value
+
+    def _typed(self, value: Any) -> Any:
+        """A value that is no text: of the default's type, or of `type` when the default is None."""
+        if value is None and self.default is None:
+            return None
+        wanted = type(self.default) if self.default is not None else self.type
+        if wanted is float and type(value) is int:
+            return float(value)
+        if isinstance(wanted, type) and type(value) is not wanted:
+            raise OptionError(
+                f"option {self.name}: {value!r} is a {type(value).__name__}, not a {wanted.__name__}"
+            )
         return value
 
 
@@ -73,7 +85,7 @@ def resolve(declared: Iterable[Option], given: Mapping[str, Any], *, owner: str)
     options = {option.name: option for option in declared}
     for name in given:
         if name not in options:
-            raise OptionError(f"{owner} has no option {name!r}", hint=did_you_mean(name, options))
+            raise OptionError(f"{owner} has no option {name!r}", hint=did_you_mean(str(name), options))
     return {
         name: option.parse(given[name]) if name in given else option.default
         for name, option in sorted(options.items())

@@ -1,0 +1,97 @@
+"""Replay recorded job traces through models of real cluster schedulers, and compare what they do.
+
+    import harness
+
+    run = harness.replay("traces/philly.parquet", plugin="none")
+    run.jobs                                   # a polars frame, one row a job
+    harness.compare([run, other_run])          # one table
+
+What plugin authors need is here too: the policy's calls and decisions, options, and the hook marker.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from harness.cluster.model import Cluster
+from harness.errors import HarnessError
+from harness.hookspecs import hookimpl
+from harness.job import Job, PodSet
+from harness.metrics.measurement import Measurement, Window
+from harness.options import Option, boolean
+from harness.plugins import (
+    Plugins,
+    RegisterMetric,
+    RegisterPolicy,
+    RegisterReader,
+)
+from harness.policy import (
+    Admit,
+    Bind,
+    Decision,
+    Nominate,
+    Policy,
+    PolicyFactory,
+    Preempt,
+    Reject,
+    Unnominate,
+    View,
+    Wake,
+    Why,
+)
+from harness.trace.reader import Reading
+
+if TYPE_CHECKING:
+    from harness.api import compare, replay
+    from harness.compare import Comparison
+    from harness.run import Plan, Run
+
+_LAZY = {
+    "replay": "harness.api",
+    "compare": "harness.api",
+    "Comparison": "harness.compare",
+    "Plan": "harness.run",
+    "Run": "harness.run",
+}
+"""Names whose modules import polars; they are loaded when they are first used."""
+
+__all__ = [
+    "Admit",
+    "Bind",
+    "Cluster",
+    "Comparison",
+    "Decision",
+    "HarnessError",
+    "Job",
+    "Measurement",
+    "Nominate",
+    "Option",
+    "Plan",
+    "Plugins",
+    "PodSet",
+    "Policy",
+    "PolicyFactory",
+    "Preempt",
+    "Reading",
+    "RegisterMetric",
+    "RegisterPolicy",
+    "RegisterReader",
+    "Reject",
+    "Run",
+    "Unnominate",
+    "View",
+    "Wake",
+    "Why",
+    "Window",
+    "boolean",
+    "compare",
+    "hookimpl",
+    "replay",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,249 @@
+"""`replay()` and `compare()`: what notebooks and the command line both call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.engine.losses import Losses, parse_losses
+from harness.errors import OptionError
+from harness.options import resolve
+from harness.plugins import Plugins, PolicySpec, load
+from harness.run import Plan, Run
+from harness.units import SECOND, parse_duration
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
+    from harness.compare import Comparison
+    from harness.policy import PolicyFactory
+    from harness.trace.trace import Trace
+
+GRACE_PERIOD = 30 * SECOND
+"""How long a preempted pod keeps its resources when neither trace nor user says: Kubernetes' default."""
+
+
+def replay(
+    trace: str | Path | Trace,
+    *,
+    plugin: str | PolicyFactory = "none",
+    cluster: str | Path | Cluster | None = None,
+    options: Mapping[str, Any] | None = None,
+    label: str | None = None,
+    on_preemption: str | Losses = "restart",
+    grace_period: str | int = GRACE_PERIOD,
+    until: str | int | None = None,
+    scale_arrivals: str | float | Fraction = 1,
+    output: str | Path = "results",
+    force: bool = False,
+    plugins: Plugins | None = None,
+    watch: Callable[[int, int], None] | None = None,
+) -> Run:
+    """Replay a trace through a scheduling policy.
+
+    Args:
+        trace: a trace file, in the canonical Parquet schema or in any format that a reader knows.
+        plugin: a registered policy's name, or a policy class of your own.
+        cluster: manifests; by default `<trace>.cluster.yaml` beside the trace, else one made from the trace
+            (`run.info["cluster"]["assumed"]` says how).
+        options: the policy's options.
+        label: what to call the run; the policy's name by default.
+        on_preemption: `restart`, `resume` or `checkpoint=<interval>[,restore=<cost>]`.
+        grace_period: for jobs that do not say; a duration such as `30s`, or microseconds.
+        until: the last instant to play, a duration since the origin or microseconds.
+        scale_arrivals: 2 lets jobs arrive twice as fast.
+        output: the run becomes the folder `<output>/<trace>/<run>`.
+        force: replay even if the same run is there already.
+        plugins: what `harness.plugins.load()` gave; loaded when absent.
+        watch: called now and then with the simulated time and the number of jobs that have arrived.
+
+    Raises:
+        InputError: the trace, the manifests or an option cannot be used; all faults at once.
+        DecisionError: the policy decided what cannot be.
+        PolicyError: the policy raised an error of its own.
+    """
+    plugins = plugins or load()
+    opened = read_trace(trace, plugins)
+    where = read_cluster(cluster, opened)
+    plan = make_plan(
+        opened,
+        where,
+        _policy(plugin, plugins),
+        options=options or {},
+        label=label,
+        on_preemption=on_preemption,
+        grace_period=grace_period,
+        until=until,
+        scale_arrivals=scale_arrivals,
+    )
+    return execute(plan, plugins, output=output, force=force, watch=watch)
+
+
+def compare(runs: Sequence[Run | str | Path], *, baseline: str | None = None) -> Comparison:
+    """Compare runs of one trace on one cluster.
+
+    Args:
+        runs: runs or their folders.
+        baseline: the label of the run that the others are compared with; the first by default.
+
+    Raises:
+        RunError: a folder is no run, or the runs cannot be compared; says what differs.
+    """
+    from harness.compare import Comparison
+
+    opened = [run if isinstance(run, Run) else Run.open(run) for run in runs]
+    return Comparison(opened, baseline=baseline)
+
+
+def read_trace(trace: str | Path | Trace, plugins: Plugins) -> Trace:
+    """A trace that holds to its schema.
+
+    Raises:
+        TraceError: it cannot be read, or breaks the schema; all faults at once.
+    """
+    from harness.trace.trace import open_trace
+    from harness.trace.validate import check
+
+    opened = open_trace(Path(trace), plugins) if isinstance(trace, (str, Path)) else trace
+    check(opened)
+    return opened
+
+
+def read_cluster(cluster: str | Path | Cluster | None, trace: Trace) -> Cluster:
+    """The cluster for a trace: the one given, the one beside the trace, or one made from it.
+
+    Raises:
+        ClusterError: the manifests are faulty.
+        TraceError: the trace does not fit the cluster (unknown queues, jobs larger than all of it).
+    """
+    from harness.cluster.derive import find_cluster
+    from harness.cluster.load import load_cluster
+    from harness.trace.load import derived_cluster
+    from harness.trace.validate import check_against
+
+    if cluster is None:
+        cluster = find_cluster(trace.path)
+    if cluster is None:
+        chosen = derived_cluster(trace)
+    else:
+        chosen = load_cluster(Path(cluster)) if isinstance(cluster, (str, Path)) else cluster
+    check_against(trace, chosen)
+    return chosen
+
+
+def make_plan(
+    trace: Trace,
+    cluster: Cluster,
+    policy: PolicySpec,
+    *,
+    options: Mapping[str, Any],
+    label: str | None = None,
+    on_preemption: str | Losses = "restart",
+    grace_period: str | int = GRACE_PERIOD,
+    until: str | int | None = None,
+    scale_arrivals: str | float | Fraction = 1,
+) -> Plan:
+    """A plan with every choice checked; see `replay` for the arguments.
+
+    Raises:
+        OptionError: a choice is out of its range, or an option is unknown.
+    """
+    losses = parse_losses(on_preemption) if isinstance(on_preemption, str) else on_preemption
+    return Plan(
+        trace=trace,
+        cluster=cluster,
+        policy=policy,
+        label=_label(label or policy.name),
+        options=resolve(policy.options, options, owner=f"policy {policy.name}"),
+        losses=losses,
+        grace_period=_microseconds("grace period", grace_period),
+        until=None if until is None else _microseconds("until", until),
+        scale_arrivals=_factor(scale_arrivals),
+    )
+
+
+def execute(
+    plan: Plan,
+    plugins: Plugins,
+    *,
+    output: str | Path = "results",
+    force: bool = False,
+    watch: Callable[[int, int], None] | None = None,
+    command: str | None = None,
+) -> Run:
+    """Carry out a plan; where the same run is there already, answer that one.
+
+    Args:
+        plan: what to replay.
+        plugins: gives the metrics, and hears when the replay starts and finishes.
+        output: where runs are kept.
+        force: replay even if the run is there.
+        watch: see `replay`.
+        command: the command line that reproduces the run, for its provenance.
+
+    Raises:
+        RunError: the run folder cannot be written.
+    """
+    from harness.store import Store
+
+    store = Store(Path(output))
+    if not force and (found := store.find(plan)) is not None:
+        return found
+    plugins.hooks.harness_replay_started(plan=plan)
+    run = store.record(plan, plugins, watch=watch, command=command)
+    plugins.hooks.harness_replay_finished(run=run)
+    return run
+
+
+def _policy(plugin: str | PolicyFactory, plugins: Plugins) -> PolicySpec:
+    if isinstance(plugin, str):
+        return plugins.policy(plugin)
+    name = getattr(plugin, "__name__", type(plugin).__name__)
+    options = tuple(getattr(plugin, "options", ()))
+    return PolicySpec(name, plugin, "", options, bool(getattr(plugin, "clairvoyant", False)), "", "")
+
+
+def _label(text: str) -> str:
+    if not text or any(not (char.isalnum() or char in "-_.+=") for char in text) or text[0] in ".-":
+        raise OptionError(f"{text!r} cannot be a label", hint="use letters, digits, and - _ . + =")
+    return text
+
+
+def _microseconds(what: str, value: str | int) -> int:
+    time = parse_duration(value) if isinstance(value, str) else value
+    if isinstance(time, bool) or not isinstance(time, int) or time < 0:
+        raise OptionError(f"{what}: {value!r} is not a duration of 0 or more")
+    return time
+
+
+def _factor(value: str | float | Fraction) -> Fraction:
+    try:
+        factor = Fraction(str(value)) if isinstance(value, float) else Fraction(value)
+    except (ValueError, ZeroDivisionError, OverflowError):
+        factor = Fraction(0)
+    if not Fraction(1, 10**6) <= factor <= 10**6 or factor.denominator > 10**6:
+        raise OptionError(
+            f"arrivals cannot be scaled by {value!r}",
+            hint="2 lets jobs arrive twice as fast, 0.5 half as fast",
+        )
+    return factor
+
+
+def labels(plugins: Iterable[str]) -> list[tuple[str, str]]:
+    """`NAME` or `NAME@LABEL` -> (name, label), each label once.
+
+    Raises:
+        OptionError: two runs would have the same label.
+    """
+    found: list[tuple[str, str]] = []
+    for text in plugins:
+        name, at, label = text.partition("@")
+        label = label if at else name
+        if any(label == other for _, other in found):
+            raise OptionError(
+                f"two runs would be called {label!r}",
+                hint=f"name them apart: --plugin {name}@first --plugin ...",
+            )
+        found.append((name, _label(label)))
+    return found

@@ -1,0 +1,66 @@
+"""Writes tables as Parquet, chunk by chunk, with the same bytes for the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harness import tables
+
+TIMES = ("time", "start", "end", "submit_time", "admitted_time", "start_time", "finish_time")
+"""Columns that hold a time; in the files they have the trace's kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeKind:
+    """How a trace counts time.
+
+    Attributes:
+        origin: microseconds since the epoch for timestamps, 0 for durations.
+        timestamp: whether times are timestamps; else they are durations since the origin.
+        zone: the time zone of timestamps, or None.
+    """
+
+    origin: int = 0
+    timestamp: bool = False
+    zone: str | None = None
+
+    @property
+    def dtype(self) -> pl.DataType:
+        """The type of a time column."""
+        return pl.Datetime("us", self.zone) if self.timestamp else pl.Duration("us")
+
+
+class TableWriter:
+    """One Parquet file that grows by chunks.
+
+    Args:
+        path: the file.
+        schema: column -> type; columns of `TIMES` are given as microseconds since the origin.
+        kind: how times are written.
+    """
+
+    def __init__(self, path: Path, schema: Mapping[str, pl.DataType], kind: TimeKind) -> None:
+        self._kind = kind
+        self._schema = {name: kind.dtype if name in TIMES else dtype for name, dtype in schema.items()}
+        arrow = pl.DataFrame(schema=self._schema).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
+        self._arrow = arrow.with_metadata({"harness.run_schema": tables.VERSION})
+        self._writer = pq.ParquetWriter(path, self._arrow, compression="zstd", compression_level=1)
+
+    def write(self, columns: Mapping[str, pl.Series]) -> None:
+        """Append rows; columns may come in any order and are cast to their types."""
+        frame = pl.DataFrame([columns[name].alias(name) for name in self._schema])
+        frame = frame.with_columns(
+            (pl.col(name) + self._kind.origin) for name in self._schema if name in TIMES
+        ).cast(self._schema)  # type: ignore[arg-type]
+        table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+        self._writer.write_table(pa.Table.from_arrays(table.columns, schema=self._arrow))
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._writer.close()

@@ -1,0 +1,199 @@
+"""A replay that is about to begin (`Plan`), and one that is finished (`Run`): a folder of tables."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from harness import tables
+from harness.engine.losses import Losses
+from harness.errors import RunError
+from harness.metrics.measurement import Window
+from harness.parquet import TIMES
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
+    from harness.plugins import PolicySpec
+    from harness.trace.trace import Trace
+
+TABLES = ("jobs", "decisions", "stints", "timeline", "metrics")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One replay, before it runs: everything that its result depends on.
+
+    Attributes:
+        trace: the job trace.
+        cluster: what there is to schedule on.
+        policy: the registered policy.
+        label: what to call this replay; the policy's name unless the user gave one.
+        options: every option of the policy, with its value.
+        losses: what a preemption costs.
+        grace_period: for jobs that do not say, microseconds.
+        until: the last instant that is played, microseconds since the origin; None plays to the end.
+        scale_arrivals: how many times as fast jobs arrive.
+    """
+
+    trace: Trace
+    cluster: Cluster
+    policy: PolicySpec
+    label: str
+    options: Mapping[str, Any]
+    losses: Losses
+    grace_period: int
+    until: int | None
+    scale_arrivals: Fraction
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What was chosen for this replay, in plain values."""
+        return {
+            "on_preemption": str(self.losses),
+            "grace_period_us": self.grace_period,
+            "until_us": self.until,
+            "scale_arrivals": str(self.scale_arrivals),
+        }
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What the result is a function of."""
+        return {
+            "schema": tables.VERSION,
+            "trace": self.trace.sha256,
+            "cluster": self.cluster.digest,
+            "policy": [self.policy.name, self.policy.owner, self.policy.version],
+            "options": dict(self.options),
+            **self.settings,
+        }
+
+    @property
+    def run_name(self) -> str:
+        """The run folder's name: equal inputs give equal names."""
+        text = json.dumps(self.identity, sort_keys=True, separators=(",", ":"), default=str)
+        return f"{self.label}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
+
+    @property
+    def trace_name(self) -> str:
+        """What runs of this trace are filed under."""
+        return self.trace.path.name.split(".")[0] or "trace"
+
+
+class Run:
+    """A finished replay.
+
+    Args:
+        path: its folder.
+        info: what `run.json` says.
+        stored: whether it had been there before it was asked for.
+    """
+
+    def __init__(self, path: Path, info: Mapping[str, Any], *, stored: bool = False) -> None:
+        self.path = path
+        self.info = info
+        self.stored = stored
+
+    @classmethod
+    def open(cls, path: str | Path, *, stored: bool = False) -> Run:
+        """A run from its folder.
+
+        Raises:
+            RunError: the folder is no run, is incomplete, or has another schema.
+        """
+        folder = Path(path)
+        try:
+            info = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise RunError(
+                f"{folder} is not a run: it has no run.json", hint="give the folder that replay has printed"
+            ) from None
+        except (OSError, ValueError) as error:
+            raise RunError(f"{folder}/run.json cannot be read: {error}") from error
+        if not isinstance(info, dict) or info.get("schema") != tables.VERSION:
+            raise RunError(
+                f"{folder} was written in another schema than {tables.VERSION}",
+                hint="replay it again with --force",
+            )
+        missing = [name for name in TABLES if not (folder / f"{name}.parquet").is_file()]
+        if missing:
+            raise RunError(f"{folder} is incomplete: {', '.join(missing)}.parquet is missing")
+        return cls(folder, info, stored=stored)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Run {self.info['run']} of {self.info['trace']['name']}, {self.info['outcome']['jobs']:,} jobs>"
+        )
+
+    @property
+    def label(self) -> str:
+        """What it is called in tables."""
+        return str(self.info["label"])
+
+    @property
+    def window(self) -> Window:
+        """From the first submission to the last end, release or decision."""
+        return Window(*self.info["window"])
+
+    @property
+    def capacity(self) -> Mapping[str, int]:
+        """Resource -> amount of the whole cluster."""
+        return dict(self.info["cluster"]["capacity"])
+
+    @property
+    def resources(self) -> list[str]:
+        """What jobs of the trace ask for, sorted."""
+        return list(self.info["trace"]["resources"])
+
+    @cached_property
+    def jobs(self) -> pl.DataFrame:
+        """One row a job, in order of arrival."""
+        return self.scan("jobs").collect()
+
+    @cached_property
+    def decisions(self) -> pl.DataFrame:
+        """One row a decision, in order."""
+        return self.scan("decisions").collect()
+
+    @cached_property
+    def stints(self) -> pl.DataFrame:
+        """Spans in which pods held resources in one state."""
+        return self.scan("stints").collect()
+
+    @cached_property
+    def timeline(self) -> pl.DataFrame:
+        """The state of each queue after every change."""
+        return self.scan("timeline").collect()
+
+    @cached_property
+    def metrics(self) -> pl.DataFrame:
+        """One row a measured value."""
+        return self.scan("metrics").collect()
+
+    def scan(self, table: str) -> pl.LazyFrame:
+        """One of `TABLES`, lazily."""
+        return pl.scan_parquet(self.path / f"{table}.parquet", glob=False)
+
+    def micros(self, table: str) -> pl.LazyFrame:
+        """One of `TABLES` with all times as integers, microseconds since the trace's origin.
+
+        Durations (`duration`, `lost`, ...) become integers too.
+        """
+        origin = self.info["trace"]["origin_us"]
+        frame = self.scan(table)
+        columns = []
+        for name, dtype in frame.collect_schema().items():
+            if name in TIMES:
+                columns.append(pl.col(name).cast(pl.Int64) - origin)
+            elif dtype == pl.Duration:
+                columns.append(pl.col(name).cast(pl.Int64))
+            else:
+                columns.append(pl.col(name))
+        return frame.select(columns)

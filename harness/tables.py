@@ -1,0 +1,100 @@
+"""The tables of a run folder: their columns and types, which are part of the public interface.
+
+Times have the trace's kind: timestamps, or durations since the trace's origin, in microseconds. A change to
+any of these tables raises `VERSION`, which every file carries in its metadata as `harness.run_schema`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import polars as pl
+
+VERSION = "1"
+
+TIME = pl.Int64
+"""Stands for a column of the trace's kind; microseconds since the origin while a run is being computed."""
+
+STRING = pl.String
+COUNT = pl.Int64
+ROW = pl.Int32
+"""Number of a row in `jobs.parquet`, from 0: the cheap key to join with."""
+
+
+def jobs(extra: Mapping[str, pl.DataType]) -> dict[str, pl.DataType]:
+    """`jobs.parquet`: one row a job, in order of arrival; `extra` are the trace's own further columns."""
+    return {
+        "job_id": STRING(),
+        "queue": STRING(),
+        "namespace": STRING(),
+        "user": STRING(),
+        "priority": pl.Int32(),
+        "pods": pl.Int32(),
+        "submit_time": TIME(),
+        "admitted_time": TIME(),
+        "start_time": TIME(),
+        "finish_time": TIME(),
+        "duration": pl.Duration("us"),
+        "state": STRING(),
+        "preemptions": pl.Int32(),
+        "progress_lost": pl.Duration("us"),
+        "held_idle": pl.Duration("us"),
+        **extra,
+    }
+
+
+DECISIONS: dict[str, pl.DataType] = {
+    "seq": COUNT(),
+    "time": TIME(),
+    "cycle": COUNT(),
+    "action": STRING(),
+    "job": ROW(),
+    "job_id": STRING(),
+    "pod": STRING(),
+    "pods": pl.Int32(),
+    "queue": STRING(),
+    "by": STRING(),
+    "reason": STRING(),
+    "node": STRING(),
+    "flavors": STRING(),
+    "detail": STRING(),
+}
+"""`decisions.parquet`: one row a decision, in the order in which they took effect."""
+
+
+def stints(resources: Iterable[str]) -> dict[str, pl.DataType]:
+    """`stints.parquet`: spans in which pods of a job held resources in one state."""
+    return {
+        "job": ROW(),
+        "job_id": STRING(),
+        "queue": STRING(),
+        "pods": pl.Int32(),
+        "start": TIME(),
+        "end": TIME(),
+        "state": STRING(),
+        "lost": pl.Duration("us"),
+        **{f"request.{resource}": COUNT() for resource in resources},
+    }
+
+
+TIMELINE: dict[str, pl.DataType] = {
+    "time": TIME(),
+    "queue": STRING(),
+    "resource": STRING(),
+    "allocated": COUNT(),
+    "pending": COUNT(),
+    "running_jobs": COUNT(),
+    "pending_jobs": COUNT(),
+    "share": pl.Float64(),
+}
+"""`timeline.parquet`: the state of each queue after every instant at which it changed."""
+
+METRICS: dict[str, pl.DataType] = {
+    "metric": STRING(),
+    "scope": STRING(),
+    "resource": STRING(),
+    "value": pl.Float64(),
+    "unit": STRING(),
+    "better": STRING(),
+}
+"""`metrics.parquet`: one row a measured value."""

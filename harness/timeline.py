@@ -1,0 +1,139 @@
+"""The timeline of a replay: what each queue holds and waits for, after every instant at which that changed.
+
+It is derived from the decisions, a chunk at a time: each decision moves amounts between waiting and
+allocated, the moves of one instant are added up, and running totals are carried from chunk to chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+from harness.engine.events import ADMIT, BIND, FINISH, GONE, REJECT, REQUEUE, SUBMIT
+from harness.parquet import TableWriter
+
+
+class Timeline:
+    """Turns decisions into change points.
+
+    Args:
+        writer: gets the rows.
+        queues: the queues by code, sorted by name.
+        resources: what jobs ask for, sorted by name.
+        capacity: resource -> amount of the whole cluster.
+        on_nodes: whether pods hold resources when they are bound (else when their job is admitted).
+    """
+
+    def __init__(
+        self,
+        writer: TableWriter,
+        queues: pl.Series,
+        resources: Sequence[str],
+        capacity: Mapping[str, int],
+        *,
+        on_nodes: bool,
+    ) -> None:
+        self._writer = writer
+        self._queues = queues
+        self._resources = tuple(resources)
+        self._capacity = capacity
+        # How far a row's amounts move what is allocated and what is pending.
+        allocated = {BIND if on_nodes else ADMIT: 1, GONE: -1, FINISH: -1}
+        pending = {SUBMIT: 1, REQUEUE: 1, BIND if on_nodes else ADMIT: -1, REJECT: -1}
+        actions = range(max(SUBMIT, REQUEUE, REJECT) + 1)
+        self._allocated = pl.Series([allocated.get(action, 0) for action in actions], dtype=pl.Int8)
+        self._pending = pl.Series([pending.get(action, 0) for action in actions], dtype=pl.Int8)
+        self._columns = ["alive", "holding"]
+        self._columns += [
+            f"{kind}{at}" for at in range(len(self._resources)) for kind in ("allocated", "pending")
+        ]
+        self._totals = pl.DataFrame(
+            schema={"time": pl.Int64, "queue": pl.Int32, **dict.fromkeys(self._columns, pl.Int64)}
+        )
+        self._held_back: pl.DataFrame | None = None
+
+    def feed(
+        self,
+        time: pl.Series,
+        action: pl.Series,
+        queue: pl.Series,
+        change: pl.Series,
+        amounts: Mapping[str, pl.Series],
+        dropped: Mapping[str, pl.Series],
+    ) -> None:
+        """Take a chunk of decisions, in order.
+
+        Args:
+            time: microseconds since the origin.
+            action: code of the action.
+            queue: code of the job's queue.
+            change: 3 * (change in jobs alive) + (change in jobs that hold resources).
+            amounts: resource -> what the row's pods hold.
+            dropped: resource -> what a partial admission no longer asks for; empty when there was none.
+        """
+        grows, waits = self._allocated.gather(action), self._pending.gather(action)
+        alive = ((change + 4) // 3 - 1).cast(pl.Int64)
+        columns = {"time": time, "queue": queue, "alive": alive, "holding": change.cast(pl.Int64) - 3 * alive}
+        for at, resource in enumerate(self._resources):
+            columns[f"allocated{at}"] = amounts[resource] * grows
+            pending = amounts[resource] * waits
+            columns[f"pending{at}"] = pending - dropped[resource] if dropped else pending
+        moves = pl.DataFrame(columns).group_by("time", "queue").agg(pl.col(self._columns).sum())
+        if self._held_back is not None:
+            moves = (
+                pl.concat([self._held_back, moves]).group_by("time", "queue").agg(pl.col(self._columns).sum())
+            )
+        # The next chunk may go on at the last instant of this one.
+        last = time[-1]
+        self._held_back = moves.filter(pl.col("time") == last)
+        self._write(moves.filter(pl.col("time") != last))
+
+    def close(self) -> None:
+        """Write what was held back and finish the file."""
+        if self._held_back is not None:
+            self._write(self._held_back)
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Finish the file as it is."""
+        self._writer.close()
+
+    def _write(self, moves: pl.DataFrame) -> None:
+        if moves.is_empty():
+            return
+        moves = moves.filter(pl.any_horizontal(pl.col(self._columns) != 0)).sort("queue", "time")
+        states = pl.concat([self._totals, moves]).with_columns(pl.col(self._columns).cum_sum().over("queue"))
+        self._totals = states.group_by("queue", maintain_order=True).last().select(self._totals.columns)
+        states = states.slice(states.height - moves.height).sort("time", "queue")
+        rows = states.height
+        shares = [
+            pl.col(f"allocated{at}") / self._capacity[resource]
+            for at, resource in enumerate(self._resources)
+            if self._capacity.get(resource)
+        ]
+        share = states.select(pl.max_horizontal(shares) if shares else pl.lit(None, pl.Float64)).to_series()
+        if len(share) != rows:
+            share = share.new_from_index(0, rows)
+        # Rows of one instant and queue stay together: interleave the resources.
+        long = pl.concat(
+            [
+                pl.DataFrame(
+                    {
+                        "at": pl.int_range(at, rows * len(self._resources), len(self._resources), eager=True),
+                        "time": states["time"],
+                        "queue": self._queues.gather(states["queue"]),
+                        "resource": pl.Series([resource]).new_from_index(0, rows),
+                        "allocated": states[f"allocated{at}"],
+                        "pending": states[f"pending{at}"],
+                        "running_jobs": states["holding"],
+                        "pending_jobs": states["alive"] - states["holding"],
+                        "share": share,
+                    }
+                )
+                for at, resource in enumerate(self._resources)
+            ]
+        )
+        if len(self._resources) > 1:
+            long = long.sort("at")
+        self._writer.write({name: long[name] for name in long.columns if name != "at"})

@@ -1,0 +1,155 @@
+"""Quotas as a queue of whole jobs respects them: the first flavor of each group that has room, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, final
+
+from harness import Cluster, Job, PodSet
+from harness.quota import QuotaTree
+from harness.units import format_amount
+
+_REMEMBERED = 1 << 16  # shapes of jobs; a trace in which every job is different must not fill the memory
+
+Cells = tuple[tuple[int, int], ...]
+"""Cells of the quota tree, each with the amount that a job asks of it."""
+
+
+class Claim(NamedTuple):
+    """Quota that a job takes: at which node of the tree, how much of which cells, in which flavors."""
+
+    node: int
+    cells: Cells
+    flavors: Mapping[str, Mapping[str, str]]
+
+
+@final
+class Request:
+    """What jobs of one shape ask of their queue.
+
+    Attributes:
+        queue: the ClusterQueue, "" when the cluster has none.
+        node: its node in the quota tree.
+        home: the root of that tree; quota that is freed elsewhere does not help.
+        groups: resource group -> flavors in the order they are tried, each with its cells.
+        never: why no such job can ever run, or None.
+        claims: what was claimed before, by the flavors chosen; equal choices are one object.
+    """
+
+    __slots__ = ("claims", "groups", "home", "never", "node", "queue")
+
+    def __init__(self, queue: str, node: int, home: int) -> None:
+        self.queue = queue
+        self.node = node
+        self.home = home
+        self.groups: list[list[tuple[str, Cells]]] = []
+        self.never: str | None = None
+        self.claims: dict[tuple[int, ...], Claim] = {}
+
+
+class Quotas:
+    """The quota tree of a cluster, used by whole jobs; without ClusterQueues everything fits.
+
+    Args:
+        cluster: the cluster.
+        borrow: whether a queue may use what its cohort leaves unused.
+    """
+
+    def __init__(self, cluster: Cluster, *, borrow: bool) -> None:
+        self._cluster = cluster
+        self._borrow = borrow
+        self._tree = QuotaTree(cluster.cluster_queues, cluster.cohorts)
+        self._requests: dict[tuple[str, str, tuple[PodSet, ...]], Request] = {}
+
+    def request(self, job: Job) -> Request:
+        """What a job asks of its queue; jobs of one shape share the answer."""
+        key = (job.namespace, job.queue, job.pod_sets)
+        request = self._requests.get(key)
+        if request is None:
+            if len(self._requests) >= _REMEMBERED:
+                self._requests.clear()
+            request = self._requests[key] = self._read(job)
+        return request
+
+    def claim(self, request: Request, job: Job) -> Claim | None:
+        """The quota that a job can have now, or None."""
+        chosen = []
+        for flavors in request.groups:
+            for number, (_, cells) in enumerate(flavors):
+                if all(self._room(request.node, cell) >= amount for cell, amount in cells):
+                    chosen.append(number)
+                    break
+            else:
+                return None
+        numbers = tuple(chosen)
+        claim = request.claims.get(numbers)
+        if claim is None:
+            claim = request.claims[numbers] = self._claim(request, numbers, job)
+        return claim
+
+    def charge(self, claim: Claim) -> None:
+        """Take what was claimed."""
+        for cell, amount in claim.cells:
+            self._tree.charge(claim.node, cell, amount)
+
+    def refund(self, claim: Claim) -> None:
+        """Give back what was taken."""
+        for cell, amount in claim.cells:
+            self._tree.refund(claim.node, cell, amount)
+
+    def _room(self, node: int, cell: int) -> int:
+        tree = self._tree
+        room = tree.available(node, cell)
+        if self._borrow:
+            return room
+        at = node * tree.width + cell
+        return min(room, tree.nominal[at] - tree.usage[at])
+
+    def _read(self, job: Job) -> Request:
+        queue = self._cluster.cluster_queue_of(job.namespace, job.queue)
+        if queue is None:
+            return Request("", 0, 0)
+        tree = self._tree
+        node = tree.queues[queue.name]
+        request = Request(queue.name, node, tree.root[node])
+        wanted = {resource: amount for resource, amount in job.requests_of(range(job.pods)).items() if amount}
+        for group in queue.resource_groups:
+            resources = [resource for resource in group.covered_resources if resource in wanted]
+            if not resources:
+                continue
+            flavors = []
+            for quotas in group.flavors:
+                cells = tuple(
+                    (cell, wanted[resource])
+                    for resource in resources
+                    if (cell := tree.cell(quotas.flavor, resource)) is not None
+                )
+                if all(amount <= self._most(node, cell) for cell, amount in cells):
+                    flavors.append((quotas.flavor, cells))
+            request.groups.append(flavors)
+            if not flavors:
+                asked = ", ".join(f"{format_amount(each, wanted[each])} of {each}" for each in resources)
+                request.never = f"no flavor of ClusterQueue {queue.name} can ever give it {asked}"
+            for resource in resources:
+                del wanted[resource]
+        if wanted:
+            request.never = f"ClusterQueue {queue.name} has no quota for {', '.join(sorted(wanted))}"
+        return request
+
+    def _most(self, node: int, cell: int) -> int:
+        at = node * self._tree.width + cell
+        return self._tree.capacity[at] if self._borrow else self._tree.nominal[at]
+
+    def _claim(self, request: Request, numbers: tuple[int, ...], job: Job) -> Claim:
+        cells: Cells = ()
+        flavor_of: dict[str, str] = {}
+        for flavors, number in zip(request.groups, numbers, strict=True):
+            flavor, of_group = flavors[number]
+            cells += of_group
+            for cell, _ in of_group:
+                flavor_of[self._tree.flavor_resources[cell].resource] = flavor
+        flavors_of = {
+            pod_set.name: {each: flavor_of[each] for each in pod_set.requests if each in flavor_of}
+            for pod_set in job.pod_sets
+        }
+        return Claim(request.node, cells, flavors_of)
