@@ -1,0 +1,222 @@
+"""Classic preemption: reclaim by place in the hierarchy first, then by priority, then from the own queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heapify, heappop, heapreplace
+from typing import NamedTuple
+
+from harness.quota import QuotaTree
+from harness_plugins.kueue.cache import Cache, Queue
+from harness_plugins.kueue.search import (
+    EVERY_PRIORITY,
+    IN_CLUSTER_QUEUE,
+    IN_COHORT_RECLAIM_WHILE_BORROWING,
+    IN_COHORT_RECLAMATION,
+    Bounds,
+    Incoming,
+    Target,
+    bounds,
+    fill_back,
+    fits,
+    preemptible,
+    put_back,
+    remove,
+    within_nominal,
+)
+from harness_plugins.kueue.workload import Rank, Workload
+
+
+class _Source(NamedTuple):
+    """A queue to take candidates from; `guards` protect them once they are within their nominal quota.
+
+    Guards are the queue itself and the cohorts between it and the lowest cohort that it shares with the
+    preemptor's queue.
+    """
+
+    queue: Queue
+    guards: tuple[int, ...]
+
+
+class _Phase(NamedTuple):
+    """Queues whose candidates are considered in one common order.
+
+    `while_borrowing`: what has a priority below this goes for `InCohortReclaimWhileBorrowing`.
+    """
+
+    sources: list[_Source]
+    allowed: Bounds
+    while_borrowing: int = -EVERY_PRIORITY
+
+
+def find_targets(cache: Cache, incoming: Incoming) -> list[Target]:
+    """Choose whom to preempt, by the classic rules."""
+    tree, queue = cache.tree, incoming.queue
+    preemption = queue.spec.preemption
+    preemptor = incoming.workload
+
+    within = bounds(preemption.within_cluster_queue, preemptor)
+    same = [] if within is None else [_Phase([_Source(queue, ())], within)]
+    reclaim = bounds(preemption.reclaim_within_cohort, preemptor)
+    hierarchy: list[_Source] = []
+    priority: list[_Source] = []
+    if reclaim is not None and queue.path:
+        hierarchy, priority = _reclaimable(cache, incoming, reclaim)
+
+    may_borrow = preemption.borrow_within_cohort != "Never"
+    if not (hierarchy or priority) or not (may_borrow or _under_nominal(tree, incoming)):
+        attempts = [True]
+    elif may_borrow or hierarchy:
+        attempts = [True, False]
+    else:
+        attempts = [False, True]
+
+    for borrowing in attempts:
+        phases = []
+        if reclaim is not None:
+            phases.append(_Phase(hierarchy, reclaim))
+            phases.append(_by_priority(priority, reclaim, incoming, borrowing=borrowing))
+        targets = _attempt(tree, incoming, phases + same, borrowing=borrowing)
+        if targets:
+            return targets
+    return []
+
+
+def _reclaimable(cache: Cache, incoming: Incoming, allowed: Bounds) -> tuple[list[_Source], list[_Source]]:
+    """Queues of other tenants to reclaim from: those that the hierarchy puts below us, and the rest.
+
+    On the way up the cohorts, we have the advantage from the level ABOVE the first node whose own quota
+    covers what is left of the request; each level's free kept quota makes the request smaller.
+    """
+    tree, queue = cache.tree, incoming.queue
+    advantage = True
+    left: list[tuple[int, int]] = []
+    for cell, amount in incoming.requests:
+        advantage = advantage and not tree.borrows(queue.node, cell, amount)
+        left.append((cell, max(0, amount - tree.headroom(queue.node, cell))))
+    hierarchy: list[_Source] = []
+    priority: list[_Source] = []
+    below = queue.node
+    for ancestor in queue.path:
+        found = hierarchy if advantage else priority
+        _collect(cache, incoming, allowed, ancestor, below, (), found)
+        if not any(tree.borrows(ancestor, cell, amount) for cell, amount in left):
+            advantage = True
+        left = [(cell, max(0, amount - tree.headroom(ancestor, cell))) for cell, amount in left]
+        below = ancestor
+    return hierarchy, priority
+
+
+def _collect(
+    cache: Cache,
+    incoming: Incoming,
+    allowed: Bounds,
+    cohort: int,
+    skipped: int,
+    guards: tuple[int, ...],
+    found: list[_Source],
+) -> None:
+    """Add the queues below a cohort that use more than they have and hold a candidate."""
+    tree = cache.tree
+    width, usage, subtree, need = tree.width, tree.usage, tree.subtree, incoming.need
+    for node in tree.children[cohort]:
+        if node == skipped:
+            continue
+        first = node * width
+        for cell in need:
+            if usage[first + cell] > subtree[first + cell]:
+                break
+        else:
+            continue
+        queue = cache.at[node]
+        if queue is None:
+            _collect(cache, incoming, allowed, node, skipped, (node, *guards), found)
+        elif queue.usable and _has_candidate(queue, incoming.mask, allowed):
+            found.append(_Source(queue, (node, *guards)))
+
+
+def _has_candidate(queue: Queue, mask: int, allowed: Bounds) -> bool:
+    return any(
+        next(preemptible(part, mask, allowed), None) is not None
+        for part in (queue.holders[: queue.evicted], queue.holders[queue.evicted :])
+        if part
+    )
+
+
+def _under_nominal(tree: QuotaTree, incoming: Incoming) -> bool:
+    """Whether the queue uses less than its nominal quota of everything needed, without the incoming."""
+    first = incoming.queue.node * tree.width
+    return all(tree.usage[first + cell] < tree.nominal[first + cell] for cell in incoming.need)
+
+
+def _by_priority(sources: list[_Source], allowed: Bounds, incoming: Incoming, *, borrowing: bool) -> _Phase:
+    """The phase over queues that the hierarchy does not put below us.
+
+    Which of their workloads may go while we borrow is up to `borrowWithinCohort`: only those of lower
+    priority, and none above its threshold. Without borrowing all may go, each for its own reason.
+    """
+    preemption = incoming.queue.spec.preemption
+    below = -EVERY_PRIORITY
+    if preemption.borrow_within_cohort != "Never":
+        below = incoming.workload.priority
+        if preemption.max_priority_threshold is not None:
+            below = min(below, preemption.max_priority_threshold + 1)
+    if borrowing and below < allowed.below:
+        allowed = Bounds(below)
+    return _Phase(sources, allowed, below)
+
+
+def _attempt(tree: QuotaTree, incoming: Incoming, phases: list[_Phase], *, borrowing: bool) -> list[Target]:
+    """Preempt candidates one after another until the incoming fits; the tree is left as it was."""
+    node, need = incoming.queue.node, incoming.need
+    targets: list[Target] = []
+    for evicted in (True, False):
+        for phase in phases:
+            protected: set[int] = set()
+            for at, workload in _in_order(phase, incoming.mask, protected, evicted=evicted):
+                guards = phase.sources[at].guards
+                if any(within_nominal(tree, guard, need) for guard in guards):
+                    protected.add(at)  # usage only falls during an attempt, so this holds for the rest of it
+                    continue
+                reason = _reason(workload, phase) if guards else IN_CLUSTER_QUEUE
+                remove(tree, workload)
+                targets.append(Target(workload, reason))
+                if fits(tree, node, incoming.requests, borrowing=borrowing):
+                    fill_back(tree, incoming, targets, borrowing=borrowing)
+                    for target in targets:
+                        put_back(tree, target.workload)
+                    return targets
+    for target in targets:
+        put_back(tree, target.workload)
+    return []
+
+
+def _reason(workload: Workload, phase: _Phase) -> str:
+    if workload.priority < phase.while_borrowing:
+        return IN_COHORT_RECLAIM_WHILE_BORROWING
+    return IN_COHORT_RECLAMATION
+
+
+def _in_order(
+    phase: _Phase, mask: int, protected: set[int], *, evicted: bool
+) -> Iterator[tuple[int, Workload]]:
+    """The candidates of a phase, merged lazily: most searches end after the first few.
+
+    Yields the number of the source with each candidate; sources in `protected` are left out from then on.
+    """
+    heads: list[tuple[Rank, int, Workload, Iterator[Workload]]] = []
+    for at, (queue, _) in enumerate(phase.sources):
+        holders = queue.holders[: queue.evicted] if evicted else queue.holders[queue.evicted :]
+        candidates = preemptible(holders, mask, phase.allowed)
+        first = next(candidates, None)
+        if first is not None:
+            heads.append((first.rank, at, first, candidates))
+    heapify(heads)
+    while heads:
+        _, at, workload, candidates = heads[0]
+        yield at, workload
+        following = None if at in protected else next(candidates, None)
+        if following is None:
+            heappop(heads)
+        else:
+            heapreplace(heads, (following.rank, at, following, candidates))

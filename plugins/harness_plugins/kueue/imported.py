@@ -1,0 +1,92 @@
+"""Takes over what a cluster's Workload manifests say: who holds quota, since when, and with which rank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from harness.cluster import workloads as manifests
+from harness.quota import FlavorResource
+from harness_plugins.kueue.cache import Cache
+from harness_plugins.kueue.configuration import Gates
+from harness_plugins.kueue.search import IN_COHORT_RECLAIM_WHILE_BORROWING
+from harness_plugins.kueue.workload import Workload
+
+_BEGINNING = -(1 << 62)  # a workload without creation time is older than all others
+_REQUEUED_LATER = ("PodsReadyTimeout", "AdmissionCheck")
+_MILLISECOND = 1000
+
+
+def workload_of(manifest: manifests.Workload, gates: Gates) -> Workload:
+    """A manifest's workload, without the quota that it may hold."""
+    priority = manifest.priority + (manifest.boost if gates.priority_boost else 0)
+    return Workload(manifest.key, manifest.uid, priority, queue_order_time(manifest, gates))
+
+
+def queue_order_time(manifest: manifests.Workload, gates: Gates) -> int:
+    """The time that orders a workload among equals; only evictions that it is to blame for move it."""
+    evicted = manifest.conditions.get("Evicted")
+    if evicted is not None and evicted.status and evicted.reason in _REQUEUED_LATER:
+        return evicted.since
+    if not gates.priority_sorting_within_cohort:
+        preempted = manifest.conditions.get("Preempted")
+        if (
+            preempted is not None
+            and preempted.status
+            and preempted.reason == IN_COHORT_RECLAIM_WHILE_BORROWING
+        ):
+            return preempted.since + _MILLISECOND
+    return _BEGINNING if manifest.created is None else manifest.created
+
+
+def used_by(manifest: manifests.Workload, gates: Gates) -> Iterator[tuple[str, str, int]]:
+    """Flavor, resource and amount that a workload holds; pods that have ended give back their part."""
+    assert manifest.admission is not None
+    counts = {pod_set.name: pod_set.count for pod_set in manifest.pod_sets}
+    for assignment in manifest.admission.assignments:
+        spec_count = counts.get(assignment.name, 0)
+        count = spec_count if assignment.count < 0 else assignment.count
+        left = count
+        if gates.reclaimable_pods:
+            left = min(count, spec_count - min(manifest.reclaimable.get(assignment.name, 0), spec_count))
+        for resource, flavor in assignment.flavors.items():
+            amount = assignment.usage.get(resource, 0)
+            if left < count:
+                amount = amount // count * left
+            yield flavor, resource, amount
+
+
+def used_flavor_resources(found: Iterable[manifests.Workload]) -> set[FlavorResource]:
+    """Every flavor-resource that some workload was admitted to."""
+    return {
+        FlavorResource(flavor, resource)
+        for manifest in found
+        if manifest.admission is not None
+        for assignment in manifest.admission.assignments
+        for resource, flavor in assignment.flavors.items()
+    }
+
+
+def hold_quota(cache: Cache, found: Iterable[manifests.Workload], gates: Gates, now: int) -> list[Workload]:
+    """Enter those that hold quota into the cache, and answer them.
+
+    Args:
+        cache: with room for all that they use.
+        found: the manifests; those without quota, or in a queue that does not exist, are left out.
+        gates: the feature gates.
+        now: when a reservation counts as made that does not say when it was.
+    """
+    holders = []
+    for manifest in found:
+        if not manifest.holds_quota:
+            continue
+        assert manifest.admission is not None
+        queue = cache.queues.get(manifest.admission.cluster_queue)
+        if queue is None:
+            continue
+        holder = workload_of(manifest, gates)
+        holder.evicted = manifest.is_true("Evicted")
+        usage, uses = cache.amounts(used_by(manifest, gates))
+        reserved = manifest.conditions["QuotaReserved"].since or now
+        cache.hold(holder, queue, usage, uses, reserved)
+        holders.append(holder)
+    return holders

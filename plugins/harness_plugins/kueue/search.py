@@ -1,0 +1,144 @@
+"""What both ways of choosing whom to preempt share: the question, the fit test, and filling back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, final
+
+from harness.quota import QuotaTree
+from harness_plugins.kueue.cache import Cache, Queue
+from harness_plugins.kueue.workload import Amounts, Workload
+
+IN_CLUSTER_QUEUE = "InClusterQueue"
+IN_COHORT_RECLAMATION = "InCohortReclamation"
+IN_COHORT_RECLAIM_WHILE_BORROWING = "InCohortReclaimWhileBorrowing"
+IN_COHORT_FAIR_SHARING = "InCohortFairSharing"
+
+EVERY_PRIORITY = 1 << 62
+"""Above every priority."""
+
+
+class Target(NamedTuple):
+    """A workload to preempt, and the rule that allows it."""
+
+    workload: Workload
+    reason: str
+
+
+@final
+class Incoming:
+    """A workload that asks for room.
+
+    Args:
+        workload: the preemptor.
+        queue: the queue that it was submitted to.
+        requests: what it asks for, all of it.
+        need: the flavor-resources that only preemption can give.
+    """
+
+    __slots__ = ("mask", "need", "queue", "requests", "workload")
+
+    def __init__(self, workload: Workload, queue: Queue, requests: Amounts, need: tuple[int, ...]) -> None:
+        self.workload = workload
+        self.queue = queue
+        self.requests = requests
+        self.need = need
+        self.mask = sum(1 << cell for cell in need)
+
+
+Search = Callable[[Cache, Incoming], list[Target]]
+"""Chooses whom to preempt; an empty list when preemption cannot help. Leaves the cache as it found it."""
+
+
+class Bounds(NamedTuple):
+    """Which holders a preemption policy allows: those with a priority below `below`.
+
+    Of those with priority `below - 1`, only the ones that are newer than `newer_than`, unless that is None.
+    """
+
+    below: int
+    newer_than: int | None = None
+
+
+def bounds(policy: str, preemptor: Workload) -> Bounds | None:
+    """What a policy of the preemptor's queue allows; None for `Never`.
+
+    Args:
+        policy: `withinClusterQueue` for the queue's own holders, `reclaimWithinCohort` for others.
+        preemptor: the incoming workload.
+    """
+    match policy:
+        case "Any":
+            return Bounds(EVERY_PRIORITY)
+        case "LowerPriority":
+            return Bounds(preemptor.priority)
+        case "LowerOrNewerEqualPriority":
+            return Bounds(preemptor.priority + 1, preemptor.timestamp)
+    return None
+
+
+def preemptible(workloads: list[Workload], mask: int, allowed: Bounds) -> Iterator[Workload]:
+    """Holders that a policy allows to preempt and that use what is needed, in their given order.
+
+    Args:
+        workloads: holders in the order of candidates, all evicted or none.
+        mask: the flavor-resources that are needed.
+        allowed: what the policy allows.
+    """
+    below, newer_than = allowed
+    for workload in workloads:
+        if workload.priority >= below:
+            return
+        if not workload.uses & mask:
+            continue
+        if newer_than is not None and workload.priority == below - 1 and workload.timestamp <= newer_than:
+            continue
+        yield workload
+
+
+def fits(tree: QuotaTree, node: int, requests: Amounts, *, borrowing: bool) -> bool:
+    """Whether a queue has room for all of `requests` now, if need be without borrowing."""
+    for cell, amount in requests:
+        if not borrowing and tree.borrows(node, cell, amount):
+            return False
+        if amount > tree.available(node, cell):
+            return False
+    return True
+
+
+def within_nominal(tree: QuotaTree, node: int, need: tuple[int, ...]) -> bool:
+    """Whether a node uses no more than it has itself of everything that is needed."""
+    first = node * tree.width
+    return all(tree.usage[first + cell] <= tree.subtree[first + cell] for cell in need)
+
+
+def remove(tree: QuotaTree, workload: Workload) -> None:
+    """Take a holder's usage out of the tree, for a trial."""
+    assert workload.queue is not None
+    node = workload.queue.node
+    for cell, amount in workload.usage:
+        tree.refund(node, cell, amount)
+
+
+def put_back(tree: QuotaTree, workload: Workload) -> None:
+    """Undo `remove`."""
+    assert workload.queue is not None
+    node = workload.queue.node
+    for cell, amount in workload.usage:
+        tree.charge(node, cell, amount)
+
+
+def fill_back(tree: QuotaTree, incoming: Incoming, targets: list[Target], *, borrowing: bool) -> None:
+    """Give up targets that turn out not to be needed, from the last but one to the first.
+
+    Their usage is out of the tree before and, for those that remain, after. A target that is given up makes
+    room in the list for the one at its end, as in Kueue.
+    """
+    node = incoming.queue.node
+    for at in range(len(targets) - 2, -1, -1):
+        put_back(tree, targets[at].workload)
+        if fits(tree, node, incoming.requests, borrowing=borrowing):
+            targets[at] = targets[-1]
+            targets.pop()
+        else:
+            remove(tree, targets[at].workload)
