@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from harness.cluster.fields import Fields
 from harness.cluster.model import (
@@ -17,6 +17,10 @@ from harness.cluster.model import (
     ResourceFlavor,
 )
 from harness.errors import Fault
+
+if TYPE_CHECKING:
+    from harness.cluster.workloads import Workload
+    from harness.job import PodSet
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -112,3 +116,5 @@ class Draft:
     cluster_queues: Objects[str, ClusterQueue] = field(default_factory=Objects)
     cohorts: Objects[str, Cohort] = field(default_factory=Objects)
     local_queues: Objects[tuple[str, str], LocalQueue] = field(default_factory=Objects)
+    workloads: list[Workload] = field(default_factory=list)
+    pod_sets: dict[str, tuple[PodSet, ...]] = field(default_factory=dict)

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from harness.cluster import core, kueue
 from harness.cluster.draft import Draft
 from harness.cluster.fields import Fields
+from harness.cluster.workloads import read_workload
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -67,6 +68,7 @@ KINDS: Mapping[tuple[str, str], Kind] = {
         },
     ),
     ("kueue.x-k8s.io", "WorkloadPriorityClass"): Kind(_KUEUE, kueue.read_workload_priority_class),
+    ("kueue.x-k8s.io", "Workload"): Kind(_KUEUE, read_workload),
 }
 
 CHECKS: tuple[Callable[[Draft], None], ...] = (core.check_core, kueue.check_kueue)

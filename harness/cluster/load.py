@@ -92,6 +92,7 @@ def _cluster(
         cluster_queues=frozen(draft.cluster_queues),
         cohorts=frozen(implied_cohorts(draft)),
         local_queues=MappingProxyType(dict(draft.local_queues)),
+        workloads=tuple(draft.workloads),
         warnings=(
             *draft.warnings.sentences(),
             *(f"{kind}: {count:,} {_objects(count)} not read" for kind, count in sorted(not_read.items())),

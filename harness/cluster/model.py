@@ -9,10 +9,13 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.cluster.selectors import LabelSelector, Taint, Toleration
 from harness.units import INT64_MAX
+
+if TYPE_CHECKING:
+    from harness.cluster.workloads import Workload
 
 _T = TypeVar("_T")
 
@@ -174,6 +177,7 @@ class Cluster:
         nodes, namespaces, priority_classes, workload_priority_classes, flavors, cluster_queues, cohorts,
             local_queues: by name (local queues by namespace and name), in the order of the manifests. A
             namespace is its labels. Cohorts that are only referred to come last, without quota or parent.
+        workloads: Kueue's Workloads, in the order of the manifests.
         warnings: what the manifests say that changes decisions in reality but not here, by name.
         assumed: what was assumed because no manifest said it, in sentences.
         source: where it came from, for messages; not part of a run's identity.
@@ -188,6 +192,7 @@ class Cluster:
     cluster_queues: Mapping[str, ClusterQueue] = field(default_factory=frozen)
     cohorts: Mapping[str, Cohort] = field(default_factory=frozen)
     local_queues: Mapping[tuple[str, str], LocalQueue] = field(default_factory=lambda: MappingProxyType({}))
+    workloads: tuple[Workload, ...] = ()
     warnings: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
     source: str = ""

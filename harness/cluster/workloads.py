@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
-from types import MappingProxyType
+from datetime import UTC, datetime
 from typing import Any
 
-from harness.cluster.draft import read_metadata
+from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.fields import Fields
 from harness.cluster.model import frozen
 from harness.job import PodSet
 
 PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ class Workload:
     active: bool
     pod_sets: tuple[PodSet, ...]
     admission: Admission | None = None
-    conditions: Mapping[str, Condition] = field(default_factory=lambda: MappingProxyType({}))
+    conditions: Mapping[str, Condition] = field(default_factory=frozen)
     reclaimable: Mapping[str, int] = field(default_factory=frozen)
 
     @property
@@ -95,63 +94,58 @@ class Workload:
         return found is not None and found.status
 
 
-class WorkloadReader:
-    """Reads Workloads; those that ask for the same share their pod sets."""
+def read_workload(fields: Fields, draft: Draft) -> None:
+    """A Workload: pending, holding quota, or finished."""
+    draft.workloads.append(workload_from(fields, draft.pod_sets))
 
-    def __init__(self) -> None:
-        self._pod_sets: dict[str, tuple[PodSet, ...]] = {}
 
-    def read(self, fields: Fields) -> Workload:
-        """One Workload."""
-        metadata = read_metadata(fields)
-        more = fields.child("metadata")
-        spec = fields.child("spec")
-        status = fields.child("status")
-        reference = spec.child("priorityClassRef")
-        reference.ignore("group", "kind")
-        spec.ignore("priorityClassSource", "maximumExecutionTimeSeconds", "preemptionGates")
-        conditions = {
-            item.string("type", required=True): Condition(
-                item.choice("status", ("True", "False", "Unknown"), "Unknown") == "True",
-                item.string("reason"),
-                read_time(item, "lastTransitionTime") or 0,
-            )
-            for item in status.items("conditions")
-        }
-        workload = Workload(
-            name=metadata.name,
-            namespace=metadata.namespace,
-            uid=more.string("uid"),
-            created=read_time(more, "creationTimestamp"),
-            queue=spec.string("queueName"),
-            priority=spec.integer("priority"),
-            priority_class=reference.string("name") or spec.string("priorityClassName"),
-            boost=_boost(more.raw("annotations")),
-            active=spec.boolean("active", True),
-            pod_sets=self._read_pod_sets(spec),
-            admission=_read_admission(status.child("admission")) if "admission" in status else None,
-            conditions=MappingProxyType(conditions),
-            reclaimable=frozen(
-                {
-                    item.string("name"): item.integer("count", least=0)
-                    for item in status.items("reclaimablePods")
-                }
-            ),
-        )
-        status.ignore_rest()
-        return workload
+def workload_from(fields: Fields, known: dict[str, tuple[PodSet, ...]]) -> Workload:
+    """A Workload from its manifest.
 
-    def _read_pod_sets(self, spec: Fields) -> tuple[PodSet, ...]:
-        key = repr(spec.raw("podSets"))
-        known = self._pod_sets.get(key)
-        if known is None:
-            before = len(spec.faults)
-            known = tuple(_read_pod_set(item) for item in spec.items("podSets"))
-            if not known:
-                spec.fault("podSets", "must name at least one pod set")
-            if len(spec.faults) == before:
-                self._pod_sets[key] = known
-        return known
+    Args:
+        fields: the manifest.
+        known: pod sets that were read before, by their text; Workloads that ask for the same share them.
+    """
+    metadata = read_metadata(fields)
+    more = fields.child("metadata")
+    spec = fields.child("spec")
+    status = fields.child("status")
+    reference = spec.child("priorityClassRef")
+    reference.ignore("group", "kind")
+    spec.ignore("priorityClassSource", "maximumExecutionTimeSeconds", "preemptionGates")
+    workload = Workload(
+        name=metadata.name,
+        namespace=metadata.namespace,
+        uid=more.string("uid"),
+        created=read_time(more, "creationTimestamp"),
+        queue=spec.string("queueName"),
+        priority=spec.integer("priority"),
+        priority_class=reference.string("name") or spec.string("priorityClassName"),
+        boost=_boost(more.raw("annotations")),
+        active=spec.boolean("active", True),
+        pod_sets=_pod_sets(spec, known),
+        admission=_read_admission(status.child("admission")) if "admission" in status else None,
+        conditions=frozen(dict(_read_condition(item) for item in status.items("conditions"))),
+        reclaimable=frozen(
+            {item.string("name"): item.integer("count", least=0) for item in status.items("reclaimablePods")}
+        ),
+    )
+    more.ignore_rest()
+    status.ignore_rest()
+    return workload
+
+
+def _pod_sets(spec: Fields, known: dict[str, tuple[PodSet, ...]]) -> tuple[PodSet, ...]:
+    text = repr(spec.raw("podSets"))
+    pod_sets = known.get(text)
+    if pod_sets is None:
+        before = len(spec.faults)
+        pod_sets = tuple(_read_pod_set(item) for item in spec.items("podSets"))
+        if not pod_sets:
+            spec.fault("podSets", "must name at least one pod set")
+        if len(spec.faults) == before:
+            known[text] = pod_sets
+    return pod_sets
 
 
 def read_time(fields: Fields, name: str) -> int | None:
@@ -165,7 +159,7 @@ def read_time(fields: Fields, name: str) -> int | None:
         fields.fault(name, f"{text!r} is not a time such as 2025-01-31T08:00:00Z")
         return None
     if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=timezone.utc)
+        moment = moment.replace(tzinfo=UTC)
     since = moment - _EPOCH
     return (since.days * 86400 + since.seconds) * 1_000_000 + since.microseconds
 
@@ -215,7 +209,10 @@ def _pod_requests(spec: Fields) -> dict[str, int]:
 
 def _container_requests(fields: Fields) -> dict[str, int]:
     resources = fields.child("resources")
-    return {**resources.amounts("limits"), **resources.amounts("requests")}
+    requests = {**resources.amounts("limits"), **resources.amounts("requests")}
+    resources.ignore("claims")
+    fields.ignore_rest()
+    return requests
 
 
 def _sum(tables: Iterable[Mapping[str, int]]) -> dict[str, int]:
@@ -251,6 +248,13 @@ def _rest_of_template(spec: Fields) -> dict[str, Any] | None:
         if len(items) > 1 or any("ports" in item for item in items):
             rest[name] = [{key: item[key] for key in ("ports", "resources") if key in item} for item in items]
     return rest or None
+
+
+def _read_condition(fields: Fields) -> tuple[str, Condition]:
+    fields.ignore("message", "observedGeneration")
+    status = fields.choice("status", ("True", "False", "Unknown"), "Unknown")
+    since = read_time(fields, "lastTransitionTime") or 0
+    return fields.string("type", required=True), Condition(status == "True", fields.string("reason"), since)
 
 
 def _as_json(value: Any) -> str | None:
