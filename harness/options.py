@@ -58,7 +58,7 @@ class Option:
                 raise OptionError(f"option {self.name}: {error}") from error
         else:
             value = self._typed(value)
-        if self.choices and value is not self.default and value not in self.choices:
+        if self.choices and value is not None and value not in self.choices:
             raise OptionError(f"option {self.name}: {value!r} is not one of {', '.join(self.choices)}")
         return value
 
