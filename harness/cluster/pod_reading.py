@@ -1,0 +1,276 @@
+"""Reads pods: from manifests, and from the pod sets of a trace's jobs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from harness.cluster.fields import Fields
+from harness.cluster.model import frozen
+from harness.cluster.pod_rules import (
+    PREFERRED,
+    REQUIRED,
+    read_preferred_nodes,
+    read_preferred_pods,
+    read_required_nodes,
+    read_spread,
+    read_term,
+)
+from harness.cluster.pods import DEFAULT_CPU, DEFAULT_MEMORY, HostPort, Pod, PodSpec
+from harness.cluster.selectors import read_toleration
+from harness.cluster.workloads import read_time
+from harness.errors import Fault
+from harness.units import SECOND
+
+if TYPE_CHECKING:
+    from harness.job import PodSet
+
+Amounts = Mapping[str, int]
+
+_DEFAULTS: Amounts = {"cpu": DEFAULT_CPU, "memory": DEFAULT_MEMORY}
+_POLICIES = ("PreemptLowerPriority", "Never")
+
+
+def read_pod(fields: Fields) -> Pod:
+    """A Pod manifest, bound or pending."""
+    metadata = fields.child("metadata")
+    name = metadata.string("name", required=True)
+    namespace = metadata.string("namespace", "default") or "default"
+    labels = metadata.strings("labels")
+    terminating = "deletionTimestamp" in metadata
+    metadata.ignore_rest()
+    spec, status = fields.child("spec"), fields.child("status")
+    node = spec.string("nodeName")
+    priority = spec.integer("priority") if "priority" in spec else None
+    policy = spec.choice("preemptionPolicy", _POLICIES, _POLICIES[0]) if "preemptionPolicy" in spec else None
+    grace = None
+    if "terminationGracePeriodSeconds" in spec:
+        grace = spec.integer("terminationGracePeriodSeconds", least=0) * SECOND
+    preempted = [_says_preempted(condition) for condition in status.items("conditions")]
+    start = read_time(status, "startTime")
+    nominated = status.string("nominatedNodeName")
+    status.ignore_rest()
+    return Pod(
+        name,
+        namespace,
+        labels,
+        read_pod_spec(spec, namespace, labels),
+        node,
+        nominated,
+        priority,
+        spec.string("priorityClassName"),
+        None if policy is None else policy == _POLICIES[0],
+        grace,
+        start,
+        terminating,
+        any(preempted),
+    )
+
+
+def _says_preempted(condition: Fields) -> bool:
+    condition.ignore_rest()
+    return (
+        condition.string("type") == "DisruptionTarget"
+        and condition.string("status") == "True"
+        and condition.string("reason") == "PreemptionByScheduler"
+    )
+
+
+# --- the spec ---------------------------------------------------------------------------------------------
+
+_OF_OTHERS = (
+    "activeDeadlineSeconds", "automountServiceAccountToken", "dnsConfig", "dnsPolicy", "enableServiceLinks",
+    "ephemeralContainers", "hostAliases", "hostIPC", "hostPID", "hostUsers", "hostname",
+    "hostnameOverride", "imagePullSecrets", "nodeName", "preemptionPolicy", "priority", "priorityClassName",
+    "readinessGates", "restartPolicy", "schedulerName", "securityContext", "serviceAccount",
+    "serviceAccountName", "setHostnameAsFQDN", "shareProcessNamespace", "subdomain",
+    "terminationGracePeriodSeconds",
+)  # fmt: skip
+
+
+def read_pod_spec(
+    fields: Fields,
+    namespace: str,
+    labels: Mapping[str, str],
+    requests: Amounts | None = None,
+    limits: Amounts | None = None,
+) -> PodSpec:
+    """A pod's `spec`.
+
+    Args:
+        fields: the spec; `nodeName` is not taken from it, for a bound pod's was chosen by a scheduler.
+        namespace: the pod's, which affinity terms mean when they name none.
+        labels: the pod's, for `matchLabelKeys`.
+        requests: what one pod asks for when no container says so, as in a trace.
+        limits: the same for limits.
+    """
+    fields.ignore(*_OF_OTHERS)
+    containers = [_Container(item) for item in fields.items("containers")]
+    init = [_Container(item) for item in fields.items("initContainers")]
+    overhead = fields.amounts("overhead")
+    host_network = fields.boolean("hostNetwork")
+    affinity = fields.child("affinity")
+    nodes = affinity.child("nodeAffinity")
+    near, far = affinity.child("podAffinity"), affinity.child("podAntiAffinity")
+    resources = fields.child("resources")
+    as_whole = {**resources.amounts("limits"), **resources.amounts("requests")}
+    if as_whole or requests is None or any(container.requests for container in (*containers, *init)):
+        total = _pod_requests(containers, init, {}, as_whole, overhead)
+        scored = _pod_requests(containers, init, _DEFAULTS, as_whole, overhead)
+        qos = _qos_class([(container.requests, container.limits) for container in containers])
+    else:
+        qos = _qos_class([(requests, limits or {})])
+        total = {key: requests.get(key, 0) + overhead.get(key, 0) for key in {**requests, **overhead}}
+        scored = {
+            "cpu": (requests.get("cpu") or DEFAULT_CPU) + overhead.get("cpu", 0),
+            "memory": (requests.get("memory") or DEFAULT_MEMORY) + overhead.get("memory", 0),
+        }
+    return PodSpec(
+        frozen(total),
+        scored.get("cpu", 0),
+        scored.get("memory", 0),
+        tuple(port for container in (*containers, *init) for port in container.ports(host_network)),
+        "",
+        fields.strings("nodeSelector"),
+        tuple(read_toleration(item) for item in fields.items("tolerations")),
+        read_required_nodes(nodes),
+        tuple(read_preferred_nodes(item) for item in nodes.items(PREFERRED)),
+        tuple(read_term(item, namespace, labels) for item in near.items(REQUIRED)),
+        tuple(read_term(item, namespace, labels) for item in far.items(REQUIRED)),
+        tuple(read_preferred_pods(item, namespace, labels, 1) for item in near.items(PREFERRED))
+        + tuple(read_preferred_pods(item, namespace, labels, -1) for item in far.items(PREFERRED)),
+        tuple(read_spread(item, labels) for item in fields.items("topologySpreadConstraints")),
+        qos,
+    )
+
+
+class _Container:
+    """What counts of a container: its amounts, its ports, and whether it is a sidecar.
+
+    What it limits without requesting it, it requests: the API server writes that into every pod.
+    """
+
+    def __init__(self, fields: Fields) -> None:
+        resources = fields.child("resources")
+        self.limits = resources.amounts("limits")
+        self.requests = {**self.limits, **resources.amounts("requests")}
+        resources.ignore("claims")
+        self.sidecar = fields.string("restartPolicy") == "Always"
+        self._ports = fields.items("ports")
+        fields.ignore_rest()
+
+    def ports(self, host_network: bool) -> list[HostPort]:
+        """The ports that it takes of its node; with the host's network every port is one."""
+        taken = []
+        for port in self._ports:
+            number = port.integer("hostPort", least=0, most=65535)
+            if host_network and not number:
+                number = port.integer("containerPort", least=0, most=65535)
+            port.ignore("name", "containerPort")
+            protocol, address = port.string("protocol", "TCP"), port.string("hostIP", "0.0.0.0")  # noqa: S104
+            if number:
+                taken.append(HostPort(protocol or "TCP", address or "0.0.0.0", number))  # noqa: S104
+        return taken
+
+
+def _pod_requests(
+    containers: Iterable[_Container],
+    init: Iterable[_Container],
+    missing: Amounts,
+    as_whole: Amounts,
+    overhead: Amounts,
+) -> dict[str, int]:
+    """Resource -> amount of a pod; `missing` is what a container counts for that does not say.
+
+    Init containers run one after another, each beside the sidecars that were started before it. Requests of
+    the pod as a whole stand before those of its containers.
+    """
+    total: dict[str, int] = {}
+    sidecars: dict[str, int] = {}
+    largest: dict[str, int] = {}
+    for container in containers:
+        _add(total, {**missing, **container.requests})
+    for container in init:
+        amounts = {**missing, **container.requests}
+        if container.sidecar:
+            _add(total, amounts)
+            _add(sidecars, amounts)
+            amounts = sidecars
+        else:
+            amounts = {key: amounts.get(key, 0) + sidecars.get(key, 0) for key in {**amounts, **sidecars}}
+        for resource, amount in amounts.items():
+            largest[resource] = max(largest.get(resource, 0), amount)
+    for resource, amount in largest.items():
+        total[resource] = max(total.get(resource, 0), amount)
+    total.update(as_whole)
+    _add(total, overhead)
+    return total
+
+
+def _add(total: dict[str, int], amounts: Amounts) -> None:
+    for resource, amount in amounts.items():
+        total[resource] = total.get(resource, 0) + amount
+
+
+def _qos_class(containers: list[tuple[Amounts, Amounts]]) -> str:
+    """The QoS class of containers' requests and limits, from cpu and memory alone.
+
+    https://kubernetes.io/docs/concepts/workloads/pods/pod-qos/
+    """
+    said = [
+        (requests.get(name), limits.get(name))
+        for requests, limits in containers
+        for name in ("cpu", "memory")
+    ]
+    if not any(request or limit for request, limit in said):
+        return "BestEffort"
+    return "Guaranteed" if all(limit and request in (None, limit) for request, limit in said) else "Burstable"
+
+
+# --- pod sets of a trace ----------------------------------------------------------------------------------
+
+
+def pod_spec_of(pod_set: PodSet, namespace: str, faults: list[Fault], where: str) -> PodSpec:
+    """The spec of a pod set's pods.
+
+    `pod_template` is a pod's `spec`, or a template with `metadata.labels` and `spec`; `tolerations` and
+    `affinity` stand for the fields of that name. Containers that request something decide the amounts, else
+    the trace's requests do, and an amount of 0 counts as not said.
+
+    Args:
+        pod_set: the pod set.
+        namespace: its job's.
+        faults: where faults are added.
+        where: names the job in them.
+    """
+    template = _json(pod_set.pod_template, "pod_template", faults, where)
+    if isinstance(template, Mapping) and isinstance(template.get("spec"), Mapping):
+        template = template["spec"]
+    spec: dict[str, Any] = dict(template) if isinstance(template, Mapping) else {}
+    if template is not None and not isinstance(template, Mapping):
+        faults.append(Fault(f"{where}: pod_template", "must be a pod's spec"))
+    for name, text in (("tolerations", pod_set.tolerations), ("affinity", pod_set.affinity)):
+        value = _json(text, name, faults, where)
+        if value is not None:
+            spec[name] = value
+    if pod_set.node_selector:
+        spec["nodeSelector"] = {**(spec.get("nodeSelector") or {}), **pod_set.node_selector}
+    fields = Fields(spec, where, faults)
+    return read_pod_spec(fields, namespace, pod_set.labels, pod_set.requests, pod_set.limits)
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> Any:
+    return json.loads(text)
+
+
+def _json(text: str | None, name: str, faults: list[Fault], where: str) -> Any:
+    if not text:
+        return None
+    try:
+        return _parsed(text)
+    except ValueError as error:
+        faults.append(Fault(f"{where}: {name}", f"is not JSON: {error}"))
+        return None

@@ -1,0 +1,62 @@
+"""What of a KubeSchedulerConfiguration changes decisions here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from harness.cluster.fields import Fields
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerConfiguration:
+    """A KubeSchedulerConfiguration with one profile; the defaults are kube-scheduler's.
+
+    Attributes:
+        percentage_of_nodes_to_score: 0 lets the size of the cluster decide.
+        disable_preemption: whether the plugin DefaultPreemption is off.
+        min_candidate_nodes_percentage, min_candidate_nodes_absolute: how many of the potential nodes a
+            preemption examines: the larger of both.
+        hard_pod_affinity_weight: what a required affinity of a running pod adds to a node's score.
+    """
+
+    percentage_of_nodes_to_score: int = 0
+    disable_preemption: bool = False
+    min_candidate_nodes_percentage: int = 10
+    min_candidate_nodes_absolute: int = 100
+    hard_pod_affinity_weight: int = 1
+
+
+_HARMLESS = (
+    "apiVersion", "clientConnection", "delayCacheUntilActive", "enableContentionProfiling",
+    "enableProfiling", "healthzBindAddress", "kind", "leaderElection", "metadata", "metricsBindAddress",
+    "parallelism",
+)  # fmt: skip
+
+
+def read_scheduler_configuration(fields: Fields) -> SchedulerConfiguration:
+    """A KubeSchedulerConfiguration; what it says beyond the model stays unread, to be warned of."""
+    fields.ignore(*_HARMLESS)
+    percentage = fields.integer("percentageOfNodesToScore", least=0, most=100)
+    disabled = fields.boolean("disablePreemption")
+    candidates, nodes, weight = 10, 100, 1
+    profiles = fields.items("profiles")
+    if len(profiles) > 1:
+        fields.fault("profiles", "one scheduler is modelled: give one profile")
+    for profile in profiles[:1]:
+        profile.ignore("schedulerName")
+        percentage = profile.integer("percentageOfNodesToScore", percentage, least=0, most=100)
+        for point in ("postFilter", "multiPoint"):
+            for plugin in profile.child("plugins").child(point).items("disabled"):
+                disabled = disabled or plugin.string("name") in ("DefaultPreemption", "*")
+        for config in profile.items("pluginConfig"):
+            args = config.child("args")
+            args.ignore("apiVersion", "kind")
+            match config.string("name"):
+                case "DefaultPreemption":
+                    candidates = args.integer("minCandidateNodesPercentage", candidates, least=0, most=100)
+                    nodes = args.integer("minCandidateNodesAbsolute", nodes, least=0)
+                case "InterPodAffinity":
+                    weight = args.integer("hardPodAffinityWeight", weight, least=0, most=100)
+    return SchedulerConfiguration(percentage, disabled, candidates, nodes, weight)
