@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.engine.losses import Losses, parse_losses
-from harness.errors import OptionError
+from harness.errors import OptionError, TraceError
 from harness.options import resolve
 from harness.plugins import Plugins, PolicySpec, load
 from harness.run import Plan, Run
@@ -103,11 +103,8 @@ def read_trace(trace: str | Path | Trace, plugins: Plugins) -> Trace:
         TraceError: it cannot be read, or breaks the schema; all faults at once.
     """
     from harness.trace.trace import open_trace
-    from harness.trace.validate import check
 
-    opened = open_trace(Path(trace), plugins) if isinstance(trace, (str, Path)) else trace
-    check(opened)
-    return opened
+    return open_trace(Path(trace), plugins) if isinstance(trace, (str, Path)) else trace
 
 
 def read_cluster(cluster: str | Path | Cluster | None, trace: Trace) -> Cluster:
@@ -119,8 +116,8 @@ def read_cluster(cluster: str | Path | Cluster | None, trace: Trace) -> Cluster:
     """
     from harness.cluster.derive import find_cluster
     from harness.cluster.load import load_cluster
-    from harness.trace.load import derived_cluster
-    from harness.trace.validate import check_against
+    from harness.trace.demand import derived_cluster
+    from harness.trace.validate import cluster_faults
 
     if cluster is None:
         cluster = find_cluster(trace.path)
@@ -128,7 +125,13 @@ def read_cluster(cluster: str | Path | Cluster | None, trace: Trace) -> Cluster:
         chosen = derived_cluster(trace)
     else:
         chosen = load_cluster(Path(cluster)) if isinstance(cluster, (str, Path)) else cluster
-    check_against(trace, chosen)
+    faults = cluster_faults(trace, chosen)
+    if faults:
+        raise TraceError(
+            f"{trace.path} does not fit {chosen.source or 'the cluster'}",
+            faults,
+            hint="harness cluster check shows it",
+        )
     return chosen
 
 
@@ -212,7 +215,7 @@ def _label(text: str) -> str:
 
 def _microseconds(what: str, value: str | int) -> int:
     time = parse_duration(value) if isinstance(value, str) else value
-    if isinstance(time, bool) or not isinstance(time, int) or time < 0:
+    if type(time) is not int or time < 0:
         raise OptionError(f"{what}: {value!r} is not a duration of 0 or more")
     return time
 

@@ -73,7 +73,8 @@ class Comparison:
 
         Args:
             metrics: names or patterns such as `wait.*`; all by default.
-            scope: `all`, `queue`, `priority`, `reason`, or a full scope such as `queue=prod`; None for every scope.
+            scope: `all`, `queue`, `priority`, `reason`, or one of them such as `queue=prod`; None for every
+                scope.
 
         Raises:
             RunError: a metric is in none of the runs.
@@ -249,7 +250,7 @@ def _check_comparable(runs: list[Run]) -> None:
             if run.info[key]["sha256"] != first.info[key]["sha256"]:
                 raise RunError(
                     f"{first.path} and {run.path} are runs of different {what}, so they do not compare",
-                    hint="replay the same trace on the same cluster: harness replay TRACE --plugin A --plugin B",
+                    hint="replay one trace on one cluster: harness replay TRACE --plugin A --plugin B",
                 )
         ours, theirs = (each.info["settings"]["scale_arrivals"] for each in (first, run))
         if ours != theirs:

@@ -13,9 +13,9 @@ import pluggy
 
 if TYPE_CHECKING:
     import click
-    from harness.run import Plan, Run
 
     from harness.plugins import RegisterMetric, RegisterPolicy, RegisterReader
+    from harness.run import Plan, Run
 
 hookspec = pluggy.HookspecMarker("harness")
 hookimpl = pluggy.HookimplMarker("harness")

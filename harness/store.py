@@ -22,7 +22,7 @@ from harness.engine import Engine
 from harness.engine.engine import Outcome
 from harness.errors import RunError
 from harness.metrics.measurement import Measurement, Window
-from harness.parquet import TableWriter
+from harness.parquet import TableWriter, TimeKind
 from harness.plugins import Plugins
 from harness.recorder import ParquetRecorder
 from harness.run import TABLES, Plan, Run
@@ -113,7 +113,8 @@ def _replay_into(
         scale_arrivals=plan.scale_arrivals,
         clairvoyant=plan.policy.clairvoyant,
     )
-    kind = plan.trace.time_kind
+    trace = plan.trace
+    kind = TimeKind(trace.origin, trace.kind == "timestamp", trace.time_zone)
     recorder = ParquetRecorder(folder, jobs, kind, plan.cluster.capacity, on_nodes=bool(plan.cluster.nodes))
     engine = Engine(jobs.chunks(), plan.cluster, recorder, losses=plan.losses, until=plan.until)
     try:

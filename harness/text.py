@@ -14,7 +14,7 @@ def printable(text: str) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of cells as columns, the first one to the left and the others to the right; the first row heads."""
+    """Rows of cells in columns, the first one flush left, the others flush right; the first row heads."""
     cells = [[printable(cell) for cell in row] for row in rows]
     widths = [max(_width(row[column]) for row in cells) for column in range(len(cells[0]))]
     lines = []

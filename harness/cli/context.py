@@ -39,7 +39,7 @@ class PluginChoice:
         if self._commands is None:
             group = click.Group()
             self.load().hooks.harness_register_commands(cli=group)
-            self._commands = group.commands
+            self._commands = dict(group.commands)
         return self._commands
 
 

@@ -59,7 +59,7 @@ def _brings(loaded: Plugins, owner: str) -> list[str]:
     return [
         f"{registry.kind} {spec.name}"
         for registry in (loaded.policies, loaded.readers, loaded.metrics)
-        for spec in registry  # type: ignore[attr-defined]
+        for spec in registry
         if spec.owner == owner
     ]
 

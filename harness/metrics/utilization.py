@@ -26,7 +26,7 @@ class ResourceTime(NamedTuple):
         lost: progress that an eviction threw away.
         idle_held: held without progress: gangs that wait, termination grace, restoring.
         unfinished: progress of jobs that have not finished.
-        demanded: what could have been used: what was asked for, at most the capacity; None without a capacity.
+        demanded: what was asked for, at most the capacity: what could have been used; None without capacity.
     """
 
     allocated: int

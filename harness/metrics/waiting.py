@@ -103,8 +103,9 @@ def _distribution(
 def _counts(jobs: pl.DataFrame, window: Window) -> Iterator[Measurement]:
     finished = jobs["finish"].drop_nulls()
     rejected = int((jobs["state"] == "rejected").sum())
-    last, first = finished.max(), jobs["submit"].min()
-    makespan = (int(last) - int(first)) / SECOND if last is not None and first is not None else None  # type: ignore[call-overload]
+    makespan = None
+    if len(finished):
+        makespan = jobs.select(pl.col("finish").max() - pl.col("submit").min()).item() / SECOND
     hours = (window.end - window.start) / HOUR
     yield Measurement("makespan", makespan, "s", "lower")
     yield Measurement("jobs.finished", len(finished), "count", "higher")

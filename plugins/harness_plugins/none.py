@@ -1,8 +1,8 @@
 """The plugin `none`: a queue of whole jobs in which nothing is ever preempted.
 
 Jobs wait in lanes. Within a lane the first job holds back the others; lanes never hold back each other. With
-`blocking=strict` every queue is one lane; with `blocking=skip` jobs of one queue that ask for exactly the same
-share a lane, because where the first of them does not fit none of them does.
+`blocking=strict` every queue is one lane; with `blocking=skip` jobs of one queue that ask for exactly the
+same share a lane, because where the first of them does not fit none of them does.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ OPTIONS = (
     Option(
         "order",
         "priority",
-        "which waiting job comes first: the most important one (then the oldest), or simply the oldest (fifo)",
+        "which job comes first: the most important (of these the oldest), or simply the oldest (fifo)",
         choices=("priority", "fifo"),
     ),
     Option(
@@ -56,18 +56,12 @@ Entry = tuple[int, int, Job, Request]
 
 
 class Lane:
-    """Waiting jobs that hold back each other.
+    """Waiting jobs that hold back each other: a heap of entries."""
 
-    Attributes:
-        jobs: heap of entries.
-        home: the tree of cohorts that their quota is in.
-    """
+    __slots__ = ("jobs",)
 
-    __slots__ = ("home", "jobs")
-
-    def __init__(self, home: int) -> None:
+    def __init__(self) -> None:
         self.jobs: list[Entry] = []
-        self.home = home
 
 
 class NoPreemption:
@@ -96,7 +90,7 @@ class NoPreemption:
         key: object = request.queue if self._strict else (request.queue, job.pod_sets)
         lane = self._lanes.get(key)
         if lane is None:
-            lane = self._lanes[key] = Lane(request.home)
+            lane = self._lanes[key] = Lane()
         entry = (-job.priority if self._by_priority else 0, job.index, job, request)
         heappush(lane.jobs, entry)
         if lane.jobs[0] is entry:  # a new first job may fit where the old one did not
@@ -104,9 +98,10 @@ class NoPreemption:
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
         """What the job held is free: lanes that were short of it may go on."""
-        self._quotas.refund(self._claims.pop(job.index))
+        claim = self._claims.pop(job.index)
+        self._quotas.refund(claim)
         if self._nodes is None:  # freed quota serves its own tree of cohorts, room on nodes serves everyone
-            self._open += self._blocked.pop(self._quotas.request(job).home, ())
+            self._open += self._blocked.pop(claim.home, ())
             return
         self._nodes.give(job)
         for lanes in self._blocked.values():
@@ -131,7 +126,7 @@ class NoPreemption:
             claim = self._quotas.claim(request, job)
             nodes = self._nodes.place(job) if claim is not None and self._nodes is not None else ()
             if claim is None or nodes is None:
-                self._blocked.setdefault(lane.home, []).append(lane)
+                self._blocked.setdefault(request.home, []).append(lane)
                 continue
             heappop(lane.jobs)
             self._quotas.charge(claim)

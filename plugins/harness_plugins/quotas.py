@@ -16,8 +16,9 @@ Cells = tuple[tuple[int, int], ...]
 
 
 class Claim(NamedTuple):
-    """Quota that a job takes: at which node of the tree, how much of which cells, in which flavors."""
+    """Quota that a job takes: at which node of which tree, how much of which cells, in which flavors."""
 
+    home: int
     node: int
     cells: Cells
     flavors: Mapping[str, Mapping[str, str]]
@@ -76,7 +77,7 @@ class Quotas:
         chosen = []
         for flavors in request.groups:
             for number, (_, cells) in enumerate(flavors):
-                if all(self._room(request.node, cell) >= amount for cell, amount in cells):
+                if self._has_room(request.node, cells):
                     chosen.append(number)
                     break
             else:
@@ -97,13 +98,14 @@ class Quotas:
         for cell, amount in claim.cells:
             self._tree.refund(claim.node, cell, amount)
 
-    def _room(self, node: int, cell: int) -> int:
+    def _has_room(self, node: int, cells: Cells) -> bool:
         tree = self._tree
-        room = tree.available(node, cell)
-        if self._borrow:
-            return room
-        at = node * tree.width + cell
-        return min(room, tree.nominal[at] - tree.usage[at])
+        for cell, amount in cells:
+            if tree.available(node, cell) < amount:
+                return False
+            if not self._borrow and tree.borrows(node, cell, amount):
+                return False
+        return True
 
     def _read(self, job: Job) -> Request:
         queue = self._cluster.cluster_queue_of(job.namespace, job.queue)
@@ -152,4 +154,4 @@ class Quotas:
             pod_set.name: {each: flavor_of[each] for each in pod_set.requests if each in flavor_of}
             for pod_set in job.pod_sets
         }
-        return Claim(request.node, cells, flavors_of)
+        return Claim(request.home, request.node, cells, flavors_of)

@@ -1,0 +1,266 @@
+"""A kit for the authors of policies: small jobs, small clusters, and a replay that answers its decisions.
+
+from harness.testing import Script, pool, replayed
+
+jobs = Script().job("a", cpu=2000, seconds=10).job("b", at=1, cpu=2000, seconds=5)
+decisions = replayed(MyPolicy, jobs, pool(cpu=2000))
+assert [d.job for d in decisions.of("finish")] == ["a", "b"]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.cluster.model import (
+    Cluster,
+    ClusterQueue,
+    FlavorQuotas,
+    Node,
+    ResourceFlavor,
+    ResourceGroup,
+    ResourceQuota,
+    frozen,
+)
+from harness.engine import Engine, Losses
+from harness.engine.engine import Arrival, Outcome
+from harness.engine.events import ACTIONS, STATES, STINTS, Amounts
+from harness.job import Job, PodSet
+from harness.options import resolve
+from harness.policy import PolicyFactory
+from harness.units import SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One decision, or one thing that happened by itself; names instead of objects."""
+
+    time: int
+    action: str
+    job: str
+    pods: int
+    pod: str | None = None
+    by: str | None = None
+    reason: str | None = None
+    node: str | None = None
+    flavors: Mapping[str, Mapping[str, str]] | None = None
+    detail: Mapping[str, Any] | None = None
+    cycle: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Stint:
+    """A span in which pods held resources in one state; `amounts` is what they held together."""
+
+    job: str
+    pods: int
+    amounts: Mapping[str, int]
+    start: int
+    end: int
+    state: str
+    lost: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """How a job ended, or stood at the end."""
+
+    state: str
+    admitted: int
+    start: int
+    finish: int
+    preemptions: int
+    lost: int
+    idle: int
+
+
+@dataclass
+class Decisions:
+    """A recorder that keeps everything in lists."""
+
+    rows: list[Row] = field(default_factory=list)
+    stints: list[Stint] = field(default_factory=list)
+    jobs: dict[str, JobRow] = field(default_factory=dict)
+    outcome: Outcome | None = None
+
+    def of(self, *actions: str) -> list[Row]:
+        """The rows of some actions, in order."""
+        return [row for row in self.rows if row.action in actions]
+
+    def starts(self) -> dict[str, float]:
+        """Job -> when it first progressed, in seconds."""
+        return {name: job.start / SECOND for name, job in self.jobs.items() if job.start >= 0}
+
+    def decision(
+        self,
+        time: int,
+        cycle: int,
+        action: int,
+        job: Job,
+        pods: int,
+        amounts: Amounts | None = None,
+        pod: str | None = None,
+        by: Job | None = None,
+        reason: str | None = None,
+        node: str | None = None,
+        flavors: Mapping[str, Mapping[str, str]] | None = None,
+        detail: Mapping[str, Any] | None = None,
+        alive: int = 0,
+        holding: int = 0,
+        dropped: Amounts | None = None,
+    ) -> None:
+        """See `harness.engine.events.Recorder`."""
+        preemptor = by.id if by is not None else None
+        self.rows.append(
+            Row(time, ACTIONS[action], job.id, pods, pod, preemptor, reason, node, flavors, detail, cycle)
+        )
+
+    def stint(
+        self, job: Job, pods: int, amounts: Amounts | None, start: int, end: int, state: int, lost: int
+    ) -> None:
+        """See `harness.engine.events.Recorder`."""
+        if amounts is None:
+            total = job.requests_of(range(job.pods))
+            amounts = {resource: amount // job.pods * pods for resource, amount in total.items()}
+            if pods == job.pods:
+                amounts = total
+        self.stints.append(Stint(job.id, pods, dict(amounts), start, end, STINTS[state], lost))
+
+    def job(
+        self,
+        job: Job,
+        state: int,
+        admitted: int,
+        start: int,
+        finish: int,
+        preemptions: int,
+        lost: int,
+        idle: int,
+    ) -> None:
+        """See `harness.engine.events.Recorder`."""
+        self.jobs[job.id] = JobRow(STATES[state], admitted, start, finish, preemptions, lost, idle)
+
+
+class Script:
+    """Jobs written down by hand; times in seconds, amounts as the engine counts them."""
+
+    def __init__(self) -> None:
+        self._arrivals: list[Arrival] = []
+
+    def job(
+        self,
+        name: str,
+        *,
+        at: float = 0,
+        seconds: float = 1,
+        pods: int = 1,
+        gang: bool | None = None,
+        queue: str = "default",
+        priority: int = 0,
+        preempts: bool = True,
+        grace: float = 0,
+        checkpoint: float | None = None,
+        pod_sets: tuple[PodSet, ...] = (),
+        **requests: int,
+    ) -> Script:
+        """Add a job; it must not arrive before the one added last.
+
+        Args:
+            name: its id.
+            at: when it arrives, seconds.
+            seconds: how long it runs undisturbed.
+            pods: how many equal pods, each with `requests`.
+            gang: whether it progresses only with all pods; by default with more than one.
+            queue: its queue.
+            priority: larger is more important.
+            preempts: False for `preemptionPolicy: Never`.
+            grace: how long its pods keep their resources when preempted, seconds.
+            checkpoint: a checkpoint interval of its own, seconds.
+            pod_sets: several pod sets, instead of `pods` and `requests`.
+            requests: resource -> amount of one pod; `gpu` stands for `nvidia.com/gpu`.
+        """
+        amounts = {{"gpu": "nvidia.com/gpu"}.get(name, name): amount for name, amount in requests.items()}
+        sets = pod_sets or (PodSet("main", pods, pods, frozen(amounts)),)
+        total = sum(each.count for each in sets)
+        index = len(self._arrivals)
+        job = Job(
+            index,
+            name,
+            round(at * SECOND),
+            queue,
+            "default",
+            "",
+            priority,
+            "",
+            preempts,
+            total > 1 if gang is None else gang,
+            round(grace * SECOND),
+            f"{index:06}",
+            sets,
+            total,
+        )
+        interval = None if checkpoint is None else round(checkpoint * SECOND)
+        self._arrivals.append((job, round(seconds * SECOND), interval))
+        return self
+
+    def chunks(self) -> Iterator[list[Arrival]]:
+        """The jobs as the engine takes them."""
+        yield list(self._arrivals)
+
+    def __getitem__(self, name: str) -> Job:
+        return next(job for job, _, _ in self._arrivals if job.id == name)
+
+
+def pool(cohort: str = "", **capacity: int) -> Cluster:
+    """A cluster without nodes: one ClusterQueue `default` with this quota."""
+    return queues(default=capacity, cohort=cohort)
+
+
+def queues(cohort: str = "", **nominal: Mapping[str, int]) -> Cluster:
+    """A cluster without nodes: ClusterQueues of one flavor with these nominal quotas, in one cohort."""
+    made = {}
+    for name, quotas in nominal.items():
+        flavor = FlavorQuotas(
+            "default", frozen({each: ResourceQuota(amount) for each, amount in quotas.items()})
+        )
+        made[name] = ClusterQueue(name, cohort, (ResourceGroup(tuple(quotas), (flavor,)),))
+    return Cluster(cluster_queues=frozen(made), flavors=frozen({"default": ResourceFlavor("default")}))
+
+
+def nodes(**allocatable: Mapping[str, int]) -> Cluster:
+    """A cluster of nodes without queues."""
+    return Cluster(nodes=frozen({name: Node(name, frozen(amounts)) for name, amounts in allocatable.items()}))
+
+
+def replayed(
+    policy: PolicyFactory,
+    jobs: Script,
+    cluster: Cluster,
+    *,
+    options: Mapping[str, Any] | None = None,
+    losses: Losses | None = None,
+    until: float | None = None,
+) -> Decisions:
+    """Replay jobs through a policy and answer everything that happened.
+
+    Args:
+        policy: the policy class; options that it declares as `options` get their defaults.
+        jobs: what arrives.
+        cluster: what there is to schedule on.
+        options: the policy's options.
+        losses: what a preemption costs; by default all progress.
+        until: the last instant to play, seconds.
+
+    Raises:
+        DecisionError: the policy decided what cannot be.
+    """
+    kept = Decisions()
+    limit = None if until is None else round(until * SECOND)
+    engine = Engine(jobs.chunks(), cluster, kept, losses=losses, until=limit)
+    declared = getattr(policy, "options", ())
+    made = policy(
+        cluster, engine.view, resolve(declared, options or {}, owner="policy") if declared else options or {}
+    )
+    kept.outcome = engine.run(made, name=getattr(policy, "__name__", "policy"))
+    return kept

@@ -1,0 +1,34 @@
+"""What a trace asks of a cluster, in a few figures per resource."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from harness.cluster.derive import Demand, derive_cluster
+from harness.cluster.model import Cluster
+from harness.trace.job_rows import job_rows
+from harness.trace.schema import REQUEST, resources_of
+from harness.trace.trace import Trace
+
+CAPACITY = "harness.capacity."
+"""Metadata keys that start so give the size of the traced machine: `harness.capacity.cpu` in millicores."""
+
+
+def demands_of(trace: Trace) -> dict[str, Demand]:
+    """Resource -> what the trace asks of it, the mean taken from the first submission to the last."""
+    jobs = job_rows(trace.frame)
+    submit = pl.col("submit_time").to_physical()
+    span = max(1, int(jobs.select(submit.max() - submit.min()).item()))
+    found = {}
+    for resource in resources_of(jobs.columns):
+        amount = pl.col(f"{REQUEST}{resource}")
+        work = amount.cast(pl.Int128) * pl.col("duration").to_physical()
+        largest, total = jobs.select(amount.max(), work.sum().alias("work")).row(0)
+        capacity = trace.metadata.get(f"{CAPACITY}{resource}", "")
+        found[resource] = Demand(largest, -(-total // span), int(capacity) if capacity.isdecimal() else None)
+    return found
+
+
+def derived_cluster(trace: Trace) -> Cluster:
+    """A cluster for a trace that comes without manifests; `Cluster.assumed` says what was assumed."""
+    return derive_cluster(trace.frame["queue"].unique().sort(), demands_of(trace), source=str(trace.path))

@@ -1,0 +1,136 @@
+"""Wrong decisions are refused with a sentence that names policy, job, time and rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from policies import Greedy
+
+from harness import Admit, Bind, Decision, Nominate, PodSet, Preempt, Reject, Unnominate, Wake
+from harness.errors import DecisionError, PolicyError
+from harness.testing import Script, nodes, pool, replayed
+
+POOL = pool(cpu=4)
+NODES = nodes(n1={"cpu": 4}, n2={"cpu": 2, "pods": 1})
+JOBS = {
+    "small": {"cpu": 1},
+    "gang": {"cpu": 1, "pods": 3},
+    "large": {"cpu": 5},
+}
+
+
+def script() -> Script:
+    jobs = Script()
+    for name, asks in JOBS.items():
+        jobs.job(name, seconds=10, **asks)
+    return jobs.job("late", at=99, cpu=1)
+
+
+def told(decide: Any) -> type[Greedy]:
+    """A policy that yields what `decide` makes of the jobs by name, once."""
+
+    class Told(Greedy):
+        done = False
+
+        def cycle(self, now: int) -> Iterator[Decision]:
+            if not self.done:
+                self.done = True
+                jobs = {job.id: job for job in self.waiting}
+                yield from decide(jobs)
+
+    return Told
+
+
+@pytest.mark.parametrize(
+    ("cluster", "decide", "rule"),
+    [
+        (POOL, lambda j: [Admit(j["small"]), Admit(j["small"])], "admitted or running already"),
+        (POOL, lambda j: [Admit(j["large"])], "has 4m of cpu free, not 5m"),
+        (POOL, lambda j: [Bind(j["small"], range(1), "n1")], "there is no node 'n1'"),
+        (POOL, lambda j: [Preempt(j["small"], None, "why")], "holds nothing that could be preempted"),
+        (
+            POOL,
+            lambda j: [Admit(j["small"]), Preempt(j["small"], j["small"], "why")],
+            "cannot be its preemptor",
+        ),
+        (POOL, lambda j: [Admit(j["small"]), Reject(j["small"], "why")], "cannot be rejected"),
+        (POOL, lambda j: [Reject(j["small"], "why"), Admit(j["small"])], "has not arrived, or is over"),
+        (POOL, lambda j: [Admit(j["gang"], counts={"main": 2})], "allows 3 to 3 pods, not 2"),
+        (POOL, lambda j: [Admit(j["gang"], counts={"other": 2})], "has no pod set 'other'"),
+        (
+            POOL,
+            lambda j: [Admit(j["gang"]), Preempt(j["gang"], None, "", range(1))],
+            "only be preempted as a whole",
+        ),
+        (POOL, lambda j: [Wake(0)], "which is not later"),
+        (POOL, lambda j: ["start it"], "which is not a decision"),
+        (NODES, lambda j: [Bind(j["small"], range(2), "n1")], "pod 1 is not one of the 1 pods"),
+        (NODES, lambda j: [Bind(j["small"], range(0), "n1")], "no pod is named"),
+        (NODES, lambda j: [Bind(j["gang"], range(3), "n2")], "pod gang-1: node n2 has 0 of pods free, not 1"),
+        (NODES, lambda j: [Bind(j["large"], range(1), "n1")], "node n1 has 4m of cpu free, not 5m"),
+        (NODES, lambda j: [Bind(j["small"], range(1), "n1")] * 2, "pod small is not waiting"),
+        (NODES, lambda j: [Nominate(j["small"], 0, "n9")], "there is no node 'n9'"),
+        (NODES, lambda j: [Nominate(j["small"], 7, "n1")], "pod 7 is not one of the 1 pods"),
+        (NODES, lambda j: [Bind(j["small"], range(1), "n1"), Unnominate(j["small"], 0)], "is not waiting"),
+        (
+            NODES,
+            lambda j: [Bind(j["gang"], range(1), "n1"), Preempt(j["gang"], None, "", range(2))],
+            "hold nothing, or are terminating already",
+        ),
+    ],
+)
+def test_a_wrong_decision_is_refused(cluster: Any, decide: Any, rule: str) -> None:
+    """Each rule of the referee, broken once."""
+    with pytest.raises(DecisionError) as refused:
+        replayed(told(decide), script(), cluster)
+    message = refused.value.message
+    assert rule in message
+    assert message.startswith("policy Told made a wrong decision")
+    assert "at 0 us (0s after the origin)" in message
+
+
+@pytest.mark.parametrize("endless", ["wakes", "preempts"])
+def test_deciding_for_ever_at_one_instant_is_refused(endless: str) -> None:
+    """A policy that goes in circles stops with a message instead of hanging."""
+
+    class Endless(Greedy):
+        def cycle(self, now: int) -> Iterator[Decision]:
+            while True:
+                if endless == "wakes":
+                    yield Wake(now + 1)
+                else:
+                    yield Admit(self.waiting[0])
+                    yield Preempt(self.waiting.pop(0), None, "again")
+
+    with pytest.raises(DecisionError, match="decides for ever"):
+        replayed(Endless, Script().job("a", cpu=1), POOL)
+
+
+def test_an_error_of_the_policy_names_policy_and_time() -> None:
+    """A policy that raises is reported as such, with its own error behind it."""
+
+    class Broken(Greedy):
+        def cycle(self, now: int) -> Iterator[Decision]:
+            yield from {}["nothing"]
+
+    with pytest.raises(PolicyError, match=r"policy Broken failed at 0 us .*KeyError: 'nothing'"):
+        replayed(Broken, Script().job("a", cpu=1), POOL)
+
+
+def test_a_job_of_another_replay_is_refused() -> None:
+    """Jobs are told apart by identity, not by their index."""
+    other = Script().job("small", cpu=1)["small"]
+    with pytest.raises(DecisionError, match="has not arrived, or is over"):
+        replayed(told(lambda j: [Admit(other)]), script(), POOL)
+
+
+def test_partial_admission_within_bounds_is_accepted() -> None:
+    """A pod set may get fewer pods, down to its least; the quota charged is that of the pods it got."""
+    sets = (PodSet("workers", 4, 2, {"cpu": 2}), PodSet("driver", 1, 1, {"cpu": 1}))
+    jobs = Script().job("elastic", pod_sets=sets, seconds=10)
+    happened = replayed(told(lambda j: [Admit(j["elastic"], counts={"workers": 2})]), jobs, pool(cpu=5))
+    assert happened.jobs["elastic"].state == "finished"
+    (stint,) = happened.stints
+    assert (stint.pods, stint.amounts) == (3, {"cpu": 5})
