@@ -1,0 +1,479 @@
+"""Rules of reading Kueue's kinds: both spellings, defaults, and what its webhooks refuse."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from harness.cluster.load import cluster_from
+from harness.cluster.model import (
+    UNLIMITED,
+    ClusterQueue,
+    Cohort,
+    FlavorFungibility,
+    FlavorQuotas,
+    LocalQueue,
+    Preemption,
+    PriorityClass,
+    ResourceFlavor,
+    ResourceGroup,
+    ResourceQuota,
+)
+from harness.cluster.selectors import LabelSelector, Requirement, Taint, Toleration
+from harness.errors import ClusterError
+
+API = "kueue.x-k8s.io"
+
+
+def manifest(
+    kind: str, name: str, spec: dict[str, Any] | None = None, version: str = "v1beta2"
+) -> dict[str, Any]:
+    """An object of Kueue's."""
+    return {"apiVersion": f"{API}/{version}", "kind": kind, "metadata": {"name": name}, "spec": spec or {}}
+
+
+FLAVOR = manifest("ResourceFlavor", "default")
+
+
+def group(quotas: dict[str, dict[str, Any]], flavor: str = "default") -> dict[str, Any]:
+    """A resource group of one flavor; `quotas` is resource -> fields of its quota."""
+    resources = [{"name": name, "nominalQuota": 10} | fields for name, fields in quotas.items()]
+    return {"coveredResources": list(quotas), "flavors": [{"name": flavor, "resources": resources}]}
+
+
+def queue(name: str = "q", version: str = "v1beta2", **spec: Any) -> dict[str, Any]:
+    """A ClusterQueue of 10 CPUs."""
+    return manifest("ClusterQueue", name, {"resourceGroups": [group({"cpu": {}})]} | spec, version)
+
+
+def faults(*manifests: dict[str, Any]) -> list[str]:
+    """All faults of some manifests, the places without document and object."""
+    with pytest.raises(ClusterError) as caught:
+        cluster_from(manifests, "test")
+    return [str(fault).split(": ", 1)[1] for fault in caught.value.faults]
+
+
+def read_queue(**spec: Any) -> ClusterQueue:
+    """The queue that a faultless manifest gives."""
+    return cluster_from([FLAVOR, queue(**spec)], "test").cluster_queues["q"]
+
+
+def test_absent_fields_have_kueues_defaults() -> None:
+    """Nothing is preempted, everything may be lent and borrowed, no namespace is selected."""
+    assert read_queue() == ClusterQueue(
+        name="q",
+        cohort="",
+        resource_groups=(
+            ResourceGroup(("cpu",), (FlavorQuotas("default", {"cpu": ResourceQuota(10_000)}),)),
+        ),
+        weight=Fraction(1),
+        queueing_strategy="BestEffortFIFO",
+        namespace_selector=None,
+        preemption=Preemption("Never", "Never", "Never", None),
+        fungibility=FlavorFungibility("MayStopSearch", "TryNextFlavor", ""),
+        stop_policy="None",
+    )
+
+
+def test_every_field_is_read() -> None:
+    """A queue with all that is modelled."""
+    found = read_queue(
+        cohortName="all",
+        queueingStrategy="StrictFIFO",
+        namespaceSelector={
+            "matchLabels": {"a": "b"},
+            "matchExpressions": [{"key": "dep", "operator": "In", "values": ["eng"]}],
+        },
+        resourceGroups=[
+            group({"cpu": {"borrowingLimit": "500m", "lendingLimit": 4}, "memory": {"nominalQuota": "1Gi"}})
+        ],
+        fairSharing={"weight": "250m"},
+        preemption={
+            "withinClusterQueue": "LowerOrNewerEqualPriority",
+            "reclaimWithinCohort": "Any",
+            "borrowWithinCohort": {"policy": "LowerPriority", "maxPriorityThreshold": -1},
+        },
+        flavorFungibility={
+            "whenCanBorrow": "TryNextFlavor",
+            "whenCanPreempt": "TryNextFlavor",
+            "preference": "PreemptionOverBorrowing",
+        },
+        stopPolicy="HoldAndDrain",
+    )
+    quotas = {"cpu": ResourceQuota(10_000, 500, 4000), "memory": ResourceQuota(2**30)}
+    assert found == ClusterQueue(
+        name="q",
+        cohort="all",
+        resource_groups=(ResourceGroup(("cpu", "memory"), (FlavorQuotas("default", quotas),)),),
+        weight=Fraction(1, 4),
+        queueing_strategy="StrictFIFO",
+        namespace_selector=LabelSelector({"a": "b"}, (Requirement("dep", "In", ("eng",)),)),
+        preemption=Preemption("LowerOrNewerEqualPriority", "Any", "LowerPriority", -1),
+        fungibility=FlavorFungibility("TryNextFlavor", "TryNextFlavor", "PreemptionOverBorrowing"),
+        stop_policy="HoldAndDrain",
+    )
+
+
+def test_both_api_versions_of_a_queue_are_equal() -> None:
+    """v1beta1 says `cohort`, `Borrow` and `Preempt`; the objects are the same."""
+    old = queue(
+        version="v1beta1",
+        cohort="all",
+        flavorFungibility={"whenCanBorrow": "Borrow", "whenCanPreempt": "Preempt"},
+        fairSharing={"weight": 2},
+    )
+    new = queue(
+        cohortName="all",
+        flavorFungibility={"whenCanBorrow": "MayStopSearch", "whenCanPreempt": "MayStopSearch"},
+        fairSharing={"weight": "2"},
+    )
+    first = cluster_from([FLAVOR | {"apiVersion": f"{API}/v1beta1"}, old], "test")
+    second = cluster_from([FLAVOR, new], "test")
+    assert first.cluster_queues == second.cluster_queues
+    assert first.flavors == second.flavors
+    assert first.cohorts == second.cohorts
+
+
+def test_spelling_of_another_version_is_a_fault() -> None:
+    """A cluster would drop the field, and the queue would share with nobody."""
+    assert faults(FLAVOR, queue(cohort="all")) == ["spec.cohort: is called cohortName in this apiVersion"]
+    assert faults(FLAVOR, queue(version="v1beta1", cohortName="all")) == [
+        "spec.cohortName: is called cohort in this apiVersion"
+    ]
+    assert faults(manifest("Cohort", "c", {"parent": "d"})) == [
+        "spec.parent: is called parentName in this apiVersion"
+    ]
+    assert (
+        "whenCanBorrow: 'Borrow' is not one of"
+        in faults(queue(flavorFungibility={"whenCanBorrow": "Borrow"}))[0]
+    )
+
+
+def test_empty_selector_matches_every_namespace_and_an_absent_one_none() -> None:
+    """Kueue's two kinds of nothing."""
+    assert read_queue(namespaceSelector={}).namespace_selector == LabelSelector()
+    assert read_queue(namespaceSelector=None).namespace_selector is None
+
+
+@pytest.mark.parametrize(
+    ("weight", "exact"),
+    [
+        (1, Fraction(1)),
+        ("500m", Fraction(1, 2)),
+        (0, Fraction(0)),
+        ("0", Fraction(0)),
+        (0.1, Fraction(1, 10)),
+        ("2n", Fraction(2, 10**9)),
+        ("1Ki", Fraction(1024)),
+        ("0.3333333333", Fraction(333333334, 10**9)),
+    ],
+)
+def test_weight_is_exact(weight: object, exact: Fraction) -> None:
+    """Whole billionths, rounded up as Kubernetes does."""
+    assert read_queue(fairSharing={"weight": weight}).weight == exact
+
+
+@pytest.mark.parametrize("weight", [-1, "-1n", "1n", "0.5n", "x", True])
+def test_weight_that_kueue_refuses_is_a_fault(weight: object) -> None:
+    """Below zero, or so small that it would vanish."""
+    assert faults(queue(fairSharing={"weight": weight}))[0].startswith("spec.fairSharing.weight: ")
+    assert faults(manifest("Cohort", "c", {"fairSharing": {"weight": weight}}))
+
+
+@pytest.mark.parametrize(
+    ("resource", "quota"), [("cpu", "9223372036854776"), ("memory", "8Ei"), ("cpu", "1e30")]
+)
+def test_quota_beyond_64_bits_has_no_end(resource: str, quota: str) -> None:
+    """Kueue counts such a quota as unlimited; the resource then has no capacity to speak of."""
+    cluster = cluster_from(
+        [FLAVOR, queue(resourceGroups=[group({resource: {"nominalQuota": quota}})])], "test"
+    )
+    quotas = cluster.cluster_queues["q"].resource_groups[0].flavors[0].resources
+    assert quotas[resource].nominal == UNLIMITED
+    assert cluster.capacity == {}
+
+
+FIRST = "spec.resourceGroups[0].flavors[0].resources[0]"
+
+
+def limited(**limits: Any) -> list[dict[str, Any]]:
+    """Resource groups with limits on CPUs."""
+    return [group({"cpu": limits})]
+
+
+TWO_FLAVORS = [{"coveredResources": ["cpu"], "flavors": [group({"cpu": {}})["flavors"][0]] * 2}]
+
+
+@pytest.mark.parametrize(
+    ("spec", "fault"),
+    [
+        (
+            {"resourceGroups": TWO_FLAVORS},
+            "spec.resourceGroups[0].flavors[1].name: flavor default is listed twice",
+        ),
+        (
+            {"resourceGroups": [group({"cpu": {}}), group({"memory": {}})]},
+            "spec.resourceGroups[1].flavors[0].name: flavor default is listed twice",
+        ),
+        (
+            {"resourceGroups": [group({"cpu": {}}), group({"cpu": {}}, "other")]},
+            "spec.resourceGroups[1].coveredResources[0]: cpu is covered twice",
+        ),
+        (
+            {"resourceGroups": [group({"cpu": {}}) | {"coveredResources": ["cpu", "memory"]}]},
+            (
+                "spec.resourceGroups[0].flavors[0].resources: must be the covered resources in their order: "
+                "cpu, memory; not cpu"
+            ),
+        ),
+        (
+            {"resourceGroups": [group({"memory": {}, "cpu": {}}) | {"coveredResources": ["cpu", "memory"]}]},
+            (
+                "spec.resourceGroups[0].flavors[0].resources: must be the covered resources in their order: "
+                "cpu, memory; not memory, cpu"
+            ),
+        ),
+        (
+            {"resourceGroups": [{"coveredResources": ["cpu"], "flavors": []}]},
+            "spec.resourceGroups[0].flavors: must name at least one flavor",
+        ),
+        (
+            {"resourceGroups": limited(borrowingLimit=1)},
+            f"{FIRST}.borrowingLimit: must be left out without a cohort",
+        ),
+        (
+            {"resourceGroups": limited(lendingLimit=1)},
+            f"{FIRST}.lendingLimit: must be left out without a cohort",
+        ),
+        (
+            {"cohortName": "c", "resourceGroups": limited(lendingLimit=11)},
+            f"{FIRST}.lendingLimit: must not be more than nominalQuota",
+        ),
+        (
+            {"resourceGroups": limited(nominalQuota="-1")},
+            f"{FIRST}.nominalQuota: -1 must not be negative",
+        ),
+        (
+            {"resourceGroups": limited(nominalQuota=None)},
+            f"{FIRST}.nominalQuota: is missing",
+        ),
+        (
+            {"preemption": {"borrowWithinCohort": {"policy": "LowerPriority"}}},
+            "spec.preemption.borrowWithinCohort.policy: needs reclaimWithinCohort to be other than Never",
+        ),
+        (
+            {"flavorFungibility": {"preference": "BorrowingOverPreemption"}},
+            "spec.flavorFungibility.preference: needs whenCanBorrow and whenCanPreempt to be TryNextFlavor",
+        ),
+        ({"stopPolicy": "Never"}, "spec.stopPolicy: 'Never' is not one of None, Hold, HoldAndDrain"),
+        (
+            {"namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}},
+            "spec.namespaceSelector.matchExpressions[0].values: must not be empty with operator In",
+        ),
+    ],
+)
+def test_queue_that_the_webhook_refuses_is_a_fault(spec: dict[str, Any], fault: str) -> None:
+    """Each rule by itself."""
+    assert faults(FLAVOR, queue(**spec)) == [fault]
+
+
+def test_all_faults_come_at_once() -> None:
+    """A queue may break several rules, and so may several queues."""
+    bad = queue(
+        resourceGroups=[group({"cpu": {"borrowingLimit": 1, "lendingLimit": 99, "nominalQuota": "x"}})],
+        preemption={"withinClusterQueue": "Sometimes"},
+        fairSharing={"weight": -1},
+    )
+    assert len(faults(bad, queue("r", stopPolicy="x"), queue("r"))) == 8
+
+
+def test_cohort_keeps_its_own_quotas_and_parent() -> None:
+    """Old and new spelling of the parent; a cohort may lend more than its own quota."""
+    quotas = group({"cpu": {"nominalQuota": 2, "borrowingLimit": 1, "lendingLimit": 5}})
+    spec = {"resourceGroups": [quotas], "fairSharing": {"weight": 3}}
+    for version, parent in (("v1alpha1", "parent"), ("v1beta1", "parentName"), ("v1beta2", "parentName")):
+        cluster = cluster_from([manifest("Cohort", "c", spec | {parent: "root"}, version)], "test")
+        expected = ResourceGroup(
+            ("cpu",), (FlavorQuotas("default", {"cpu": ResourceQuota(2000, 1000, 5000)}),)
+        )
+        assert cluster.cohorts["c"] == Cohort("c", "root", (expected,), Fraction(3))
+        assert cluster.capacity == {"cpu": 2000}
+
+
+def test_cohort_without_parent_has_no_limits() -> None:
+    """There is nobody to borrow from or to lend to."""
+    quotas = group({"cpu": {"nominalQuota": 2, "borrowingLimit": 1, "lendingLimit": 1}})
+    assert faults(manifest("Cohort", "c", {"resourceGroups": [quotas]})) == [
+        f"{FIRST}.borrowingLimit: must be left out without a parent",
+        f"{FIRST}.lendingLimit: must be left out without a parent",
+    ]
+
+
+def test_cohorts_without_manifest_exist() -> None:
+    """Whoever refers to a cohort makes it: without quota and without parent."""
+    cluster = cluster_from(
+        [
+            FLAVOR,
+            queue("a", cohortName="x"),
+            queue("b", cohortName="y"),
+            manifest("Cohort", "y", {"parentName": "z"}),
+        ],
+        "test",
+    )
+    assert dict(cluster.cohorts) == {"y": Cohort("y", "z"), "x": Cohort("x"), "z": Cohort("z")}
+
+
+def test_cohort_must_not_be_its_own_ancestor() -> None:
+    """Each cycle is told once, with all its members."""
+    parents = {"a": "b", "b": "c", "c": "b", "d": "d", "e": "f"}
+    cohorts = [manifest("Cohort", name, {"parentName": parent}) for name, parent in parents.items()]
+    assert faults(*cohorts) == [
+        "spec: the cohort is its own ancestor: b > c > b",
+        "spec: the cohort is its own ancestor: d > d",
+    ]
+
+
+def test_flavor_is_read() -> None:
+    """Labels, taints and extra tolerations."""
+    spec = {
+        "nodeLabels": {"gpu": "a100"},
+        "nodeTaints": [{"key": "spot", "value": "true", "effect": "NoSchedule"}],
+        "tolerations": [{"key": "spot", "operator": "Exists"}],
+    }
+    cluster = cluster_from([manifest("ResourceFlavor", "f", spec)], "test")
+    taint, toleration = Taint("spot", "true", "NoSchedule"), Toleration("spot", "Exists")
+    assert cluster.flavors["f"] == ResourceFlavor("f", {"gpu": "a100"}, (taint,), (toleration,))
+
+
+def test_queue_of_an_unknown_flavor_is_a_warning() -> None:
+    """Kueue takes the queue and leaves it inactive."""
+    cluster = cluster_from([queue()], "test")
+    assert cluster.warnings == (
+        "ClusterQueue q: there is no ResourceFlavor default: Kueue leaves the queue inactive",
+    )
+    assert cluster.missing_flavors(cluster.cluster_queues["q"]) == ("default",)
+
+
+def local_queue(name: str, namespace: str, target: str, **spec: Any) -> dict[str, Any]:
+    """A LocalQueue."""
+    local = manifest("LocalQueue", name, {"clusterQueue": target} | spec)
+    local["metadata"]["namespace"] = namespace
+    return local
+
+
+def test_queue_of_a_trace_is_a_local_queue_of_its_namespace_first() -> None:
+    """Else it is a ClusterQueue of that name."""
+    manifests = [
+        FLAVOR,
+        queue("q"),
+        queue("r"),
+        local_queue("r", "team", "q"),
+        local_queue("main", "team", "r"),
+    ]
+    cluster = cluster_from(manifests, "test")
+    assert cluster.local_queues["team", "main"] == LocalQueue("main", "team", "r")
+    found = {
+        (namespace, name): target.name
+        for namespace in ("team", "other")
+        for name in ("q", "r", "main")
+        if (target := cluster.cluster_queue_of(namespace, name)) is not None
+    }
+    assert found == {
+        ("team", "q"): "q",
+        ("team", "r"): "q",
+        ("team", "main"): "r",
+        ("other", "q"): "q",
+        ("other", "r"): "r",
+    }
+
+
+def test_local_queue_needs_its_cluster_queue() -> None:
+    """A job sent there could never run."""
+    assert faults(local_queue("a", "team", "x"), manifest("LocalQueue", "b")) == [
+        "spec.clusterQueue: is missing",
+        "spec.clusterQueue: there is no ClusterQueue 'x'",
+    ]
+
+
+def test_local_queues_of_one_name_differ_by_namespace() -> None:
+    """Namespace and name together are the key; without one it is `default`."""
+    twice = [
+        FLAVOR,
+        queue(),
+        local_queue("a", "x", "q"),
+        local_queue("a", "y", "q"),
+        manifest("LocalQueue", "a"),
+    ]
+    twice[-1]["spec"]["clusterQueue"] = "q"
+    assert list(cluster_from(twice, "test").local_queues) == [("x", "a"), ("y", "a"), ("default", "a")]
+    assert faults(*twice, local_queue("a", "x", "q")) == [
+        "is given twice; the first is in document 3, LocalQueue x/a"
+    ]
+
+
+def test_workload_priority_class_comes_before_a_priority_class() -> None:
+    """Kueue prefers it, and two values under one name are worth a warning."""
+    wpc = {
+        "apiVersion": f"{API}/v1beta1",
+        "kind": "WorkloadPriorityClass",
+        "metadata": {"name": "high"},
+        "value": 5,
+    }
+    pc = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "high"},
+        "value": 9,
+    }
+    cluster = cluster_from([wpc | {"description": "x"}, pc | {"globalDefault": True}], "test")
+    assert cluster.priority_of("high") == PriorityClass("high", 5)
+    assert cluster.default_priority == 9
+    assert "a PriorityClass of that name has the value 9" in cluster.warnings[0]
+    assert cluster_from([wpc, pc | {"value": 5}], "test").warnings == ()
+
+
+def test_what_is_not_modelled_is_named_with_what_is_assumed() -> None:
+    """One sentence a field, however many objects have it."""
+    names = ["a", "b", "c", "d", "e"]
+    manifests = [FLAVOR, *(queue(name, "v1beta1", admissionChecks=["check"]) for name in names)]
+    manifests.append(
+        queue("f", admissionScope={"admissionMode": "UsageBasedAdmissionFairSharing"}, novelty=1)
+    )
+    manifests.append(local_queue("l", "x", "a", stopPolicy="Hold"))
+    manifests.append(manifest("ResourceFlavor", "g", {"topologyName": "rack"}))
+    assert cluster_from(manifests, "test").warnings == (
+        (
+            "ClusterQueue a, b, c and 2 more: spec.admissionChecks is not modelled: "
+            "admission checks are treated as always ready"
+        ),
+        (
+            "ClusterQueue f: spec.admissionScope is not modelled: "
+            "jobs are not ordered by the past usage of their LocalQueue"
+        ),
+        "ClusterQueue f: spec.novelty is not modelled",
+        "LocalQueue x/l: spec.stopPolicy Hold is not modelled: the queue is treated as open",
+        "ResourceFlavor g: spec.topologyName is not modelled: jobs are placed without regard to topology",
+    )
+
+
+def test_component_without_api_server_takes_what_webhooks_refuse() -> None:
+    """Recorded components were driven without webhooks; a wrong type is still a fault."""
+    refused = queue(resourceGroups=[group({"cpu": {"borrowingLimit": 1}})], fairSharing={"weight": "1n"})
+    manifests = [FLAVOR, refused, local_queue("l", "x", "nowhere")]
+    found = cluster_from(manifests, "test", webhooks=False).cluster_queues["q"]
+    assert found.resource_groups[0].flavors[0].resources["cpu"] == ResourceQuota(10_000, 1000)
+    with pytest.raises(ClusterError, match="stopPolicy"):
+        cluster_from([FLAVOR, queue(stopPolicy=3)], "test", webhooks=False)
+
+
+def test_queue_is_immutable() -> None:
+    """Nothing that a replay does can change its cluster."""
+    found = read_queue()
+    with pytest.raises(AttributeError):
+        found.cohort = "x"  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        found.resource_groups[0].flavors[0].resources["cpu"] = ResourceQuota(1)  # type: ignore[index]
+    assert replace(found, cohort="x") != found
