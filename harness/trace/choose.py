@@ -1,0 +1,81 @@
+"""Which reader a file is for: the one that is asked for, else by its suffix, else by its first bytes."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.errors import Fault, TraceError
+
+if TYPE_CHECKING:
+    from harness.plugins import Plugins, ReaderSpec
+
+_SNIFFED = 4096
+_GZIP = b"\x1f\x8b"
+
+
+def choose_reader(path: Path, plugins: Plugins, name: str | None = None) -> ReaderSpec:
+    """The reader for a file.
+
+    Raises:
+        TraceError: no such file, not a readable file, empty, or no reader (or more than one) takes it.
+        PluginError: there is no reader of that name.
+    """
+    _check_file(path)
+    if name is not None:
+        return plugins.reader(name)
+    named = [
+        (len(suffix), spec)
+        for spec in plugins.readers
+        for suffix in spec.suffixes
+        if path.name.lower().endswith(suffix.lower())
+    ]
+    longest = max((length for length, _ in named), default=0)
+    candidates = [spec for length, spec in named if length == longest]
+    if len(candidates) != 1:
+        head = _head(path)
+        asked = candidates or list(plugins.readers)
+        candidates = [spec for spec in asked if spec.sniff is not None and spec.sniff(path, head)]
+    if len(candidates) == 1:
+        return candidates[0]
+    known = ", ".join(plugins.readers.names())
+    if not candidates:
+        raise TraceError(
+            str(path),
+            [Fault("", "no reader knows this format")],
+            hint=f"name its format with --reader (one of: {known})",
+        )
+    raise TraceError(
+        str(path),
+        [Fault("", f"more than one reader takes it: {', '.join(spec.name for spec in candidates)}")],
+        hint="choose with --reader",
+    )
+
+
+def _check_file(path: Path) -> None:
+    try:
+        if path.is_dir():
+            raise TraceError(str(path), [Fault("", "is a directory, not a trace file")])
+        size = path.stat().st_size
+        with path.open("rb"):
+            pass
+    except FileNotFoundError:
+        raise TraceError(str(path), [Fault("", "there is no such file")]) from None
+    except (OSError, ValueError) as error:  # ValueError: a null character in the name
+        reason = getattr(error, "strerror", None) or str(error)
+        raise TraceError(str(path), [Fault("", f"cannot be read: {reason}")]) from error
+    if size == 0 and path.is_file():
+        raise TraceError(str(path), [Fault("", "is empty")])
+
+
+def _head(path: Path) -> bytes:
+    """The first bytes, decompressed; what cannot be decompressed is left as it is."""
+    with path.open("rb") as file:
+        head = file.read(_SNIFFED)
+    if head.startswith(_GZIP):
+        try:
+            return zlib.decompressobj(wbits=31).decompress(head, _SNIFFED)
+        except zlib.error:
+            return head
+    return head

@@ -1,0 +1,93 @@
+"""One row a job, with defaults filled in and the requests of all its pods added up."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from harness.trace.schema import DEFAULT_NAMESPACE, REQUEST, Column, column_of, resources_of
+from harness.units import INT64_MAX
+
+ROW = "harness.row"
+"""Number of a job's first row in its file, from 0 (no column of a trace starts with `harness.`)."""
+ROWS = "harness.rows"
+"""How many rows (pod sets) a job has."""
+
+
+def job_rows(frame: pl.DataFrame) -> pl.DataFrame:
+    """The jobs of a trace, in the order of their first rows.
+
+    Args:
+        frame: a trace's rows, valid, in the schema's types.
+
+    Returns:
+        The trace's columns with one row a job: `pods` is the number of pods over all pod sets,
+        `request.<resource>` the total of the job, `namespace` and `user` are never null; `ROW` and `ROWS` say
+        which rows of the file it is. Other columns of a pod set (`labels`, ...) are absent.
+    """
+    resources = resources_of(frame.columns)
+    frame = frame.with_columns(
+        pods_of(frame).alias("pods"),
+        filled(frame, "namespace", DEFAULT_NAMESPACE),
+        filled(frame, "user", ""),
+        *(total_of(frame, name).cast(pl.Int64).alias(f"{REQUEST}{name}") for name in resources),
+    )
+    added = ["pods", *(f"{REQUEST}{name}" for name in resources)]
+    same = [name for name in frame.columns if name not in added and not differs(name)]
+    if not has_pod_sets(frame):
+        return frame.select(
+            *same,
+            *added,
+            pl.int_range(pl.len(), dtype=pl.UInt32).alias(ROW),
+            pl.lit(1, pl.UInt32).alias(ROWS),
+        )
+    return (
+        frame.with_row_index(ROW)
+        .group_by("job_id", maintain_order=True)
+        .agg(
+            *(pl.col(name).first() for name in [*same, ROW] if name != "job_id"),
+            *(pl.col(name).sum() for name in added),
+            pl.len().alias(ROWS),
+        )
+        .with_columns(pl.col("pods").cast(pl.Int32))
+    )
+
+
+def has_pod_sets(frame: pl.DataFrame) -> bool:
+    """Whether some job has several rows."""
+    return "pod_set" in frame.columns and frame["job_id"].n_unique() < frame.height
+
+
+def differs(name: str) -> bool:
+    """Whether rows of one job may differ in this column."""
+    column: Column | None = column_of(name)
+    return column is not None and column.of_pod_set
+
+
+def pods_of(frame: pl.DataFrame) -> pl.Expr:
+    """Pods of a row; 1 where the trace does not say."""
+    if "pods" not in frame.columns:
+        return pl.lit(1, pl.Int32)
+    return pl.col("pods").fill_null(1)
+
+
+def total_of(frame: pl.DataFrame, resource: str) -> pl.Expr:
+    """What all pods of a row ask for together: int64, or int128 where int64 could be too small."""
+    name = f"{REQUEST}{resource}"
+    request = pl.col(name).fill_null(0)
+    if "pods" not in frame.columns:
+        return request
+    wide = _most(frame["pods"]) * _most(frame[name]) > INT64_MAX
+    return request.cast(pl.Int128) * pods_of(frame) if wide else request * pods_of(frame)
+
+
+def _most(series: pl.Series) -> int:
+    """The largest absolute value, at least 1."""
+    least, most = series.min(), series.max()
+    return max(1, *(abs(value) for value in (least, most) if isinstance(value, int)))
+
+
+def filled(frame: pl.DataFrame, name: str, default: str) -> pl.Expr:
+    """A text column with its default for nulls and for the whole column."""
+    if name not in frame.columns:
+        return pl.lit(default).alias(name)
+    return pl.col(name).fill_null(default)

@@ -1,0 +1,230 @@
+"""The jobs of a trace in order of arrival, made chunk by chunk while a replay needs them.
+
+What stays in memory are the columns; a `Job` exists from its chunk on, as long as somebody holds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, TypeAlias, final
+
+import polars as pl
+
+from harness import tables
+from harness.errors import OptionError, TraceError
+from harness.job import Job
+from harness.trace.job_rows import ROW, ROWS, has_pod_sets, job_rows
+from harness.trace.pod_sets import PodSetMaker
+from harness.trace.schema import DEFAULT_NAMESPACE, REQUEST, column_of, resources_of
+from harness.trace.slices import Slice, constant, texts, values
+from harness.trace.validate import LONGEST, cluster_faults
+from harness.units import INT64_MAX, SECOND
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
+    from harness.trace.trace import Trace
+
+Arrival: TypeAlias = tuple[Job, int, int | None]
+"""A job, how long one undisturbed run takes, and its own checkpoint interval or None; microseconds."""
+
+GRACE_PERIOD = 30 * SECOND
+"""How long a preempted pod keeps its resources unless the trace says otherwise; Kubernetes' default."""
+
+_CHUNK = 1024
+"""Jobs made at once: small chunks stay in the processor's cache and out of the garbage collector's way."""
+
+_ARRIVAL = "harness.arrival"
+_CLASS = "harness.class"
+_PREEMPTS = "harness.preempts"
+_TAKEN = frozenset((*tables.jobs({}), "submit"))
+
+
+@final
+class Jobs:
+    """The jobs of a trace as one replay sees them.
+
+    Args:
+        trace: what was recorded.
+        cluster: whose priority classes count.
+        grace_period: for jobs that do not state their own, microseconds.
+        scale_arrivals: how much faster jobs arrive than recorded: at `first + (t - first) / scale`, rounded
+            down to the microsecond.
+        clairvoyant: whether jobs tell policies how long they run.
+
+    Attributes:
+        frame: one row a job in order of arrival: `job_id, queue, namespace, user, priority, pods`, `submit`
+            and `duration` (int64 microseconds, `submit` since the origin), `request.<resource>` (int64, the
+            total of the job), then the columns named in `extra`.
+        resources: what jobs ask for, sorted.
+        extra: further columns of the trace, and what was recorded of starts and ends; one that is called like
+            a result of the replay is named `trace.<name>`.
+
+    Raises:
+        TraceError: a priority class that the cluster does not have.
+        OptionError: a scale that is not above 0, or that spreads arrivals over more than a hundred years.
+    """
+
+    def __init__(
+        self,
+        trace: Trace,
+        cluster: Cluster,
+        *,
+        grace_period: int = GRACE_PERIOD,
+        scale_arrivals: Fraction = Fraction(1),
+        clairvoyant: bool = False,
+    ) -> None:
+        rows = trace.frame
+        jobs = job_rows(rows)
+        jobs = jobs.with_columns(
+            _scaled(jobs["submit_time"].to_physical() - trace.origin, scale_arrivals).alias("submit"),
+            pl.col("duration").to_physical(),
+            *_priorities(trace, jobs, cluster),
+        )
+        if not jobs["submit"].is_sorted():
+            jobs = jobs.sort("submit", maintain_order=True)
+        names = {name: f"trace.{name}" if name in _TAKEN else name for name in _extra(jobs)}
+        self.resources: list[str] = resources_of(jobs.columns)
+        self.extra: tuple[str, ...] = tuple(names.values())
+        self.frame: pl.DataFrame = jobs.select(
+            *("job_id", "queue", "namespace", "user", "priority", "pods", "submit", "duration"),
+            *(f"{REQUEST}{resource}" for resource in self.resources),
+            *(pl.col(name).alias(alias) for name, alias in names.items()),
+        )
+        several = has_pod_sets(rows)
+        self._pod_sets = PodSetMaker(_by_arrival(rows, jobs), jobs[ROWS] if several else None)
+        self._duration = values(jobs["duration"])
+        self._checkpoint = _microseconds(jobs, "checkpoint_interval", None)
+        self._uid = _uids(jobs, rows.height)
+        self._fields: tuple[Slice, ...] = (
+            values(jobs["job_id"]),
+            values(jobs["submit"]),
+            texts(jobs["queue"]),
+            texts(jobs["namespace"]) if "namespace" in rows.columns else constant(DEFAULT_NAMESPACE),
+            texts(jobs["user"]) if "user" in rows.columns else constant(""),
+            *_priority_fields(jobs, cluster),
+            _gang(jobs),
+            _microseconds(jobs, "grace_period", grace_period),
+        )
+        self._pods = values(jobs["pods"]) if "pods" in rows.columns or several else constant(1)
+        self._clairvoyant = clairvoyant
+
+    def __len__(self) -> int:
+        return self.frame.height
+
+    def chunks(self, size: int = _CHUNK) -> Iterator[list[Arrival]]:
+        """The jobs in order of arrival, `size` at a time, made when they are asked for."""
+        for start in range(0, len(self), size):
+            yield self._chunk(start, min(size, len(self) - start))
+
+    def _chunk(self, start: int, count: int) -> list[Arrival]:
+        durations = self._duration(start, count)
+        jobs = map(
+            Job,
+            range(start, start + count),
+            *(field(start, count) for field in self._fields),
+            self._uid(start, count),
+            self._pod_sets.of(start, count),
+            self._pods(start, count),
+            durations if self._clairvoyant else repeat(None),
+        )
+        return list(zip(jobs, durations, self._checkpoint(start, count), strict=False))
+
+
+def _scaled(submit: pl.Series, scale: Fraction) -> pl.Series:
+    """Submit times, microseconds since the origin, with arrivals `scale` times as dense; exact."""
+    if scale == 1:
+        return submit
+    if scale <= 0:
+        raise OptionError(f"arrivals cannot be scaled by {scale}: it must be more than 0")
+    first, last = int(submit.min()), int(submit.max())  # type: ignore[arg-type]
+    if (last - first) / scale > LONGEST:
+        raise OptionError(f"arrivals scaled by {float(scale):g} would take more than a hundred years")
+    wide = (last - first) * scale.denominator > INT64_MAX or scale.numerator > INT64_MAX
+    if not wide:
+        return (submit - first) * scale.denominator // scale.numerator + first
+    moved = [(time - first) * scale.denominator // scale.numerator + first for time in submit.to_list()]
+    return pl.Series(moved, dtype=pl.Int64)
+
+
+def _by_arrival(rows: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
+    """The trace's rows in the order in which their jobs arrive, those of one job in the order of the file."""
+    if jobs[ROW].is_sorted() and jobs.height == rows.height:
+        return rows
+    if jobs.height == rows.height:
+        return rows[jobs[ROW]]
+    arrival = jobs.select("job_id").with_row_index(_ARRIVAL)
+    return rows.join(arrival, on="job_id", maintain_order="left").sort(_ARRIVAL, maintain_order=True)
+
+
+def _priorities(trace: Trace, jobs: pl.DataFrame, cluster: Cluster) -> Iterable[pl.Expr]:
+    """Priority, class and whether a job preempts: its own word, else its class's, else the default."""
+    default = cluster.default_class
+    own: list[pl.Expr] = []
+    preempts: list[pl.Expr] = []
+    if "priority" in jobs.columns:
+        own.append(pl.col("priority"))
+    if "preemption_policy" in jobs.columns:
+        preempts.append(pl.col("preemption_policy") != "Never")
+    if "priority_class" in jobs.columns:
+        names = jobs["priority_class"].unique(maintain_order=True).drop_nulls().to_list()
+        classes = {name: cluster.priority_of(name) for name in names}
+        found = {name: found for name, found in classes.items() if found is not None}
+        if len(found) < len(classes):
+            raise TraceError(str(trace.path), cluster_faults(trace, cluster))
+        name = pl.col("priority_class")
+        own.append(_mapped(name, {name: found.value for name, found in found.items()}, pl.Int32()))
+        preempts.append(_mapped(name, {name: found.preempts for name, found in found.items()}, pl.Boolean()))
+        yield name.fill_null("").alias(_CLASS)
+    yield pl.coalesce(*own, pl.lit(default.value, pl.Int32)).alias("priority")
+    if preempts:
+        yield pl.coalesce(*preempts, pl.lit(default.preempts)).alias(_PREEMPTS)
+
+
+def _mapped(name: pl.Expr, table: dict[str, Any], dtype: pl.DataType) -> pl.Expr:
+    return name.replace_strict(list(table), list(table.values()), default=None, return_dtype=dtype)
+
+
+def _priority_fields(jobs: pl.DataFrame, cluster: Cluster) -> tuple[Slice, Slice, Slice]:
+    """`priority`, `priority_class` and `preempts` of jobs."""
+    default = cluster.default_class
+    stated = "priority" in jobs.columns
+    return (
+        values(jobs["priority"]) if stated else constant(default.value),
+        texts(jobs[_CLASS]) if _CLASS in jobs.columns else constant(""),
+        values(jobs[_PREEMPTS]) if _PREEMPTS in jobs.columns else constant(default.preempts),
+    )
+
+
+def _gang(jobs: pl.DataFrame) -> Slice:
+    several = jobs["pods"] > 1
+    if "gang" in jobs.columns:
+        return values(jobs["gang"].fill_null(several))
+    return values(several) if several.any() else constant(value=False)
+
+
+def _microseconds(jobs: pl.DataFrame, name: str, default: int | None) -> Slice:
+    if name not in jobs.columns:
+        return constant(default)
+    column = jobs[name].to_physical()
+    return values(column if default is None else column.fill_null(default))
+
+
+def _uids(jobs: pl.DataFrame, rows: int) -> Slice:
+    """UIDs; a job without one gets the number of its row, zero-padded so that text order is row order."""
+    width = len(str(rows))
+    numbers = jobs[ROW]
+    own = jobs["uid"] if "uid" in jobs.columns else None
+
+    def of(start: int, count: int) -> list[str]:
+        padded = (numbers.slice(start, count) + 1).cast(pl.String).str.zfill(width)
+        return (padded if own is None else own.slice(start, count).fill_null(padded)).to_list()
+
+    return of
+
+
+def _extra(jobs: pl.DataFrame) -> list[str]:
+    own = {"submit", ROW, ROWS, _CLASS, _PREEMPTS}
+    recorded = [name for name in ("recorded_start", "recorded_end") if name in jobs.columns]
+    return recorded + [name for name in jobs.columns if column_of(name) is None and name not in own]

@@ -1,0 +1,83 @@
+"""The pod sets of jobs; jobs that ask for the same share one object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import polars as pl
+
+from harness.job import PodSet
+from harness.trace.job_rows import differs
+from harness.trace.schema import DEFAULT_POD_SET, LIMIT, REQUEST, entries, is_map, ordered, resources_of
+
+_MOST_SHARED = 1 << 16
+"""Distinct shapes that are remembered; a trace in which no two jobs are alike must not fill the memory."""
+
+_Key: TypeAlias = tuple[Any, ...]
+"""What a row says about its pod set, in the order of its columns; maps as sorted pairs."""
+
+
+class PodSetMaker:
+    """Makes the pod sets of one slice of jobs after the other.
+
+    Args:
+        rows: the trace's rows, in the order in which their jobs arrive.
+        counts: how many rows each job has; None if all have one.
+    """
+
+    def __init__(self, rows: pl.DataFrame, counts: pl.Series | None) -> None:
+        names = [name for name in ordered(rows.columns) if differs(name)]
+        self._columns = [rows[name] for name in names]
+        self._place = {name: place for place, name in enumerate(names)}
+        self._requests = [(name, self._place[f"{REQUEST}{name}"]) for name in resources_of(names)]
+        self._limits = [(name, self._place[f"{LIMIT}{name}"]) for name in resources_of(names, LIMIT)]
+        self._ends = counts.cast(pl.Int64).cum_sum() if counts is not None else None
+        self._known: dict[_Key, tuple[PodSet, ...]] = {}
+
+    def of(self, start: int, count: int) -> list[tuple[PodSet, ...]]:
+        """The pod sets of jobs `start` to `start + count`."""
+        if self._ends is None:
+            known = self._known
+            return [known.get(key) or self._remember(key, (key,)) for key in self._keys(start, count)]
+        first = self._ends[start - 1] if start else 0
+        ends = [end - first for end in self._ends.slice(start, count)]
+        rows = list(self._keys(first, ends[-1]))
+        jobs = [tuple(rows[begin:end]) for begin, end in zip([0, *ends], ends, strict=False)]
+        return [self._known.get(job) or self._remember(job, job) for job in jobs]
+
+    def _keys(self, start: int, count: int) -> Iterator[_Key]:
+        slices = [column.slice(start, count) for column in self._columns]
+        return zip(
+            *(map(entries, part) if is_map(part.dtype) else part.to_list() for part in slices), strict=True
+        )
+
+    def _remember(self, key: _Key, rows: tuple[_Key, ...]) -> tuple[PodSet, ...]:
+        if len(self._known) >= _MOST_SHARED:
+            self._known.clear()
+        pod_sets = self._known[key] = tuple(self._pod_set(row) for row in rows)
+        return pod_sets
+
+    def _pod_set(self, row: _Key) -> PodSet:
+        count = self._value(row, "pods") or 1
+        return PodSet(
+            self._value(row, "pod_set") or DEFAULT_POD_SET,
+            count,
+            self._value(row, "min_pods") or count,
+            MappingProxyType({name: row[place] or 0 for name, place in self._requests}),
+            _present(row, self._limits),
+            MappingProxyType(dict(self._value(row, "labels") or ())),
+            MappingProxyType(dict(self._value(row, "node_selector") or ())),
+            self._value(row, "tolerations"),
+            self._value(row, "affinity"),
+            self._value(row, "pod_template"),
+        )
+
+    def _value(self, row: _Key, name: str) -> Any:
+        place = self._place.get(name)
+        return None if place is None else row[place]
+
+
+def _present(row: _Key, places: list[tuple[str, int]]) -> Mapping[str, int]:
+    return MappingProxyType({name: row[place] for name, place in places if row[place] is not None})

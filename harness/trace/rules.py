@@ -1,0 +1,88 @@
+"""A rule that rows must keep, and the faults of the rows that break it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from harness.errors import Fault
+from harness.units import format_duration
+
+_LISTED = 1000
+"""Rows that are named for one rule; what breaks a rule more often than that is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a row must not be.
+
+    Attributes:
+        column: whose value is shown.
+        broken: true for rows that break the rule; null counts as false.
+        says: what is wrong, after the value; without the value if it starts with "is missing" or "is empty".
+        about: a column whose value `says` mentions as `{}`.
+    """
+
+    column: str
+    broken: pl.Expr
+    says: str
+    about: str | None = None
+
+
+def breaches(frame: pl.DataFrame, rules: Iterable[Rule], rows: pl.Series | None = None) -> list[Fault]:
+    """Every breach of the rules, in the order of rows, then of rules.
+
+    Args:
+        frame: rows in the schema's types; `job_id` may be absent.
+        rules: over columns of the frame.
+        rows: the row's number in the file for each row of the frame, from 0; default is its place.
+    """
+    rules = list(rules)
+    if not rules or not frame.height:
+        return []
+    broken = frame.select(
+        rule.broken.fill_null(value=False).alias(str(number)) for number, rule in enumerate(rules)
+    )
+    found: list[tuple[int, int, Fault]] = []
+    beyond: list[Fault] = []
+    for number, rule in enumerate(rules):
+        places = broken[str(number)].arg_true()
+        for place in places.head(_LISTED):
+            row = place if rows is None else rows[place]
+            found.append((row, number, _fault(frame, rule, place, row)))
+        if len(places) > _LISTED:
+            what = rule.says.replace("{}", rule.about or "")
+            beyond.append(Fault(f"column {rule.column}", f"{len(places) - _LISTED:,} more rows: {what}"))
+    found.sort(key=lambda item: item[:2])
+    return [fault for _, _, fault in found] + beyond
+
+
+def shown(value: Any, dtype: pl.DataType | None = None) -> str:
+    """A value for a message."""
+    if value is None:
+        return "null"
+    if isinstance(dtype, pl.Duration):
+        return format_duration(value)
+    if isinstance(dtype, pl.Datetime):
+        return f"{value:,} µs since 1970"
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _fault(frame: pl.DataFrame, rule: Rule, place: int, row: int) -> Fault:
+    job = frame["job_id"][place] if "job_id" in frame.columns else None
+    name = f" (job {shown(job)})" if job else ""
+    says = rule.says.replace("{}", _value(frame, rule.about, place)) if rule.about else rule.says
+    if not says.startswith(("is missing", "is empty")):
+        says = f"{_value(frame, rule.column, place)} {says}"
+    return Fault(f"row {row + 1:,}{name}, {rule.column}", says)
+
+
+def _value(frame: pl.DataFrame, column: str, place: int) -> str:
+    series = frame[column]
+    if isinstance(series.dtype, (pl.Duration, pl.Datetime)):
+        return shown(series.slice(place, 1).to_physical()[0], series.dtype)
+    return shown(series[place], series.dtype)

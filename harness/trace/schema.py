@@ -1,0 +1,166 @@
+"""The canonical schema of a trace, version 1, as data: every column with its type, default and meaning.
+
+Validation, conversion and the documentation all read this one table. Columns that are not in it are kept as
+they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import polars as pl
+
+VERSION = "1"
+VERSION_KEY = "harness.schema"
+SOURCE_KEY = "harness.source"
+LICENSE_KEY = "harness.license"
+CONVENTIONS_KEY = "harness.conventions"
+LEFT_OUT_KEY = "harness.left_out"
+
+REQUEST = "request."
+LIMIT = "limit."
+PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
+DEFAULT_NAMESPACE = "default"
+DEFAULT_POD_SET = "main"
+
+
+class Kind(Enum):
+    """The type of a column, as the schema names it."""
+
+    STRING = "string"
+    INT32 = "int32"
+    INT64 = "int64"
+    BOOL = "bool"
+    DURATION = "duration[us]"
+    TIME = "timestamp[us] or duration[us]"
+    MAP = "map<string, string>"
+
+    def takes(self, dtype: pl.DataType) -> bool:
+        """Whether a column of a file can hold this: any width of integer, any time unit, any kind of text."""
+        match self:
+            case Kind.STRING:
+                return dtype in (pl.String, pl.Categorical, pl.Enum)
+            case Kind.INT32 | Kind.INT64:
+                return dtype.is_integer()
+            case Kind.BOOL:
+                return dtype == pl.Boolean
+            case Kind.DURATION:
+                return dtype == pl.Duration
+            case Kind.TIME:
+                return dtype in (pl.Datetime, pl.Duration)
+            case Kind.MAP:
+                return is_map(dtype)
+
+    def stored(self, dtype: pl.DataType) -> pl.DataType:
+        """The one type that a frame has for it, made of a type that it takes."""
+        match self:
+            case Kind.STRING:
+                return pl.String()
+            case Kind.INT32:
+                return pl.Int32()
+            case Kind.INT64:
+                return pl.Int64()
+            case Kind.TIME if isinstance(dtype, pl.Datetime):
+                return pl.Datetime("us", dtype.time_zone)
+            case Kind.TIME | Kind.DURATION:
+                return pl.Duration("us")
+            case Kind.BOOL | Kind.MAP:
+                return dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of the schema.
+
+    Attributes:
+        name: the column; `request.` and `limit.` stand for one column a resource.
+        kind: its type.
+        meaning: what it says, with its unit.
+        default: what an absent column or a null means, in words; None where there must be a value.
+        of_pod_set: whether rows of one job (its pod sets) may differ in it.
+    """
+
+    name: str
+    kind: Kind
+    meaning: str
+    default: str | None = ""
+    of_pod_set: bool = False
+
+
+COLUMNS: tuple[Column, ...] = (
+    Column("job_id", Kind.STRING, "the job's name, unique (together with pod_set)", None),
+    Column("submit_time", Kind.TIME, "when it was submitted; a duration counts from the origin", None),
+    Column("duration", Kind.DURATION, "run time of one undisturbed run", None),
+    Column("queue", Kind.STRING, "the tenant: a LocalQueue of the namespace, else a ClusterQueue", None),
+    Column(REQUEST, Kind.INT64, "amount a pod; cpu in millicores, memory in bytes", "0", of_pod_set=True),
+    Column("pods", Kind.INT32, "identical pods, at least 1", "1", of_pod_set=True),
+    Column("min_pods", Kind.INT32, "least pods that partial admission may give", "pods", of_pod_set=True),
+    Column("gang", Kind.BOOL, "progress needs all pods at once", "true for more than one pod"),
+    Column("priority", Kind.INT32, "larger is more important", "the class's value, else the global default"),
+    Column("priority_class", Kind.STRING, "name of a PriorityClass or WorkloadPriorityClass"),
+    Column("preemption_policy", Kind.STRING, " or ".join(PREEMPTION_POLICIES), "the class's"),
+    Column("namespace", Kind.STRING, "the Kubernetes namespace", DEFAULT_NAMESPACE),
+    Column("user", Kind.STRING, "who submitted it"),
+    Column("pod_set", Kind.STRING, "name of this row's pod set", DEFAULT_POD_SET, of_pod_set=True),
+    Column("grace_period", Kind.DURATION, "how long a preempted pod keeps what it holds", "the replay's"),
+    Column("checkpoint_interval", Kind.DURATION, "overrides the replay's loss model", "the replay's"),
+    Column(LIMIT, Kind.INT64, "limit a pod; with the requests it gives the QoS class", of_pod_set=True),
+    Column("labels", Kind.MAP, "labels of the pods", of_pod_set=True),
+    Column("node_selector", Kind.MAP, "labels that a node must have", of_pod_set=True),
+    Column("tolerations", Kind.STRING, "JSON list, as in a Pod", of_pod_set=True),
+    Column("affinity", Kind.STRING, "JSON object, as in a Pod", of_pod_set=True),
+    Column("pod_template", Kind.STRING, "JSON object, a Pod's template", of_pod_set=True),
+    Column(
+        "uid", Kind.STRING, "last tie-break of components that compare UIDs", "the row number, zero-padded"
+    ),
+    Column("recorded_start", Kind.TIME, "when it really started; never used by a policy"),
+    Column("recorded_end", Kind.TIME, "when it really ended; never used by a policy"),
+)
+
+_BY_NAME: Mapping[str, Column] = {column.name: column for column in COLUMNS}
+
+REQUIRED = tuple(column.name for column in COLUMNS if column.default is None)
+
+
+def column_of(name: str) -> Column | None:
+    """The schema's column that a column of a file is; None for a further column, which is kept as it is."""
+    for prefix in (REQUEST, LIMIT):
+        if name.startswith(prefix):
+            return _BY_NAME[prefix]
+    return _BY_NAME.get(name)
+
+
+def resources_of(names: Iterable[str], prefix: str = REQUEST) -> list[str]:
+    """The resources that columns ask for (or limit), sorted."""
+    return sorted(name.removeprefix(prefix) for name in names if name.startswith(prefix))
+
+
+def is_map(dtype: pl.DataType) -> bool:
+    """Whether a column maps texts to texts: polars' own Map, or the list of entries of older releases."""
+    if type(dtype).__name__ == "Map":
+        return repr(dtype) == "Map(String, String)"
+    entry = dtype.inner if isinstance(dtype, pl.List) else None
+    return isinstance(entry, pl.Struct) and entry.to_schema() == {"key": pl.String, "value": pl.String}
+
+
+def entries(value: Any) -> tuple[tuple[str, str | None], ...]:
+    """A map's value as sorted pairs, whichever way polars answers it."""
+    if not value:
+        return ()
+    pairs = value.items() if isinstance(value, Mapping) else ((item["key"], item["value"]) for item in value)
+    return tuple(sorted(pairs))
+
+
+def ordered(names: Iterable[str]) -> list[str]:
+    """Column names in the order of the schema, resources sorted, further columns last as they come."""
+    names = list(names)
+    order = {column.name: place for place, column in enumerate(COLUMNS)}
+
+    def place(name: str) -> tuple[int, str]:
+        column = column_of(name)
+        return (order[column.name], name) if column else (len(order), "")
+
+    return sorted(names, key=place)

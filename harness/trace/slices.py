@@ -1,0 +1,36 @@
+"""Columns from which a replay takes one slice after the other as plain Python values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import repeat
+from typing import Any, TypeAlias
+
+import polars as pl
+
+Slice: TypeAlias = Callable[[int, int], Iterable[Any]]
+"""Answers the values of rows `start` to `start + count`; endless for a constant."""
+
+_MOST_SHARED = 1 << 16
+
+
+def constant(value: object) -> Slice:
+    """One value for every row."""
+    return lambda _start, _count: repeat(value)
+
+
+def values(series: pl.Series) -> Slice:
+    """The values of a column."""
+    return lambda start, count: series.slice(start, count).to_list()
+
+
+def texts(series: pl.Series) -> Slice:
+    """The texts of a column without nulls; where few texts recur, equal ones are one and the same object."""
+    names = series.unique(maintain_order=True)
+    if len(names) > _MOST_SHARED:
+        return values(series)
+    if len(names) == 1:
+        return constant(names[0])
+    codes = series.cast(pl.Enum(names)).to_physical()
+    shared = names.to_list()
+    return lambda start, count: map(shared.__getitem__, codes.slice(start, count).to_list())

@@ -1,0 +1,129 @@
+"""A trace: the rows of a file in the canonical schema, with what is known about them.
+
+`open_trace` is the only way from a file to a trace. It chooses a registered reader, whatever the format (also
+for the canonical Parquet), and checks every rule of the schema.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import polars as pl
+
+from harness.errors import Fault, HarnessError, PluginError, TraceError
+from harness.options import resolve
+from harness.trace.choose import choose_reader
+from harness.trace.reader import Reading
+from harness.trace.validate import checked
+from harness.units import SECOND
+
+if TYPE_CHECKING:
+    from harness.plugins import Plugins, ReaderSpec
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A valid trace.
+
+    Attributes:
+        path: the file it came from.
+        frame: the canonical columns that it has, in the schema's types, then all others; one row a job or,
+            with `pod_set`, one row a pod set. Times are as in the file.
+        kind: whether `submit_time` is a timestamp or a duration.
+        time_zone: of the timestamps; None if they have none.
+        origin: what simulated times count from, microseconds since the epoch: the first submit time floored
+            to a whole second; 0 for durations.
+        sha256: of the file's bytes.
+        metadata: what the file says about itself (`harness.source`, `harness.license`, ...).
+        rows_read: how many job records the source holds.
+        left_out: reason -> how many of them are not in `frame`.
+        notes: conventions that the reader applied, as sentences.
+        reader: the name of the reader.
+        options: the reader's options, given or default.
+    """
+
+    path: Path
+    frame: pl.DataFrame
+    kind: Literal["timestamp", "duration"]
+    time_zone: str | None
+    origin: int
+    sha256: str
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    rows_read: int = 0
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    reader: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def open_trace(
+    path: Path | str,
+    plugins: Plugins,
+    *,
+    reader: str | None = None,
+    options: Mapping[str, Any] = _NOTHING,
+) -> Trace:
+    """Read a trace and check it.
+
+    Args:
+        path: the file.
+        plugins: whose readers are asked.
+        reader: the reader's name; by default the file's suffix decides, then its first bytes.
+        options: the reader's options; unnamed ones take their defaults.
+
+    Raises:
+        TraceError: the file cannot be read, or breaks the schema; every fault is named.
+        PluginError: there is no such reader, or it failed.
+        OptionError: an option that the reader does not have, or not such a value.
+    """
+    path = Path(path)
+    spec = choose_reader(path, plugins, reader)
+    values = resolve(spec.options, options, owner=f"reader {spec.name}")
+    reading = _read(path, spec, values)
+    frame, faults = checked(reading.frame)
+    if faults:
+        raise TraceError(str(path), faults, hint=f"list them all: harness trace check {path}")
+    submit = frame["submit_time"]
+    zone = submit.dtype.time_zone if isinstance(submit.dtype, pl.Datetime) else None
+    kind: Literal["timestamp", "duration"] = "timestamp" if submit.dtype == pl.Datetime else "duration"
+    first: Any = submit.to_physical().min()
+    return Trace(
+        path,
+        frame,
+        kind,
+        zone,
+        first // SECOND * SECOND if kind == "timestamp" else 0,
+        _sha256(path),
+        dict(reading.metadata),
+        reading.rows_read,
+        dict(reading.left_out),
+        tuple(reading.notes),
+        spec.name,
+        values,
+    )
+
+
+def _read(path: Path, spec: ReaderSpec, options: Mapping[str, Any]) -> Reading:
+    try:
+        reading = spec.read(path, options)
+    except HarnessError:
+        raise
+    except OSError as error:
+        raise TraceError(str(path), [Fault("", f"cannot be read: {error.strerror or error}")]) from error
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise PluginError(f"reader {spec.name!r} of {spec.owner!r} failed on {path}: {reason}") from error
+    if not isinstance(reading, Reading):
+        raise PluginError(f"reader {spec.name!r} of {spec.owner!r} answered no Reading for {path}")
+    return reading
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,104 @@
+"""Gives the columns of a file the schema's types without losing anything, and says which cannot have them."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from harness.errors import Fault
+from harness.trace.schema import LIMIT, REQUEST, REQUIRED, Kind, column_of, ordered
+
+
+def typed(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Fault]]:
+    """The frame with the schema's types and order of columns, and the faults of its columns as a whole.
+
+    Integers of any width, times in any unit and texts of any kind are taken if every value survives the
+    change. A column with a fault is left out, so that the rows can still be checked in the others.
+    """
+    faults: list[Fault] = []
+    kept: list[pl.Series] = []
+    for name in ordered(frame.columns):
+        column = column_of(name)
+        series = frame[name]
+        if column is not None and series.dtype == pl.Null and name not in REQUIRED:
+            continue  # no value anywhere: the default
+        result = _reserved(name) or (series if column is None else _cast(series, column.kind))
+        if isinstance(result, str):
+            faults.append(Fault(f"column {name}", result))
+        else:
+            kept.append(result)
+    faults += [
+        Fault(f"column {name}", "is missing; every trace needs it")
+        for name in REQUIRED
+        if name not in frame.columns
+    ]
+    if not any(name.startswith(REQUEST) and name != REQUEST for name in frame.columns):
+        faults.append(Fault("columns request.*", "are missing; a trace asks for at least one resource"))
+    kept, times = _one_kind_of_time(kept)
+    return pl.DataFrame(kept), faults + times
+
+
+def _reserved(name: str) -> str | None:
+    if name == f"{REQUEST}pods":
+        return "is reserved: a job's pods are counted in the column pods"
+    if name in (REQUEST, LIMIT):
+        return "names no resource"
+    if name.startswith("harness."):
+        return "is reserved: rename it"
+    return None
+
+
+def _cast(series: pl.Series, kind: Kind) -> pl.Series | str:
+    """The series in the stored type, or what is wrong with it."""
+    dtype = series.dtype
+    if not kind.takes(dtype):
+        return f"is {dtype}, must be {kind.value}{_not_finite(series)}"
+    stored = kind.stored(dtype)
+    if stored == dtype:
+        return series
+    cast = series.cast(stored, strict=False)
+    lost = (cast.is_null() & series.is_not_null()) | (
+        (cast.cast(dtype, strict=False) != series).fill_null(value=False)
+    )
+    if lost.any():
+        row = lost.arg_true()[0]
+        count = f" (and {lost.sum() - 1:,} more)" if lost.sum() > 1 else ""
+        return (
+            f"is {dtype}, must be {kind.value}: row {row + 1} has {series[row]!s}, which does not fit{count}"
+        )
+    return cast
+
+
+def _not_finite(series: pl.Series) -> str:
+    """For a column of floats: which rows could not even be converted."""
+    if not series.dtype.is_float():
+        return ""
+    wrong = (~series.is_finite()).fill_null(value=False).arg_true()
+    if not len(wrong):
+        return ""
+    count = f" (and {len(wrong) - 1:,} more)" if len(wrong) > 1 else ""
+    return f"; row {wrong[0] + 1} has {series[wrong[0]]}{count}"
+
+
+def _one_kind_of_time(columns: list[pl.Series]) -> tuple[list[pl.Series], list[Fault]]:
+    """Recorded times must be of submit_time's kind; time zones may differ, instants are compared."""
+    submit = next((series for series in columns if series.name == "submit_time"), None)
+    if submit is None:
+        return columns, []
+    kept: list[pl.Series] = []
+    faults: list[Fault] = []
+    for series in columns:
+        if series.name not in ("recorded_start", "recorded_end") or series.dtype == submit.dtype:
+            kept.append(series)
+        elif series.null_count() == len(series):
+            kept.append(series.cast(submit.dtype, strict=False))
+        elif _zoned(series) and _zoned(submit):
+            kept.append(series.cast(submit.dtype))
+        else:
+            faults.append(
+                Fault(f"column {series.name}", f"is {series.dtype}, but submit_time is {submit.dtype}")
+            )
+    return kept, faults
+
+
+def _zoned(series: pl.Series) -> bool:
+    return isinstance(series.dtype, pl.Datetime) and series.dtype.time_zone is not None

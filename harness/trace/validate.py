@@ -1,0 +1,256 @@
+"""The rules of the schema: what every row of a trace must keep, and what a cluster must offer it.
+
+All faults are found in one pass over the columns, so that a trace is repaired once and not fault by fault.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from harness.errors import Fault
+from harness.trace.job_rows import ROW, differs, filled, job_rows, pods_of, total_of
+from harness.trace.rules import Rule, breaches, shown
+from harness.trace.schema import (
+    DEFAULT_NAMESPACE,
+    DEFAULT_POD_SET,
+    LIMIT,
+    PREEMPTION_POLICIES,
+    REQUEST,
+    Kind,
+    column_of,
+    entries,
+    resources_of,
+)
+from harness.trace.typed import typed
+from harness.units import DAY, INT64_MAX
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
+    from harness.trace.trace import Trace
+
+LONGEST = 100 * 365 * DAY
+"""No time or duration of a trace is longer: it is a mistaken unit, or sums of times would not fit 64 bits."""
+_EARLIEST, _LATEST = -62_135_596_800_000_000, 253_402_300_799_999_999  # years 1 to 9999
+_INT32_MAX = 2**31 - 1
+_FIRST = "harness.first"
+_DOCUMENTS = {"tolerations": list, "affinity": dict, "pod_template": dict}
+
+
+def faults_of(frame: pl.DataFrame) -> list[Fault]:
+    """Every fault of a trace's rows, columns first, then row by row; empty for a valid trace."""
+    return checked(frame)[1]
+
+
+def checked(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Fault]]:
+    """The frame in the schema's types, without columns that cannot have them, and every fault."""
+    if not frame.height:
+        return frame, [*typed(frame)[1], Fault("", "holds no jobs")]
+    frame, faults = typed(frame)
+    faults += breaches(frame, _row_rules(frame))
+    faults += _documents(frame)
+    faults += _jobs(frame)
+    return frame, faults
+
+
+def cluster_faults(trace: Trace, cluster: Cluster) -> list[Fault]:
+    """What a trace asks for that a cluster does not have: queues, priority classes, room for its jobs.
+
+    A queue is unknown if the cluster has ClusterQueues and it names neither a LocalQueue of its namespace nor
+    one of them. A job is larger than the cluster if the least it can start with (`min_pods`) is.
+    """
+    frame = trace.frame
+    return _unknown_queues(frame, cluster) + _unknown_classes(frame, cluster) + _too_large(frame, cluster)
+
+
+def _row_rules(frame: pl.DataFrame) -> Iterator[Rule]:
+    for name in frame.columns:
+        column = column_of(name)
+        if column is None:
+            continue
+        value = pl.col(name)
+        if column.default is None:
+            yield Rule(name, value.is_null(), "is missing")
+        if name in ("job_id", "queue", "namespace", "pod_set", "uid", "priority_class"):
+            yield Rule(name, value == "", "is empty")
+        if isinstance(frame.schema[name], pl.Duration):
+            span = value.to_physical()
+            yield Rule(name, span < 0, "must not be negative")
+            yield Rule(name, span > LONGEST, "is longer than 100 years: is the unit right?")
+        elif isinstance(frame.schema[name], pl.Datetime):
+            yield Rule(name, ~value.to_physical().is_between(_EARLIEST, _LATEST), "is no year from 1 to 9999")
+            if name == "submit_time":
+                early = value.min().to_physical().clip(_EARLIEST, _LATEST)
+                late = value.to_physical().clip(_EARLIEST, _LATEST) - early > LONGEST
+                yield Rule(name, late, "is more than 100 years after the first: is the unit right?")
+        if name.startswith((REQUEST, LIMIT)):
+            yield Rule(name, value < 0, "must not be negative")
+    yield from _pod_rules(frame)
+    if "checkpoint_interval" in frame.columns:
+        interval = pl.col("checkpoint_interval").to_physical()
+        yield Rule("checkpoint_interval", interval == 0, "must be longer than nothing")
+    if "preemption_policy" in frame.columns:
+        allowed = pl.col("preemption_policy").is_in(list(PREEMPTION_POLICIES))
+        yield Rule("preemption_policy", ~allowed, f"is not one of {', '.join(PREEMPTION_POLICIES)}")
+
+
+def _pod_rules(frame: pl.DataFrame) -> Iterator[Rule]:
+    if "pods" in frame.columns:
+        yield Rule("pods", pl.col("pods") < 1, "must be at least 1")
+        for resource in resources_of(frame.columns):
+            name = f"{REQUEST}{resource}"
+            large = total_of(frame, resource) > INT64_MAX
+            yield Rule(name, large, "for each of {} pods is more than 64 bits can count", "pods")
+    if "min_pods" in frame.columns:
+        yield Rule("min_pods", pl.col("min_pods") < 1, "must be at least 1")
+        about = "pods" if "pods" in frame.columns else None
+        more = "is more than the pods of the row" + (", {}" if about else ", 1")
+        yield Rule("min_pods", pl.col("min_pods") > pods_of(frame), more, about)
+
+
+def _documents(frame: pl.DataFrame) -> list[Fault]:
+    """Columns of JSON and of labels: each distinct value is looked at once."""
+    rules: list[Rule] = []
+    for name, wanted in _DOCUMENTS.items():
+        if name in frame.columns:
+            distinct = frame[name].drop_nulls().unique(maintain_order=True).to_list()
+            wrong = [text for text in distinct if not _is_json(text, wanted)]
+            kind = "list" if wanted is list else "object"
+            if wrong:
+                rules.append(Rule(name, pl.col(name).is_in(wrong), f"is not a JSON {kind}"))
+    for name in frame.columns:
+        column = column_of(name)
+        if column is not None and column.kind is Kind.MAP:
+            wrong_rows = pl.Series(
+                [any(text is None for _, text in entries(value)) for value in frame[name]], dtype=pl.Boolean
+            )
+            rules.append(Rule(name, pl.lit(wrong_rows), "has a name without a value"))
+    return breaches(frame, rules)
+
+
+def _is_json(text: str, wanted: type) -> bool:
+    try:
+        return isinstance(json.loads(text), wanted)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _jobs(frame: pl.DataFrame) -> list[Fault]:
+    """Rules between rows: names are unique, rows of one job agree, sums fit 64 bits."""
+    faults: list[Fault] = []
+    if "job_id" in frame.columns and frame["job_id"].n_unique() < frame.height:
+        faults += _repeated(frame)
+    if "duration" in frame.columns:
+        together = frame["duration"].to_physical().cast(pl.Int128).sum()
+        if together + LONGEST > INT64_MAX and not faults:
+            faults.append(
+                Fault("column duration", "all together are more microseconds than 64 bits can count")
+            )
+    return faults
+
+
+def _repeated(frame: pl.DataFrame) -> list[Fault]:
+    """Faults of rows that share a job id."""
+    rows = (
+        frame.with_columns(filled(frame, "pod_set", DEFAULT_POD_SET), pods_of(frame).alias("pods"))
+        .with_row_index(ROW)
+        .filter(pl.col("job_id").is_not_null() & pl.col("job_id").is_duplicated())
+    )
+    first = (pl.col(ROW).min() + 1).over("job_id", "pod_set").alias(_FIRST)
+    again = pl.col(ROW) + 1 > pl.col(_FIRST)
+    rules = [Rule("job_id", again, "(pod set {}) has a row already", "pod_set")]
+    same = [
+        name
+        for name, dtype in frame.schema.items()
+        if name != "job_id" and not differs(name) and not dtype.is_nested()
+    ]
+    for name in same:
+        other = pl.col(name).ne_missing(pl.col(name).first().over("job_id"))
+        rules.append(Rule(name, other, "is not what the first row of the job says"))
+    begins = pl.col(ROW) == pl.col(ROW).min().over("job_id")
+    for resource in resources_of(frame.columns):
+        name = f"{REQUEST}{resource}"
+        total = (pl.col(name).fill_null(0).cast(pl.Int128) * pl.col("pods")).sum().over("job_id")
+        large = begins & (total > INT64_MAX)
+        rules.append(Rule(name, large, "and the job's other rows are more than 64 bits can count"))
+    many = begins & (pl.col("pods").cast(pl.Int64).sum().over("job_id") > _INT32_MAX)
+    rules.append(Rule("pods", many, f"and the job's other rows are more than {_INT32_MAX:,}"))
+    rows = rows.with_columns(first)
+    return breaches(rows, rules, rows[ROW])
+
+
+def _unknown_queues(frame: pl.DataFrame, cluster: Cluster) -> list[Fault]:
+    if not cluster.cluster_queues or "queue" not in frame.columns:
+        return []
+    named = _first_rows(frame, filled(frame, "namespace", DEFAULT_NAMESPACE), pl.col("queue"))
+    return [
+        Fault(
+            f"row {row + 1:,} (job {shown(job)}), queue",
+            f"{shown(queue)} is neither a LocalQueue of namespace {namespace!r} nor a ClusterQueue"
+            f" ({_jobs_of(count)})",
+        )
+        for namespace, queue, row, job, count in named.iter_rows()
+        if queue and cluster.cluster_queue_of(namespace, queue) is None
+    ]
+
+
+def _unknown_classes(frame: pl.DataFrame, cluster: Cluster) -> list[Fault]:
+    if "priority_class" not in frame.columns:
+        return []
+    named = _first_rows(frame, pl.col("priority_class"))
+    return [
+        Fault(
+            f"row {row + 1:,} (job {shown(job)}), priority_class",
+            f"{shown(name)} is neither a PriorityClass nor a WorkloadPriorityClass of the cluster"
+            f" ({_jobs_of(count)})",
+        )
+        for name, row, job, count in named.iter_rows()
+        if name and cluster.priority_of(name) is None
+    ]
+
+
+def _first_rows(frame: pl.DataFrame, *keys: pl.Expr) -> pl.DataFrame:
+    """Each distinct key with its first row, that row's job, and how many rows have it."""
+    job = pl.col("job_id") if "job_id" in frame.columns else pl.lit("")
+    return (
+        frame.select(*keys, job.alias("job"))
+        .with_row_index(ROW)
+        .group_by([key.meta.output_name() for key in keys], maintain_order=True)
+        .agg(pl.col(ROW).first(), pl.col("job").first(), pl.len().alias("count"))
+    )
+
+
+def _jobs_of(count: int) -> str:
+    return "1 row" if count == 1 else f"{count:,} rows"
+
+
+def _too_large(frame: pl.DataFrame, cluster: Cluster) -> list[Fault]:
+    """Jobs that cannot run even when the whole cluster is empty."""
+    if "min_pods" in frame.columns:
+        least = pl.col("min_pods").fill_null(pods_of(frame))
+        frame = frame.with_columns(least.alias("pods"))
+    jobs = job_rows(frame)
+    rules: list[Rule] = []
+    for resource in resources_of(frame.columns):
+        capacity = _capacity(cluster, resource)
+        if capacity is not None:
+            name = f"{REQUEST}{resource}"
+            says = f"for the whole job is more than the cluster has, {capacity}"
+            rules.append(Rule(name, pl.col(name) > capacity, says))
+    pods = cluster.capacity.get("pods")
+    if pods is not None:
+        rules.append(Rule("pods", pl.col("pods") > pods, f"are more than the cluster takes, {pods}"))
+    return breaches(jobs, rules, jobs[ROW])
+
+
+def _capacity(cluster: Cluster, resource: str) -> int | None:
+    """What the cluster has of a resource; None if there is no end of it."""
+    amount: Any = cluster.capacity.get(resource)
+    if amount is not None or cluster.nodes:
+        return amount or 0
+    groups = [group for queue in cluster.cluster_queues.values() for group in queue.resource_groups]
+    groups += [group for cohort in cluster.cohorts.values() for group in cohort.resource_groups]
+    return None if any(resource in group.covered_resources for group in groups) else 0
