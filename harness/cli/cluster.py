@@ -68,6 +68,7 @@ def _content(cluster: Cluster) -> dict[str, Any]:
             for local in cluster.local_queues.values()
         ],
         "priority_classes": {item.name: item.value for item in cluster.priority_classes.values()},
+        "global_default": cluster.default_class.name,
         "workload_priority_classes": {
             item.name: item.value for item in cluster.workload_priority_classes.values()
         },
@@ -105,9 +106,15 @@ def _report(content: Mapping[str, Any]) -> list[str]:
             amounts = [_amount(name, quotas[name]) if name in quotas else "" for name in columns]
             rows.append((kind, item["name"], parent, flavor, *amounts))
     lines += _table(("", "name", "cohort", "flavor", *columns), rows)
-    classes = [("PriorityClass", *item) for item in content["priority_classes"].items()]
-    classes += [("WorkloadPriorityClass", *item) for item in content["workload_priority_classes"].items()]
-    lines += _table(("class", "name", "value"), [(kind, name, f"{value:,}") for kind, name, value in classes])
+    classes = []
+    for kind, key in (
+        ("PriorityClass", "priority_classes"),
+        ("WorkloadPriorityClass", "workload_priority_classes"),
+    ):
+        for name, value in content[key].items():
+            default = kind == "PriorityClass" and name == content["global_default"]
+            classes.append((kind, name, f"{value:,}" + (" (global default)" if default else "")))
+    lines += _table(("class", "name", "value"), classes)
     return lines
 
 

@@ -1,0 +1,122 @@
+"""Rules of `harness cluster check`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from harness.cli.cluster import cluster
+from harness.errors import InputError
+
+TEXT = """\
+apiVersion: harness/v1
+kind: NodePool
+metadata: {name: gpu}
+spec: {count: 80, template: {allocatable: {cpu: 48, memory: 512Gi, nvidia.com/gpu: 8}}}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ResourceFlavor
+metadata: {name: default}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: team-a}
+spec:
+  cohortName: all
+  admissionChecks: [x]
+  resourceGroups:
+  - coveredResources: [cpu, memory]
+    flavors: [{name: default, resources: [{name: cpu, nominalQuota: 9}, {name: memory, nominalQuota: 36Gi}]}]
+  - coveredResources: [nvidia.com/gpu]
+    flavors: [{name: spot, resources: [{name: nvidia.com/gpu, nominalQuota: 100E}]}]
+---
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: high}
+value: 1000
+globalDefault: true
+"""
+
+
+def check(path: Path, *options: str) -> Result:
+    """What the command answers."""
+    return CliRunner().invoke(cluster, ["check", *options, str(path)])
+
+
+@pytest.fixture
+def manifests(tmp_path: Path) -> Path:
+    """A file of manifests."""
+    path = tmp_path / "cluster.yaml"
+    path.write_text(TEXT)
+    return path
+
+
+def test_tables_show_what_a_replay_would_take(manifests: Path) -> None:
+    """Counts, the nodes' total, nominal quotas by flavor, and classes; warnings are talk."""
+    result = check(manifests)
+    assert result.exit_code == 0
+    assert result.stdout == (
+        f"{manifests}: 80 nodes, 1 flavor, 1 cluster queue, 1 cohort\n"
+        "\n"
+        "resource        total of 80 nodes\n"
+        "cpu             3840\n"
+        "memory          40Ti\n"
+        "nvidia.com/gpu  640\n"
+        "\n"
+        "        name    cohort  flavor   cpu  memory  nvidia.com/gpu\n"
+        "queue   team-a  all     default  9    36Gi\n"
+        "queue   team-a  all     spot                  unlimited\n"
+        "cohort  all\n"
+        "\n"
+        "class          name  value\n"
+        "PriorityClass  high  1,000 (global default)\n"
+    )
+    assert result.stderr.splitlines() == [
+        (
+            "warning: ClusterQueue team-a: spec.admissionChecks is not modelled: "
+            "admission checks are treated as always ready"
+        ),
+        "warning: ClusterQueue team-a: there is no ResourceFlavor spot: Kueue leaves the queue inactive",
+    ]
+
+
+def test_json_holds_the_same(manifests: Path) -> None:
+    """Amounts are integers, and the warnings are in it too."""
+    content = json.loads(check(manifests, "--json").stdout)
+    assert content["nodes"] == {
+        "count": 80,
+        "total": {"cpu": 3_840_000, "memory": 40 * 2**40, "nvidia.com/gpu": 640},
+    }
+    assert content["cluster_queues"][0]["nominal"]["default"] == {"cpu": 9000, "memory": 36 * 2**30}
+    assert content["priority_classes"] == {"high": 1000}
+    assert content["default_priority"] == 1000
+    assert len(content["digest"]) == 64
+    assert len(content["warnings"]) == 2
+
+
+def test_all_faults_are_listed(tmp_path: Path) -> None:
+    """Also where there are more than an error message usually shows."""
+    path = tmp_path / "bad.yaml"
+    path.write_text(
+        "---\n".join(f"apiVersion: v1\nkind: Node\nmetadata: {{name: n{n}}}\n" for n in range(50))
+    )
+    result = check(path)
+    assert isinstance(result.exception, InputError)
+    assert result.exception.exit_code == 2
+    lines = str(result.exception).splitlines()
+    assert len(lines) == 50
+    assert lines[7] == (
+        f"{path}: document 8 (line 28), Node n7: status.allocatable: "
+        "is missing: nothing can run on a node without resources"
+    )
+
+
+def test_help_begins_with_a_sentence_and_ends_with_examples() -> None:
+    """For the group and for the command."""
+    for arguments in (["--help"], ["check", "--help"]):
+        lines = CliRunner().invoke(cluster, arguments).stdout.splitlines()
+        assert lines[2].endswith(".")
+        assert lines[-1].strip().startswith("harness cluster check ")
