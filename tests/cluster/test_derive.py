@@ -66,7 +66,7 @@ def test_one_queue_needs_no_cohort() -> None:
     ],
 )
 def test_capacity_keeps_the_mean_demand_at_80_percent(resource: str, demand: Demand, capacity: int) -> None:
-    """Rounded up to two digits of a unit people count in, at least the largest job; or the traced machine's."""
+    """Rounded up to two digits of a usual unit, at least the largest job; or the traced machine's."""
     assert nominal(["a"], **{resource: demand}) == {"a": {resource: capacity}}
 
 
@@ -105,8 +105,8 @@ def test_what_was_assumed_is_said_with_figures() -> None:
         "cpu 240: the mean demand of 191.2 at 80 % utilization, rounded up; split equally as nominal quotas",
         "memory 71Gi: the largest job asks for 71Gi; split equally as nominal quotas",
         (
-            "nvidia.com/gpu 9: the size of the machine that was traced; the largest job asks for 10 and can never "
-            "run; split equally as nominal quotas"
+            "nvidia.com/gpu 9: the size of the machine that was traced; "
+            "the largest job asks for 10 and can never run; split equally as nominal quotas"
         ),
     )
     assert derive_cluster(["a"], {"cpu": CORES}, source="t").assumed == (
@@ -133,11 +133,12 @@ def test_trace_without_jobs_has_an_empty_cluster() -> None:
 def test_any_demand_fits_its_derived_cluster(
     queues: list[str], resource: str, largest: int, mean: int
 ) -> None:
-    """Shares add up to the capacity, which holds the largest job and the mean demand; nothing is said in vain."""
+    """Shares add up to the capacity, which holds the largest job and the mean demand, and little more."""
     cluster = derive_cluster(queues, {resource: Demand(largest, mean)}, source="t")
     capacity = cluster.capacity[resource]
-    assert capacity >= max(largest, mean * 5 / 4)
-    assert capacity <= 1.2 * max(largest, mean * 5 / 4) + 1000
+    wanted = max(largest, mean * 5 / 4)
+    unit = {"cpu": 1000, "memory": 2**30, "gpu": 1}[resource]
+    assert wanted <= capacity <= 1.2 * wanted + unit
     assert list(cluster.cluster_queues) == sorted(queues)
 
 
