@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from harness.hookspecs import hookimpl
 from harness.metrics.measurement import Measurement, Window
 from harness.plugins import RegisterMetric
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from harness.run import Run
 
 
-def utilization(run: Run, window: Window) -> Iterable[Measurement]:
+def _utilization(run: Run, window: Window) -> Iterable[Measurement]:
     """How much of the cluster was used, and for what; see `harness.metrics.utilization`."""
     from harness.metrics.utilization import measure
 
     return measure(run, window)
 
 
-def waiting(run: Run, window: Window) -> Iterable[Measurement]:
+def _waiting(run: Run, window: Window) -> Iterable[Measurement]:
     """How long jobs waited; see `harness.metrics.waiting`."""
     from harness.metrics.waiting import measure
 
     return measure(run, window)
 
 
-def disruption(run: Run, window: Window) -> Iterable[Measurement]:
+def _disruption(run: Run, window: Window) -> Iterable[Measurement]:
     """How often and at what cost jobs were preempted; see `harness.metrics.disruption`."""
     from harness.metrics.disruption import measure
 
@@ -37,6 +37,6 @@ def disruption(run: Run, window: Window) -> Iterable[Measurement]:
 @hookimpl
 def harness_register_metrics(register: RegisterMetric) -> None:
     """Register the built-in families of metrics."""
-    register("utilization", utilization, help="allocated, useful, lost and idle shares of capacity")
-    register("waiting", waiting, help="waiting, completion and slowdown of jobs, and how many finished")
-    register("disruption", disruption, help="preemptions, their victims, and the work that they threw away")
+    register("utilization", _utilization, help="allocated, useful, lost and idle shares of capacity")
+    register("waiting", _waiting, help="waiting, completion and slowdown of jobs, and how many finished")
+    register("disruption", _disruption, help="preemptions, their victims, and the work that they threw away")

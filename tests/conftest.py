@@ -1,0 +1,53 @@
+"""What many tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import settings
+
+settings.register_profile("harness", deadline=None, derandomize=True)
+settings.load_profile("harness")
+
+
+@pytest.fixture
+def write_trace(tmp_path: Path) -> Callable[..., Path]:
+    """Writes rows of a trace; times in seconds, columns that are not given have plain defaults."""
+
+    def write(*rows: Mapping[str, Any], name: str = "trace.parquet") -> Path:
+        full = [
+            {
+                "job_id": f"j{number}",
+                "submit_time": 0,
+                "duration": 10,
+                "queue": "default",
+                "request.cpu": 1000,
+                **row,
+            }
+            for number, row in enumerate(rows)
+        ]
+        frame = pl.DataFrame(full, infer_schema_length=None)
+        times = [
+            name
+            for name in ("submit_time", "duration", "grace_period", "checkpoint_interval")
+            if name in frame.columns
+        ]
+        frame = frame.with_columns((pl.col(times) * 1_000_000).cast(pl.Duration("us")))
+        casts = {"pods": pl.Int32, "min_pods": pl.Int32, "priority": pl.Int32}
+        frame = frame.cast({name: dtype for name, dtype in casts.items() if name in frame.columns})
+        path = tmp_path / name
+        frame.write_parquet(path)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def seconds() -> Callable[[float], timedelta]:
+    """A time as the tables of a run have it."""
+    return lambda number: timedelta(seconds=number)

@@ -1,0 +1,102 @@
+"""What is packaged, what it imports, and how fast it answers `--help`."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import zipfile
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = {"harness": ROOT / "harness", "harness_plugins": ROOT / "plugins" / "harness_plugins"}
+
+
+def modules() -> dict[str, Path]:
+    """Every module of the two packages, by name."""
+    found = {}
+    for package, folder in PACKAGES.items():
+        for path in sorted(folder.rglob("*.py")):
+            parts = path.relative_to(folder).with_suffix("").parts
+            name = ".".join((package, *(part for part in parts if part != "__init__")))
+            found[name] = path
+    return found
+
+
+def imported(path: Path, known: dict[str, Path], *, when_run: bool) -> set[str]:
+    """The modules of ours that a file imports; with `when_run` only those that importing it runs."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    skipped: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        guard = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        if guard or (when_run and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))):
+            skipped.update(child for child in ast.walk(node) if child is not node)
+    found = set()
+    for node in ast.walk(tree):
+        if node in skipped:
+            continue
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                submodule = f"{node.module}.{alias.name}"
+                found.add(submodule if submodule in known else node.module)
+    return {name for name in found if name in known}
+
+
+def test_the_wheel_holds_exactly_the_two_packages(tmp_path: Path) -> None:
+    """Nothing of tests, traces or a folder called `plugins` lands in site-packages."""
+    command = [sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path), str(ROOT)]
+    subprocess.run(command, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    names = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
+    assert {name for name in names if not name.endswith(".dist-info")} == {"harness", "harness_plugins"}
+    inside = zipfile.ZipFile(wheel).namelist()
+    assert "harness/py.typed" in inside
+    assert "harness_plugins/py.typed" in inside
+
+
+def test_built_in_plugins_import_public_names_only() -> None:
+    """A built-in plugin uses nothing that a third party could not use: no private module, no private name."""
+    known = modules()
+    for name, path in known.items():
+        if not name.startswith("harness_plugins"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "harness":
+                private = [alias.name for alias in node.names if alias.name.startswith("_")]
+                assert not private, f"{path} imports {private} of {node.module}"
+                assert not any(part.startswith("_") for part in (node.module or "").split(".")), path
+
+
+def test_harness_does_not_import_its_plugins() -> None:
+    """The core knows no built-in plugin by name."""
+    known = modules()
+    for name, path in known.items():
+        if name.split(".")[0] == "harness":
+            theirs = {
+                each for each in imported(path, known, when_run=False) if each.startswith("harness_plugins")
+            }
+            assert not theirs, f"{path} imports {theirs}"
+
+
+def test_the_import_graph_has_no_cycles() -> None:
+    """Modules build on each other in one direction."""
+    known = modules()
+    graph = {name: imported(path, known, when_run=True) - {name} for name, path in known.items()}
+    list(TopologicalSorter(graph).static_order())
+
+
+@pytest.mark.parametrize("command", [["--help"], ["replay", "--help"], ["compare", "--help"], ["--version"]])
+def test_help_loads_nothing_heavy(command: list[str]) -> None:
+    """`--help` imports neither polars nor pyarrow, which take longer than everything else together."""
+    script = (
+        "import sys\nfrom harness.cli import main\n"
+        f"try:\n    main({command!r})\nexcept SystemExit as stop:\n    assert not stop.code\n"
+        "heavy = {'polars', 'pyarrow', 'numpy', 'altair'} & set(sys.modules)\nassert not heavy, heavy\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr

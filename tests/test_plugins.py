@@ -1,0 +1,151 @@
+"""Plugins: who registers what, and what happens when one is broken."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import types
+import venv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from policies import Greedy
+
+import harness
+from harness import hookimpl, plugins
+from harness.cli import cli
+from harness.errors import PluginError
+
+ROOT = Path(__file__).parents[1]
+
+
+def plugin(**functions: Callable[..., Any]) -> types.SimpleNamespace:
+    """A plugin object with these hooks."""
+    return types.SimpleNamespace(**{name: hookimpl(function) for name, function in functions.items()})
+
+
+def registers_greedy(name: str) -> types.SimpleNamespace:
+    def hook(register: plugins.RegisterPolicy) -> None:
+        register(name, Greedy, help="starts what fits")
+
+    return plugin(harness_register_policies=hook)
+
+
+def test_the_built_ins_come_through_their_entry_points() -> None:
+    """Every built-in policy, reader and metric is owned by an entry point of our own distribution."""
+    loaded = plugins.load()
+    assert [info.error for info in loaded.found] == [None] * len(loaded.found)
+    assert {info.distribution for info in loaded.found} == {"harness-replay"}
+    assert loaded.policy("none").owner == "none"
+
+
+def test_two_plugins_of_one_name_are_an_error_that_names_both() -> None:
+    """A clash says who registered the policy twice and how to leave one out."""
+    both = {"left": registers_greedy("greedy"), "right": registers_greedy("greedy")}
+    with pytest.raises(
+        PluginError, match="policy 'greedy' is registered by both 'left' and 'right'"
+    ) as clash:
+        plugins.load(extra=both)
+    assert clash.value.hint == "leave one out: --no-plugin right"
+    assert plugins.load(extra=both, block=["right"]).policy("greedy").owner == "left"
+
+
+def test_a_misspelt_hook_is_refused() -> None:
+    """A hook that does not exist makes its plugin a broken one, with the hook's name."""
+    loaded = plugins.load(extra={"typo": plugin(harness_register_polices=lambda register: None)})
+    (info,) = [info for info in loaded.found if info.name == "typo"]
+    assert info.error is not None
+    assert "harness_register_polices" in info.error
+
+
+def test_a_broken_plugin_is_listed_and_not_fatal() -> None:
+    """What it registered before it failed is gone, the others work, and asking for it says why it failed."""
+
+    def hook(register: plugins.RegisterPolicy) -> None:
+        register("half", Greedy, help="registered before the failure")
+        raise RuntimeError("no licence found")
+
+    loaded = plugins.load(extra={"broken": plugin(harness_register_policies=hook)})
+    assert "none" in loaded.policies
+    assert "half" not in loaded.policies
+    with pytest.raises(PluginError, match="plugin 'broken' failed to load: RuntimeError: no licence found"):
+        loaded.policy("half")
+
+
+def test_an_unknown_policy_says_what_was_probably_meant() -> None:
+    """A slip of the finger gets a suggestion."""
+    with pytest.raises(PluginError) as unknown:
+        plugins.load().policy("nnoe")
+    assert unknown.value.hint == "did you mean 'none'?"
+
+
+def test_leaving_out_an_unknown_plugin_is_an_error() -> None:
+    """`--no-plugin` with a wrong name is not ignored."""
+    with pytest.raises(PluginError, match="no plugin 'nothing'"):
+        plugins.load(block=["nothing"])
+
+
+def test_no_hook_is_called_for_a_job_or_an_event(
+    write_trace: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two jobs and two thousand make the same number of hook calls."""
+    calls: list[str] = []
+    spy = {
+        name: (lambda name: lambda **_: calls.append(name))(name)
+        for name in ("harness_replay_started", "harness_replay_finished")
+    }
+    loaded = plugins.load()
+    counts = []
+    for jobs in (2, 2000):
+        trace = write_trace(*({"submit_time": number} for number in range(jobs)), name=f"{jobs}.parquet")
+        hooks = types.SimpleNamespace(**spy)
+        watched = plugins.Plugins(hooks, loaded.policies, loaded.readers, loaded.metrics, loaded.found)  # type: ignore[arg-type]
+        harness.replay(trace, plugins=watched, output=tmp_path / "results")
+        counts.append(len(calls))
+        calls.clear()
+    assert counts == [2, 2]
+
+
+def test_plugins_are_listed_as_text_and_as_json() -> None:
+    """The list names origin and version, policies with their options, and readers."""
+    text = CliRunner().invoke(cli, ["plugins"])
+    assert text.exit_code == 0
+    assert "none: a queue of whole jobs" in text.output
+    document = json.loads(CliRunner().invoke(cli, ["plugins", "--json"]).output)
+    (none,) = [policy for policy in document["policies"] if policy["name"] == "none"]
+    assert [option["name"] for option in none["options"]] == ["order", "blocking", "borrow"]
+
+
+def test_the_example_of_the_plugin_guide_works_when_it_is_installed(
+    tmp_path: Path, write_trace: Callable[..., Path]
+) -> None:
+    """The guide's policy, installed with pip into an environment of its own, is listed and replays."""
+    blocks = (ROOT / "plugins" / "README.md").read_text().split("```")
+    source = next(block for block in blocks if block.startswith("python\n")).removeprefix("python\n")
+    project = next(block for block in blocks if block.startswith("toml\n")).removeprefix("toml\n")
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "shortest.py").write_text(source)
+    (package / "pyproject.toml").write_text(project)
+    environment = tmp_path / "venv"
+    venv.create(environment, system_site_packages=False, with_pip=True)
+    python = environment / "bin" / "python"
+    site = next((environment / "lib").glob("python*/site-packages"))
+    # What this process can import, that environment can import too; the plugin alone is installed there.
+    (site / "outer.pth").write_text(
+        "\n".join(path for path in sys.path if "site-packages" in path or path == str(ROOT))
+    )
+    subprocess.run(
+        [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", str(package)],
+        check=True,
+    )
+    trace = write_trace({"request.cpu": 4000}, {"request.cpu": 3000}, {"request.cpu": 1000})
+    command = [python, "-m", "harness", "replay", str(trace), "-p", "none", "-p", "smallest-first"]
+    command += ["--set", "smallest-first.least=2000", "-o", str(tmp_path / "results"), "-q"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert "smallest-first" in ran.stdout
