@@ -117,7 +117,7 @@ def _read(path: Path, spec: ReaderSpec, options: Mapping[str, Any]) -> Reading:
     except OSError as error:
         raise TraceError(str(path), [Fault("", f"cannot be read: {error.strerror or error}")]) from error
     except Exception as error:
-        reason = f"{type(error).__name__}: {error}"
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
         raise PluginError(f"reader {spec.name!r} of {spec.owner!r} failed on {path}: {reason}") from error
     if not isinstance(reading, Reading):
         raise PluginError(f"reader {spec.name!r} of {spec.owner!r} answered no Reading for {path}")

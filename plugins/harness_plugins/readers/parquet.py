@@ -1,0 +1,63 @@
+"""Reads Parquet files that have the canonical schema already.
+
+pyarrow reads them, and checks every value before polars sees it: a damaged file must end in a message.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harness import Reading
+from harness.errors import Fault, TraceError
+from harness.trace.schema import CONVENTIONS_KEY, VERSION, VERSION_KEY
+
+
+def read(path: Path, options: Mapping[str, Any]) -> Reading:
+    """Read a canonical trace.
+
+    Raises:
+        TraceError: not a whole Parquet file, a newer schema, or columns that cannot be held.
+    """
+    try:
+        with pq.ParquetFile(path) as file:
+            metadata = _texts(file.schema_arrow.metadata)
+            table = file.read()
+        table.validate(full=True)
+    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise TraceError(str(path), [Fault("", f"is not a whole Parquet file: {reason}")]) from error
+    version = metadata.get(VERSION_KEY, VERSION)
+    if version != VERSION:
+        raise TraceError(
+            str(path),
+            [Fault(f"metadata {VERSION_KEY}", f"is {version!r}; this release reads version {VERSION}")],
+            hint="use a newer release of harness",
+        )
+    try:
+        frame = pl.from_arrow(table.replace_schema_metadata(None))
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError, TypeError) as error:
+        raise TraceError(str(path), [Fault("", f"has columns that cannot be read: {error}")]) from error
+    assert isinstance(frame, pl.DataFrame)
+    conventions = metadata.pop(CONVENTIONS_KEY, "")
+    return Reading(
+        frame,
+        rows_read=frame.height,
+        notes=tuple(json.loads(conventions)) if conventions else (),
+        metadata=metadata,
+    )
+
+
+def _texts(metadata: Mapping[bytes, bytes] | None) -> dict[str, str]:
+    """The file's own key-value pairs that are ours."""
+    return {
+        key.decode("utf-8", "replace"): value.decode("utf-8", "replace")
+        for key, value in sorted((metadata or {}).items())
+        if key.startswith(b"harness.")
+    }
