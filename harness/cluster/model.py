@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -224,8 +224,18 @@ class Cluster:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the manifests as JSON with sorted keys: the same for YAML and JSON of one content."""
-        text = json.dumps(self.manifests, sort_keys=True, separators=(",", ":"), default=dict)
+        """SHA-256 of the manifests and of what was made of them, as JSON with sorted keys.
+
+        It is the same for YAML and JSON of one content, and it tells apart clusters that were made or changed
+        without manifests. Warnings, assumptions and the source do not count.
+        """
+        made = {
+            item.name: list(value.items()) if isinstance(value, Mapping) else value
+            for item in fields(self)
+            if item.name not in ("warnings", "assumed", "source")
+            for value in (getattr(self, item.name),)
+        }
+        text = json.dumps(made, sort_keys=True, separators=(",", ":"), default=_plain)
         return hashlib.sha256(text.encode()).hexdigest()
 
     @cached_property
@@ -269,3 +279,18 @@ class Cluster:
             for quotas in group.flavors
             if quotas.flavor not in self.flavors
         )
+
+
+def _plain(value: Any) -> object:
+    """A value of the model as JSON can write it."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Fraction):
+        return str(value)
+    return {name: getattr(value, name) for name in _field_names(type(value))}
+
+
+@cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    """The fields of a dataclass; nothing else has a place in a cluster."""
+    return tuple(item.name for item in fields(kind))

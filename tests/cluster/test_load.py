@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.cluster.load import cluster_from, load_cluster
+from harness.cluster.model import Cluster, Node
 from harness.errors import ClusterError
 
 TEXT = """\
@@ -128,6 +131,20 @@ def test_digest_changes_with_the_content() -> None:
     changed = deepcopy(DOCUMENTS)
     changed[0]["status"]["allocatable"]["cpu"] = "7911m"
     assert cluster_from(changed, "").digest != cluster_from(DOCUMENTS, "").digest
+
+
+def test_digest_tells_changed_clusters_apart() -> None:
+    """A cluster that is made or changed in Python is another one, whatever its manifests say."""
+    loaded = cluster_from(DOCUMENTS, "a")
+    queue = replace(loaded.cluster_queues["q"], weight=Fraction(3))
+    changed = replace(loaded, cluster_queues={"q": queue})
+    made = [
+        Cluster(),
+        Cluster(nodes={"n": Node("n", {"cpu": 1})}),
+        Cluster(nodes={"n": Node("n", {"cpu": 2})}),
+    ]
+    assert len({cluster.digest for cluster in (loaded, changed, *made)}) == 5
+    assert replace(loaded, source="b", warnings=("x",), assumed=("y",)).digest == loaded.digest
 
 
 def test_typed_list_gives_its_items_their_kind() -> None:
