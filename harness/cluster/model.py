@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -287,10 +287,4 @@ def _plain(value: Any) -> object:
         return dict(value)
     if isinstance(value, Fraction):
         return str(value)
-    return {name: getattr(value, name) for name in _field_names(type(value))}
-
-
-@cache
-def _field_names(kind: type) -> tuple[str, ...]:
-    """The fields of a dataclass; nothing else has a place in a cluster."""
-    return tuple(item.name for item in fields(kind))
+    return {name: getattr(value, name) for name in value.__dataclass_fields__}
