@@ -130,7 +130,8 @@ def _counts(content: Mapping[str, Any]) -> str:
             ("namespace", "namespaces"),
         )
     ]
-    return ", ".join(f"{count:,} {what}{'' if count == 1 else 's'}" for what, count in counts if count)
+    shown = [f"{count:,} {what}{'' if count == 1 else 's'}" for what, count in counts if count]
+    return ", ".join(shown) or "no nodes and no queues"
 
 
 def _amount(resource: str, amount: int) -> str:
