@@ -1,1 +1,1 @@
-"""Kueue's scheduler: ClusterQueues and cohorts, flavors, the admission cycle, and both kinds of preemption."""
+"""Kueue's scheduler: queues and cohorts, flavors, the admission cycle, and both kinds of preemption."""

@@ -1,14 +1,21 @@
-"""A workload as Kueue's scheduler sees it: its rank among others, and the quota that it holds."""
+"""A workload as Kueue's scheduler sees it: its rank among others, the quota that it holds, and its past."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
+    from harness.job import Job
+    from harness_plugins.kueue.assignment import ScanMemory
     from harness_plugins.kueue.cache import Queue
+    from harness_plugins.kueue.flavors import Asks
+    from harness_plugins.kueue.nomination import Nomination
+    from harness_plugins.kueue.pending import Kin, Pending
 
 Amounts = tuple[tuple[int, int], ...]
 """Amounts by number of a flavor-resource, in ascending order of the numbers."""
+
+Rank = tuple[bool, int, int, str]
 
 
 @final
@@ -27,20 +34,39 @@ class Workload:
         reserved: when it got its quota, microseconds.
         evicted: whether it was told to go and still holds its quota.
         rank: its place among candidates for preemption; smaller goes first.
+        job: the job of the replay.
+        asks: what it asks for.
+        home: the queue that it was submitted to.
+        kin: those in its queue that are just like it.
+        ticket: tells its valid entry in the queue; 0 while it has none.
+        memory: the flavors that were tried before, or None.
+        nomination: what was found last, for as long as nothing changes.
     """
 
     __slots__ = (
+        "asks",
         "evicted",
+        "home",
+        "job",
+        "kin",
+        "memory",
         "name",
+        "nomination",
         "priority",
         "queue",
         "rank",
         "reserved",
+        "ticket",
         "timestamp",
         "uid",
         "usage",
         "uses",
     )
+
+    job: Job  # these four are set when a job is submitted; workloads that only hold quota go without
+    asks: Asks
+    home: Pending
+    kin: Kin
 
     def __init__(self, name: str, uid: str, priority: int, timestamp: int) -> None:
         self.name = name
@@ -53,12 +79,12 @@ class Workload:
         self.reserved = 0
         self.evicted = False
         self.rank: Rank = (True, 0, 0, "")
+        self.ticket = 0
+        self.memory: ScanMemory | None = None
+        self.nomination: Nomination | None = None
 
     def __repr__(self) -> str:
         return f"<Workload {self.name}>"
-
-
-Rank = tuple[bool, int, int, str]
 
 
 def rank_of(workload: Workload) -> Rank:

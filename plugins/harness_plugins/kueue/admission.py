@@ -1,0 +1,183 @@
+"""The admission cycle: every queue's head is nominated, then served one by one; who waits goes back.
+
+The quota tree takes the place of Kueue's snapshot. What entries of a cycle only reserve is charged while the
+cycle lasts and taken back at its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, final
+
+from harness_plugins.kueue.assignment import DEFERRED_FIT, FIT, NO_FIT, PREEMPT, Assignment
+from harness_plugins.kueue.cache import Cache
+from harness_plugins.kueue.configuration import Gates
+from harness_plugins.kueue.entries import Entry, Order
+from harness_plugins.kueue.nomination import Nominator
+from harness_plugins.kueue.search import Target, fits, put_back, remove
+from harness_plugins.kueue.workload import Amounts, Workload
+
+NO_QUOTA = "NoFit"
+NO_PREEMPTION_CANDIDATES = "PreemptionNoCandidates"
+PENDING_PREEMPTION = "PendingPreemption"
+FAILED_AFTER_NOMINATION = "FailedAfterNomination"
+
+
+class Admitted(NamedTuple):
+    """A head gets its quota."""
+
+    workload: Workload
+    assignment: Assignment
+
+
+class Preempted(NamedTuple):
+    """Workloads have to go so that a head can be admitted in a later cycle."""
+
+    preemptor: Workload
+    assignment: Assignment
+    targets: list[Target]
+
+
+@final
+class AdmissionCycle:
+    """Runs admission cycles.
+
+    Args:
+        cache: who holds which quota; changed only by what is admitted.
+        nominator: finds assignments.
+        order: the order in which entries are served.
+        gates: the feature gates.
+
+    Attributes:
+        parked: whether the last cycle found some head inadmissible.
+    """
+
+    def __init__(self, cache: Cache, nominator: Nominator, order: Order, gates: Gates) -> None:
+        self._cache = cache
+        self._tree = cache.tree
+        self._nominator = nominator
+        self._order = order
+        self._gates = gates
+        self.parked = False
+        self._reserved: list[tuple[int, Amounts]] = []
+        self._victims: dict[int, dict[Workload, None]] = {}
+
+    def run(self, heads: list[Workload], cycle: int) -> Iterator[Admitted | Preempted]:
+        """Run one cycle over its heads, and put those back that were not admitted.
+
+        Args:
+            heads: one workload of each queue that has any.
+            cycle: the number of the cycle.
+        """
+        entries = [Entry(workload, self._nominator.nominate(workload, cycle)) for workload in heads]
+        self._victims.clear()
+        self.parked = False
+        for entry in self._order(entries):
+            yield from self._serve(entry, cycle)
+        for node, amounts in reversed(self._reserved):
+            for cell, amount in amounts:
+                self._tree.refund(node, cell, amount)
+        self._reserved.clear()
+        for entry in entries:
+            if entry.reason:
+                self._put_back(entry)
+
+    def _serve(self, entry: Entry, cycle: int) -> Iterator[Admitted | Preempted]:
+        """Serve one entry in the state that those before it left."""
+        workload = entry.workload
+        queue = workload.home.queue
+        victims = self._victims.setdefault(queue.root, {})
+        assignment = entry.assignment
+        if self._gates.recompute_assignment_upon_preemption_targets_overlap and any(
+            target.workload in victims for target in assignment.targets
+        ):
+            assignment = entry.assignment = self._reassign(entry, victims, cycle)
+        targets = assignment.targets
+        if assignment.mode == NO_FIT:
+            entry.reason = NO_QUOTA
+        elif assignment.mode == PREEMPT and not targets:
+            entry.reason = NO_PREEMPTION_CANDIDATES
+            self._reserve_for_later(entry)
+        elif assignment.mode == DEFERRED_FIT:
+            entry.reason = PENDING_PREEMPTION
+            workload.memory = None
+            self._reserve(queue.node, assignment.usage)
+        elif any(target.workload in victims for target in targets) or not self._fits(entry, victims):
+            entry.reason = FAILED_AFTER_NOMINATION
+            if not self._gates.flavor_fungibility_preserve_scan_progress:
+                workload.memory = None
+        else:
+            self._reserve(queue.node, assignment.usage)
+            if assignment.mode == FIT:
+                yield Admitted(workload, assignment)
+            else:
+                victims.update(dict.fromkeys(target.workload for target in targets))
+                entry.reason = PENDING_PREEMPTION
+                workload.memory = None
+                yield Preempted(workload, assignment, targets)
+
+    def _reassign(self, entry: Entry, victims: dict[Workload, None], cycle: int) -> Assignment:
+        """Look for other targets as if the victims of this cycle were gone already."""
+        for victim in victims:
+            remove(self._tree, victim)
+            self._cache.strike(victim)
+        assignment = self._nominator.reassign(entry.workload, entry.assignment, cycle)
+        for victim in victims:
+            put_back(self._tree, victim)
+            assert victim.queue is not None
+            self._cache.enrol(victim, victim.queue)
+        return assignment
+
+    def _fits(self, entry: Entry, victims: dict[Workload, None]) -> bool:
+        """Whether an entry fits once all victims, its own among them, are gone."""
+        gone = [*victims, *(target.workload for target in entry.assignment.targets)]
+        for workload in gone:
+            remove(self._tree, workload)
+        enough = fits(self._tree, entry.workload.home.queue.node, entry.assignment.usage, borrowing=True)
+        for workload in gone:
+            put_back(self._tree, workload)
+        return enough
+
+    def _reserve(self, node: int, amounts: Amounts) -> None:
+        """Let the entries that follow see an amount as used."""
+        for cell, amount in amounts:
+            self._tree.charge(node, cell, amount)
+        self._reserved.append((node, amounts))
+
+    def _reserve_for_later(self, entry: Entry) -> None:
+        """Keep for an entry that cannot preempt what others could otherwise take from it for good.
+
+        A queue that may reclaim from anybody can always get its quota back, and needs no reservation.
+        """
+        workload, tree = entry.workload, self._tree
+        queue = workload.home.queue
+        marked = self._gates.prioritize_preemptor_workloads and workload.home.preemptor is workload
+        if queue.spec.preemption.reclaim_within_cohort == "Any" and not marked:
+            return
+        reserved = []
+        for cell, amount in entry.assignment.usage:
+            at = queue.node * tree.width + cell
+            left = tree.nominal[at] - tree.usage[at]
+            if entry.assignment.borrowing:
+                limit = tree.borrowing_limit[at]
+                reserved.append((cell, amount if limit is None else min(amount, left + limit)))
+            else:
+                reserved.append((cell, max(0, min(amount, left))))
+        self._reserve(queue.node, tuple(reserved))
+
+    def _put_back(self, entry: Entry) -> None:
+        """Return a head to its queue: to try again at once, or parked until quota becomes free."""
+        workload, reason = entry.workload, entry.reason
+        pending = workload.home
+        if reason == PENDING_PREEMPTION:
+            pending.preemptor = workload
+        again = reason in (PENDING_PREEMPTION, FAILED_AFTER_NOMINATION)
+        untried = workload.memory is not None and workload.memory.untried
+        if pending.strict or again or untried:
+            pending.add(workload)
+        else:
+            self.parked = True
+            if self._gates.scheduling_equivalence_hashing:
+                pending.park_kin(workload)
+            else:
+                pending.park(workload)

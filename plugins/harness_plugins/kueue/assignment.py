@@ -1,0 +1,300 @@
+"""Flavor assignment: for each pod set and resource group the first flavor that is good enough, else the best.
+
+How good a flavor is follows from the quota that is available, from what could be borrowed, and from a trial
+search for workloads to preempt.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, final
+
+from harness.cluster.model import FlavorFungibility
+from harness.quota import NO_PARENT
+from harness_plugins.kueue.cache import Cache
+from harness_plugins.kueue.configuration import Gates
+from harness_plugins.kueue.flavors import GroupOffer, PodSetOffer
+from harness_plugins.kueue.search import Incoming, Search, Target, put_back, remove
+from harness_plugins.kueue.workload import Amounts, Workload
+
+NO_FIT, PREEMPT, FIT, DEFERRED_FIT = range(4)
+"""How a whole assignment stands; a deferred fit has to wait until others' victims are gone."""
+
+_NO_FIT, _NO_CANDIDATES, _PREEMPT, _RECLAIM, _FIT = range(5)
+"""How one flavor-resource stands, from worst to best."""
+
+START_OVER = -1
+
+Tried = tuple[tuple[int, ...], ...]
+"""Pod set by pod set and group by group the last flavor that was looked at, `START_OVER` for the last one
+of the list."""
+
+Chosen = tuple[tuple[int, ...], ...]
+"""Pod set by pod set and group by group the number of the flavor."""
+
+
+class ScanMemory(NamedTuple):
+    """Where to go on looking for flavors, and when that was noted."""
+
+    tried: Tried
+    cycle: int
+    generation: int
+
+    @property
+    def untried(self) -> bool:
+        """Whether some group still has a flavor that was not looked at."""
+        return any(flavor != START_OVER for pod_set in self.tried for flavor in pod_set)
+
+
+class Assignment(NamedTuple):
+    """Flavors for a workload.
+
+    Attributes:
+        mode: `NO_FIT`, `PREEMPT`, `FIT` or `DEFERRED_FIT`.
+        borrowing: how high up the cohorts the quota comes from; 0 within the queue's own.
+        usage: what it takes; what was collected before it failed, where it fails.
+        uses: the flavor-resources that it takes, also amounts of zero, as a bit mask.
+        need: the flavor-resources that only preemption can give.
+        counts: pods of each pod set.
+        chosen: the flavors.
+        tried: the flavors that were looked at.
+        targets: whom to preempt for it.
+    """
+
+    mode: int
+    borrowing: int
+    usage: Amounts
+    uses: int
+    need: tuple[int, ...]
+    counts: tuple[int, ...]
+    chosen: Chosen
+    tried: Tried
+    targets: list[Target]
+
+
+class _Quality(NamedTuple):
+    mode: int
+    borrowing: int
+
+
+class _Choice(NamedTuple):
+    """A flavor for a group: its number, the last one looked at, how it stands, and each resource alone."""
+
+    flavor: int
+    tried: int
+    quality: _Quality
+    each: list[_Quality]
+
+
+@final
+class Assigner:
+    """Assigns flavors in the state that the cache is in.
+
+    Args:
+        cache: who holds which quota.
+        search: finds preemption targets.
+        fair: whether fair sharing is on.
+        gates: the feature gates.
+    """
+
+    def __init__(self, cache: Cache, search: Search, *, fair: bool, gates: Gates) -> None:
+        self._cache = cache
+        self._tree = cache.tree
+        self._search = search
+        self._fair = fair
+        self._implicit_preference = gates.flavor_fungibility_implicit_preference_default
+
+    def assign(
+        self,
+        workload: Workload,
+        offers: tuple[PodSetOffer, ...],
+        counts: tuple[int, ...],
+        tried: Tried = (),
+        allowed: Chosen | None = None,
+    ) -> Assignment:
+        """Assign flavors to all pod sets, and find preemption targets where they are needed.
+
+        Args:
+            workload: the workload.
+            offers: what its queue offers to each pod set.
+            counts: the pods of each pod set.
+            tried: where to go on; scans start at the flavor after.
+            allowed: the only flavors that may be taken, group by group.
+        """
+        trials = _Trials(self._cache, self._search, workload)
+        usage: dict[int, int] = {}
+        uses = mode = borrowing = 0
+        need: set[int] = set()
+        chosen: list[tuple[int, ...]] = []
+        looked: list[tuple[int, ...]] = []
+        mode = FIT
+        for number, pod_set in enumerate(offers):
+            choices = None
+            if pod_set.covered:
+                choices = self._assign_pod_set(
+                    pod_set,
+                    counts[number],
+                    usage,
+                    tried[number] if number < len(tried) else (),
+                    None if allowed is None else allowed[number],
+                    trials,
+                )
+            if choices is None:
+                mode = NO_FIT
+                break
+            for group, choice in zip(pod_set.groups, choices, strict=True):
+                if choice.quality.mode != _FIT:
+                    mode = PREEMPT
+                cells = group.cells[choice.flavor]
+                assert cells is not None
+                for cell, amount, quality in zip(cells, group.amounts, choice.each, strict=True):
+                    usage[cell] = usage.get(cell, 0) + amount * counts[number]
+                    uses |= 1 << cell
+                    borrowing = max(borrowing, quality.borrowing)
+                    if quality.mode != _FIT:
+                        need.add(cell)
+            chosen.append(tuple(choice.flavor for choice in choices))
+            looked.append(tuple(choice.tried for choice in choices))
+        amounts = tuple(sorted((cell, amount) for cell, amount in usage.items() if amount))
+        lacking = tuple(sorted(need))
+        targets = trials.targets(amounts, lacking) if mode == PREEMPT else []
+        return Assignment(
+            mode, borrowing, amounts, uses, lacking, counts, tuple(chosen), tuple(looked), targets
+        )
+
+    def _assign_pod_set(
+        self,
+        pod_set: PodSetOffer,
+        count: int,
+        assumed: dict[int, int],
+        tried: tuple[int, ...],
+        allowed: tuple[int, ...] | None,
+        trials: _Trials,
+    ) -> list[_Choice] | None:
+        """A flavor for each of a pod set's groups; None when some group has none."""
+        choices = []
+        for number, group in enumerate(pod_set.groups):
+            start = tried[number] + 1 if number < len(tried) else 0
+            only = None if allowed is None else allowed[number]
+            choice = self._scan(group, count, assumed, start, only, trials)
+            if choice is None:
+                return None
+            choices.append(choice)
+        return choices
+
+    def _scan(
+        self,
+        group: GroupOffer,
+        count: int,
+        assumed: dict[int, int],
+        start: int,
+        only: int | None,
+        trials: _Trials,
+    ) -> _Choice | None:
+        """Go through a group's flavors until one is good enough; answers the best seen."""
+        fungibility = trials.workload.home.queue.spec.fungibility
+        best: tuple[int, _Quality, list[_Quality]] | None = None
+        for flavor in range(start, len(group.cells)):
+            cells = group.cells[flavor]
+            if cells is None or (only is not None and flavor != only):
+                continue
+            worst: _Quality | None = None
+            each = []
+            for cell, amount in zip(cells, group.amounts, strict=True):
+                quality = self._quality(cell, assumed.get(cell, 0) + amount * count, trials)
+                each.append(quality)
+                if worst is None or self._better(worst, quality, fungibility):
+                    worst = quality
+                if quality.mode == _NO_FIT:
+                    break
+            assert worst is not None
+            if _good_enough(worst, fungibility):
+                last = flavor == len(group.cells) - 1
+                return _Choice(flavor, START_OVER if last else flavor, worst, each)
+            if worst.mode != _NO_FIT and (best is None or self._better(worst, best[1], fungibility)):
+                best = flavor, worst, each
+        return None if best is None else _Choice(best[0], START_OVER, best[1], best[2])
+
+    def _quality(self, cell: int, amount: int, trials: _Trials) -> _Quality:
+        """How one flavor-resource stands when the workload takes `amount` of it."""
+        tree, queue = self._tree, trials.workload.home.queue
+        node = queue.node
+        if amount > tree.capacity[node * tree.width + cell]:
+            return _Quality(_NO_FIT, 0)
+        height, smaller = self._height(trials, cell, amount)
+        if amount <= max(0, tree.available(node, cell)):
+            return _Quality(_FIT, height)
+        preemption = queue.spec.preemption
+        if not (
+            smaller
+            or amount <= tree.nominal[node * tree.width + cell]
+            or preemption.borrow_within_cohort != "Never"
+            or (self._fair and preemption.reclaim_within_cohort != "Never")
+        ):
+            return _Quality(_NO_FIT, height)
+        targets = trials.targets(((cell, amount),), (cell,))
+        if not targets:
+            return _Quality(_NO_CANDIDATES, height)
+        for target in targets:
+            remove(tree, target.workload)
+        height, _ = self._height(trials, cell, amount)
+        for target in targets:
+            put_back(tree, target.workload)
+        own = any(target.workload.queue is queue for target in targets)
+        return _Quality(_PREEMPT if own else _RECLAIM, height)
+
+    def _height(self, trials: _Trials, cell: int, amount: int) -> tuple[int, bool]:
+        """How high the lowest subtree is that holds an amount, and whether it is smaller than the tree."""
+        tree, queue = self._tree, trials.workload.home.queue
+        if not queue.path:
+            return 0, False
+        if not tree.borrows(queue.node, cell, amount):
+            return 0, True
+        rest = amount - tree.headroom(queue.node, cell)
+        for cohort in queue.path:
+            if not tree.borrows(cohort, cell, rest):
+                return self._cache.height[cohort], tree.parent[cohort] != NO_PARENT
+            rest -= tree.headroom(cohort, cell)
+        return self._cache.height[queue.root], False
+
+    def _better(self, left: _Quality, right: _Quality, fungibility: FlavorFungibility) -> bool:
+        """Whether a flavor is strictly preferred to another."""
+        if left.mode != right.mode and min(left.mode, right.mode) <= _NO_CANDIDATES:
+            return left.mode > right.mode
+        rather_preempt = fungibility.preference == "PreemptionOverBorrowing"
+        if self._implicit_preference and not fungibility.preference:
+            rather_preempt = fungibility.when_can_borrow == "TryNextFlavor"
+        if rather_preempt and left.borrowing != right.borrowing:
+            return left.borrowing < right.borrowing
+        if left.mode != right.mode:
+            return left.mode > right.mode
+        return left.borrowing < right.borrowing
+
+
+def _good_enough(quality: _Quality, fungibility: FlavorFungibility) -> bool:
+    """Whether a scan stops at a flavor."""
+    mode, borrowing = quality
+    if mode <= _NO_CANDIDATES:
+        return False
+    if mode != _FIT and fungibility.when_can_preempt == "TryNextFlavor":
+        return False
+    return not (borrowing and fungibility.when_can_borrow == "TryNextFlavor")
+
+
+@final
+class _Trials:
+    """Searches for targets, each question asked once: the trial for one resource is often the whole."""
+
+    __slots__ = ("_cache", "_found", "_search", "workload")
+
+    def __init__(self, cache: Cache, search: Search, workload: Workload) -> None:
+        self.workload = workload
+        self._cache = cache
+        self._search = search
+        self._found: dict[tuple[Amounts, tuple[int, ...]], list[Target]] = {}
+
+    def targets(self, requests: Amounts, need: tuple[int, ...]) -> list[Target]:
+        found = self._found.get((requests, need))
+        if found is None:
+            incoming = Incoming(self.workload, self.workload.home.queue, requests, need)
+            found = self._found[requests, need] = self._search(self._cache, incoming)
+        return found

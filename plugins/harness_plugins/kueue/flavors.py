@@ -1,0 +1,193 @@
+"""Which flavors of a queue a job could use: worked out once for all jobs that ask for the same.
+
+Taints, node selectors and required node affinity decide whether a flavor suits a pod set at all; quota has
+no part in it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, final
+
+from harness.cluster.fields import Fields
+from harness.cluster.model import Cluster, ClusterQueue, ResourceFlavor, ResourceGroup
+from harness.cluster.selectors import Requirement, Toleration, read_requirement, read_toleration
+from harness.errors import ClusterError, Fault
+from harness.job import Job, PodSet
+from harness.quota import QuotaTree
+
+PODS = "pods"
+
+
+@final
+class Asks:
+    """What a job asks for; jobs that ask for the same share one.
+
+    Attributes:
+        pod_sets: the pod sets.
+        number: tells apart what is scheduled differently.
+        reducible: whether partial admission may give some pod set fewer pods.
+        valid: whether no pod requests more than it is limited to.
+    """
+
+    __slots__ = ("number", "pod_sets", "reducible", "valid")
+
+    def __init__(self, pod_sets: tuple[PodSet, ...], number: int) -> None:
+        self.pod_sets = pod_sets
+        self.number = number
+        self.reducible = any(pod_set.min_count < pod_set.count for pod_set in pod_sets)
+        self.valid = not any(
+            pod_set.requests.get(resource, 0) > limit
+            for pod_set in pod_sets
+            for resource, limit in pod_set.limits.items()
+        )
+
+
+@final
+class Asking:
+    """Finds the `Asks` of jobs."""
+
+    def __init__(self) -> None:
+        self._by_identity: dict[tuple[int, ...], Asks] = {}
+        self._by_content: dict[Any, Asks] = {}
+
+    def of(self, job: Job) -> Asks:
+        """What a job asks for. Limits, labels and names of jobs make no difference."""
+        # Pod sets are shared between jobs and kept alive by the Asks, so their identities can be keys.
+        identity = tuple(map(id, job.pod_sets))
+        asks = self._by_identity.get(identity)
+        if asks is None:
+            content = tuple(map(_content, job.pod_sets))
+            asks = self._by_content.get(content)
+            if asks is None or asks.pod_sets != job.pod_sets:
+                number = len(self._by_content) if asks is None else asks.number
+                asks = Asks(job.pod_sets, number)
+                self._by_content.setdefault(content, asks)
+            self._by_identity[identity] = asks
+        return asks
+
+
+def _content(pod_set: PodSet) -> tuple[Any, ...]:
+    return (
+        pod_set.name,
+        pod_set.count,
+        pod_set.min_count,
+        tuple(sorted(pod_set.requests.items())),
+        tuple(sorted(pod_set.node_selector.items())),
+        pod_set.tolerations,
+        pod_set.affinity,
+        pod_set.pod_template,
+    )
+
+
+class GroupOffer(NamedTuple):
+    """What a resource group of a queue can offer to a pod set.
+
+    Attributes:
+        resources: the resources that the pod set takes from this group.
+        amounts: how much one pod takes of each.
+        flavors: the names of the group's flavors, in order.
+        cells: per flavor the flavor-resource of each resource; None for a flavor that does not suit.
+    """
+
+    resources: tuple[str, ...]
+    amounts: tuple[int, ...]
+    flavors: tuple[str, ...]
+    cells: tuple[tuple[int, ...] | None, ...]
+
+
+class PodSetOffer(NamedTuple):
+    """What a queue can offer to a pod set; `covered` is False when no group has a resource that it needs."""
+
+    pod_set: PodSet
+    covered: bool
+    groups: tuple[GroupOffer, ...]
+
+
+def offer(asks: Asks, queue: ClusterQueue, cluster: Cluster, tree: QuotaTree) -> tuple[PodSetOffer, ...]:
+    """What a queue can offer to a job, pod set by pod set."""
+    return tuple(_pod_set_offer(pod_set, queue, cluster, tree) for pod_set in asks.pod_sets)
+
+
+def _pod_set_offer(pod_set: PodSet, queue: ClusterQueue, cluster: Cluster, tree: QuotaTree) -> PodSetOffer:
+    requests = dict(pod_set.requests)
+    if any(PODS in group.covered_resources for group in queue.resource_groups):
+        requests[PODS] = 1
+    constraints = _Constraints(pod_set)
+    groups = []
+    left = dict(requests)
+    for group in queue.resource_groups:
+        resources = tuple(resource for resource in left if resource in group.covered_resources)
+        if resources:
+            groups.append(_group_offer(resources, requests, group, constraints, cluster, tree))
+            for resource in resources:
+                del left[resource]
+    covered = not any(left.values())
+    return PodSetOffer(pod_set, covered, tuple(groups))
+
+
+def _group_offer(
+    resources: tuple[str, ...],
+    requests: Mapping[str, int],
+    group: ResourceGroup,
+    constraints: _Constraints,
+    cluster: Cluster,
+    tree: QuotaTree,
+) -> GroupOffer:
+    cells: list[tuple[int, ...] | None] = []
+    for quotas in group.flavors:
+        flavor = cluster.flavors.get(quotas.flavor)
+        numbers = [tree.cell(quotas.flavor, resource) for resource in resources]
+        present = tuple(number for number in numbers if number is not None)
+        suits = flavor is not None and len(present) == len(numbers) and constraints.allow(flavor)
+        cells.append(present if suits else None)
+    return GroupOffer(
+        resources,
+        tuple(requests[resource] for resource in resources),
+        tuple(quotas.flavor for quotas in group.flavors),
+        tuple(cells),
+    )
+
+
+@final
+class _Constraints:
+    """Where the pods of a pod set may run, as far as flavors can tell."""
+
+    def __init__(self, pod_set: PodSet) -> None:
+        faults: list[Fault] = []
+        self._selector = pod_set.node_selector
+        tolerations = json.loads(pod_set.tolerations or "[]")
+        self._tolerations = [
+            read_toleration(Fields(item, f"tolerations of pod set {pod_set.name}", faults))
+            for item in tolerations
+        ]
+        self._terms = _required_terms(pod_set, faults)
+        if faults:
+            raise ClusterError(f"pod set {pod_set.name}", faults)
+
+    def allow(self, flavor: ResourceFlavor) -> bool:
+        """Whether pods tolerate a flavor's taints, and select its labels where they care about them.
+
+        What they select by a label that the flavor does not have is for the flavor's nodes to decide.
+        """
+        tolerations: Iterable[Toleration] = (*self._tolerations, *flavor.tolerations)
+        for taint in flavor.taints:
+            if taint.effect != "PreferNoSchedule" and not any(item.tolerates(taint) for item in tolerations):
+                return False
+        labels = flavor.node_labels
+        if any(labels[key] != value for key, value in self._selector.items() if key in labels):
+            return False
+        terms = [[item for item in term if item.key in labels] for term in self._terms]
+        # Terms are alternatives: one that says nothing about this flavor's labels lets it through.
+        return not terms or any(all(item.matches(labels) for item in term) for term in terms)
+
+
+def _required_terms(pod_set: PodSet, faults: list[Fault]) -> list[list[Requirement]]:
+    """The expressions on labels of the required node affinity, term by term."""
+    affinity = Fields(json.loads(pod_set.affinity or "null"), f"affinity of pod set {pod_set.name}", faults)
+    required = affinity.child("nodeAffinity").child("requiredDuringSchedulingIgnoredDuringExecution")
+    return [
+        [read_requirement(item) for item in term.items("matchExpressions")]
+        for term in required.items("nodeSelectorTerms")
+    ]

@@ -1,0 +1,128 @@
+"""Nomination: what would it take to admit a head now, with all its pods or, if it may, with fewer?"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, final
+
+from harness.cluster.model import Cluster
+from harness_plugins.kueue.assignment import (
+    DEFERRED_FIT,
+    FIT,
+    NO_FIT,
+    PREEMPT,
+    Assigner,
+    Assignment,
+    Chosen,
+    ScanMemory,
+    Tried,
+)
+from harness_plugins.kueue.cache import Cache
+from harness_plugins.kueue.configuration import Gates
+from harness_plugins.kueue.flavors import PodSetOffer, offer
+from harness_plugins.kueue.workload import Workload
+
+
+class Nomination(NamedTuple):
+    """An assignment, and what it was found from: it stays right as long as these are the same."""
+
+    assignment: Assignment
+    version: int
+    tried: Tried
+
+
+@final
+class Nominator:
+    """Finds assignments for heads.
+
+    Args:
+        cluster: the flavors.
+        cache: who holds which quota.
+        assigner: assigns flavors to a fixed number of pods.
+        gates: the feature gates.
+    """
+
+    def __init__(self, cluster: Cluster, cache: Cache, assigner: Assigner, gates: Gates) -> None:
+        self._cluster = cluster
+        self._cache = cache
+        self._assigner = assigner
+        self._gates = gates
+
+    def nominate(self, workload: Workload, cycle: int) -> Assignment:
+        """The assignment of a head in this cycle; it remembers which flavors were looked at.
+
+        Where nothing changed in the tree of its queue since it was asked last, the answer is the same.
+        """
+        queue = workload.home.queue
+        tried = self._where_to_go_on(workload, cycle)
+        version = self._cache.version[queue.root]
+        last = workload.nomination
+        if last is None or last.version != version or last.tried != tried:
+            last = Nomination(self._assign(workload, tried), version, tried)
+            workload.nomination = last
+        workload.memory = ScanMemory(last.assignment.tried, cycle, queue.generation)
+        return last.assignment
+
+    def reassign(self, workload: Workload, first: Assignment, cycle: int) -> Assignment:
+        """Assign again in a state where others' victims are gone, to the flavors that were chosen before.
+
+        What fits then has to wait until they are.
+        """
+        assignment = self._assign(workload, (), first.chosen)
+        workload.memory = ScanMemory(assignment.tried, cycle, workload.home.queue.generation)
+        return assignment._replace(mode=DEFERRED_FIT) if assignment.mode == FIT else assignment
+
+    def offers(self, workload: Workload) -> tuple[PodSetOffer, ...]:
+        """What a workload's queue can offer to it."""
+        known = workload.home.offers
+        offers = known.get(workload.asks.number)
+        if offers is None:
+            spec = workload.home.queue.spec
+            offers = known[workload.asks.number] = offer(workload.asks, spec, self._cluster, self._cache.tree)
+        return offers
+
+    def _where_to_go_on(self, workload: Workload, cycle: int) -> Tried:
+        """The scan memory, unless it is outdated: from before the last cycle, and the queue has changed."""
+        memory = workload.memory
+        if memory is None:
+            return ()
+        if self._gates.flavor_fungibility_preserve_scan_progress and cycle - memory.cycle <= 1:
+            return memory.tried
+        return memory.tried if workload.home.queue.generation <= memory.generation else ()
+
+    def _assign(self, workload: Workload, tried: Tried, allowed: Chosen | None = None) -> Assignment:
+        offers = self.offers(workload)
+        counts = tuple(pod_set.count for pod_set in workload.asks.pod_sets)
+        whole = self._assigner.assign(workload, offers, counts, tried, allowed)
+        if _works(whole) or not (self._gates.partial_admission and workload.asks.reducible):
+            return whole
+        return self._assign_fewer(workload, offers, tried, allowed) or whole
+
+    def _assign_fewer(
+        self, workload: Workload, offers: tuple[PodSetOffer, ...], tried: Tried, allowed: Chosen | None
+    ) -> Assignment | None:
+        """Kueue's bisection for the most pods that work; right only if fewer pods never work worse."""
+        pod_sets = workload.asks.pod_sets
+        reducible = [pod_set.count - pod_set.min_count for pod_set in pod_sets]
+        steps = sum(reducible)
+        low, high = 0, steps + 1
+        found: tuple[int, Assignment] | None = None
+        while low < high:
+            step = (low + high) // 2
+            counts = tuple(
+                pod_set.count - most * step // steps
+                for pod_set, most in zip(pod_sets, reducible, strict=True)
+            )
+            assignment = self._assigner.assign(workload, offers, counts, tried, allowed)
+            if _works(assignment):
+                found = step, assignment
+                high = step
+            else:
+                low = step + 1
+        return found[1] if found is not None and found[0] == low else None
+
+
+def _works(assignment: Assignment) -> bool:
+    return assignment.mode == FIT or (assignment.mode == PREEMPT and bool(assignment.targets))
+
+
+__all__ = ["NO_FIT", "Nomination", "Nominator"]

@@ -1,0 +1,172 @@
+"""The pending workloads of a ClusterQueue: who is next, who is parked as inadmissible, and what wakes them.
+
+Workloads that the scheduler cannot tell apart are of one kin. A kin is parked and woken as a whole, so
+neither costs more the longer the queue is.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import final
+
+from harness_plugins.kueue.cache import Queue
+from harness_plugins.kueue.flavors import Asks, PodSetOffer
+from harness_plugins.kueue.workload import Workload
+
+_Entry = tuple[int, int, str, int, Workload]
+"""Negated priority, queue order time, UID, ticket; the ticket ends every comparison."""
+
+
+@final
+class Kin:
+    """Workloads of a queue with one priority that ask for the same.
+
+    Attributes:
+        entries: those that are pending, a heap; an entry whose workload has another ticket is stale.
+        parked: whether all of them wait for quota to become free.
+    """
+
+    __slots__ = ("entries", "parked")
+
+    def __init__(self) -> None:
+        self.entries: list[_Entry] = []
+        self.parked = False
+
+    def first(self) -> _Entry | None:
+        """The entry of the one that comes first."""
+        entries = self.entries
+        while entries:
+            entry = entries[0]
+            if entry[4].ticket == entry[3]:
+                return entry
+            heappop(entries)
+        return None
+
+
+@final
+class Pending:
+    """The pending workloads of one ClusterQueue.
+
+    Attributes:
+        queue: the ClusterQueue.
+        strict: StrictFIFO: the first one blocks the others until it is admitted.
+        preemptor: the workload that last issued preemptions and was not admitted yet.
+        number: its place among the queues.
+        offers: what the queue can offer, by the number of what is asked for.
+    """
+
+    __slots__ = (
+        "_aside",
+        "_heads",
+        "_kins",
+        "_misplaced",
+        "_parked",
+        "_shown",
+        "_tickets",
+        "number",
+        "offers",
+        "preemptor",
+        "queue",
+        "strict",
+    )
+
+    def __init__(self, queue: Queue, number: int) -> None:
+        self.queue = queue
+        self.number = number
+        self.strict = queue.spec.queueing_strategy == "StrictFIFO"
+        self.preemptor: Workload | None = None
+        self.offers: dict[int, tuple[PodSetOffer, ...]] = {}
+        self._kins: dict[tuple[int, int], Kin] = {}
+        self._heads: list[_Entry] = []
+        self._shown: set[int] = set()
+        self._parked: list[Kin] = []
+        self._aside: dict[Workload, None] = {}
+        self._misplaced: list[Workload] = []
+        self._tickets = 0
+
+    def kin_of(self, priority: int, asks: Asks) -> Kin:
+        """The kin of workloads with a priority that ask for the same."""
+        key = (priority, asks.number)
+        kin = self._kins.get(key)
+        if kin is None:
+            kin = self._kins[key] = Kin()
+        return kin
+
+    def add(self, workload: Workload) -> None:
+        """A workload waits: it arrived, is back, or was head and has to try again.
+
+        Where its kin is parked, it is too.
+        """
+        self._tickets += 1
+        workload.ticket = self._tickets
+        entry = (-workload.priority, workload.timestamp, workload.uid, self._tickets, workload)
+        kin = workload.kin
+        heappush(kin.entries, entry)
+        if not kin.parked and kin.entries[0] is entry:
+            self._show(entry)
+
+    def pop(self) -> Workload | None:
+        """Take out the one that comes first among those that are not parked."""
+        preemptor = self.preemptor
+        if preemptor is not None and not self.strict and preemptor.ticket and not preemptor.kin.parked:
+            workload = preemptor
+        else:
+            heads = self._heads
+            while heads and (heads[0][4].ticket != heads[0][3] or heads[0][4].kin.parked):
+                self._shown.discard(heappop(heads)[3])
+            if not heads:
+                return None
+            workload = heads[0][4]
+        workload.ticket = 0
+        following = workload.kin.first()
+        if following is not None:
+            self._show(following)
+        return workload
+
+    def park(self, workload: Workload) -> None:
+        """Put a head aside, alone, until something wakes the queue."""
+        self._aside[workload] = None
+
+    def park_kin(self, workload: Workload) -> None:
+        """Put a head aside with everything that is like it, until something wakes the queue."""
+        workload.kin.parked = True
+        self._parked.append(workload.kin)
+        self.add(workload)
+
+    def wake(self) -> bool:
+        """Let everything that is parked try again; answers whether there was anything."""
+        if not self._parked and not self._aside:
+            return False
+        for kin in self._parked:
+            kin.parked = False
+            first = kin.first()
+            if first is not None:
+                self._show(first)
+        self._parked.clear()
+        for workload in self._aside:
+            self.add(workload)
+        self._aside.clear()
+        return True
+
+    def park_for_good(self, workload: Workload) -> None:
+        """Put a head aside whose namespace the queue does not take; nothing wakes it."""
+        self._misplaced.append(workload)
+
+    def active(self) -> list[Workload]:
+        """The workloads that will be head in time, in no particular order."""
+        return [workload for kin in self._kins.values() if not kin.parked for workload in _valid(kin)]
+
+    def inadmissible(self) -> list[Workload]:
+        """The workloads that are parked, in no particular order."""
+        parked = [workload for kin in self._kins.values() if kin.parked for workload in _valid(kin)]
+        return [*parked, *self._aside, *self._misplaced]
+
+    def _show(self, entry: _Entry) -> None:
+        """Enter the first of a kin into the comparison of kins, unless it is there already."""
+        if entry[3] not in self._shown:
+            self._shown.add(entry[3])
+            heappush(self._heads, entry)
+
+
+def _valid(kin: Kin) -> list[Workload]:
+    return [entry[4] for entry in kin.entries if entry[4].ticket == entry[3]]

@@ -1,0 +1,196 @@
+"""Kueue's scheduler over time: queues that fill, cycles until they are quiet, and what wakes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import final
+
+from harness.cluster.model import Cluster
+from harness.job import Job
+from harness.quota import FlavorResource
+from harness.units import SECOND
+from harness_plugins.kueue import classical
+from harness_plugins.kueue.admission import AdmissionCycle, Admitted, Preempted
+from harness_plugins.kueue.assignment import Assigner
+from harness_plugins.kueue.cache import Cache
+from harness_plugins.kueue.configuration import Gates
+from harness_plugins.kueue.entries import ClassicOrder, FairOrder, Order
+from harness_plugins.kueue.fair_sharing import FairSharing
+from harness_plugins.kueue.flavors import Asking
+from harness_plugins.kueue.nomination import Nominator
+from harness_plugins.kueue.pending import Pending
+from harness_plugins.kueue.search import IN_COHORT_RECLAIM_WHILE_BORROWING, Search, Target
+from harness_plugins.kueue.shares import Shares, weights_of
+from harness_plugins.kueue.workload import Workload
+
+_MILLISECOND = 1000
+
+
+@final
+class Scheduler:
+    """The scheduler with its queues and its cache.
+
+    Args:
+        cluster: queues, cohorts, flavors and namespaces.
+        gates: the feature gates.
+        strategies: the preemption strategies of fair sharing; None for classic preemption.
+        also: flavor-resources that are used although nobody has a quota for them.
+
+    Attributes:
+        cache: who holds which quota.
+        pending: the pending workloads, by ClusterQueue.
+        shares: the shares of all nodes.
+        cycles: how many cycles were run.
+        heads: how many heads were looked at in them.
+        idle: whether the last cycle changed nothing.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        gates: Gates,
+        strategies: tuple[str, ...] | None,
+        *,
+        also: set[FlavorResource] | None = None,
+    ) -> None:
+        self._cluster = cluster
+        self._gates = gates
+        cache = self.cache = Cache(cluster, also=also or ())
+        self.shares = Shares(cache.tree, weights_of(cache.tree, cluster))
+        fair = strategies is not None
+        search: Search = classical.find_targets
+        order: Order = ClassicOrder(gates)
+        if strategies is not None:
+            within_nominal = gates.fair_sharing_preempt_within_nominal
+            search = FairSharing(self.shares, strategies, within_nominal).find_targets
+            order = FairOrder(cache, self.shares, gates)
+        self.nominator = Nominator(cluster, cache, Assigner(cache, search, fair=fair, gates=gates), gates)
+        self._cycle = AdmissionCycle(cache, self.nominator, order, gates)
+        self.pending: Mapping[str, Pending] = {
+            name: Pending(queue, number) for number, (name, queue) in enumerate(cache.queues.items())
+        }
+        self._by_number = list(self.pending.values())
+        self._active: set[int] = set()
+        self._woken: dict[int, None] = {}
+        self._asking = Asking()
+        self._welcome: dict[tuple[str, str], bool] = {}
+        self.cycles = 0
+        self.heads = 0
+        self.idle = False
+
+    # --- what happens -------------------------------------------------------------------------------------
+
+    def workload_of(self, job: Job, pending: Pending) -> Workload:
+        """A job as a workload of a queue. Kueue knows its creation in whole seconds."""
+        workload = Workload(job.id, job.uid, job.priority, _whole_seconds(job.submit))
+        self.house(workload, job, pending)
+        return workload
+
+    def house(self, workload: Workload, job: Job, pending: Pending) -> None:
+        """Tell a workload which job it is, and which queue it belongs to."""
+        workload.job = job
+        workload.asks = self._asking.of(job)
+        workload.home = pending
+        workload.kin = pending.kin_of(workload.priority, workload.asks)
+
+    def enqueue(self, workload: Workload) -> None:
+        """A workload waits in its queue; in one that is stopped, for good."""
+        workload.home.add(workload)
+        if workload.home.queue.usable:
+            self._active.add(workload.home.number)
+
+    def reserve(self, admitted: Admitted, now: int) -> None:
+        """A head was admitted: it holds its quota from now on, and has left its queue."""
+        workload, assignment = admitted
+        pending = workload.home
+        if pending.preemptor is workload:
+            pending.preemptor = None
+        workload.memory = None
+        workload.nomination = None
+        workload.timestamp = _whole_seconds(workload.job.submit)
+        self.cache.hold(workload, pending.queue, assignment.usage, assignment.uses, _whole_seconds(now))
+
+    def evict(self, target: Target, now: int) -> None:
+        """A workload was told to go; until it is gone it holds its quota."""
+        if (
+            not self._gates.priority_sorting_within_cohort
+            and target.reason == IN_COHORT_RECLAIM_WHILE_BORROWING
+        ):
+            target.workload.timestamp = _whole_seconds(now) + _MILLISECOND
+        self.cache.evict(target.workload)
+
+    def free(self, workload: Workload) -> None:
+        """A workload gives its quota back, which wakes everything in its tree that is parked."""
+        assert workload.queue is not None
+        self._woken[workload.queue.root] = None
+        self.cache.drop(workload)
+
+    def wake(self, workload: Workload) -> None:
+        """Part of a workload's quota became free."""
+        assert workload.queue is not None
+        self._woken[workload.queue.root] = None
+
+    # --- cycles -------------------------------------------------------------------------------------------
+
+    def cycle(self) -> Iterator[Admitted | Preempted]:
+        """Run one cycle, if there is any head; it counts as idle when nothing came of it."""
+        heads = self._heads()
+        if not heads:
+            self.idle = True
+            return
+        self.cycles += 1
+        self.heads += len(heads)
+        welcome = []
+        busy = False
+        for workload in heads:
+            pending = workload.home
+            if not self._takes(workload):
+                pending.park_for_good(workload)
+                busy = True
+            elif workload.asks.valid:
+                welcome.append(workload)
+            elif pending.strict:
+                pending.add(workload)
+            else:
+                pending.park(workload)
+                busy = True
+        for outcome in self._cycle.run(welcome, self.cycles):
+            busy = True
+            yield outcome
+        self.idle = not (busy or self._cycle.parked)
+
+    def _heads(self) -> list[Workload]:
+        """The first workload of each queue that has one."""
+        self._wake_up()
+        heads = []
+        for number in sorted(self._active):
+            head = self._by_number[number].pop()
+            if head is None:
+                self._active.remove(number)
+            else:
+                heads.append(head)
+        return heads
+
+    def _wake_up(self) -> None:
+        """Let parked workloads try again where quota became free since the last cycle."""
+        for root in self._woken:
+            for queue in self.cache.members[root]:
+                pending = self.pending[queue.name]
+                if pending.wake():
+                    self._active.add(pending.number)
+        self._woken.clear()
+
+    def _takes(self, workload: Workload) -> bool:
+        """Whether the queue takes workloads from this namespace."""
+        spec, namespace = workload.home.queue.spec, workload.job.namespace
+        welcome = self._welcome.get((spec.name, namespace))
+        if welcome is None:
+            selector = spec.namespace_selector
+            labels = self._cluster.namespace_labels(namespace)
+            welcome = selector is not None and selector.matches(labels)
+            self._welcome[spec.name, namespace] = welcome
+        return welcome
+
+
+def _whole_seconds(time: int) -> int:
+    return time // SECOND * SECOND
