@@ -175,6 +175,7 @@ def _read_pod_set(fields: Fields) -> PodSet:
         count=count,
         min_count=least if "minCount" in fields else count,
         requests=frozen(_pod_requests(spec)),
+        limits=frozen(_pod_limits(spec)),
         node_selector=spec.strings("nodeSelector"),
         tolerations=_as_json(spec.raw("tolerations")),
         affinity=_as_json(spec.raw("affinity")),
@@ -209,10 +210,25 @@ def _pod_requests(spec: Fields) -> dict[str, int]:
 
 def _container_requests(fields: Fields) -> dict[str, int]:
     resources = fields.child("resources")
-    requests = {**resources.amounts("limits"), **resources.amounts("requests")}
+    requests = {**_saturating(resources.child("limits")), **_saturating(resources.child("requests"))}
     resources.ignore("claims")
     fields.ignore_rest()
     return requests
+
+
+def _saturating(table: Fields) -> dict[str, int]:
+    """Amounts as Kueue counts them: what does not fit 64 bits is the largest amount there is."""
+    found = {resource: table.quota(resource, resource) for resource in table}
+    return {resource: amount for resource, amount in found.items() if amount is not None}
+
+
+def _pod_limits(spec: Fields) -> dict[str, int]:
+    """What one pod is limited to; a resource that some container has no limit for is not limited."""
+    tables = [_saturating(item.child("resources").child("limits")) for item in spec.items("containers")]
+    limited = (
+        [resource for resource in tables[0] if all(resource in table for table in tables)] if tables else []
+    )
+    return {resource: sum(table[resource] for table in tables) for resource in limited}
 
 
 def _sum(tables: Iterable[Mapping[str, int]]) -> dict[str, int]:
