@@ -18,10 +18,11 @@ from harness.errors import Fault, HarnessError, PluginError, TraceError
 from harness.options import resolve
 from harness.trace.choose import choose_reader
 from harness.trace.reader import Reading
-from harness.trace.validate import checked
+from harness.trace.validate import checked, cluster_faults, unknown_names
 from harness.units import SECOND
 
 if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
     from harness.plugins import Plugins, ReaderSpec
 
 _NOTHING: Mapping[str, Any] = {}
@@ -68,6 +69,7 @@ def open_trace(
     *,
     reader: str | None = None,
     options: Mapping[str, Any] = _NOTHING,
+    cluster: Cluster | None = None,
 ) -> Trace:
     """Read a trace and check it.
 
@@ -76,6 +78,7 @@ def open_trace(
         plugins: whose readers are asked.
         reader: the reader's name; by default the file's suffix decides, then its first bytes.
         options: the reader's options; unnamed ones take their defaults.
+        cluster: check also whether the trace fits it.
 
     Raises:
         TraceError: the file cannot be read, or breaks the schema; every fault is named.
@@ -88,12 +91,13 @@ def open_trace(
     reading = _read(path, spec, values)
     frame, faults = checked(reading.frame)
     if faults:
+        faults += unknown_names(frame, cluster) if cluster is not None else []
         raise TraceError(str(path), faults, hint=f"list them all: harness trace check {path}")
     submit = frame["submit_time"]
     zone = submit.dtype.time_zone if isinstance(submit.dtype, pl.Datetime) else None
     kind: Literal["timestamp", "duration"] = "timestamp" if submit.dtype == pl.Datetime else "duration"
     first: Any = submit.to_physical().min()
-    return Trace(
+    trace = Trace(
         path,
         frame,
         kind,
@@ -107,6 +111,9 @@ def open_trace(
         spec.name,
         values,
     )
+    if cluster is not None and (faults := cluster_faults(trace, cluster)):
+        raise TraceError(str(path), faults)
+    return trace
 
 
 def _read(path: Path, spec: ReaderSpec, options: Mapping[str, Any]) -> Reading:

@@ -62,8 +62,12 @@ def cluster_faults(trace: Trace, cluster: Cluster) -> list[Fault]:
     A queue is unknown if the cluster has ClusterQueues and it names neither a LocalQueue of its namespace nor
     one of them. A job is larger than the cluster if the least it can start with (`min_pods`) is.
     """
-    frame = trace.frame
-    return _unknown_queues(frame, cluster) + _unknown_classes(frame, cluster) + _too_large(frame, cluster)
+    return unknown_names(trace.frame, cluster) + _too_large(trace.frame, cluster)
+
+
+def unknown_names(frame: pl.DataFrame, cluster: Cluster) -> list[Fault]:
+    """Queues and priority classes of a trace's rows that a cluster does not have; the rows may be faulty."""
+    return _unknown_queues(frame, cluster) + _unknown_classes(frame, cluster)
 
 
 def _row_rules(frame: pl.DataFrame) -> Iterator[Rule]:

@@ -1,0 +1,156 @@
+"""`harness trace`: checks, describes and converts job traces."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from harness.cli.context import loaded_plugins
+from harness.errors import InputError, OptionError, TraceError
+from harness.text import printable
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
+    from harness.trace.trace import Trace
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def _from_file(command: _F) -> _F:
+    """The options that say how a file is read."""
+    command = click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="An option of the reader; may be repeated.",
+    )(command)
+    return click.option(
+        "--reader", metavar="NAME", help="The file's format; by default its suffix or first bytes decide."
+    )(command)
+
+
+@click.group(
+    epilog="""\b
+Examples:
+  harness trace check traces/philly.parquet --cluster traces/philly.cluster.yaml
+  harness trace info traces/philly.parquet"""
+)
+def trace() -> None:
+    """Check, describe and convert job traces."""
+
+
+@trace.command(
+    epilog="""\b
+Examples:
+  harness trace check traces/philly.parquet
+  harness trace check traces/philly.parquet --cluster traces/philly.cluster.yaml"""
+)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--cluster", type=click.Path(path_type=Path), help="Check also whether it fits these manifests."
+)
+@_from_file
+@click.pass_context
+def check(
+    ctx: click.Context, file: Path, cluster: Path | None, reader: str | None, settings: tuple[str, ...]
+) -> None:
+    """Check a trace against every rule of the schema.
+
+    All faults are listed, and the exit code is 2; for a trace without faults one line says so.
+    """
+    found = None
+    if cluster is not None:
+        from harness.cluster.load import load_cluster
+
+        found = load_cluster(cluster)
+    try:
+        opened = _open(ctx, file, reader, settings, found)
+    except TraceError as error:
+        lines = [f"{error.source}: {fault}" for fault in error.faults]
+        raise InputError("\n".join(lines)) from error
+    for reason, count in opened.left_out.items():
+        click.echo(printable(f"left out: {count:,} {reason}"), err=True)
+    queues = opened.frame["queue"].n_unique()
+    jobs = opened.frame["job_id"].n_unique()
+    fits = f", fits {cluster}" if cluster is not None else ""
+    click.echo(printable(f"{file}: no faults; {jobs:,} jobs, {queues:,} queues{fits}"))
+
+
+@trace.command(
+    epilog="""\b
+Examples:
+  harness trace info traces/philly.parquet
+  harness trace info traces/philly.parquet --json"""
+)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document: all tenants, exact figures.")
+@_from_file
+@click.pass_context
+def info(
+    ctx: click.Context, file: Path, as_json: bool, reader: str | None, settings: tuple[str, ...]
+) -> None:
+    """Say what a trace is: span, tenants, sizes, durations, the load it offers, and what is missing.
+
+    The mean load is resource-time divided by the time from the first to the last submission; the peak is
+    what would run at once if every job started when it was submitted.
+    """
+    from harness.cli.trace_info import document, report
+    from harness.trace.summary import summarize
+
+    opened = _open(ctx, file, reader, settings)
+    summary = summarize(opened)
+    click.echo(
+        json.dumps(document(opened, summary), ensure_ascii=False) if as_json else report(opened, summary)
+    )
+
+
+@trace.command(
+    epilog="""\b
+Examples:
+  harness trace convert philly.csv.gz philly.parquet
+  harness trace convert HPC2N-2002-2.2-cln.swf.gz hpc2n.parquet --set tenant=user"""
+)
+@click.argument("source", metavar="IN", type=click.Path(path_type=Path))
+@click.argument("target", metavar="OUT.parquet", type=click.Path(path_type=Path))
+@_from_file
+@click.pass_context
+def convert(
+    ctx: click.Context, source: Path, target: Path, reader: str | None, settings: tuple[str, ...]
+) -> None:
+    """Convert a trace of any format that a reader knows to canonical Parquet.
+
+    Prints the conventions that were applied and which rows were left out, by reason; the file keeps both.
+    """
+    from harness.trace.write import write_trace
+
+    opened = _open(ctx, source, reader, settings)
+    if target.exists() and target.samefile(source):
+        raise InputError(f"{target} is the trace itself", hint="give the converted trace another name")
+    write_trace(opened, target)
+    lines = [f"{opened.rows_read:,} records read, {opened.frame.height:,} rows written to {target}"]
+    lines += [f"  left out: {count:,} {reason}" for reason, count in opened.left_out.items()]
+    lines += [f"  {note}" for note in opened.notes]
+    click.echo("\n".join(printable(line) for line in lines))
+
+
+def _open(
+    ctx: click.Context,
+    file: Path,
+    reader: str | None,
+    settings: Iterable[str],
+    cluster: Cluster | None = None,
+) -> Trace:
+    from harness.trace.trace import open_trace
+
+    options: dict[str, Any] = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals:
+            raise OptionError(f"--set {setting}: there is no =", hint="write --set KEY=VALUE")
+        options[key.strip()] = value
+    return open_trace(file, loaded_plugins(ctx), reader=reader, options=options, cluster=cluster)

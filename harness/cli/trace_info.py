@@ -1,0 +1,139 @@
+"""How `harness trace info` shows a summary: tables for people, one document for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from functools import partial
+from textwrap import wrap
+from typing import Any
+
+from harness.text import aligned, printable
+from harness.trace.schema import LEFT_OUT_KEY, LICENSE_KEY, SOURCE_KEY
+from harness.trace.summary import Spread, Summary
+from harness.trace.trace import Trace
+from harness.units import format_duration
+
+_SHOWN = 20
+
+
+def document(opened: Trace, summary: Summary) -> dict[str, Any]:
+    """Everything, as JSON values; amounts in the schema's units, times in microseconds."""
+    return {
+        "schema": "1",
+        "path": str(opened.path),
+        "sha256": opened.sha256,
+        "reader": opened.reader,
+        "options": dict(opened.options),
+        "metadata": dict(opened.metadata),
+        "records_read": opened.rows_read,
+        "left_out": dict(opened.left_out),
+        "conventions": list(opened.notes),
+        **asdict(summary),
+    }
+
+
+def report(opened: Trace, summary: Summary) -> str:
+    """The summary as text: a few lines, then tables."""
+    head = ("jobs", "mean", "p50", "p90", "p99", "max")
+    parts = [
+        "\n".join(printable(line) for line in _about(opened, summary)),
+        _table(
+            ("", *head),
+            [
+                ("duration", *_spread(summary.durations, format_duration)),
+                ("pods", *_spread(summary.pods, _short)),
+            ],
+        ),
+        _table(
+            ("requested by a job", *head, "mean load", "peak load"),
+            [
+                (name, *_spread(use.job, show), show(use.mean), show(use.peak))
+                for name, use in summary.resources.items()
+                for show in (partial(_amount, name),)
+            ],
+        ),
+        _tenants(summary),
+        _table(("priority", "jobs"), [(name, f"{jobs:,}") for name, jobs in summary.priorities.items()]),
+        "\n".join(printable(line) for line in _missing(summary)),
+        "\n".join(printable(line) for line in _conventions(opened)),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _about(opened: Trace, summary: Summary) -> list[str]:
+    rows = f" in {summary.rows:,} rows" if summary.rows != summary.jobs else ""
+    queues = "1 queue" if len(summary.tenants) == 1 else f"{len(summary.tenants):,} queues"
+    lines = [
+        f"{opened.path}: {summary.jobs:,} jobs{rows}, {summary.gangs:,} of them gangs; {queues}",
+        f"submitted from {summary.first} to {summary.last} ({format_duration(summary.span)})",
+    ]
+    return lines + [
+        f"{key.removeprefix('harness.')}: {opened.metadata[key]}"
+        for key in (SOURCE_KEY, LICENSE_KEY)
+        if key in opened.metadata
+    ]
+
+
+def _missing(summary: Summary) -> list[str]:
+    """What the default holds for: columns that are absent, and how often others are null."""
+    absent = [name for name, count in summary.missing.items() if count == summary.rows]
+    partly = [f"{name} in {count:,} rows" for name, count in summary.missing.items() if count < summary.rows]
+    lines = ["not stated, so that the default holds"]
+    if absent:
+        lines += wrap(", ".join(absent), 100, initial_indent="  ", subsequent_indent="  ")
+    return lines + [f"  {part}" for part in partly] if summary.missing else []
+
+
+def _conventions(opened: Trace) -> list[str]:
+    left_out = dict(opened.left_out)
+    with suppress(ValueError, TypeError):  # of a conversion; metadata that says something else is not ours
+        left_out |= json.loads(opened.metadata.get(LEFT_OUT_KEY, "{}"))
+    lines = [f"  left out: {count} {reason}" for reason, count in left_out.items()]
+    lines += [f"  {note}" for note in opened.notes]
+    return ["how it was read", *lines] if lines else []
+
+
+def _tenants(summary: Summary) -> str:
+    resources = list(summary.resources)
+    total = {name: sum(tenant.resource_seconds[name] for tenant in summary.tenants) for name in resources}
+    head = ["queue", "jobs", "share"]
+    for name in resources:
+        head += [f"{name} hours", "share"]
+    rows = []
+    for tenant in summary.tenants[:_SHOWN]:
+        row = [tenant.queue, f"{tenant.jobs:,}", _percent(tenant.jobs, summary.jobs)]
+        for name in resources:
+            work = tenant.resource_seconds[name]
+            row += [_amount(name, work / 3600), _percent(work, total[name])]
+        rows.append(row)
+    more = len(summary.tenants) - _SHOWN
+    return _table(head, rows) + (f"\n… and {more:,} more queues (all: --json)" if more > 0 else "")
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return aligned([head, *rows]) if rows else ""
+
+
+def _spread(spread: Spread, show: Callable[[float], str]) -> tuple[str, ...]:
+    figures = (spread.mean, spread.p50, spread.p90, spread.p99, spread.max)
+    return (f"{spread.count:,}", *(show(figure) for figure in figures))
+
+
+def _amount(resource: str, amount: float) -> str:
+    """An amount at a glance: cores, GiB, or the resource's own unit."""
+    if resource == "cpu":
+        return _short(amount / 1000)
+    if resource in ("memory", "ephemeral-storage"):
+        return f"{_short(amount / 2**30)}Gi"
+    return _short(amount)
+
+
+def _short(number: float) -> str:
+    return f"{number:,.0f}" if number >= 100 or number == int(number) else f"{number:.3g}"
+
+
+def _percent(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else "-"

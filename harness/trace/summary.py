@@ -1,0 +1,194 @@
+"""What a trace is, in figures: its span, tenants, sizes, durations, and the load it offers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from harness.trace.job_rows import job_rows
+from harness.trace.schema import COLUMNS, LIMIT, REQUEST, resources_of
+from harness.trace.trace import Trace
+from harness.units import SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Of how many, and how large."""
+
+    count: int
+    mean: float
+    p50: int
+    p90: int
+    p99: int
+    max: int
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceUse:
+    """What jobs ask of one resource.
+
+    Attributes:
+        job: the spread of what jobs ask for over all their pods, among those that ask for any.
+        mean: resource-time of all jobs divided by the time from the first to the last submission.
+        peak: the most that is asked for at once if every job starts when it is submitted.
+    """
+
+    job: Spread
+    mean: float
+    peak: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """A queue: its jobs, and resource -> resource-time in units of the resource times seconds."""
+
+    queue: str
+    jobs: int
+    resource_seconds: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A trace in figures; amounts in the schema's units, times in microseconds.
+
+    Attributes:
+        first, last: the first and last submission, as text.
+        span: between them.
+        gangs: jobs that make progress only with all their pods.
+        priorities: (priority or class) -> jobs; empty if the trace has neither.
+        missing: columns of the schema that the trace does not have, or that are null in some rows, with how
+            many.
+    """
+
+    jobs: int
+    rows: int
+    first: str
+    last: str
+    span: int
+    durations: Spread
+    pods: Spread
+    gangs: int
+    resources: dict[str, ResourceUse]
+    tenants: tuple[Tenant, ...]
+    priorities: dict[str, int]
+    missing: dict[str, int]
+
+
+def summarize(trace: Trace) -> Summary:
+    """The figures of a trace."""
+    jobs = job_rows(trace.frame).with_columns(
+        (pl.col("submit_time").to_physical() - trace.origin).alias("harness.submit"),
+        pl.col("duration").to_physical(),
+    )
+    submit = jobs["harness.submit"]
+    first, last = _first_and_last(trace.frame["submit_time"])
+    span = _whole(submit.max()) - _whole(submit.min())
+    gang = jobs["pods"] > 1
+    if "gang" in jobs.columns:
+        gang = jobs["gang"].fill_null(gang) & gang
+    resources = resources_of(jobs.columns)
+    return Summary(
+        jobs=jobs.height,
+        rows=trace.frame.height,
+        first=first,
+        last=last,
+        span=span,
+        durations=_spread(jobs["duration"]),
+        pods=_spread(jobs["pods"]),
+        gangs=int(gang.sum()),
+        resources={name: _use(jobs, name, span) for name in resources},
+        tenants=_tenants(jobs, resources),
+        priorities=_priorities(jobs),
+        missing=_missing(trace.frame),
+    )
+
+
+def _first_and_last(submit: pl.Series) -> tuple[str, str]:
+    ends = pl.Series([submit.min(), submit.max()], dtype=submit.dtype)
+    if submit.dtype == pl.Datetime:
+        texts = ends.dt.to_string("%Y-%m-%d %H:%M:%S" + (" %Z" if ends.dtype.time_zone else ""))  # type: ignore[attr-defined]
+    else:
+        texts = (ends.to_physical() / SECOND).cast(pl.String) + " s"
+    return texts[0], texts[1]
+
+
+def _spread(values: pl.Series) -> Spread:
+    if not len(values):
+        return Spread(0, 0.0, 0, 0, 0, 0)
+    p50, p90, p99 = (_whole(values.quantile(share, "nearest")) for share in (0.5, 0.9, 0.99))
+    mean: Any = values.cast(pl.Float64).mean()
+    return Spread(len(values), mean, p50, p90, p99, _whole(values.max()))
+
+
+def _use(jobs: pl.DataFrame, resource: str, span: int) -> ResourceUse:
+    amount = jobs[f"{REQUEST}{resource}"]
+    # A statistic, so in floating point, which no product can overflow.
+    work: Any = (amount.cast(pl.Float64) * jobs["duration"].cast(pl.Float64)).sum()
+    return ResourceUse(_spread(amount.filter(amount > 0)), work / max(span, 1), _peak(jobs, resource))
+
+
+def _peak(jobs: pl.DataFrame, resource: str) -> int:
+    """The most that runs at once without waiting; at one instant ends come before starts."""
+    runs = jobs.filter(pl.col("duration") > 0).select(
+        pl.col("harness.submit").alias("start"),
+        (pl.col("harness.submit") + pl.col("duration")).alias("end"),
+        pl.col(f"{REQUEST}{resource}").alias("amount"),
+    )
+    changes = pl.concat(
+        [
+            runs.select(pl.col("start").alias("time"), "amount"),
+            runs.select(pl.col("end").alias("time"), -pl.col("amount")),
+        ]
+    )
+    level = changes.sort("time", "amount")["amount"].cast(pl.Int128).cum_sum().max()
+    return _whole(level or 0)
+
+
+def _tenants(jobs: pl.DataFrame, resources: list[str]) -> tuple[Tenant, ...]:
+    """Queues, those with most jobs first."""
+    duration = pl.col("duration").cast(pl.Float64)
+    table = (
+        jobs.group_by("queue")
+        .agg(
+            pl.len().alias("jobs"),
+            *(
+                (pl.col(f"{REQUEST}{name}").cast(pl.Float64) * duration / SECOND).sum().alias(name)
+                for name in resources
+            ),
+        )
+        .sort(["jobs", "queue"], descending=[True, False])
+    )
+    return tuple(
+        Tenant(queue, count, dict(zip(resources, work, strict=True)))
+        for queue, count, *work in table.iter_rows()
+    )
+
+
+def _priorities(jobs: pl.DataFrame) -> dict[str, int]:
+    for name in ("priority", "priority_class"):
+        if name in jobs.columns:
+            counts = jobs[name].value_counts(name="jobs").sort(name, descending=True, nulls_last=True)
+            return {
+                "none stated" if value is None else str(value): count for value, count in counts.iter_rows()
+            }
+    return {}
+
+
+def _missing(frame: pl.DataFrame) -> dict[str, int]:
+    missing: dict[str, int] = {}
+    for column in COLUMNS:
+        if column.name in (REQUEST, LIMIT):
+            names = [name for name in frame.columns if name.startswith(column.name)]
+        else:
+            names = [column.name]
+        for name in names:
+            count = frame[name].null_count() if name in frame.columns else frame.height
+            if count:
+                missing[name] = count
+    return missing
+
+
+def _whole(value: Any) -> int:
+    return int(value)
