@@ -95,8 +95,8 @@ def test_no_hook_is_called_for_a_job_or_an_event(
     """Two jobs and two thousand make the same number of hook calls."""
     calls: list[str] = []
     spy = {
-        name: (lambda name: lambda **_: calls.append(name))(name)
-        for name in ("harness_replay_started", "harness_replay_finished")
+        "harness_replay_started": lambda plan: calls.append(plan.label),
+        "harness_replay_finished": lambda run: calls.append(run.label),
     }
     loaded = plugins.load()
     counts = []
@@ -135,10 +135,9 @@ def test_the_example_of_the_plugin_guide_works_when_it_is_installed(
     venv.create(environment, system_site_packages=False, with_pip=True)
     python = environment / "bin" / "python"
     site = next((environment / "lib").glob("python*/site-packages"))
-    # What this process can import, that environment can import too; the plugin alone is installed there.
-    (site / "outer.pth").write_text(
-        "\n".join(path for path in sys.path if "site-packages" in path or path == str(ROOT))
-    )
+    # What is installed here can be imported there too, editable or not; the plugin alone is installed there.
+    ours = [path for path in sys.path if path.endswith("site-packages")]
+    (site / "ours.pth").write_text("".join(f"import site; site.addsitedir({path!r})\n" for path in ours))
     subprocess.run(
         [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", str(package)],
         check=True,

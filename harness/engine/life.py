@@ -168,20 +168,19 @@ class Life:
             self.amounts = amounts
 
     @property
-    def dropped(self) -> Amounts | None:
+    def dropped(self) -> dict[str, int]:
         """What a partial admission no longer asks for."""
-        if self.counts is None:
-            return None
+        counts = self.counts or {}
         amounts: dict[str, int] = {}
         for each in self.job.pod_sets:
-            fewer = each.count - self.counts.get(each.name, each.count)
+            fewer = each.count - counts.get(each.name, each.count)
             for resource, amount in each.requests.items():
                 amounts[resource] = amounts.get(resource, 0) + fewer * amount
         return amounts
 
     def returning(self, gone: list[int]) -> tuple[int, Amounts]:
         """How many pods wait again when these are gone, the dropped ones included, and what they ask for."""
-        amounts = dict(self.dropped or {})
+        amounts = self.dropped
         for pod in gone:
             for resource, amount in self.job.pod_set_of(pod).requests.items():
                 amounts[resource] = amounts.get(resource, 0) + amount

@@ -118,7 +118,7 @@ class Referee:
             flavors=admit.flavors or None,
             detail=admit.detail or None,
             holding=0 if lifecycle.on_nodes else 1,
-            dropped=life.dropped,
+            dropped=None if life.counts is None else life.dropped,
         )
         if not lifecycle.on_nodes:
             lifecycle.start_whole(life)

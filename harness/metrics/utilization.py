@@ -9,6 +9,7 @@ right side is added up from stints.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 import polars as pl
@@ -59,6 +60,7 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
         yield row("of_demand", parts.allocated, parts.demanded, "higher")
 
 
+@lru_cache(maxsize=32)
 def resource_time(run: Run, window: Window, resource: str) -> ResourceTime:
     """What became of one resource over a window; stints that reach beyond it are cut."""
     allocated, demanded = _from_timeline(run, window, resource)
@@ -72,32 +74,26 @@ def _from_timeline(run: Run, window: Window, resource: str) -> tuple[int, int | 
         .select("time", "queue", "allocated", "pending")
         .collect()
     )
-    changes = (
-        points.with_columns(
-            *(
-                (pl.col(name) - pl.col(name).shift(1, fill_value=0).over("queue"))
-                for name in ("allocated", "pending")
+    levels = ("allocated", "pending")
+    if points["queue"].n_unique() > 1:
+        # From levels of each queue to levels of all of them, by way of the changes.
+        points = (
+            points.with_columns(
+                pl.col(name) - pl.col(name).shift(1, fill_value=0).over("queue") for name in levels
             )
+            .group_by("time")
+            .agg(pl.col(levels).sum())
+            .sort("time")
+            .with_columns(pl.col(levels).cum_sum())
         )
-        if points["queue"].n_unique() > 1
-        else points.with_columns(
-            pl.col("allocated", "pending").diff().fill_null(pl.col("allocated", "pending"))
-        )
-    )
-    totals = (
-        changes.group_by("time")
-        .agg(pl.col("allocated", "pending").sum())
-        .sort("time")
-        .with_columns(pl.col("allocated", "pending").cum_sum())
-        .with_columns(span=pl.col("time").shift(-1, fill_value=window.end) - pl.col("time"))
-    )
     capacity = run.capacity.get(resource)
     demand = pl.col("allocated") + pl.col("pending")
-    sums = totals.select(
+    sums = points.with_columns(span=pl.col("time").shift(-1, fill_value=window.end) - pl.col("time")).select(
         allocated=_integral(pl.col("allocated")),
         demanded=_integral(pl.min_horizontal(demand, pl.lit(capacity)) if capacity is not None else demand),
-    ).row(0)
-    return int(sums[0]), int(sums[1]) if capacity is not None else None
+    )
+    allocated, demanded = sums.row(0)
+    return int(allocated), int(demanded) if capacity is not None else None
 
 
 def _from_stints(run: Run, window: Window, resource: str) -> tuple[int, int, int, int]:

@@ -110,9 +110,10 @@ class NoPreemption:
 
     def cycle(self, now: int) -> Iterator[Decision]:
         """Start what fits, in order, until every lane is empty or held back by its first job."""
-        for job, why in self._rejected:
-            yield Reject(job, why)
-        self._rejected.clear()
+        if self._rejected:
+            for job, why in self._rejected:
+                yield Reject(job, why)
+            self._rejected.clear()
         if not self._open:
             return
         lanes = self._open
