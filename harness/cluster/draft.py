@@ -19,6 +19,9 @@ from harness.cluster.model import (
 from harness.errors import Fault
 
 if TYPE_CHECKING:
+    from harness.cluster.disruption import PodDisruptionBudget
+    from harness.cluster.pods import Pod
+    from harness.cluster.scheduler_configuration import SchedulerConfiguration
     from harness.cluster.workloads import Workload
     from harness.job import PodSet
 
@@ -116,5 +119,8 @@ class Draft:
     cluster_queues: Objects[str, ClusterQueue] = field(default_factory=Objects)
     cohorts: Objects[str, Cohort] = field(default_factory=Objects)
     local_queues: Objects[tuple[str, str], LocalQueue] = field(default_factory=Objects)
+    pods: Objects[tuple[str, str], Pod] = field(default_factory=Objects)
+    disruption_budgets: Objects[tuple[str, str], PodDisruptionBudget] = field(default_factory=Objects)
+    schedulers: Objects[str, SchedulerConfiguration] = field(default_factory=Objects)
     workloads: list[Workload] = field(default_factory=list)
     pod_sets: dict[str, tuple[PodSet, ...]] = field(default_factory=dict)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from harness.cluster import core, kueue
+from harness.cluster import core, kueue, scheduling
 from harness.cluster.draft import Draft
 from harness.cluster.fields import Fields
 from harness.cluster.workloads import read_workload
@@ -39,6 +39,18 @@ KINDS: Mapping[tuple[str, str], Kind] = {
     ("", "Namespace"): Kind(("v1",), core.read_namespace),
     ("harness", "NodePool"): Kind(("v1",), core.read_node_pool),
     ("scheduling.k8s.io", "PriorityClass"): Kind(("v1",), core.read_priority_class),
+    ("", "Pod"): Kind(
+        ("v1",),
+        scheduling.read_running_pod,
+        {
+            "spec.resourceClaims": "devices are not allocated",
+            "spec.schedulingGates": "the pod is taken to be ready",
+        },
+    ),
+    ("policy", "PodDisruptionBudget"): Kind(("v1",), scheduling.read_budget),
+    ("kubescheduler.config.k8s.io", "KubeSchedulerConfiguration"): Kind(
+        ("v1alpha1", "v1beta1", "v1beta2", "v1beta3", "v1"), scheduling.read_configuration
+    ),
     ("kueue.x-k8s.io", "ResourceFlavor"): Kind(
         _KUEUE,
         kueue.read_resource_flavor,
@@ -71,5 +83,9 @@ KINDS: Mapping[tuple[str, str], Kind] = {
     ("kueue.x-k8s.io", "Workload"): Kind(_KUEUE, read_workload),
 }
 
-CHECKS: tuple[Callable[[Draft], None], ...] = (core.check_core, kueue.check_kueue)
+CHECKS: tuple[Callable[[Draft], None], ...] = (
+    core.check_core,
+    kueue.check_kueue,
+    scheduling.check_scheduling,
+)
 """Rules between objects, checked once all of them were read."""

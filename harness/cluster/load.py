@@ -93,6 +93,9 @@ def _cluster(
         cohorts=frozen(implied_cohorts(draft)),
         local_queues=MappingProxyType(dict(draft.local_queues)),
         workloads=tuple(draft.workloads),
+        pods=tuple(draft.pods.values()),
+        disruption_budgets=tuple(draft.disruption_budgets.values()),
+        scheduler=next(iter(draft.schedulers.values()), None),
         warnings=(
             *draft.warnings.sentences(),
             *(f"{kind}: {count:,} {_objects(count)} not read" for kind, count in sorted(not_read.items())),

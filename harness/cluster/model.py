@@ -15,6 +15,9 @@ from harness.cluster.selectors import LabelSelector, Taint, Toleration
 from harness.units import INT64_MAX
 
 if TYPE_CHECKING:
+    from harness.cluster.disruption import PodDisruptionBudget
+    from harness.cluster.pods import Pod
+    from harness.cluster.scheduler_configuration import SchedulerConfiguration
     from harness.cluster.workloads import Workload
 
 _T = TypeVar("_T")
@@ -178,6 +181,9 @@ class Cluster:
             local_queues: by name (local queues by namespace and name), in the order of the manifests. A
             namespace is its labels. Cohorts that are only referred to come last, without quota or parent.
         workloads: Kueue's Workloads, in the order of the manifests.
+        pods: pods that run already, or wait; in the order of the manifests.
+        disruption_budgets: PodDisruptionBudgets, in the order of the manifests.
+        scheduler: the KubeSchedulerConfiguration; None when none is given.
         warnings: what the manifests say that changes decisions in reality but not here, by name.
         assumed: what was assumed because no manifest said it, in sentences.
         source: where it came from, for messages; not part of a run's identity.
@@ -193,6 +199,9 @@ class Cluster:
     cohorts: Mapping[str, Cohort] = field(default_factory=frozen)
     local_queues: Mapping[tuple[str, str], LocalQueue] = field(default_factory=lambda: MappingProxyType({}))
     workloads: tuple[Workload, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
+    scheduler: SchedulerConfiguration | None = None
     warnings: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
     source: str = ""

@@ -51,6 +51,7 @@ def read_pod(fields: Fields) -> Pod:
     preempted = [_says_preempted(condition) for condition in status.items("conditions")]
     start = read_time(status, "startTime")
     nominated = status.string("nominatedNodeName")
+    ended = status.string("phase") in ("Succeeded", "Failed")
     status.ignore_rest()
     return Pod(
         name,
@@ -66,6 +67,7 @@ def read_pod(fields: Fields) -> Pod:
         start,
         terminating,
         any(preempted),
+        ended,
     )
 
 
@@ -84,8 +86,8 @@ _OF_OTHERS = (
     "activeDeadlineSeconds", "automountServiceAccountToken", "dnsConfig", "dnsPolicy", "enableServiceLinks",
     "ephemeralContainers", "hostAliases", "hostIPC", "hostPID", "hostUsers", "hostname",
     "hostnameOverride", "imagePullSecrets", "nodeName", "preemptionPolicy", "priority", "priorityClassName",
-    "readinessGates", "restartPolicy", "schedulerName", "securityContext", "serviceAccount",
-    "serviceAccountName", "setHostnameAsFQDN", "shareProcessNamespace", "subdomain",
+    "readinessGates", "restartPolicy", "runtimeClassName", "schedulerName", "securityContext",
+    "serviceAccount", "serviceAccountName", "setHostnameAsFQDN", "shareProcessNamespace", "subdomain",
     "terminationGracePeriodSeconds",
 )  # fmt: skip
 
@@ -107,6 +109,10 @@ def read_pod_spec(
         limits: the same for limits.
     """
     fields.ignore(*_OF_OTHERS)
+    for volume in fields.items("volumes"):
+        if "persistentVolumeClaim" not in volume and "ephemeral" not in volume:
+            volume.ignore_rest()
+        volume.ignore("name")
     containers = [_Container(item) for item in fields.items("containers")]
     init = [_Container(item) for item in fields.items("initContainers")]
     overhead = fields.amounts("overhead")

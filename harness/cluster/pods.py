@@ -170,6 +170,7 @@ class Pod:
         start: when it started, microseconds since 1970; None when it is not known.
         terminating: whether it has a deletion timestamp.
         preempted: whether it carries kube-scheduler's condition that it was preempted.
+        ended: whether its phase is Succeeded or Failed.
     """
 
     name: str
@@ -185,3 +186,4 @@ class Pod:
     start: int | None = None
     terminating: bool = False
     preempted: bool = False
+    ended: bool = False
