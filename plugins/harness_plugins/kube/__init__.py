@@ -1,0 +1,1 @@
+"""kube-scheduler: pods one by one onto nodes, with default preemption."""

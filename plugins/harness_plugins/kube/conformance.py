@@ -1,0 +1,124 @@
+"""Answers recorded cases of kube-scheduler with the same code that replays use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from harness.cluster.fields import Fields
+from harness.cluster.load import cluster_from
+from harness.cluster.pod_reading import read_pod
+from harness.cluster.pods import Pod
+from harness.cluster.scheduler_configuration import SchedulerConfiguration
+from harness.errors import ClusterError, Fault
+from harness_plugins.kube.budgets import Budgets
+from harness_plugins.kube.cache import Cache
+from harness_plugins.kube.pod import NOT_STARTED, PodInfo, Templates
+from harness_plugins.kube.preemption import Preemption, acceptable, pick_one_node_for_preemption
+from harness_plugins.kube.scheduling import Diagnosis, Scheduling
+from harness_plugins.kube.status import Status
+
+
+def preempt(case: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer a case of `kube-scheduler/preempt`: which node and which victims does preemption choose."""
+    cluster = cluster_from(case["objects"], case["id"], webhooks=False)
+    faults: list[Fault] = []
+    incoming = read_pod(Fields(case["given"]["pod"], f"{case['id']}: given.pod", faults))
+    if faults:
+        raise ClusterError(case["id"], faults)
+    cache = Cache(cluster)
+    budgets = Budgets(cluster.disruption_budgets, live=False)
+    templates = Templates(cache.resources, budgets.covering)
+    scheduling = Scheduling(cache)
+    for manifest in cluster.pods:
+        place(pod_info(manifest, templates), manifest, cache)
+    pod = pod_info(incoming, templates)
+    pod.nominated = incoming.nominated_node
+    return _answer(pod, scheduling, Preemption(cache, budgets, SchedulerConfiguration()))
+
+
+def pod_info(manifest: Pod, templates: Templates) -> PodInfo:
+    """A pod of the manifests as the scheduler sees it, not yet bound or nominated."""
+    template = templates.of(manifest.namespace, manifest.labels, manifest.spec)
+    pod = PodInfo(manifest.name, template, manifest.priority or 0, preempts=manifest.preempts is not False)
+    pod.start = NOT_STARTED if manifest.start is None else manifest.start
+    pod.terminating, pod.preempted = manifest.terminating, manifest.preempted
+    return pod
+
+
+def place(pod: PodInfo, manifest: Pod, cache: Cache) -> None:
+    """Bind or nominate a pod as its manifest says."""
+    node = cache.by_name.get(manifest.node)
+    if node is not None:
+        cache.add_pod(pod, node)
+    elif not manifest.node and manifest.nominated_node:
+        cache.nominate(pod, manifest.nominated_node)
+
+
+def _answer(pod: PodInfo, scheduling: Scheduling, preemption: Preemption) -> dict[str, Any]:
+    cache = scheduling.cache
+    found = scheduling.schedule(pod)
+    state, nodes = scheduling.pre_filter(pod), scheduling.shape_nodes(pod.template.shape)
+    if not isinstance(found, Diagnosis):
+        fits: dict[str, Any] = {"outcome": "Fits", "node": found.name}
+        if pod.nominated == found.name and scheduling.filter(pod, found, state, nodes) is None:
+            return {**fits, "feasibleNodes": [found.name], "acceptableNodes": [found.name]}
+        examined = scheduling.examine(pod, state, nodes)
+        fits["filter"] = _statuses(cache, examined.statuses)
+        feasible = sorted(examined.feasible, key=lambda node: node.name)
+        fits["feasibleNodes"] = [node.name for node in feasible]
+        if len(feasible) == 1:
+            return {**fits, "acceptableNodes": [found.name]}
+        totals = {}
+        fits["scores"] = {}
+        for node, scores in zip(feasible, scheduling.scores(pod, feasible), strict=True):
+            totals[node.name] = sum(scores.values())
+            said = {plugin: score for plugin, score in scores.items() if score}
+            fits["scores"][node.name] = {**said, "total": totals[node.name]}
+        best = max(totals.values())
+        return {**fits, "acceptableNodes": [name for name, total in totals.items() if total == best]}
+    rejections = {node.position: found.status(node) for node in cache.nodes}
+    answer: dict[str, Any] = {"filter": _statuses(cache, rejections)}
+    reason = preemption.pod_eligible_to_preempt_others(pod, found)
+    if reason is not None:
+        return {**answer, "outcome": "NotEligible", "reason": reason}
+    answer["potentialNodes"] = sorted(cache.nodes[position].name for position in found.potential)
+    search = preemption.find_candidates(pod, found, explain=True)
+    quick = preemption.find_candidates(pod, found)
+    if search.rejected:
+        answer["rejected"] = _statuses(cache, search.rejected)
+    candidates = sorted(search.candidates, key=lambda candidate: candidate.node.name)
+    answer["candidates"] = [
+        {
+            "node": candidate.node.name,
+            "victims": [victim.key for victim in candidate.victims],
+            "numPDBViolations": candidate.violations,
+        }
+        for candidate in candidates
+    ]
+    if not candidates:
+        outcome = "Error" if search.failed else "NoCandidates"
+        return {**answer, "outcome": outcome, **({} if search.failed else {"clearsNomination": True})}
+    chosen = pick_one_node_for_preemption(quick.candidates)
+    answer |= {
+        "outcome": "Preempt",
+        "node": chosen.node.name,
+        "victims": [victim.key for victim in chosen.victims],
+        "numPDBViolations": chosen.violations,
+        "acceptableNodes": [candidate.node.name for candidate in acceptable(candidates)],
+        "deleted": sorted(victim.key for victim in chosen.victims if not victim.terminating),
+    }
+    cleared = preemption.nominations_to_clear(pod, chosen)
+    return {**answer, "nominationsCleared": sorted(other.key for other in cleared)} if cleared else answer
+
+
+def _statuses(cache: Cache, statuses: Mapping[int, Status]) -> dict[str, Any]:
+    """Node -> rejection, as the corpora write it."""
+    return {
+        cache.nodes[position].name: {
+            "code": status.code.value,
+            **({"plugin": status.plugin} if status.plugin else {}),
+            "reasons": list(status.reasons),
+        }
+        for position, status in sorted(statuses.items())
+    }

@@ -1,0 +1,57 @@
+"""What a filter answers about a node: which plugin rejected the pod, why, and whether preemption may help."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+NODE_UNSCHEDULABLE = "NodeUnschedulable"
+NODE_NAME = "NodeName"
+TAINT_TOLERATION = "TaintToleration"
+NODE_AFFINITY = "NodeAffinity"
+NODE_PORTS = "NodePorts"
+NODE_RESOURCES_FIT = "NodeResourcesFit"
+POD_TOPOLOGY_SPREAD = "PodTopologySpread"
+INTER_POD_AFFINITY = "InterPodAffinity"
+
+
+class Code(Enum):
+    """How a node was rejected, in kube-scheduler's words."""
+
+    UNSCHEDULABLE = "Unschedulable"
+    UNRESOLVABLE = "UnschedulableAndUnresolvable"
+    ERROR = "Error"
+
+
+class Status(NamedTuple):
+    """A rejection of a node; None stands for success."""
+
+    code: Code
+    plugin: str
+    reasons: tuple[str, ...]
+
+
+UNSCHEDULABLE_NODE = Status(Code.UNRESOLVABLE, NODE_UNSCHEDULABLE, ("node(s) were unschedulable",))
+OTHER_NODE = Status(Code.UNRESOLVABLE, NODE_NAME, ("node(s) didn't match the requested node name",))
+UNTOLERATED = Status(Code.UNRESOLVABLE, TAINT_TOLERATION, ("node(s) had untolerated taint(s)",))
+NOT_SELECTED = Status(
+    Code.UNRESOLVABLE, NODE_AFFINITY, ("node(s) didn't match Pod's node affinity/selector",)
+)
+PORT_TAKEN = Status(
+    Code.UNSCHEDULABLE, NODE_PORTS, ("node(s) didn't have free ports for the requested pod ports",)
+)
+NO_TOPOLOGY = Status(
+    Code.UNRESOLVABLE,
+    POD_TOPOLOGY_SPREAD,
+    ("node(s) didn't match pod topology spread constraints (missing required label)",),
+)
+TOO_SKEWED = Status(
+    Code.UNSCHEDULABLE, POD_TOPOLOGY_SPREAD, ("node(s) didn't match pod topology spread constraints",)
+)
+NOT_NEAR = Status(Code.UNRESOLVABLE, INTER_POD_AFFINITY, ("node(s) didn't match pod affinity rules",))
+TOO_NEAR = Status(Code.UNSCHEDULABLE, INTER_POD_AFFINITY, ("node(s) didn't match pod anti-affinity rules",))
+UNWANTED = Status(
+    Code.UNSCHEDULABLE, INTER_POD_AFFINITY, ("node(s) didn't satisfy existing pods anti-affinity rules",)
+)
+NO_VICTIMS = Status(Code.UNRESOLVABLE, "", ("No preemption victims found for incoming pod",))
+NO_VICTIM_NEEDED = Status(Code.ERROR, "", ("expected at least one victim pod on node",))
