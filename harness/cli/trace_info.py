@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from textwrap import wrap
@@ -88,10 +87,8 @@ def _missing(summary: Summary) -> list[str]:
 
 
 def _conventions(opened: Trace) -> list[str]:
-    left_out = dict(opened.left_out)
-    with suppress(ValueError, TypeError):  # of a conversion; metadata that says something else is not ours
-        left_out |= json.loads(opened.metadata.get(LEFT_OUT_KEY, "{}"))
-    lines = [f"  left out: {count} {reason}" for reason, count in left_out.items()]
+    before = json.loads(opened.metadata.get(LEFT_OUT_KEY, "{}"))  # when it was converted
+    lines = [f"  left out: {count:,} {reason}" for reason, count in {**before, **opened.left_out}.items()]
     lines += [f"  {note}" for note in opened.notes]
     return ["how it was read", *lines] if lines else []
 

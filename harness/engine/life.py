@@ -192,6 +192,11 @@ class Life:
         self.counts = self.amounts = None
         self.wanted = self.job.pods
 
+    def let_go(self) -> None:
+        """Break the circle of a life and its units, so that both are freed at once and not by the collector."""
+        self.unit = None
+        self.units.clear()
+
     def unit_of(self, pod: int) -> Unit:
         """The unit that a pod belongs to on nodes, made when its first pod is bound."""
         if self.unit is not None:

@@ -167,6 +167,7 @@ class Lifecycle:
         if over:
             del self.lives[job.index]
             self.record_job(life, FINISHED, now)
+            life.let_go()
         self.policy.release(job, pods, now, Why.ENDED)
 
     # --- eviction and return ------------------------------------------------------------------------------

@@ -197,6 +197,7 @@ class Referee:
         )
         del lifecycle.lives[job.index]
         lifecycle.record_job(life, REJECTED, NEVER)
+        life.let_go()
 
     def _record_pod(
         self,

@@ -68,16 +68,23 @@ def job_times(run: Run, window: Window) -> pl.DataFrame:
 
 def _progress(run: Run, window: Window) -> pl.LazyFrame:
     """For each job, how long it progressed: pods that do so side by side count once."""
-    before = pl.col("end").cum_max().shift(1).over("job")
-    return (
+    spans = (
         run.micros("stints")
         .filter((pl.col("state") == "progress") & (pl.col("start") < window.end))
         .select("job", "start", end=pl.min_horizontal("end", pl.lit(window.end)))
+        .collect()
+    )
+    again = spans["job"].is_duplicated()
+    once = spans.filter(~again).select("job", progress=pl.col("end") - pl.col("start"))
+    before = pl.col("end").cum_max().shift(1).over("job")
+    several = (
+        spans.filter(again)
         .sort("job", "start")
         .with_columns(start=pl.max_horizontal("start", before))
         .group_by("job")
         .agg(progress=(pl.col("end") - pl.col("start")).clip(0).sum())
     )
+    return pl.concat([once, several]).lazy()
 
 
 def _within(time: pl.Expr, window: Window) -> pl.Expr:

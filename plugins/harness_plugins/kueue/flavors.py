@@ -26,15 +26,17 @@ class Asks:
 
     Attributes:
         pod_sets: the pod sets.
+        counts: the pods of each pod set.
         number: tells apart what is scheduled differently.
         reducible: whether partial admission may give some pod set fewer pods.
         valid: whether no pod requests more than it is limited to.
     """
 
-    __slots__ = ("number", "pod_sets", "reducible", "valid")
+    __slots__ = ("counts", "number", "pod_sets", "reducible", "valid")
 
     def __init__(self, pod_sets: tuple[PodSet, ...], number: int) -> None:
         self.pod_sets = pod_sets
+        self.counts = tuple(pod_set.count for pod_set in pod_sets)
         self.number = number
         self.reducible = any(pod_set.min_count < pod_set.count for pod_set in pod_sets)
         self.valid = not any(

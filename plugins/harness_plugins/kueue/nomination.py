@@ -91,26 +91,32 @@ class Nominator:
 
     def _assign(self, workload: Workload, tried: Tried, allowed: Chosen | None = None) -> Assignment:
         offers = self.offers(workload)
-        counts = tuple(pod_set.count for pod_set in workload.asks.pod_sets)
+        counts = workload.counts
         whole = self._assigner.assign(workload, offers, counts, tried, allowed)
         if _works(whole) or not (self._gates.partial_admission and workload.asks.reducible):
             return whole
-        return self._assign_fewer(workload, offers, tried, allowed) or whole
+        return self._assign_fewer(workload, offers, counts, tried, allowed) or whole
 
     def _assign_fewer(
-        self, workload: Workload, offers: tuple[PodSetOffer, ...], tried: Tried, allowed: Chosen | None
+        self,
+        workload: Workload,
+        offers: tuple[PodSetOffer, ...],
+        whole: tuple[int, ...],
+        tried: Tried,
+        allowed: Chosen | None,
     ) -> Assignment | None:
         """Kueue's bisection for the most pods that work; right only if fewer pods never work worse."""
-        pod_sets = workload.asks.pod_sets
-        reducible = [pod_set.count - pod_set.min_count for pod_set in pod_sets]
+        least = [pod_set.min_count for pod_set in workload.asks.pod_sets]
+        reducible = [max(0, count - fewest) for count, fewest in zip(whole, least, strict=True)]
         steps = sum(reducible)
+        if not steps:
+            return None
         low, high = 0, steps + 1
         found: tuple[int, Assignment] | None = None
         while low < high:
             step = (low + high) // 2
             counts = tuple(
-                pod_set.count - most * step // steps
-                for pod_set, most in zip(pod_sets, reducible, strict=True)
+                count - most * step // steps for count, most in zip(whole, reducible, strict=True)
             )
             assignment = self._assigner.assign(workload, offers, counts, tried, allowed)
             if _works(assignment):

@@ -107,6 +107,8 @@ class Scheduler:
             pending.preemptor = None
         workload.memory = None
         workload.nomination = None
+        workload.assignment = assignment
+        workload.admissions += 1
         workload.timestamp = _whole_seconds(workload.job.submit)
         self.cache.hold(workload, pending.queue, assignment.usage, assignment.uses, _whole_seconds(now))
 
@@ -125,10 +127,27 @@ class Scheduler:
         self._woken[workload.queue.root] = None
         self.cache.drop(workload)
 
-    def wake(self, workload: Workload) -> None:
-        """Part of a workload's quota became free."""
-        assert workload.queue is not None
+    def reclaim(self, workload: Workload, ended: tuple[int, ...]) -> None:
+        """Some of a workload's pods have ended: what it does not need any more is free.
+
+        Args:
+            workload: it goes on with its other pods.
+            ended: how many pods of each pod set have ended so far.
+        """
+        workload.ended = ended
+        if not self._gates.reclaimable_pods or workload.queue is None or workload.assignment is None:
+            return
+        offers = self.nominator.offers(workload)
+        usage: dict[int, int] = {}
+        for pod_set, count, chosen, over in zip(
+            offers, workload.assignment.counts, workload.assignment.chosen, ended, strict=True
+        ):
+            left = min(count, pod_set.pod_set.count - over)
+            for group, flavor in zip(pod_set.groups, chosen, strict=True):
+                for cell, amount in zip(group.cells[flavor] or (), group.amounts, strict=True):
+                    usage[cell] = usage.get(cell, 0) + amount * left
         self._woken[workload.queue.root] = None
+        self.cache.reclaim(workload, tuple(sorted(usage.items())))
 
     # --- cycles -------------------------------------------------------------------------------------------
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
     from harness.job import Job
-    from harness_plugins.kueue.assignment import ScanMemory
+    from harness_plugins.kueue.assignment import Assignment, ScanMemory
     from harness_plugins.kueue.cache import Queue
+    from harness_plugins.kueue.evictions import Round
     from harness_plugins.kueue.flavors import Asks
     from harness_plugins.kueue.nomination import Nomination
     from harness_plugins.kueue.pending import Kin, Pending
@@ -41,10 +42,17 @@ class Workload:
         ticket: tells its valid entry in the queue; 0 while it has none.
         memory: the flavors that were tried before, or None.
         nomination: what was found last, for as long as nothing changes.
+        assignment: what it was admitted with last, or None.
+        admissions: how often it was admitted.
+        ended: pods of each pod set that have ended, () while there is none.
+        round: its last eviction, or None.
     """
 
     __slots__ = (
+        "admissions",
         "asks",
+        "assignment",
+        "ended",
         "evicted",
         "home",
         "job",
@@ -56,6 +64,7 @@ class Workload:
         "queue",
         "rank",
         "reserved",
+        "round",
         "ticket",
         "timestamp",
         "uid",
@@ -82,9 +91,21 @@ class Workload:
         self.ticket = 0
         self.memory: ScanMemory | None = None
         self.nomination: Nomination | None = None
+        self.assignment: Assignment | None = None
+        self.admissions = 0
+        self.ended: tuple[int, ...] = ()
+        self.round: Round | None = None
 
     def __repr__(self) -> str:
         return f"<Workload {self.name}>"
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many pods of each pod set still have to run."""
+        counts = self.asks.counts
+        if not self.ended:
+            return counts
+        return tuple(count - ended for count, ended in zip(counts, self.ended, strict=True))
 
 
 def rank_of(workload: Workload) -> Rank:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from harness import Reading
 from harness.errors import Fault, TraceError
-from harness.trace.schema import CONVENTIONS_KEY, VERSION, VERSION_KEY
+from harness.trace.schema import CONVENTIONS_KEY, LEFT_OUT_KEY, VERSION, VERSION_KEY
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
@@ -45,13 +45,26 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError, TypeError) as error:
         raise TraceError(str(path), [Fault("", f"has columns that cannot be read: {error}")]) from error
     assert isinstance(frame, pl.DataFrame)
-    conventions = metadata.pop(CONVENTIONS_KEY, "")
-    return Reading(
-        frame,
-        rows_read=frame.height,
-        notes=tuple(json.loads(conventions)) if conventions else (),
-        metadata=metadata,
-    )
+    notes = _json(path, metadata, CONVENTIONS_KEY, list, str)
+    _json(path, metadata, LEFT_OUT_KEY, dict, int)
+    metadata.pop(CONVENTIONS_KEY, None)
+    return Reading(frame, rows_read=frame.height, notes=tuple(notes), metadata=metadata)
+
+
+def _json(path: Path, metadata: Mapping[str, str], key: str, kind: type, of: type) -> Any:
+    """What conversion kept in the metadata; empty where it did not."""
+    text = metadata.get(key)
+    try:
+        value = kind() if text is None else json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, kind) or not all(
+        isinstance(item, of)
+        for item in (value.values() if isinstance(value, dict) else value)  # type: ignore[attr-defined]
+    ):
+        what = f"is not a JSON {'object' if kind is dict else 'list'} of {of.__name__}: {text!r:.60}"
+        raise TraceError(str(path), [Fault(f"metadata {key}", what)])
+    return value
 
 
 def _texts(metadata: Mapping[bytes, bytes] | None) -> dict[str, str]:
