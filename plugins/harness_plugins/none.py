@@ -7,6 +7,7 @@ same share a lane, because where the first of them does not fit none of them doe
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from heapq import heapify, heappop, heappush
 from typing import Any
@@ -145,7 +146,10 @@ class Nodes:
     """Free room on nodes, packed first-fit in the order of the manifests."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._empty = {name: dict(node.allocatable) for name, node in cluster.nodes.items()}
+        # A node that does not say how many pods it takes takes any number, as the engine counts them.
+        self._empty = {
+            name: {"pods": sys.maxsize, **node.allocatable} for name, node in cluster.nodes.items()
+        }
         self._free = {name: dict(free) for name, free in self._empty.items()}
         self._placed: dict[int, list[str]] = {}
         self._possible: dict[tuple[PodSet, ...], bool] = {}
