@@ -1,0 +1,102 @@
+"""Makes the bundled Philly trace and its cluster: `traces/philly.parquet` and `traces/philly.cluster.yaml`.
+
+    python scripts/bundle_philly.py philly.csv.gz philly_vc.csv
+
+`philly.csv.gz` is the extract of Microsoft's Philly trace (CC-BY-4.0) with the columns `timestamp, duration,
+num_gpus, gpu_time, cluster`; `philly_vc.csv` gives the number of nodes of each virtual cluster. Where they
+come from, and what is changed, is said in `traces/README.md`.
+
+The cluster is made so that the trace queues without drowning. All nodes of the virtual clusters together have
+2,816 GPUs (at 8 a node, an assumption), but the extract asks for 374 on average, so the cluster is scaled to
+80 nodes of 8 GPUs. Quotas of the virtual clusters are in proportion to their node counts, in whole GPUs by
+largest remainder; a virtual cluster that the file does not name gets no quota of its own, and borrows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import harness.plugins
+from harness.cluster.manifests import cluster_queue_manifest, dump_yaml, flavor_manifest, node_pool_manifest
+from harness.trace.schema import SOURCE_KEY
+from harness.trace.trace import open_trace
+from harness.trace.write import write_trace
+
+NODES = 80
+GPUS_PER_NODE = 8
+GPU = "nvidia.com/gpu"
+COHORT = "philly"
+FLAVOR = "gpu"
+PREEMPTION = {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"}
+
+SOURCE = (
+    "Microsoft Philly, github.com/msr-fiddle/philly-traces commit 29a1b87; jobs as extracted in "
+    "github.com/siasosp23/artifacts commit aaf7a0d, sia-simulator/traces/philly.csv"
+)
+_ABOUT = """\
+# A cluster for philly.parquet, made by scripts/bundle_philly.py: a pool of equal nodes on which the trace
+# queues without drowning, and one ClusterQueue a virtual cluster, all in one cohort. Quotas are in proportion
+# to the virtual clusters' node counts (philly_vc.csv of HeliosArtifact, commit bdaae10), scaled to the GPUs
+# of the pool; virtual clusters without a node count have a quota of 0 and borrow. The size of the pool and
+# the preemption policies are assumptions. The trace is Microsoft's, CC-BY-4.0; see README.md.
+"""
+
+
+def largest_remainder(total: int, weights: Mapping[str, int]) -> dict[str, int]:
+    """Whole shares in proportion to weights; what is left goes to the largest remainders, then by name."""
+    whole = sum(weights.values())
+    shares = {name: total * weight // whole for name, weight in weights.items()}
+    by_remainder = sorted(weights, key=lambda name: (-(total * weights[name] % whole), name))
+    for name in by_remainder[: total - sum(shares.values())]:
+        shares[name] += 1
+    return shares
+
+
+def manifests(queues: list[str], nodes: Mapping[str, int]) -> str:
+    """The cluster as YAML; queues with most quota first."""
+    quotas = largest_remainder(NODES * GPUS_PER_NODE, nodes)
+    names = sorted(queues, key=lambda name: (-quotas.get(name, 0), name))
+    documents = [
+        node_pool_manifest("gpu-node", NODES, {GPU: GPUS_PER_NODE}),
+        flavor_manifest(FLAVOR),
+        *(
+            cluster_queue_manifest(
+                name, FLAVOR, {GPU: quotas.get(name, 0)}, cohort=COHORT, preemption=PREEMPTION
+            )
+            for name in names
+        ),
+    ]
+    return _ABOUT + dump_yaml(documents)
+
+
+def main() -> None:
+    """Write both files."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("jobs", type=Path, help="philly.csv.gz")
+    parser.add_argument("virtual_clusters", type=Path, help="philly_vc.csv")
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent.parent / "traces")
+    given = parser.parse_args()
+
+    trace = open_trace(
+        given.jobs,
+        harness.plugins.load(only=["readers"]),
+        reader="philly",
+        options={"gpus_per_node": GPUS_PER_NODE},
+    )
+    write_trace(
+        replace(trace, metadata={**trace.metadata, SOURCE_KEY: SOURCE}), given.output / "philly.parquet"
+    )
+    with given.virtual_clusters.open(newline="") as file:
+        nodes = {row["vc"]: int(row["node num"]) for row in csv.DictReader(file)}
+    queues = trace.frame["queue"].unique().to_list()
+    (given.output / "philly.cluster.yaml").write_text(manifests(queues, nodes), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
