@@ -15,6 +15,9 @@ from harness import tables
 TIMES = ("time", "start", "end", "submit_time", "admitted_time", "start_time", "finish_time")
 """Columns that hold a time; in the files they have the trace's kind."""
 
+DISTINCT = ("job_id", "pod", "detail")
+"""Columns of texts that hardly ever recur."""
+
 
 @dataclass(frozen=True, slots=True)
 class TimeKind:
@@ -50,7 +53,13 @@ class TableWriter:
         self._schema = {name: kind.dtype if name in TIMES else dtype for name, dtype in schema.items()}
         arrow = pl.DataFrame(schema=self._schema).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
         self._arrow = arrow.with_metadata({"harness.run_schema": tables.VERSION})
-        self._writer = pq.ParquetWriter(path, self._arrow, compression="zstd", compression_level=1)
+        # Texts that recur become codes; for numbers and names a dictionary costs time and only adds bytes.
+        recurring = [
+            name for name, dtype in self._schema.items() if dtype == pl.String and name not in DISTINCT
+        ]
+        self._writer = pq.ParquetWriter(
+            path, self._arrow, compression="zstd", compression_level=1, use_dictionary=recurring
+        )
 
     def write(self, columns: Mapping[str, pl.Series]) -> None:
         """Append rows; columns may come in any order and are cast to their types."""
