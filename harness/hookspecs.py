@@ -14,6 +14,7 @@ import pluggy
 if TYPE_CHECKING:
     import click
 
+    from harness.conformance import RegisterConformance
     from harness.plugins import RegisterMetric, RegisterPolicy, RegisterReader
     from harness.run import Plan, Run
 
@@ -37,6 +38,11 @@ def harness_register_readers(register: RegisterReader) -> None:
 @hookspec
 def harness_register_metrics(register: RegisterMetric) -> None:
     """Register metrics over a finished run: `register(name, compute, help=...)`."""
+
+
+@hookspec
+def harness_register_conformance(register: RegisterConformance) -> None:
+    """Register components whose recorded cases are answered: `register(name, answer, help=...)`."""
 
 
 @hookspec

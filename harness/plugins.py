@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.metadata
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import pluggy
@@ -20,6 +20,7 @@ from harness.options import Option, did_you_mean
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from harness.conformance import Answer, Case, ConformanceSpec
     from harness.metrics.measurement import Compute
     from harness.policy import PolicyFactory
     from harness.trace.reader import Reading
@@ -176,6 +177,7 @@ class Plugins:
     policies: Registry[PolicySpec]
     readers: Registry[ReaderSpec]
     metrics: Registry[MetricSpec]
+    conformance: Registry[ConformanceSpec]
     found: tuple[PluginInfo, ...] = field(default=())
 
     def policy(self, name: str) -> PolicySpec:
@@ -227,7 +229,8 @@ def load(
     policies: Registry[PolicySpec] = Registry("policy")
     readers: Registry[ReaderSpec] = Registry("reader")
     metrics: Registry[MetricSpec] = Registry("metric")
-    loaded = Plugins(manager.hook, policies, readers, metrics)
+    conformance: Registry[ConformanceSpec] = Registry("conformance component")
+    loaded = Plugins(manager.hook, policies, readers, metrics, conformance)
     found: list[PluginInfo] = []
     for candidate in _candidates(only, set(block), extra or {}):
         info = candidate.info
@@ -242,12 +245,12 @@ def load(
         except Exception as error:
             if manager.has_plugin(info.name):
                 manager.unregister(name=info.name)
-            for registry in (policies, readers, metrics):
+            for registry in (policies, readers, metrics, conformance):
                 registry.drop_owner(info.name)
             found.append(_with(info, error=_reason(error)))
         else:
             found.append(_with(info, hooks=hooks))
-    return Plugins(manager.hook, policies, readers, metrics, tuple(found))
+    return replace(loaded, found=tuple(found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,10 +311,24 @@ def _register(plugin: object, info: PluginInfo, loaded: Plugins) -> None:
     def metric(name: str, compute: Compute, *, help: str) -> None:
         loaded.metrics.add(MetricSpec(name, compute, help, owner, version))
 
+    def component(
+        name: str,
+        answer: Callable[[Case], Answer],
+        *,
+        help: str,
+        informative: Iterable[str] = (),
+        explain: Callable[[Case], str] | None = None,
+    ) -> None:
+        from harness.conformance import ConformanceSpec
+
+        spec = ConformanceSpec(name, answer, help, frozenset(informative), explain, owner, version)
+        loaded.conformance.add(spec)
+
     for hook, register in (
         (loaded.hooks.harness_register_policies, policy),
         (loaded.hooks.harness_register_readers, reader),
         (loaded.hooks.harness_register_metrics, metric),
+        (loaded.hooks.harness_register_conformance, component),
     ):
         for implementation in hook.get_hookimpls():
             if implementation.plugin is plugin:

@@ -18,6 +18,7 @@ COMMANDS = {
     "compare": ("harness.cli.compare", "Compare finished runs of one trace."),
     "trace": ("harness.cli.trace", "Check, describe and convert job traces."),
     "cluster": ("harness.cli.cluster", "Check cluster manifests."),
+    "conform": ("harness.cli.conform", "Compare plugins with recorded decisions of what they model."),
     "plugins": ("harness.cli.plugins", "List plugins and what they bring."),
 }
 """Sub-command -> its module and its one-line help, so that `--help` imports none of them."""

@@ -58,7 +58,7 @@ def plugins(ctx: click.Context, as_json: bool) -> None:
 def _brings(loaded: Plugins, owner: str) -> list[str]:
     return [
         f"{registry.kind} {spec.name}"
-        for registry in (loaded.policies, loaded.readers, loaded.metrics)
+        for registry in (loaded.policies, loaded.readers, loaded.metrics, loaded.conformance)
         for spec in registry
         if spec.owner == owner
     ]

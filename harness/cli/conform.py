@@ -1,0 +1,195 @@
+"""`harness conform`: asks plugins what recorded components decided, and compares."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from harness.cli.context import PluginChoice, loaded_plugins
+from harness.text import aligned, printable
+
+if TYPE_CHECKING:
+    from harness.conformance import Case, Report, Verdict
+
+_SHOWN_CASES = 3
+_SHOWN_DIFFERENCES = 8
+_SHOWN_OBJECTS = 6
+_WIDTH = 160
+
+_EXAMPLES = """\b
+Examples:
+  harness conform kube-preempt-named.jsonl.gz
+  harness conform *.jsonl.gz --component kube-scheduler/preempt --feature pdb --jobs 2
+  harness conform kube-preempt-named.jsonl.gz --case kube-preempt/named/design-1
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
+@click.option("--component", metavar="NAME", help="Only cases of this component.")
+@click.option(
+    "--feature", "features", multiple=True, metavar="TAG", help="Only cases with this tag; all of several."
+)
+@click.option("--case", "case_id", metavar="ID", help="Only this case: print all of it, and an explanation.")
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes to use.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def conform(
+    ctx: click.Context,
+    files: tuple[Path, ...],
+    component: str | None,
+    features: tuple[str, ...],
+    case_id: str | None,
+    jobs: int,
+    *,
+    as_json: bool,
+) -> None:
+    """Compare plugins with recorded decisions of the real components that they model.
+
+    FILE holds cases, one a line: the state of a cluster, a question, and what the component's own code
+    answered. The exit code is 1 if a plugin answers any of them differently.
+    """
+    from harness.conformance import check, component_of, judge, read_cases
+    from harness.errors import CheckError, InputError
+
+    plugins = loaded_plugins(ctx)
+    cases = read_cases(files, component=component, features=features, case=case_id)
+    if case_id is not None:
+        case = next(cases, None)
+        if case is None:
+            raise InputError(f"there is no case {case_id!r} in {', '.join(map(str, files))}")
+        spec = component_of(case, plugins)
+        verdict = judge(case, spec)
+        explanation = spec.explain(case) if spec.explain is not None else ""
+        click.echo(_whole_case(case, verdict, explanation, as_json=as_json))
+        if not verdict.agrees:
+            raise CheckError(f"case {case_id} differs")
+        return
+    choice = ctx.find_object(PluginChoice)
+    report = check(cases, plugins, jobs=jobs, block=choice.blocked if choice is not None else ())
+    if not report.total.cases:
+        raise InputError("no case was selected", hint="leave out --component and --feature to ask them all")
+    shown = {verdict.id: verdict for verdict in report.differing[:_SHOWN_CASES]}
+    click.echo(json.dumps(_content(report), indent=2) if as_json else _tables(report))
+    if not report.differing:
+        return
+    if not as_json:
+        for case in read_cases(files, component=component, features=features):
+            if case["id"] in shown:
+                click.echo("\n" + "\n".join(_diff(case, shown.pop(case["id"]))))
+            if not shown:
+                break
+    raise CheckError(
+        f"{len(report.differing):,} of {report.total.cases:,} cases differ",
+        hint=f"--case {report.differing[0].id} shows a whole case",
+    )
+
+
+def _tables(report: Report) -> str:
+    """Agreement by component and by feature tag."""
+    parts = []
+    for component, total in sorted(report.components.items()):
+        rows = [(component, "cases", "agree", ""), ("all", *_counts(total.cases, total.agree))]
+        rows += [
+            (feature, *_counts(tally.cases, tally.agree))
+            for (owner, feature), tally in sorted(report.features.items())
+            if owner == component
+        ]
+        parts.append(aligned(rows))
+        parts += [
+            f"{field} differs in {cases:,} cases; it is reported, not judged"
+            for (owner, field), cases in sorted(report.informative.items())
+            if owner == component
+        ]
+    return "\n\n".join(parts)
+
+
+def _counts(cases: int, agree: int) -> tuple[str, str, str]:
+    share = "100 %" if agree == cases else f"{100 * agree / cases:.2f} %"
+    return f"{cases:,}", f"{agree:,}", share
+
+
+def _content(report: Report) -> dict[str, Any]:
+    """The report as JSON values."""
+    return {
+        "cases": report.total.cases,
+        "agree": report.total.agree,
+        "components": {
+            component: {
+                "cases": total.cases,
+                "agree": total.agree,
+                "features": {
+                    feature: {"cases": tally.cases, "agree": tally.agree}
+                    for (owner, feature), tally in sorted(report.features.items())
+                    if owner == component
+                },
+                "informative": {
+                    field: cases
+                    for (owner, field), cases in sorted(report.informative.items())
+                    if owner == component
+                },
+            }
+            for component, total in sorted(report.components.items())
+        },
+        "differing": [_verdict(verdict) for verdict in report.differing],
+    }
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "id": verdict.id,
+        "component": verdict.component,
+        "error": verdict.error,
+        "differences": [difference._asdict() for difference in verdict.differences],
+    }
+
+
+def _whole_case(case: Case, verdict: Verdict, explanation: str, *, as_json: bool) -> str:
+    if as_json:
+        return json.dumps({"case": case, **_verdict(verdict), "explanation": explanation}, indent=2)
+    lines = [printable(line) for line in json.dumps(case, indent=2).split("\n")]
+    lines += ["", *(printable(line) for line in explanation.split("\n"))] if explanation else []
+    lines += ["", "agrees with the component" if verdict.agrees else "differs from the component:"]
+    return "\n".join([*lines, *_differing_fields(verdict, len(verdict.differences))])
+
+
+def _diff(case: Case, verdict: Verdict) -> list[str]:
+    """What differs in a case, and the objects that it is about."""
+    lines = [f"{verdict.id}  [{', '.join(verdict.features)}]"]
+    lines += _differing_fields(verdict, _SHOWN_DIFFERENCES)
+    names = set(_names([verdict.differences[:_SHOWN_DIFFERENCES]]))
+    about = [item for item in case["objects"] if item.get("metadata", {}).get("name") in names]
+    lines += [f"  {_clipped(item.get('kind', ''), item)}" for item in about[:_SHOWN_OBJECTS]]
+    return lines
+
+
+def _differing_fields(verdict: Verdict, limit: int) -> list[str]:
+    if verdict.error:
+        return [f"  no answer: {printable(verdict.error)}"]
+    lines = []
+    for path, expected, got in verdict.differences[:limit]:
+        lines += [f"  {path}", f"    expected {_clipped('', expected)}", f"    got      {_clipped('', got)}"]
+    left = len(verdict.differences) - limit
+    return [*lines, f"  … and {left:,} more"] if left > 0 else lines
+
+
+def _names(value: Any) -> Iterator[str]:
+    """Texts within a value that may be names of objects, without their namespaces."""
+    if isinstance(value, str):
+        yield value.rpartition("/")[2]
+        yield from value.replace("[", ".").split(".")
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _names(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from _names(inner)
+
+
+def _clipped(label: str, value: Any) -> str:
+    text = printable(f"{label} {json.dumps(value, ensure_ascii=False, default=str)}".strip())
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
