@@ -24,7 +24,7 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
     jobs = job_times(run, window)
     yield from _distribution(jobs, "first_start", "wait.first_start", "s", _WAITS)
     yield from _distribution(jobs, "total", "wait.total", "s", _WAITS)
-    yield from _distribution(jobs, "slowdown", "slowdown.bounded", "ratio", ("mean", "p50", "p95", "p99"))
+    yield from _distribution(jobs, "slowdown", "slowdown.bounded", "factor", ("mean", "p50", "p95", "p99"))
     yield from _distribution(jobs, "completion", "jct", "s", ("mean", "p50", "p95"))
     for column in ("queue", "priority"):
         for (value,), part in jobs.sort(column, maintain_order=True).group_by(column, maintain_order=True):
