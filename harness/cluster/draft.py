@@ -20,6 +20,7 @@ from harness.errors import Fault
 
 if TYPE_CHECKING:
     from harness.cluster.disruption import PodDisruptionBudget
+    from harness.cluster.kueue_configuration import KueueConfiguration
     from harness.cluster.pods import Pod
     from harness.cluster.scheduler_configuration import SchedulerConfiguration
     from harness.cluster.workloads import Workload
@@ -122,5 +123,6 @@ class Draft:
     pods: Objects[tuple[str, str], Pod] = field(default_factory=Objects)
     disruption_budgets: Objects[tuple[str, str], PodDisruptionBudget] = field(default_factory=Objects)
     schedulers: Objects[str, SchedulerConfiguration] = field(default_factory=Objects)
+    kueue_configurations: list[KueueConfiguration] = field(default_factory=list)
     workloads: list[Workload] = field(default_factory=list)
     pod_sets: dict[str, tuple[PodSet, ...]] = field(default_factory=dict)

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from harness.cluster import core, kueue, scheduling
 from harness.cluster.draft import Draft
 from harness.cluster.fields import Fields
+from harness.cluster.kueue_configuration import read_kueue_configuration
 from harness.cluster.workloads import read_workload
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -81,6 +82,7 @@ KINDS: Mapping[tuple[str, str], Kind] = {
     ),
     ("kueue.x-k8s.io", "WorkloadPriorityClass"): Kind(_KUEUE, kueue.read_workload_priority_class),
     ("kueue.x-k8s.io", "Workload"): Kind(_KUEUE, read_workload),
+    ("config.kueue.x-k8s.io", "Configuration"): Kind(_KUEUE, read_kueue_configuration),
 }
 
 CHECKS: tuple[Callable[[Draft], None], ...] = (

@@ -96,6 +96,7 @@ def _cluster(
         pods=tuple(draft.pods.values()),
         disruption_budgets=tuple(draft.disruption_budgets.values()),
         scheduler=next(iter(draft.schedulers.values()), None),
+        kueue=next(iter(draft.kueue_configurations), None),
         warnings=(
             *draft.warnings.sentences(),
             *(f"{kind}: {count:,} {_objects(count)} not read" for kind, count in sorted(not_read.items())),

@@ -16,6 +16,7 @@ from harness.units import INT64_MAX
 
 if TYPE_CHECKING:
     from harness.cluster.disruption import PodDisruptionBudget
+    from harness.cluster.kueue_configuration import KueueConfiguration
     from harness.cluster.pods import Pod
     from harness.cluster.scheduler_configuration import SchedulerConfiguration
     from harness.cluster.workloads import Workload
@@ -184,6 +185,7 @@ class Cluster:
         pods: pods that run already, or wait; in the order of the manifests.
         disruption_budgets: PodDisruptionBudgets, in the order of the manifests.
         scheduler: the KubeSchedulerConfiguration; None when none is given.
+        kueue: Kueue's own Configuration; None when none is given.
         warnings: what the manifests say that changes decisions in reality but not here, by name.
         assumed: what was assumed because no manifest said it, in sentences.
         source: where it came from, for messages; not part of a run's identity.
@@ -202,6 +204,7 @@ class Cluster:
     pods: tuple[Pod, ...] = ()
     disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
     scheduler: SchedulerConfiguration | None = None
+    kueue: KueueConfiguration | None = None
     warnings: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
     source: str = ""
