@@ -1,1 +1,67 @@
 """Kueue's scheduler: queues and cohorts, flavors, the admission cycle, and both kinds of preemption."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from harness import Cluster, Option, Policy, PolicyFactory, RegisterPolicy, View, hookimpl
+from harness.units import SECOND, parse_duration
+from harness_plugins.kueue.configuration import checked, parse_gates, parse_strategies, parse_weights
+
+_COMMON = (
+    Option(
+        "evictionLatency",
+        SECOND,
+        "from the end of a victim's grace period until its quota is free; doubles in loops of evictions",
+        type=parse_duration,
+    ),
+    Option(
+        "featureGates",
+        "",
+        "Kueue's feature gates where they differ from its Configuration, such as PriorityBoost=true",
+        type=checked(parse_gates),
+    ),
+)
+_FAIR = (
+    Option(
+        "preemptionStrategies",
+        "",
+        "LessThanOrEqualToFinalShare, LessThanInitialShare, or both so; else as in Kueue's Configuration",
+        type=checked(parse_strategies),
+    ),
+    Option(
+        "weights",
+        "",
+        "fair-sharing weights where they differ from the manifests, such as team-a=2,team-b=500m",
+        type=checked(parse_weights),
+    ),
+)
+
+
+@hookimpl
+def harness_register_policies(register: RegisterPolicy) -> None:
+    """Register `kueue-classic` and `fairsharing`."""
+    register(
+        "kueue-classic",
+        _make("classic"),
+        help="Kueue with classic preemption: by priority, and to take back what others borrowed",
+        options=_COMMON,
+    )
+    register(
+        "fairsharing",
+        _make("fair_sharing"),
+        help="Kueue with fair sharing: shares order admission and choose whom to preempt",
+        options=(*_COMMON, *_FAIR),
+    )
+
+
+def _make(name: str) -> PolicyFactory:
+    """A factory whose module is imported when it is used."""
+
+    def make(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
+        factory: PolicyFactory = getattr(import_module("harness_plugins.kueue.factory"), name)
+        return factory(cluster, view, options)
+
+    return make

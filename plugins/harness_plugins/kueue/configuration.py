@@ -1,62 +1,112 @@
-"""Kueue's own settings as far as they change decisions: fair sharing's strategies and feature gates."""
+"""Kueue's own settings as far as they change decisions: fair sharing's strategies, weights, feature gates."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import final
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeVar, final
 
-from harness.errors import OptionError
-from harness.options import did_you_mean
+from harness.cluster.kueue_configuration import GATES, PERMITTED_STRATEGIES
+from harness.errors import InputError, OptionError
+from harness.options import boolean, did_you_mean
+from harness.units import parse_quantity
+
+_T = TypeVar("_T")
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """Feature gates, under Kueue's names in Python's spelling, with the defaults of the modelled version."""
+    """Kueue's feature gates in Python's spelling."""
 
-    fair_sharing_preempt_within_nominal: bool = True
-    fair_sharing_prioritize_non_borrowing: bool = True
-    flavor_fungibility: bool = True
-    flavor_fungibility_implicit_preference_default: bool = False
-    flavor_fungibility_preserve_scan_progress: bool = True
-    partial_admission: bool = True
-    prioritize_preemptor_workloads: bool = False
-    priority_boost: bool = False
-    priority_sorting_within_cohort: bool = True
-    recompute_assignment_upon_preemption_targets_overlap: bool = True
-    reclaimable_pods: bool = True
-    scheduling_equivalence_hashing: bool = True
-
-
-_SPELLING = {"".join(word.title() for word in field.name.split("_")): field.name for field in fields(Gates)}
+    fair_sharing_preempt_within_nominal: bool
+    fair_sharing_prioritize_non_borrowing: bool
+    flavor_fungibility_implicit_preference_default: bool
+    flavor_fungibility_preserve_scan_progress: bool
+    partial_admission: bool
+    prioritize_preemptor_workloads: bool
+    priority_boost: bool
+    priority_sorting_within_cohort: bool
+    reclaimable_pods: bool
+    recompute_assignment_upon_preemption_targets_overlap: bool
+    scheduling_equivalence_hashing: bool
 
 
 def gates_from(settings: Mapping[str, bool]) -> Gates:
-    """The gates with some of them set, by Kueue's names.
+    """All gates: those that are set, by Kueue's names, and the defaults of the others.
 
     Raises:
-        OptionError: a gate that changes nothing here, or does not exist.
+        OptionError: a gate that is not modelled.
     """
     for name in settings:
-        if name not in _SPELLING:
-            raise OptionError(f"feature gate {name!r} is not modelled", hint=did_you_mean(name, _SPELLING))
-    return Gates(**{_SPELLING[name]: on for name, on in settings.items()})
+        if name not in GATES:
+            raise OptionError(f"feature gate {name!r} is not modelled", hint=did_you_mean(name, GATES))
+    return Gates(**{_in_python(name): on for name, on in {**GATES, **settings}.items()})
 
 
-def parse_gates(text: str) -> Mapping[str, bool]:
+def _in_python(name: str) -> str:
+    return re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower()
+
+
+def parse_gates(text: str) -> dict[str, bool]:
     """Gates as Kueue's command line takes them: `PriorityBoost=true,PartialAdmission=false`.
 
     Raises:
-        OptionError: not of this form.
+        OptionError: not of this form, or a gate that is not modelled.
     """
-    settings: dict[str, bool] = {}
-    for part in filter(None, text.split(",")):
-        match = re.fullmatch(r"\s*(\w+)\s*=\s*(true|false)\s*", part, re.IGNORECASE | re.ASCII)
-        if match is None:
-            raise OptionError(
-                f"feature gates {text!r} are not understood", hint="for example PriorityBoost=true"
-            )
-        settings[match[1]] = match[2].lower() == "true"
+    settings = _parse_pairs(text, boolean, "PriorityBoost=true")
+    gates_from(settings)
     return settings
+
+
+def parse_weights(text: str) -> dict[str, float]:
+    """Fair-sharing weights by ClusterQueue or Cohort: `team-a=2,team-b=500m`.
+
+    Raises:
+        OptionError: not of this form, or a weight below zero.
+    """
+    weights = _parse_pairs(text, parse_quantity, "team-a=2,team-b=500m")
+    for name, weight in weights.items():
+        if weight < 0 or 0 < weight <= Fraction(1, 10**9):
+            raise OptionError(f"the weight of {name} must be 0, or more than 1n")
+    return {name: float(weight) for name, weight in weights.items()}
+
+
+def parse_strategies(text: str) -> tuple[str, ...]:
+    """One of the lists of preemption strategies that Kueue permits.
+
+    Raises:
+        OptionError: not one of them.
+    """
+    strategies = tuple(part.strip() for part in text.split(",") if part.strip())
+    if strategies and strategies not in PERMITTED_STRATEGIES:
+        raise OptionError(
+            f"preemption strategies {text!r} are not permitted",
+            hint="; ".join(",".join(each) for each in PERMITTED_STRATEGIES),
+        )
+    return strategies
+
+
+def checked(parse: Callable[[str], object]) -> Callable[[str], str]:
+    """The type of an option that stays text, after making sure that `parse` understands it."""
+
+    def check(text: str) -> str:
+        parse(text)
+        return text
+
+    return check
+
+
+def _parse_pairs(text: str, parse: Callable[[str], _T], example: str) -> dict[str, _T]:
+    found: dict[str, _T] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not (name and equals) or name in found:
+            raise OptionError(f"{text!r} is not understood", hint=f"for example {example}")
+        try:
+            found[name] = parse(value)
+        except InputError as error:
+            raise OptionError(f"{part!r} is not understood: {error}") from error
+    return found

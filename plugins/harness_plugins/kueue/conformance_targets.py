@@ -66,7 +66,7 @@ def _search(cache: Cache, cluster: Any, config: Mapping[str, Any], gates: Gates)
     sharing = config.get("fairSharing")
     if sharing is None:
         return classical.find_targets
-    shares = Shares(cache.tree, weights_of(cache.tree, cluster))
+    shares = Shares(cache.tree, weights_of(cache.tree, cluster, {}))
     return FairSharing(
         shares, tuple(sharing["preemptionStrategies"]), gates.fair_sharing_preempt_within_nominal
     ).find_targets

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import final
 
+from harness.cluster.kueue_configuration import TO_FINAL_SHARE
 from harness_plugins.kueue.cache import Cache, Queue
 from harness_plugins.kueue.search import (
     IN_CLUSTER_QUEUE,
@@ -25,9 +26,6 @@ from harness_plugins.kueue.search import (
 )
 from harness_plugins.kueue.shares import NOTHING, Share, Shares
 from harness_plugins.kueue.workload import Workload
-
-TO_FINAL_SHARE = "LessThanOrEqualToFinalShare"
-TO_INITIAL_SHARE = "LessThanInitialShare"
 
 
 @final

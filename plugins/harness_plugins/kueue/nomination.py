@@ -115,9 +115,7 @@ class Nominator:
         found: tuple[int, Assignment] | None = None
         while low < high:
             step = (low + high) // 2
-            counts = tuple(
-                count - most * step // steps for count, most in zip(whole, reducible, strict=True)
-            )
+            counts = tuple(count - most * step // steps for count, most in zip(whole, reducible, strict=True))
             assignment = self._assigner.assign(workload, offers, counts, tried, allowed)
             if _works(assignment):
                 found = step, assignment

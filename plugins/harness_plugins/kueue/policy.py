@@ -7,10 +7,11 @@ from typing import Any, final
 
 from harness.cluster.model import Cluster
 from harness.job import Job
-from harness.policy import Admit, Decision, Preempt, Reject, Why
-from harness_plugins.kueue.admission import Admitted
+from harness.policy import Admit, Decision, Preempt, Reject, Wake, Why
+from harness_plugins.kueue.admission import Admitted, Preempted
 from harness_plugins.kueue.assignment import Assignment
-from harness_plugins.kueue.configuration import Gates
+from harness_plugins.kueue.evictions import Evictions
+from harness_plugins.kueue.figures import Figures
 from harness_plugins.kueue.scheduler import Scheduler
 from harness_plugins.kueue.search import Target
 from harness_plugins.kueue.workload import Workload
@@ -26,15 +27,19 @@ class KueuePolicy:
     Args:
         scheduler: the scheduler.
         cluster: which queue a job's queue name means.
+        latency: how long it takes until the scheduler knows that an evicted job is gone, microseconds.
     """
 
-    def __init__(self, scheduler: Scheduler, cluster: Cluster) -> None:
+    def __init__(self, scheduler: Scheduler, cluster: Cluster, *, latency: int = 0) -> None:
         self.scheduler = scheduler
         self._cluster = cluster
+        self._figures = Figures(scheduler.cache, scheduler.shares if scheduler.fair else None)
+        self._evictions = Evictions(latency)
         self._workloads: dict[int, Workload] = {}
         self._homeless: list[Job] = []
         self._deciding = False
         self._gone: list[Workload] = []
+        self._alarms: list[int] = []
         self._flavors: dict[tuple[int, Any], Mapping[str, Mapping[str, str]]] = {}
 
     def submit(self, job: Job, pods: range, now: int) -> None:
@@ -50,63 +55,104 @@ class KueuePolicy:
         self.scheduler.enqueue(workload)
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
-        """A job ended, or is gone; the scheduler hears of what goes during its cycle after the cycle."""
+        """Pods ended, or a job is gone; the scheduler hears after its cycle of what goes during it."""
         workload = self._workloads[job.index]
         if why is Why.ENDED:
-            self.scheduler.free(workload)
-            del self._workloads[job.index]
+            self._end(workload, pods)
         elif self._deciding:
             self._gone.append(workload)
         else:
-            self._return(workload)
+            self._leave(workload, now)
 
     def cycle(self, now: int) -> Iterator[Decision]:
         """Run cycles until several in a row change nothing."""
         for job in self._homeless:
             yield Reject(job, f"there is no LocalQueue or ClusterQueue {job.queue}")
         self._homeless.clear()
+        for workload in self._evictions.due(now):
+            self._return(workload)
         idle = 0
         while idle < _QUIET:
             before = self.scheduler.cycles
-            yield from self.one_cycle(now)
+            yield from self._one_cycle(now)
             if self.scheduler.cycles == before:
                 break
             idle = idle + 1 if self.scheduler.idle else 0
+        for due in self._alarms:
+            yield Wake(due)
+        self._alarms.clear()
 
-    def one_cycle(self, now: int) -> Iterator[Decision]:
+    def _one_cycle(self, now: int) -> Iterator[Decision]:
         """Run one cycle, then what follows from it."""
         scheduler = self.scheduler
         admitted: list[Admitted] = []
-        evicted: list[Target] = []
+        evicted: list[tuple[Target, Workload]] = []
         self._deciding = True
         for outcome in scheduler.cycle():
             if isinstance(outcome, Admitted):
                 admitted.append(outcome)
                 yield self._admit(outcome)
-                continue
-            for target in sorted(outcome.targets, key=lambda target: target.workload.name):
-                if target.workload.evicted:  # it is going already
-                    continue
-                evicted.append(target)
-                yield Preempt(target.workload.job, outcome.preemptor.job, target.reason)
+            else:
+                evicted += [(target, outcome.preemptor) for target in outcome.targets]
+                yield from self._preempt(outcome, now)
         self._deciding = False
         for each in admitted:
             scheduler.reserve(each, now)
-        for target in evicted:
-            scheduler.evict(target, now)
+        for target, _ in evicted:
+            if not target.workload.evicted:
+                scheduler.evict(target, now)
         for workload in self._gone:
-            self._return(workload)
+            self._leave(workload, now)
         self._gone.clear()
 
-    def _return(self, workload: Workload) -> None:
-        """An evicted workload is gone: its quota is free, and it waits again."""
-        if workload.queue is not None:
+    def _end(self, workload: Workload, pods: range) -> None:
+        """Some or all pods of a workload have ended."""
+        pod_sets = workload.asks.pod_sets
+        ended = list(workload.ended) or [0] * len(pod_sets)
+        first = 0
+        for number, pod_set in enumerate(pod_sets):
+            last = first + pod_set.count
+            ended[number] += max(0, min(pods.stop, last) - max(pods.start, first))
+            first = last
+        if len(pods) == workload.job.pods or workload.wanted == tuple(ended):
             self.scheduler.free(workload)
-            self.scheduler.enqueue(workload)
+            del self._workloads[workload.job.index]
+        else:
+            self.scheduler.reclaim(workload, tuple(ended))
+
+    def _leave(self, workload: Workload, now: int) -> None:
+        """The pods of an evicted workload are gone; its quota is free as soon as the scheduler knows."""
+        if workload.queue is None or workload.leaving:
+            return
+        due = self._evictions.leave(workload, now)
+        if due == now:
+            self._return(workload)
+        else:
+            workload.leaving = True
+            self._alarms.append(due)
+
+    def _return(self, workload: Workload) -> None:
+        """An evicted workload's quota is free, and it waits again."""
+        workload.leaving = False
+        self.scheduler.free(workload)
+        self.scheduler.enqueue(workload)
+
+    def _preempt(self, preempted: Preempted, now: int) -> Iterator[Preempt]:
+        """Evict the targets of one preemptor, by name; those that are going already are left alone."""
+        preemptor, assignment, targets = preempted
+        details = self._figures.preemptions(preemptor, assignment, targets)
+        for workload, reason in sorted(targets, key=lambda target: target.workload.name):
+            if workload.evicted:
+                continue
+            detail = details[workload]
+            round_number = self._evictions.begin(workload, preemptor, now)
+            if round_number > 1:
+                detail["round"] = round_number
+            yield Preempt(workload.job, preemptor.job, reason, detail=detail)
 
     def _admit(self, admitted: Admitted) -> Admit:
         workload, assignment = admitted
-        detail: dict[str, Any] = {"borrowing": assignment.borrowing}
+        detail = self._figures.admission(workload, assignment)
         counts = self.counts_of(workload, assignment)
         if counts:
             detail["counts"] = counts
@@ -114,10 +160,11 @@ class KueuePolicy:
 
     def counts_of(self, workload: Workload, assignment: Assignment) -> Mapping[str, int]:
         """Pod set -> pods, for pod sets that get fewer than they asked for."""
+        ended = workload.ended or (0,) * len(assignment.counts)
         return {
-            pod_set.name: count
-            for pod_set, count in zip(workload.asks.pod_sets, assignment.counts, strict=True)
-            if count != pod_set.count
+            pod_set.name: count + over
+            for pod_set, count, over in zip(workload.asks.pod_sets, assignment.counts, ended, strict=True)
+            if count + over != pod_set.count
         }
 
     def flavors_of(self, workload: Workload, assignment: Assignment) -> Mapping[str, Mapping[str, str]]:
@@ -135,8 +182,3 @@ class KueuePolicy:
                 for pod_set, chosen in zip(offers, assignment.chosen, strict=True)
             }
         return flavors
-
-
-def make(cluster: Cluster, *, gates: Gates, strategies: tuple[str, ...] | None) -> KueuePolicy:
-    """A policy for one replay."""
-    return KueuePolicy(Scheduler(cluster, gates, strategies), cluster)

@@ -34,12 +34,14 @@ class Scheduler:
         cluster: queues, cohorts, flavors and namespaces.
         gates: the feature gates.
         strategies: the preemption strategies of fair sharing; None for classic preemption.
+        weights: fair-sharing weights that replace those of the manifests.
         also: flavor-resources that are used although nobody has a quota for them.
 
     Attributes:
         cache: who holds which quota.
         pending: the pending workloads, by ClusterQueue.
         shares: the shares of all nodes.
+        fair: whether fair sharing is on.
         cycles: how many cycles were run.
         heads: how many heads were looked at in them.
         idle: whether the last cycle changed nothing.
@@ -51,13 +53,14 @@ class Scheduler:
         gates: Gates,
         strategies: tuple[str, ...] | None,
         *,
+        weights: Mapping[str, float] | None = None,
         also: set[FlavorResource] | None = None,
     ) -> None:
         self._cluster = cluster
         self._gates = gates
         cache = self.cache = Cache(cluster, also=also or ())
-        self.shares = Shares(cache.tree, weights_of(cache.tree, cluster))
-        fair = strategies is not None
+        self.shares = Shares(cache.tree, weights_of(cache.tree, cluster, weights or {}))
+        fair = self.fair = strategies is not None
         search: Search = classical.find_targets
         order: Order = ClassicOrder(gates)
         if strategies is not None:
@@ -108,6 +111,8 @@ class Scheduler:
         workload.memory = None
         workload.nomination = None
         workload.assignment = assignment
+        ended = workload.ended or (0,) * len(assignment.counts)
+        workload.wanted = tuple(count + over for count, over in zip(assignment.counts, ended, strict=True))
         workload.admissions += 1
         workload.timestamp = _whole_seconds(workload.job.submit)
         self.cache.hold(workload, pending.queue, assignment.usage, assignment.uses, _whole_seconds(now))

@@ -6,11 +6,13 @@ the same order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import final
 
 from harness.cluster.model import Cluster
 from harness.quota import NO_PARENT, QuotaTree, plus
+from harness.units import INT64_MAX
 
 Share = tuple[bool, float]
 """A weighted share that compares as Kueue does: infinite ones (weight 0) after all others, by their ratio."""
@@ -69,14 +71,19 @@ class Shares:
         return True, (False, ratio / weight)
 
 
-def weights_of(tree: QuotaTree, cluster: Cluster) -> list[float]:
-    """Node -> fair-sharing weight."""
+def published(share: Share) -> int:
+    """The integer that Kueue shows as `weightedShare` in its status: rounded up, the largest if infinite."""
+    infinite, value = share
+    return INT64_MAX if infinite else math.ceil(value)
+
+
+def weights_of(tree: QuotaTree, cluster: Cluster, instead: Mapping[str, float]) -> list[float]:
+    """Node -> fair-sharing weight; `instead` goes before what the manifests say."""
     weights = [1.0] * len(tree.names)
-    for name, node in tree.cohorts.items():
-        if name in cluster.cohorts:
-            weights[node] = float(cluster.cohorts[name].weight)
-    for name, node in tree.queues.items():
-        weights[node] = float(cluster.cluster_queues[name].weight)
+    for nodes, specs in ((tree.cohorts, cluster.cohorts), (tree.queues, cluster.cluster_queues)):
+        for name, node in nodes.items():
+            spec = specs.get(name)
+            weights[node] = instead.get(name, 1.0 if spec is None else float(spec.weight))
     return weights
 
 

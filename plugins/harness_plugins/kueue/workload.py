@@ -34,6 +34,7 @@ class Workload:
             nothing (any more).
         reserved: when it got its quota, microseconds.
         evicted: whether it was told to go and still holds its quota.
+        leaving: whether its pods are gone, but the scheduler does not know yet.
         rank: its place among candidates for preemption; smaller goes first.
         job: the job of the replay.
         asks: what it asks for.
@@ -44,6 +45,7 @@ class Workload:
         nomination: what was found last, for as long as nothing changes.
         assignment: what it was admitted with last, or None.
         admissions: how often it was admitted.
+        wanted: the pods of each pod set that make it up since then, those that had ended before included.
         ended: pods of each pod set that have ended, () while there is none.
         round: its last eviction, or None.
     """
@@ -57,6 +59,7 @@ class Workload:
         "home",
         "job",
         "kin",
+        "leaving",
         "memory",
         "name",
         "nomination",
@@ -70,6 +73,7 @@ class Workload:
         "uid",
         "usage",
         "uses",
+        "wanted",
     )
 
     job: Job  # these four are set when a job is submitted; workloads that only hold quota go without
@@ -87,12 +91,14 @@ class Workload:
         self.uses = 0
         self.reserved = 0
         self.evicted = False
+        self.leaving = False
         self.rank: Rank = (True, 0, 0, "")
         self.ticket = 0
         self.memory: ScanMemory | None = None
         self.nomination: Nomination | None = None
         self.assignment: Assignment | None = None
         self.admissions = 0
+        self.wanted: tuple[int, ...] = ()
         self.ended: tuple[int, ...] = ()
         self.round: Round | None = None
 

@@ -1,0 +1,53 @@
+"""Makes the policies `kueue-classic` and `fairsharing` from a cluster and their options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from harness.cluster.kueue_configuration import STRATEGIES, KueueConfiguration
+from harness.cluster.model import Cluster
+from harness.errors import OptionError
+from harness.options import did_you_mean
+from harness.policy import View
+from harness_plugins.kueue.configuration import (
+    Gates,
+    gates_from,
+    parse_gates,
+    parse_strategies,
+    parse_weights,
+)
+from harness_plugins.kueue.policy import KueuePolicy
+from harness_plugins.kueue.scheduler import Scheduler
+
+
+def classic(cluster: Cluster, view: View, options: Mapping[str, Any]) -> KueuePolicy:
+    """Kueue with classic preemption, whatever its Configuration says of fair sharing."""
+    scheduler = Scheduler(cluster, _gates(cluster, options), None)
+    return KueuePolicy(scheduler, cluster, latency=options["evictionLatency"])
+
+
+def fair_sharing(cluster: Cluster, view: View, options: Mapping[str, Any]) -> KueuePolicy:
+    """Kueue with fair sharing.
+
+    Raises:
+        OptionError: a weight for something that is neither ClusterQueue nor Cohort.
+    """
+    weights = parse_weights(options["weights"])
+    known = {**cluster.cluster_queues, **cluster.cohorts}
+    for name in weights:
+        if name not in known:
+            raise OptionError(
+                f"option weights: there is no ClusterQueue or Cohort {name!r}", hint=did_you_mean(name, known)
+            )
+    strategies = parse_strategies(options["preemptionStrategies"]) or _configuration(cluster).strategies
+    scheduler = Scheduler(cluster, _gates(cluster, options), strategies or STRATEGIES, weights=weights)
+    return KueuePolicy(scheduler, cluster, latency=options["evictionLatency"])
+
+
+def _configuration(cluster: Cluster) -> KueueConfiguration:
+    return cluster.kueue or KueueConfiguration()
+
+
+def _gates(cluster: Cluster, options: Mapping[str, Any]) -> Gates:
+    return gates_from({**_configuration(cluster).gates, **parse_gates(options["featureGates"])})
