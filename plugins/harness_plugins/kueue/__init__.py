@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness import Cluster, Option, Policy, PolicyFactory, RegisterPolicy, View, hookimpl
 from harness.units import SECOND, parse_duration
 from harness_plugins.kueue.configuration import checked, parse_gates, parse_strategies, parse_weights
+
+if TYPE_CHECKING:
+    from harness.conformance import RegisterConformance
 
 _COMMON = (
     Option(
@@ -55,6 +58,33 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         help="Kueue with fair sharing: shares order admission and choose whom to preempt",
         options=(*_COMMON, *_FAIR),
     )
+
+
+@hookimpl
+def harness_register_conformance(register: RegisterConformance) -> None:
+    """Register the recorded questions to Kueue's scheduler."""
+    targets, cycles = "conformance_targets", "conformance_cycles"
+    register(
+        "kueue/targets",
+        _answer(targets, "answer"),
+        help="whom Kueue preempts for a workload, and why",
+        explain=_answer(targets, "explain"),
+    )
+    register(
+        "kueue/cycles",
+        _answer(cycles, "answer"),
+        help="who is admitted and preempted over time",
+        informative=("cycle", "cycles", "heads"),
+    )
+
+
+def _answer(module: str, name: str) -> Callable[[Mapping[str, Any]], Any]:
+    """A function of a module that is imported when it is called."""
+
+    def answer(case: Mapping[str, Any]) -> Any:
+        return getattr(import_module(f"harness_plugins.kueue.{module}"), name)(case)
+
+    return answer
 
 
 def _make(name: str) -> PolicyFactory:

@@ -31,7 +31,7 @@ _ORIGIN = 1_735_689_600 * SECOND  # 2025-01-01T00:00:00Z, the zero of recorded t
 _MILLISECOND = 1000
 
 
-def replay_cycles(case: Mapping[str, Any]) -> Mapping[str, Any]:
+def answer(case: Mapping[str, Any]) -> Mapping[str, Any]:
     """Answer a case of `kueue/cycles`: who is admitted and preempted when."""
     config = case.get("config") or {}
     gates = gates_from(config.get("featureGates") or {})

@@ -19,9 +19,9 @@ from harness_plugins.kueue.search import Incoming, Search
 from harness_plugins.kueue.shares import Shares, weights_of
 
 
-def find_targets(case: Mapping[str, Any]) -> Mapping[str, Any]:
+def answer(case: Mapping[str, Any]) -> Mapping[str, Any]:
     """Answer a case of `kueue/targets`: whom does Kueue preempt, and why."""
-    cache, incoming, search = targets_question(case)
+    cache, incoming, search = question(case)
     return {
         "targets": [
             {"workload": target.workload.name, "reason": target.reason} for target in search(cache, incoming)
@@ -29,7 +29,35 @@ def find_targets(case: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
-def targets_question(case: Mapping[str, Any]) -> tuple[Cache, Incoming, Search]:
+def explain(case: Mapping[str, Any]) -> str:
+    """The figures behind an answer: every queue of the tree, and the candidates in their order."""
+    cache, incoming, search = question(case)
+    targets = {target.workload: target.reason for target in search(cache, incoming)}
+    tree = cache.tree
+    labels = [f"{flavor}/{resource}" for flavor, resource in tree.flavor_resources]
+    lines = [
+        f"{incoming.workload.name} of {incoming.queue.name} asks for "
+        + ", ".join(f"{amount} {labels[cell]}" for cell, amount in incoming.requests)
+        + f"; it lacks {', '.join(labels[cell] for cell in incoming.need)}"
+    ]
+    for queue in cache.members[incoming.queue.root]:
+        first = queue.node * tree.width
+        figures = ", ".join(
+            f"{labels[cell]} {tree.usage[first + cell]} of {tree.nominal[first + cell]}"
+            f" (available {tree.available(queue.node, cell)})"
+            for cell in incoming.need
+        )
+        lines.append(f"{queue.name}: {figures}")
+        lines += [
+            f"  {holder.name}: priority {holder.priority}{', evicted' if holder.evicted else ''}"
+            f"{f' -> {targets[holder]}' if holder in targets else ''}"
+            for holder in queue.holders
+            if holder.uses & incoming.mask
+        ]
+    return "\n".join(lines)
+
+
+def question(case: Mapping[str, Any]) -> tuple[Cache, Incoming, Search]:
     """What a case of `kueue/targets` asks: the state, the incoming workload, and the way to search."""
     given, config = case["given"], case.get("config") or {}
     gates = gates_from(config.get("featureGates") or {})
