@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from harness import tables
 from harness.engine.losses import Losses
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 TABLES = ("jobs", "decisions", "stints", "timeline", "metrics")
+
+_BATCH = 1 << 18  # rows
 
 
 @dataclass(frozen=True)
@@ -186,14 +190,27 @@ class Run:
 
         Durations (`duration`, `lost`, ...) become integers too.
         """
-        origin = self.info["trace"]["origin_us"]
         frame = self.scan(table)
+        return frame.select(self._micros(frame.collect_schema()))
+
+    def batches(self, table: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """Some columns of one of `TABLES`, in order and piece by piece, with times as in `micros`.
+
+        For sums over tables that are longer than memory is large.
+        """
+        with pq.ParquetFile(self.path / f"{table}.parquet") as file:
+            for batch in file.iter_batches(_BATCH, columns=list(columns)):
+                frame = pl.DataFrame(pa.Table.from_batches([batch]))
+                yield frame.select(self._micros(frame.schema))
+
+    def _micros(self, schema: pl.Schema) -> list[pl.Expr]:
+        origin = self.info["trace"]["origin_us"]
         columns = []
-        for name, dtype in frame.collect_schema().items():
+        for name, dtype in schema.items():
             if name in TIMES:
                 columns.append(pl.col(name).cast(pl.Int64) - origin)
             elif dtype == pl.Duration:
                 columns.append(pl.col(name).cast(pl.Int64))
             else:
                 columns.append(pl.col(name))
-        return frame.select(columns)
+        return columns

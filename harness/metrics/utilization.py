@@ -68,64 +68,60 @@ def resource_time(run: Run, window: Window, resource: str) -> ResourceTime:
 
 
 def _from_timeline(run: Run, window: Window, resource: str) -> tuple[int, int | None]:
-    points = (
-        run.micros("timeline")
-        .filter((pl.col("resource") == resource) & (pl.col("time") <= window.end))
-        .select("time", "queue", "allocated", "pending")
-        .collect()
-    )
-    levels = ("allocated", "pending")
-    if points["queue"].n_unique() > 1:
-        # From levels of each queue to levels of all of them, by way of the changes.
-        points = (
-            points.with_columns(
-                pl.col(name) - pl.col(name).shift(1, fill_value=0).over("queue") for name in levels
-            )
-            .group_by("time")
-            .agg(pl.col(levels).sum())
-            .sort("time")
-            .with_columns(pl.col(levels).cum_sum())
-        )
+    """Integrate over change points, piece by piece: levels of queues become levels of all of them."""
     capacity = run.capacity.get(resource)
+    levels = ("allocated", "pending")
     demand = pl.col("allocated") + pl.col("pending")
-    sums = points.with_columns(span=pl.col("time").shift(-1, fill_value=window.end) - pl.col("time")).select(
-        allocated=_integral(pl.col("allocated")),
-        demanded=_integral(pl.min_horizontal(demand, pl.lit(capacity)) if capacity is not None else demand),
-    )
-    allocated, demanded = sums.row(0)
-    return int(allocated), int(demanded) if capacity is not None else None
+    wanted = pl.min_horizontal(demand, pl.lit(capacity)) if capacity is not None else demand
+    of_queues = pl.DataFrame(schema={"time": pl.Int64, "queue": pl.String, **dict.fromkeys(levels, pl.Int64)})
+    total = pl.DataFrame({"time": window.start, **dict.fromkeys(levels, 0)})
+    allocated = demanded = 0
+    for batch in run.batches("timeline", ("time", "queue", "resource", *levels)):
+        points = batch.filter((pl.col("resource") == resource) & (pl.col("time") <= window.end))
+        points = pl.concat([of_queues, points.select(of_queues.columns)])
+        changes = points.with_columns(
+            pl.col(name) - pl.col(name).shift(1, fill_value=0).over("queue") for name in levels
+        ).slice(of_queues.height)
+        of_queues = points.group_by("queue", maintain_order=True).last().select(of_queues.columns)
+        total = pl.concat(
+            [total, changes.group_by("time").agg(pl.col(levels).sum()).sort("time")]
+        ).with_columns(pl.col(levels).cum_sum())
+        span = pl.col("time").shift(-1).fill_null(pl.col("time")) - pl.col("time")
+        sums = total.select(
+            _product(pl.col("allocated"), span), _product(wanted, span).alias("demanded")
+        ).row(0)
+        allocated, demanded = allocated + int(sums[0]), demanded + int(sums[1])
+        total = total.tail(1)
+    rest = window.end - pl.col("time")
+    sums = total.select(_product(pl.col("allocated"), rest), _product(wanted, rest).alias("demanded")).row(0)
+    allocated, demanded = allocated + int(sums[0]), demanded + int(sums[1])
+    return allocated, demanded if capacity is not None else None
 
 
 def _from_stints(run: Run, window: Window, resource: str) -> tuple[int, int, int, int]:
+    """Add up stints piece by piece: useful, lost, idle_held and unfinished."""
     finished = run.micros("jobs").select("finish_time").collect()["finish_time"]
-    stints = (
-        run.micros("stints")
-        .filter(pl.col("start") < window.end)
-        .select(
-            "job",
-            amount=pl.col(f"request.{resource}"),
-            span=pl.min_horizontal("end", pl.lit(window.end)) - pl.col("start"),
-            # An eviction after the window has not thrown anything away yet.
-            lost=pl.when(pl.col("end") <= window.end).then("lost").otherwise(0),
-            progress=pl.col("state") == "progress",
+    sums = [0, 0, 0, 0]
+    amount = pl.col(f"request.{resource}")
+    # An eviction after the window has not thrown anything away yet.
+    lost = pl.when(pl.col("end") <= window.end).then("lost").otherwise(0)
+    span = pl.min_horizontal("end", pl.lit(window.end)) - pl.col("start")
+    progress = pl.col("state") == "progress"
+    kept = (span - lost) * progress
+    for batch in run.batches("stints", ("job", "start", "end", "state", "lost", f"request.{resource}")):
+        stints = batch.filter(pl.col("start") < window.end)
+        done = (finished.gather(stints["job"]) <= window.end).fill_null(value=False)
+        row = stints.with_columns(done=done).select(
+            useful=_product(amount, kept * pl.col("done")),
+            lost=_product(amount, lost),
+            idle_held=_product(amount, span * ~progress),
+            unfinished=_product(amount, kept * ~pl.col("done")),
         )
-        .collect()
-    )
-    done = finished.gather(stints["job"]) <= window.end
-    kept = (pl.col("span") - pl.col("lost")) * pl.col("progress")
-    sums = stints.with_columns(done=done.fill_null(value=False)).select(
-        useful=_product(kept * pl.col("done")),
-        lost=_product(pl.col("lost")),
-        idle_held=_product(pl.col("span") * ~pl.col("progress")),
-        unfinished=_product(kept * ~pl.col("done")),
-    )
-    useful, lost, idle_held, unfinished = (int(value) for value in sums.row(0))
-    return useful, lost, idle_held, unfinished
+        sums = [total + int(value) for total, value in zip(sums, row.row(0), strict=True)]
+    useful, thrown_away, idle_held, unfinished = sums
+    return useful, thrown_away, idle_held, unfinished
 
 
-def _integral(level: pl.Expr) -> pl.Expr:
-    return (level.cast(pl.Int128) * pl.col("span")).sum()
-
-
-def _product(span: pl.Expr) -> pl.Expr:
-    return (pl.col("amount").cast(pl.Int128) * span).sum()
+def _product(amount: pl.Expr, span: pl.Expr) -> pl.Expr:
+    """Resource-time: amounts of a resource times spans of microseconds do not fit 64 bits."""
+    return (amount.cast(pl.Int128) * span).sum()

@@ -5,7 +5,8 @@ Times are in seconds. Percentiles interpolate linearly between order statistics.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import polars as pl
 
@@ -16,29 +17,41 @@ from harness.units import HOUR, SECOND
 SHORTEST = 10 * SECOND
 """Jobs shorter than this count as this long in a bounded slowdown."""
 
-_WAITS = ("mean", "p50", "p90", "p95", "p99", "max")
+
+class _Shape(NamedTuple):
+    """How a column of times is summed up."""
+
+    metric: str
+    unit: str
+    statistics: tuple[str, ...]
+
+
+_WAITS: Mapping[str, _Shape] = {
+    "first_start": _Shape("wait.first_start", "s", ("mean", "p50", "p90", "p95", "p99", "max")),
+    "total": _Shape("wait.total", "s", ("mean", "p50", "p90", "p95", "p99", "max")),
+}
+_TIMES: Mapping[str, _Shape] = {
+    **_WAITS,
+    "slowdown": _Shape("slowdown.bounded", "factor", ("mean", "p50", "p95", "p99")),
+    "completion": _Shape("jct", "s", ("mean", "p50", "p95")),
+}
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
     """The waiting metrics over all jobs, and the waits for each queue and priority."""
     jobs = job_times(run, window)
-    yield from _distribution(jobs, "first_start", "wait.first_start", "s", _WAITS)
-    yield from _distribution(jobs, "total", "wait.total", "s", _WAITS)
-    yield from _distribution(jobs, "slowdown", "slowdown.bounded", "factor", ("mean", "p50", "p95", "p99"))
-    yield from _distribution(jobs, "completion", "jct", "s", ("mean", "p50", "p95"))
+    yield from _rows(jobs.select(_statistics(_TIMES)), _TIMES)
     for column in ("queue", "priority"):
-        for (value,), part in jobs.sort(column, maintain_order=True).group_by(column, maintain_order=True):
-            scope = f"{column}={value}"
-            yield from _distribution(part, "first_start", "wait.first_start", "s", _WAITS, scope)
-            yield from _distribution(part, "total", "wait.total", "s", _WAITS, scope)
+        by = jobs.select(column, *_WAITS).group_by(column).agg(_statistics(_WAITS)).sort(column)
+        yield from _rows(by, _WAITS, column)
     yield from _counts(jobs, window)
 
 
 def job_times(run: Run, window: Window) -> pl.DataFrame:
     """One row a job that arrived within the window; what happened to it later counts as not having happened.
 
-    Columns: queue, priority, state, submit, finish (microseconds), first_start, total, completion (seconds)
-    and slowdown; null where the job has not come that far.
+    Columns: queue, priority, rejected, submit and finish in microseconds; first_start, total and completion in
+    seconds; slowdown; null where the job has not come that far.
     """
     jobs = (
         run.micros("jobs")
@@ -49,7 +62,7 @@ def job_times(run: Run, window: Window) -> pl.DataFrame:
             "queue",
             "priority",
             "duration",
-            "state",
+            rejected=pl.col("state") == "rejected",
             submit=pl.col("submit_time"),
             start=_within(pl.col("start_time"), window),
             finish=_within(pl.col("finish_time"), window),
@@ -58,7 +71,12 @@ def job_times(run: Run, window: Window) -> pl.DataFrame:
         .collect()
     )
     completion = pl.col("finish") - pl.col("submit")
-    return jobs.with_columns(
+    return jobs.select(
+        "queue",
+        "priority",
+        "rejected",
+        "submit",
+        "finish",
         first_start=(pl.col("start") - pl.col("submit")) / SECOND,
         total=(completion - pl.col("progress").fill_null(0)) / SECOND,
         completion=completion / SECOND,
@@ -91,25 +109,31 @@ def _within(time: pl.Expr, window: Window) -> pl.Expr:
     return pl.when(time <= window.end).then(time)
 
 
-def _distribution(
-    jobs: pl.DataFrame, column: str, name: str, unit: str, what: tuple[str, ...], scope: str = "all"
-) -> Iterator[Measurement]:
-    values = jobs[column].drop_nulls()
-    for each in what:
-        value: float | None = None
-        if len(values):
-            if each == "mean":
-                value = values.mean()  # type: ignore[assignment]
-            elif each == "max":
-                value = values.max()  # type: ignore[assignment]
+def _statistics(columns: Mapping[str, _Shape]) -> list[pl.Expr]:
+    """Every statistic of every column, null where no job has a value."""
+    found = []
+    for name, shape in columns.items():
+        column = pl.col(name)
+        for each in shape.statistics:
+            if each in ("mean", "max"):
+                value = column.mean() if each == "mean" else column.max()
             else:
-                value = values.quantile(int(each[1:]) / 100, interpolation="linear")
-        yield Measurement(f"{name}.{each}", value, unit, "lower", scope)
+                value = column.quantile(int(each[1:]) / 100, interpolation="linear")
+            found.append(value.alias(f"{shape.metric}.{each}"))
+    return found
+
+
+def _rows(frame: pl.DataFrame, columns: Mapping[str, _Shape], scope: str = "") -> Iterator[Measurement]:
+    units = {f"{shape.metric}.{each}": shape.unit for shape in columns.values() for each in shape.statistics}
+    for row in frame.iter_rows(named=True):
+        where = f"{scope}={row[scope]}" if scope else "all"
+        for metric, unit in units.items():
+            yield Measurement(metric, row[metric], unit, "lower", where)
 
 
 def _counts(jobs: pl.DataFrame, window: Window) -> Iterator[Measurement]:
     finished = jobs["finish"].drop_nulls()
-    rejected = int((jobs["state"] == "rejected").sum())
+    rejected = int(jobs["rejected"].sum())
     makespan = None
     if len(finished):
         makespan = jobs.select(pl.col("finish").max() - pl.col("submit").min()).item() / SECOND
