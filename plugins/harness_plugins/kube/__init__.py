@@ -5,19 +5,64 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from harness import hookimpl
+from harness import RegisterPolicy, hookimpl
+from harness_plugins.kube.policy import OPTIONS, DefaultPreemption
 
 if TYPE_CHECKING:
     from harness.conformance import RegisterConformance
 
 
 @hookimpl
+def harness_register_policies(register: RegisterPolicy) -> None:
+    """Register `default-preemption`."""
+    register(
+        "default-preemption",
+        DefaultPreemption,
+        help="kube-scheduler's default profile: pods one by one, preemption by priority; needs nodes",
+        options=OPTIONS,
+    )
+
+
+@hookimpl
 def harness_register_conformance(register: RegisterConformance) -> None:
     """Register the recorded questions to kube-scheduler."""
-    register("kube-scheduler/preempt", _preempt, help="node and victims of one default preemption")
+    register(
+        "kube-scheduler/preempt",
+        _preempt,
+        help="node and victims of one default preemption",
+        explain=_explain_preempt,
+    )
+    register(
+        "kube-scheduler/cycles",
+        _cycles,
+        help="whole replays over virtual time",
+        informative=("attempts", "endTime"),
+        explain=_explain_cycles,
+    )
+
+
+# The engine and the readers of manifests are not needed to list plugins.
 
 
 def _preempt(case: Mapping[str, Any]) -> Mapping[str, Any]:
     from harness_plugins.kube.conformance import preempt
 
     return preempt(case)
+
+
+def _explain_preempt(case: Mapping[str, Any]) -> str:
+    from harness_plugins.kube.conformance import explain_preempt
+
+    return explain_preempt(case)
+
+
+def _cycles(case: Mapping[str, Any]) -> Mapping[str, Any]:
+    from harness_plugins.kube.conformance_cycles import cycles
+
+    return cycles(case)
+
+
+def _explain_cycles(case: Mapping[str, Any]) -> str:
+    from harness_plugins.kube.conformance_cycles import explain_cycles
+
+    return explain_cycles(case)

@@ -37,6 +37,25 @@ def preempt(case: Mapping[str, Any]) -> dict[str, Any]:
     return _answer(pod, scheduling, Preemption(cache, budgets, SchedulerConfiguration()))
 
 
+def explain_preempt(case: Mapping[str, Any]) -> str:
+    """The answer to a case of `kube-scheduler/preempt` in words, node by node."""
+    answer = preempt(case)
+    outcome = str(answer["outcome"])
+    lines = [outcome, *(f"{key}: {answer[key]}" for key in ("reason", "node", "victims") if key in answer)]
+    candidates = {candidate["node"]: candidate for candidate in answer.get("candidates", ())}
+    for node, status in sorted(answer.get("filter", {}).items()):
+        lines.append(f"node {node}: {status['code']} by {status['plugin']}: {', '.join(status['reasons'])}")
+        if node in candidates:
+            candidate = candidates[node]
+            victims, violations = ", ".join(candidate["victims"]), candidate["numPDBViolations"]
+            lines.append(f"  candidate: {violations} PDB violations, victims {victims}")
+        elif node in answer.get("rejected", {}):
+            lines.append(f"  no candidate: {', '.join(answer['rejected'][node]['reasons'])}")
+    for node, scores in answer.get("scores", {}).items():
+        lines.append(f"node {node} fits: {', '.join(f'{name} {score}' for name, score in scores.items())}")
+    return "\n".join(lines)
+
+
 def pod_info(manifest: Pod, templates: Templates) -> PodInfo:
     """A pod of the manifests as the scheduler sees it, not yet bound or nominated."""
     template = templates.of(manifest.namespace, manifest.labels, manifest.spec)

@@ -160,6 +160,17 @@ class ShapeNodes:
             return PORT_TAKEN
         return resources_short(self.shape, node, node.free, node.slots, self._cache.names)
 
+    def never(self, node: NodeInfo) -> tuple[str, ...]:
+        """Why a node could not run the shape even when it is empty; nothing when it could."""
+        status = self._fixed[node.position]
+        if status is not None:
+            return status.reasons
+        shape, names = self.shape, self._cache.names
+        large = [
+            names[resource] for resource, amount in shape.requests if amount > node.allocatable[resource]
+        ]
+        return tuple(f"Insufficient {name}" for name in (*large, *shape.missing))
+
     def unschedulable(self) -> list[int]:
         """Positions of the nodes on which a preemption may help when none fits, in order."""
         if self.shape.ports:

@@ -1,0 +1,132 @@
+"""Answers recorded cases of `kube-scheduler/cycles`: whole replays, by the engine of all replays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, final
+
+from harness import Job, PodSet
+from harness.cluster.fields import Fields
+from harness.cluster.load import cluster_from
+from harness.cluster.pod_reading import read_pod
+from harness.cluster.workloads import read_time
+from harness.engine import Engine
+from harness.engine.engine import Arrival
+from harness.engine.events import ACTIONS, BIND, FINISH, GONE, NOMINATE, PENDING, PREEMPT, UNNOMINATE
+from harness.errors import ClusterError, Fault
+from harness.units import SECOND
+from harness_plugins.kube.policy import DefaultPreemption
+
+_RECORDED = (BIND, NOMINATE, UNNOMINATE, PREEMPT, GONE, FINISH)
+_ON_NODES = (BIND, NOMINATE, PREEMPT)
+
+
+def cycles(case: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer a case of `kube-scheduler/cycles`: which pod is bound, nominated and preempted when."""
+    cluster = cluster_from(case["objects"], case["id"], webhooks=False)
+    record = _Record()
+    engine = Engine([_arrivals(case)], cluster, record, until=case["given"]["horizon"] * SECOND)
+    policy = DefaultPreemption(cluster, engine.view, {}, gives_up=False)
+    outcome = engine.run(policy, name="default-preemption")
+    return {
+        "decisions": record.decisions,
+        "pendingAtEnd": sorted(record.pending),
+        "endTime": outcome.end // SECOND,
+        "attempts": policy.scheduler.attempts,
+    }
+
+
+def explain_cycles(case: Mapping[str, Any]) -> str:
+    """The answer to a case of `kube-scheduler/cycles` as a timetable."""
+    answer = cycles(case)
+    lines = []
+    for decision in answer["decisions"]:
+        said = [f"{word} {value}" for word, value in decision.items() if word != "t"]
+        lines.append(f"t={decision['t']}: {', '.join(said)}")
+    return "\n".join([*lines, f"pending at the end: {', '.join(answer['pendingAtEnd']) or 'nothing'}"])
+
+
+def _arrivals(case: Mapping[str, Any]) -> list[Arrival]:
+    """One job of one pod for each pod of the case, in the order of arrival."""
+    faults: list[Fault] = []
+    given = case["given"]
+    start = read_time(Fields(given, case["id"], faults, "given"), "start") or 0
+    arrivals: list[Arrival] = []
+    for number, item in enumerate(given["pods"]):
+        manifest, where = item["pod"], f"{case['id']}: given.pods[{number}]"
+        pod = read_pod(Fields(manifest, where, faults))
+        created = read_time(Fields(manifest["metadata"], where, faults, "metadata"), "creationTimestamp")
+        pod_set = PodSet(
+            "main", 1, 1, pod.spec.requests, labels=pod.labels, pod_template=json.dumps(manifest["spec"])
+        )
+        job = Job(
+            index=number,
+            id=pod.name,
+            submit=(created or start) - start,
+            queue="",
+            namespace=pod.namespace,
+            user="",
+            priority=pod.priority or 0,
+            priority_class="",
+            preempts=pod.preempts is not False,
+            gang=False,
+            grace_period=pod.grace_period or 0,
+            uid="",
+            pod_sets=(pod_set,),
+            pods=1,
+        )
+        arrivals.append((job, item["duration"] * SECOND, None))
+    if faults:
+        raise ClusterError(case["id"], faults)
+    return sorted(arrivals, key=lambda arrival: arrival[0].submit)
+
+
+@final
+class _Record:
+    """Keeps what the engine reports, in the words of the corpora."""
+
+    def __init__(self) -> None:
+        self.decisions: list[dict[str, Any]] = []
+        self.pending: list[str] = []
+        self._successors: dict[int, int] = {}
+
+    def decision(
+        self,
+        time: int,
+        cycle: int,
+        action: int,
+        job: Job,
+        pods: int,
+        amounts: Mapping[str, int] | None = None,
+        pod: str | None = None,
+        by: Job | None = None,
+        reason: str | None = None,
+        node: str | None = None,
+        flavors: Mapping[str, Mapping[str, str]] | None = None,
+        detail: Mapping[str, Any] | None = None,
+        alive: int = 0,
+        holding: int = 0,
+        dropped: Mapping[str, int] | None = None,
+    ) -> None:
+        """One decision, as a line of a case."""
+        if action == GONE:
+            self._successors[job.index] = self._successors.get(job.index, 0) + 1
+        if action in _RECORDED:
+            line: dict[str, Any] = {"t": time // SECOND, ACTIONS[action]: pod}
+            if by is not None:
+                line["by"] = self._name(by)
+            if action in _ON_NODES:
+                line["node"] = node
+            self.decisions.append(line)
+
+    def stint(self, *_figures: object) -> None:
+        """Not compared."""
+
+    def job(self, job: Job, state: int, *_figures: object) -> None:
+        """How a job stands at the end."""
+        if state == PENDING:
+            self.pending.append(self._name(job))
+
+    def _name(self, job: Job) -> str:
+        return job.pod_name(0, self._successors.get(job.index, 0))

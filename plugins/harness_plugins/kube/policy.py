@@ -1,0 +1,148 @@
+"""The policy on top of the scheduler: jobs of a trace become pods, and every pod is scheduled by itself.
+
+A gang is no unit to kube-scheduler: what is bound of it waits, holding its node, until the rest is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, final
+
+from harness import Cluster, Decision, Job, Option, PodSet, Reject, View, Why, boolean
+from harness.cluster.pod_reading import pod_spec_of
+from harness.cluster.scheduler_configuration import SchedulerConfiguration
+from harness.errors import ClusterError, Fault, InputError
+from harness_plugins.kube.pod import PodInfo, Shape, Template
+from harness_plugins.kube.scheduler import Scheduler
+
+OPTIONS = (
+    Option(
+        "percentageOfNodesToScore",
+        0,
+        "stop looking for nodes when this share of them fits; 0: 100 nodes, or 5 to 50 % of large clusters",
+        type=int,
+    ),
+    Option("disablePreemption", False, "wait for room instead of preempting", type=boolean),
+)
+
+
+def configuration_of(cluster: Cluster, options: Mapping[str, Any]) -> SchedulerConfiguration:
+    """The manifests' configuration, with what the options say beyond it."""
+    configuration = cluster.scheduler or SchedulerConfiguration()
+    percentage = options.get("percentageOfNodesToScore", 0)
+    if not 0 <= percentage <= 100:
+        raise InputError(f"option percentageOfNodesToScore: {percentage} is not a percentage (0 to 100)")
+    return replace(
+        configuration,
+        percentage_of_nodes_to_score=percentage or configuration.percentage_of_nodes_to_score,
+        disable_preemption=options.get("disablePreemption", False) or configuration.disable_preemption,
+    )
+
+
+@final
+class DefaultPreemption:
+    """Replays jobs through kube-scheduler; see the module.
+
+    Args:
+        cluster: must have nodes.
+        view: not used: the scheduler keeps its own books, as it does in reality.
+        options: values of `OPTIONS`.
+        gives_up: whether jobs that fit no node even when all are empty are rejected. In reality they are
+            tried again and again.
+
+    Raises:
+        InputError: the cluster has no nodes.
+    """
+
+    def __init__(
+        self, cluster: Cluster, view: View, options: Mapping[str, Any], *, gives_up: bool = True
+    ) -> None:
+        if not cluster.nodes:
+            raise InputError(
+                "default-preemption schedules pods onto nodes, and the cluster has none",
+                hint="give manifests with nodes (kubectl get nodes -o yaml) or a NodePool: --cluster FILE",
+            )
+        self.scheduler = Scheduler(cluster, configuration_of(cluster, options))
+        self._gives_up = gives_up
+        self._templates: dict[tuple[PodSet, str], Template] = {}
+        self._impossible: dict[Shape, str] = {}
+        self._rejected: list[tuple[Job, str]] = []
+        self._pods: dict[tuple[int, int], PodInfo] = {}
+        self._successors: dict[tuple[int, int], int] = {}
+
+    def submit(self, job: Job, pods: range, now: int) -> None:
+        """Pods wait; those that come back after an eviction are new pods, behind their equals."""
+        self.scheduler.hear(now)
+        if self._gives_up:
+            why = next(filter(None, (self._never(job, pod_set) for pod_set in job.pod_sets)), None)
+            if why is not None:
+                self._rejected.append((job, why))
+                return
+        for pod in pods:
+            name = job.pod_name(pod, self._successors.get((job.index, pod), 0))
+            template = self._template(job, job.pod_set_of(pod))
+            info = PodInfo(name, template, job.priority, preempts=job.preempts, job=job, pod=pod)
+            self._pods[job.index, pod] = info
+            self.scheduler.add(info)
+
+    def release(self, job: Job, pods: range, now: int, why: Why) -> None:
+        """Pods are gone from their nodes."""
+        self.scheduler.hear(now)
+        for pod in pods:
+            key = (job.index, pod)
+            self.scheduler.delete(self._pods.pop(key))
+            if why is Why.EVICTED:
+                self._successors[key] = self._successors.get(key, 0) + 1
+            else:
+                self._successors.pop(key, None)
+
+    def cycle(self, now: int) -> Iterator[Decision]:
+        """Schedule pods until those that are left wait for something to happen."""
+        self.scheduler.hear(now)
+        for job, why in self._rejected:
+            yield Reject(job, why)
+        self._rejected.clear()
+        yield from self.scheduler.run()
+
+    def _template(self, job: Job, pod_set: PodSet) -> Template:
+        template = self._templates.get((pod_set, job.namespace))
+        if template is None:
+            faults: list[Fault] = []
+            where = f"job {job.id}, pod set {pod_set.name}"
+            spec = pod_spec_of(pod_set, job.namespace, faults, where)
+            if _asked(spec.requests) != _asked(pod_set.requests):
+                faults.append(
+                    Fault(f"{where}: pod_template", "its containers request other amounts than the job")
+                )
+            if faults:
+                raise ClusterError("the trace", faults)
+            template = self.scheduler.templates.of(job.namespace, pod_set.labels, spec)
+            self._templates[pod_set, job.namespace] = template
+        return template
+
+    def _never(self, job: Job, pod_set: PodSet) -> str | None:
+        """Why pods of a pod set can never run; None when some node could."""
+        shape = self._template(job, pod_set).shape
+        why = self._impossible.get(shape)
+        if why is None:
+            why = self._impossible[shape] = _fits_no_empty_node(self.scheduler, shape)
+        return why or None
+
+
+def _fits_no_empty_node(scheduler: Scheduler, shape: Shape) -> str:
+    """Why a shape fits no node even when all are empty, in kube-scheduler's words; "" when it fits one."""
+    nodes = scheduler.scheduling.shape_nodes(shape)
+    reasons: Counter[str] = Counter()
+    for node in scheduler.cache.nodes:
+        found = nodes.never(node)
+        if not found:
+            return ""
+        reasons.update(found)
+    said = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+    return f"0/{len(scheduler.cache.nodes)} nodes could run it even when empty: {said}"
+
+
+def _asked(requests: Mapping[str, int]) -> dict[str, int]:
+    return {resource: amount for resource, amount in requests.items() if amount}

@@ -1,0 +1,189 @@
+"""The scheduler: tries waiting pods one by one, binds them, and preempts for them.
+
+It knows pods and nodes; how jobs become pods is `policy.py`'s. A decision is yielded after the scheduler's
+own books are up to date, so that what it causes at once finds them so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, final
+
+from harness import Bind, Cluster, Decision, Nominate, Preempt, Unnominate, Wake
+from harness.cluster.scheduler_configuration import SchedulerConfiguration
+from harness_plugins.kube.budgets import Budgets
+from harness_plugins.kube.cache import Cache
+from harness_plugins.kube.hints import Hints
+from harness_plugins.kube.node import NodeInfo
+from harness_plugins.kube.pod import PodInfo, Template, Templates
+from harness_plugins.kube.preemption import (
+    Preemption,
+    deciding_criterion,
+    pick_one_node_for_preemption,
+)
+from harness_plugins.kube.queue import SchedulingQueue, stamp
+from harness_plugins.kube.scheduling import Diagnosis, Scheduling
+from harness_plugins.kube.victims import Candidate
+
+PREEMPTED = "PreemptionByScheduler"
+"""The reason of a preemption, as in the condition that victims get."""
+
+
+@final
+class Scheduler:
+    """One scheduler with the default profile.
+
+    Args:
+        cluster: nodes, namespaces and budgets.
+        configuration: what of a KubeSchedulerConfiguration counts.
+
+    Attributes:
+        attempts: how many scheduling attempts there were.
+    """
+
+    def __init__(self, cluster: Cluster, configuration: SchedulerConfiguration) -> None:
+        self.cache = Cache(cluster)
+        self.budgets = Budgets(cluster.disruption_budgets, live=True)
+        self.templates = Templates(self.cache.resources, self.budgets.covering)
+        self.scheduling = Scheduling(
+            self.cache,
+            percentage=configuration.percentage_of_nodes_to_score,
+            hard_affinity_weight=configuration.hard_pod_affinity_weight,
+        )
+        self.attempts = 0
+        self._preemption = (
+            None if configuration.disable_preemption else Preemption(self.cache, self.budgets, configuration)
+        )
+        self._queue = SchedulingQueue(Hints(self.cache.labels_of))
+        self._now = -1
+        self._count = 0
+        self._woken = -1
+        self._hopeless: dict[tuple[Template, int, bool], tuple[int, frozenset[str]]] = {}
+
+    # --- what the scheduler is told -----------------------------------------------------------------------
+
+    def hear(self, now: int) -> None:
+        """It is `now`; the queue's timers come before all else that happens at an instant."""
+        if now != self._now:
+            self._now = now
+            self._queue.flush(now)
+
+    def add(self, pod: PodInfo) -> None:
+        """A pod arrives."""
+        self.budgets.exists(pod.template, 1)
+        self._queue.add(pod, self._stamp())
+
+    def delete(self, pod: PodInfo) -> None:
+        """A pod is gone: it ended, was evicted, or is no longer wanted."""
+        self.budgets.exists(pod.template, -1)
+        if pod.node >= 0:
+            self.cache.remove_pod(pod)
+            if not pod.terminating:
+                self.budgets.runs(pod.template, -1)
+            self._queue.pod_deleted(pod, self._now, was_bound=True)
+            return
+        self._queue.discard(pod)
+        if pod.nominated:
+            self.cache.nominate(pod, "")
+            self._queue.pod_deleted(pod, self._now, was_bound=False)
+
+    # --- what it decides ----------------------------------------------------------------------------------
+
+    def run(self) -> Iterator[Decision]:
+        """Try pods until all that are left wait for an event."""
+        queue, hopeless, cache = self._queue, self._hopeless, self.cache
+        while (pod := queue.pop()) is not None:
+            self.attempts += 1
+            known = hopeless.get((pod.template, pod.priority, pod.preempts))
+            if known is not None and known[0] == cache.version and not pod.nominated:
+                queue.add_unschedulable(
+                    pod, self._stamp(), known[1]
+                )  # nothing has changed since one like it failed
+            else:
+                yield from self._schedule_one(pod)
+        flush = queue.next_flush()
+        if flush is not None and (self._woken <= self._now or flush < self._woken):
+            self._woken = flush
+            yield Wake(flush, idle=True)
+
+    def _schedule_one(self, pod: PodInfo) -> Iterator[Decision]:
+        self.budgets.refresh()
+        found = self.scheduling.schedule(pod)
+        if isinstance(found, NodeInfo):
+            yield self._bind(pod, found)
+            self._queue.pod_bound(pod, self._now)
+        else:
+            yield from self._post_filter(pod, found)
+
+    def _bind(self, pod: PodInfo, node: NodeInfo) -> Bind:
+        self.cache.nominate(pod, "")
+        pod.start = self._stamp()
+        self.cache.add_pod(pod, node)
+        self.budgets.runs(pod.template, 1)
+        assert pod.job is not None
+        return Bind(pod.job, range(pod.pod, pod.pod + 1), node.name)
+
+    def _post_filter(self, pod: PodInfo, diagnosis: Diagnosis) -> Iterator[Decision]:
+        """A pod fits nowhere: make room for it by preemption if it may and that helps."""
+        preemption, rejecting = self._preemption, diagnosis.rejecting
+        if preemption is None or preemption.pod_eligible_to_preempt_others(pod, diagnosis) is not None:
+            self._fail(pod, rejecting)
+            return
+        found = preemption.find_candidates(pod, diagnosis)
+        if found.candidates:
+            yield from self._preempt(preemption, pod, rejecting, found.candidates)
+            return
+        self._fail(pod, rejecting)
+        if pod.nominated and not found.failed:
+            yield from self._withdraw(pod)
+
+    def _fail(self, pod: PodInfo, rejecting: frozenset[str]) -> None:
+        if not pod.nominated:
+            self._hopeless[pod.template, pod.priority, pod.preempts] = (self.cache.version, rejecting)
+        self._queue.add_unschedulable(pod, self._stamp(), rejecting)
+
+    def _preempt(
+        self, preemption: Preemption, pod: PodInfo, rejecting: frozenset[str], candidates: Any
+    ) -> Iterator[Decision]:
+        """Evict the victims on the best node and nominate the preemptor to it; it is tried again later."""
+        chosen = pick_one_node_for_preemption(candidates)
+        cleared = preemption.nominations_to_clear(pod, chosen)
+        detail = _detail(chosen, deciding_criterion(candidates), len(candidates))
+        before, name = pod.nominated, chosen.node.name
+        self._queue.add_unschedulable(pod, self._stamp(), rejecting)
+        self.cache.nominate(pod, name)
+        for other in cleared:
+            yield from self._withdraw(other)
+        assert pod.job is not None
+        for victim in chosen.victims:
+            if not victim.terminating:
+                self.cache.terminate(victim)
+                self.budgets.runs(victim.template, -1)
+                assert victim.job is not None
+                victim_pods = range(victim.pod, victim.pod + 1)
+                yield Preempt(victim.job, pod.job, PREEMPTED, victim_pods, detail)
+        if before != name:
+            yield Nominate(pod.job, pod.pod, name, detail)
+            if before:
+                self._queue.nomination_withdrawn(pod, self._now)
+
+    def _withdraw(self, pod: PodInfo) -> Iterator[Decision]:
+        self.cache.nominate(pod, "")
+        assert pod.job is not None
+        yield Unnominate(pod.job, pod.pod)
+        self._queue.nomination_withdrawn(pod, self._now)
+
+    def _stamp(self) -> int:
+        self._count += 1
+        return stamp(self._now, self._count)
+
+
+def _detail(chosen: Candidate, criterion: str, candidates: int) -> dict[str, Any]:
+    """Why these victims on this node."""
+    return {
+        "node": chosen.node.name,
+        "criterion": criterion,
+        "candidates": candidates,
+        "pdb_violations": chosen.violations,
+        "victims": {victim.name: victim.priority for victim in chosen.victims},
+    }
