@@ -83,7 +83,7 @@ def total_of(frame: pl.DataFrame, resource: str) -> pl.Expr:
 def _most(series: pl.Series) -> int:
     """The largest absolute value, at least 1."""
     least, most = series.min(), series.max()
-    return max(1, *(abs(value) for value in (least, most) if isinstance(value, int)))
+    return max([1, *(abs(value) for value in (least, most) if isinstance(value, int))])
 
 
 def filled(frame: pl.DataFrame, name: str, default: str) -> pl.Expr:

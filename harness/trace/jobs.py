@@ -36,6 +36,7 @@ _CHUNK = 1024
 """Jobs made at once: small chunks stay in the processor's cache and out of the garbage collector's way."""
 
 _ARRIVAL = "harness.arrival"
+_SUBMIT = "harness.submit"
 _CLASS = "harness.class"
 _PREEMPTS = "harness.preempts"
 _TAKEN = frozenset((*tables.jobs({}), "submit"))
@@ -78,17 +79,18 @@ class Jobs:
         rows = trace.frame
         jobs = job_rows(rows)
         jobs = jobs.with_columns(
-            _scaled(jobs["submit_time"].to_physical() - trace.origin, scale_arrivals).alias("submit"),
+            _scaled(jobs["submit_time"].to_physical() - trace.origin, scale_arrivals).alias(_SUBMIT),
             pl.col("duration").to_physical(),
             *_priorities(trace, jobs, cluster),
         )
-        if not jobs["submit"].is_sorted():
-            jobs = jobs.sort("submit", maintain_order=True)
-        names = {name: f"trace.{name}" if name in _TAKEN else name for name in _extra(jobs)}
+        if not jobs[_SUBMIT].is_sorted():
+            jobs = jobs.sort(_SUBMIT, maintain_order=True)
+        names = _extra(jobs)
         self.resources: list[str] = resources_of(jobs.columns)
         self.extra: tuple[str, ...] = tuple(names.values())
         self.frame: pl.DataFrame = jobs.select(
-            *("job_id", "queue", "namespace", "user", "priority", "pods", "submit", "duration"),
+            *("job_id", "queue", "namespace", "user", "priority", "pods"),
+            *(pl.col(_SUBMIT).alias("submit"), "duration"),
             *(f"{REQUEST}{resource}" for resource in self.resources),
             *(pl.col(name).alias(alias) for name, alias in names.items()),
         )
@@ -99,7 +101,7 @@ class Jobs:
         self._uid = _uids(jobs, rows.height)
         self._fields: tuple[Slice, ...] = (
             values(jobs["job_id"]),
-            values(jobs["submit"]),
+            values(jobs[_SUBMIT]),
             texts(jobs["queue"]),
             texts(jobs["namespace"]) if "namespace" in rows.columns else constant(DEFAULT_NAMESPACE),
             texts(jobs["user"]) if "user" in rows.columns else constant(""),
@@ -224,7 +226,15 @@ def _uids(jobs: pl.DataFrame, rows: int) -> Slice:
     return of
 
 
-def _extra(jobs: pl.DataFrame) -> list[str]:
-    own = {"submit", ROW, ROWS, _CLASS, _PREEMPTS}
-    recorded = [name for name in ("recorded_start", "recorded_end") if name in jobs.columns]
-    return recorded + [name for name in jobs.columns if column_of(name) is None and name not in own]
+def _extra(jobs: pl.DataFrame) -> dict[str, str]:
+    """What comes along, with the name that it gets."""
+    own = {_SUBMIT, ROW, ROWS, _CLASS, _PREEMPTS}
+    names = [name for name in ("recorded_start", "recorded_end") if name in jobs.columns]
+    names += [name for name in jobs.columns if column_of(name) is None and name not in own]
+    renamed: dict[str, str] = {}
+    for name in names:
+        alias = name
+        while alias in _TAKEN or (alias != name and alias in names):
+            alias = f"trace.{alias}"
+        renamed[name] = alias
+    return renamed

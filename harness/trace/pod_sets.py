@@ -50,7 +50,8 @@ class PodSetMaker:
     def _keys(self, start: int, count: int) -> Iterator[_Key]:
         slices = [column.slice(start, count) for column in self._columns]
         return zip(
-            *(map(entries, part) if is_map(part.dtype) else part.to_list() for part in slices), strict=True
+            *(map(entries, part.to_list()) if is_map(part.dtype) else part.to_list() for part in slices),
+            strict=True,
         )
 
     def _remember(self, key: _Key, rows: tuple[_Key, ...]) -> tuple[PodSet, ...]:

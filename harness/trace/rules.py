@@ -68,6 +68,8 @@ def shown(value: Any, dtype: pl.DataType | None = None) -> str:
         return format_duration(value)
     if isinstance(dtype, pl.Datetime):
         return f"{value:,} µs since 1970"
+    if isinstance(value, pl.Series):  # of a nested column
+        value = value.to_list()
     text = repr(value) if isinstance(value, str) else str(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 

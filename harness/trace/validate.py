@@ -129,7 +129,8 @@ def _documents(frame: pl.DataFrame) -> list[Fault]:
         column = column_of(name)
         if column is not None and column.kind is Kind.MAP:
             wrong_rows = pl.Series(
-                [any(text is None for _, text in entries(value)) for value in frame[name]], dtype=pl.Boolean
+                [any(text is None for _, text in entries(value)) for value in frame[name].to_list()],
+                dtype=pl.Boolean,
             )
             rules.append(Rule(name, pl.lit(wrong_rows), "has a name without a value"))
     return breaches(frame, rules)
@@ -193,8 +194,8 @@ def _unknown_queues(frame: pl.DataFrame, cluster: Cluster) -> list[Fault]:
     return [
         Fault(
             f"row {row + 1:,} (job {shown(job)}), queue",
-            f"{shown(queue)} is neither a LocalQueue of namespace {namespace!r} nor a ClusterQueue"
-            f" ({_jobs_of(count)})",
+            f"{shown(queue)} is neither a LocalQueue of namespace {namespace!r} nor a ClusterQueue "
+            f"({_rows(count)})",
         )
         for namespace, queue, row, job, count in named.iter_rows()
         if queue and cluster.cluster_queue_of(namespace, queue) is None
@@ -208,8 +209,7 @@ def _unknown_classes(frame: pl.DataFrame, cluster: Cluster) -> list[Fault]:
     return [
         Fault(
             f"row {row + 1:,} (job {shown(job)}), priority_class",
-            f"{shown(name)} is neither a PriorityClass nor a WorkloadPriorityClass of the cluster"
-            f" ({_jobs_of(count)})",
+            f"{shown(name)} is no priority class of the cluster ({_rows(count)})",
         )
         for name, row, job, count in named.iter_rows()
         if name and cluster.priority_of(name) is None
@@ -227,7 +227,7 @@ def _first_rows(frame: pl.DataFrame, *keys: pl.Expr) -> pl.DataFrame:
     )
 
 
-def _jobs_of(count: int) -> str:
+def _rows(count: int) -> str:
     return "1 row" if count == 1 else f"{count:,} rows"
 
 
