@@ -6,7 +6,6 @@ have as many as they like.
 
 from __future__ import annotations
 
-import importlib.metadata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -18,6 +17,7 @@ from harness.errors import PluginError
 from harness.options import Option, did_you_mean
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
     from pathlib import Path
 
     from harness.conformance import Answer, Case, ConformanceSpec
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from harness.trace.reader import Reading
 
 GROUP = "harness"
+_DISTRIBUTION = "harness-replay"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +180,7 @@ class Plugins:
     metrics: Registry[MetricSpec]
     conformance: Registry[ConformanceSpec]
     found: tuple[PluginInfo, ...] = field(default=())
+    left_out: tuple[str, ...] = field(default=())
 
     def policy(self, name: str) -> PolicySpec:
         """The policy of that name.
@@ -199,12 +201,12 @@ class Plugins:
     def _required(self, registry: Registry[S], name: str) -> S:
         spec = registry.get(name)
         if spec is None:
+            away = f"; left out: {', '.join(self.left_out)}" if self.left_out else ""
             broken = "".join(
                 f"\nplugin {info.name!r} failed to load: {info.error}" for info in self.found if info.error
             )
-            raise PluginError(
-                f"there is no {registry.kind} {name!r}{broken}", hint=did_you_mean(name, registry.names())
-            )
+            message = f"there is no {registry.kind} {name!r}{away}{broken}"
+            raise PluginError(message, hint=did_you_mean(name, registry.names()))
         return spec
 
 
@@ -247,10 +249,15 @@ def load(
                 manager.unregister(name=info.name)
             for registry in (policies, readers, metrics, conformance):
                 registry.drop_owner(info.name)
-            found.append(_with(info, error=_reason(error)))
+            found.append(replace(info, error=_reason(error)))
         else:
-            found.append(_with(info, hooks=hooks))
-    return replace(loaded, found=tuple(found))
+            found.append(replace(info, hooks=hooks))
+    return replace(loaded, found=tuple(found), left_out=tuple(sorted(set(block))))
+
+
+def third_parties() -> set[str]:
+    """The names of installed plugins that are not our own; loads none of them."""
+    return {entry.name for entry, distribution, _ in _installed() if distribution != _DISTRIBUTION}
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,20 +272,24 @@ def _candidates(only: Iterable[str] | None, block: set[str], extra: Mapping[str,
         _Candidate(PluginInfo(name, type(plugin).__name__, "", ""), lambda plugin=plugin: plugin)  # type: ignore[misc]
         for name, plugin in extra.items()
     ]
-    seen: set[tuple[str, str]] = set()
-    for entry in importlib.metadata.entry_points(group=GROUP):
-        if (entry.name, entry.value) in seen:  # one distribution found twice on the path
-            continue
-        seen.add((entry.name, entry.value))
-        distribution = entry.dist.name if entry.dist else ""
-        version = entry.dist.version if entry.dist else ""
-        candidates.append(_Candidate(PluginInfo(entry.name, entry.value, distribution, version), entry.load))
+    candidates += [
+        _Candidate(PluginInfo(entry.name, entry.value, distribution, version), entry.load)
+        for entry, distribution, version in _installed()
+    ]
     candidates.sort(key=lambda candidate: (candidate.info.name, candidate.info.module))
     names = {candidate.info.name for candidate in candidates}
     wanted = names if only is None else set(only)
     for name in sorted((wanted | block) - names):
         raise PluginError(f"there is no plugin {name!r} to load or leave out", hint=did_you_mean(name, names))
     return [candidate for candidate in candidates if candidate.info.name in wanted - block]
+
+
+def _installed() -> list[tuple[EntryPoint, str, str]]:
+    """Every entry point with its distribution and that one's version."""
+    from importlib.metadata import entry_points  # takes longer to import than all of help
+
+    entries = {(entry.name, entry.value): entry for entry in entry_points(group=GROUP)}
+    return [(each, each.dist.name, each.dist.version) for each in entries.values() if each.dist]
 
 
 def _register(plugin: object, info: PluginInfo, loaded: Plugins) -> None:
@@ -333,10 +344,6 @@ def _register(plugin: object, info: PluginInfo, loaded: Plugins) -> None:
         for implementation in hook.get_hookimpls():
             if implementation.plugin is plugin:
                 implementation.function(*((register,) if implementation.argnames else ()))
-
-
-def _with(info: PluginInfo, *, hooks: tuple[str, ...] = (), error: str | None = None) -> PluginInfo:
-    return PluginInfo(info.name, info.module, info.distribution, info.version, hooks, error)
 
 
 def _reason(error: Exception) -> str:

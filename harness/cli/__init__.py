@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from importlib import import_module
-from importlib.metadata import version
+from typing import NoReturn
 
 import click
 
 from harness.cli.context import PluginChoice
+from harness.cli.failure import ended
 from harness.errors import HarnessError
 from harness.options import did_you_mean
 
@@ -23,15 +25,24 @@ COMMANDS = {
 }
 """Sub-command -> its module and its one-line help, so that `--help` imports none of them."""
 
+ARGUMENTS = "harness.cli.arguments"
+"""Where a context's `meta` keeps the arguments as they were given."""
+
+_COMPLETE = "_HARNESS_COMPLETE"
+_DEBUG = "--debug"
+
 
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are called."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Like click's, and keeps the arguments for a run's provenance."""
+        ctx.meta[ARGUMENTS] = tuple(args)
+        return super().parse_args(ctx, args)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Our commands in their natural order, then those of plugins."""
-        choice = ctx.find_object(PluginChoice)
-        theirs = sorted(choice.commands()) if choice is not None else []
-        return [*COMMANDS, *(name for name in theirs if name not in COMMANDS)]
+        return [*COMMANDS, *sorted(_theirs(ctx))]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A command by name, imported now; None when there is none."""
@@ -39,8 +50,7 @@ class LazyGroup(click.Group):
             command = getattr(import_module(COMMANDS[cmd_name][0]), cmd_name)
             assert isinstance(command, click.Command)
             return command
-        choice = ctx.find_object(PluginChoice)
-        return choice.commands().get(cmd_name) if choice is not None else None
+        return _theirs(ctx).get(cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -52,17 +62,29 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands, without importing ours."""
-        choice = ctx.find_object(PluginChoice)
+        """The list of commands, without importing ours; a broken plugin does not keep anybody from help."""
         rows = [(name, help_text) for name, (_, help_text) in COMMANDS.items()]
-        if choice is not None:
-            rows += [
-                (name, command.get_short_help_str(80))
-                for name, command in sorted(choice.commands().items())
-                if name not in COMMANDS
-            ]
+        try:
+            theirs = _theirs(ctx)
+        except HarnessError:
+            theirs = {}
+        rows += [(name, command.get_short_help_str(80)) for name, command in sorted(theirs.items())]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
+
+
+def _theirs(ctx: click.Context) -> dict[str, click.Command]:
+    """The commands of plugins; help is asked for before the group itself is called."""
+    choice = ctx.find_object(PluginChoice) or PluginChoice(ctx.params.get("blocked", ()))
+    return choice.commands(taken=COMMANDS)
+
+
+def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version  # takes longer to import than all of help
+
+        click.echo(f"harness, version {version('harness-replay')}")
+        ctx.exit()
 
 
 @click.group(
@@ -73,45 +95,46 @@ Examples:
   harness replay traces/philly.parquet --plugin none
   harness trace info traces/philly.parquet""",
 )
-@click.version_option(version("harness-replay"), prog_name="harness")
 @click.option(
-    "--no-plugin", "blocked", multiple=True, metavar="NAME", help="Leave a plugin out; may be repeated."
-)
-@click.option("--debug", is_flag=True, help="Show where in the code an error came from.")
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_show_version,
+    help="Show the version and exit.",
+)  # fmt: skip
+@click.option(
+    "--no-plugin", "blocked", multiple=True, metavar="NAME", is_eager=True,
+    help="Leave a plugin out; may be repeated.",
+)  # fmt: skip
+@click.option(_DEBUG, is_flag=True, expose_value=False, help="Show where in the code an error came from.")
 @click.pass_context
-def cli(ctx: click.Context, blocked: tuple[str, ...], debug: bool) -> None:
+def cli(ctx: click.Context, blocked: tuple[str, ...]) -> None:
     """Replay job traces through models of real cluster schedulers, and compare what they do."""
     ctx.obj = PluginChoice(blocked)
 
 
 def main(args: list[str] | None = None) -> None:
-    """Run the command line; every foreseen error becomes a message and an exit code."""
-    given = sys.argv[1:] if args is None else args
+    """Run the command line; whatever stops it becomes a message and an exit code.
+
+    The exit code is 0 when all is fine, 1 when a check that was asked for does not hold, 2 for wrong usage or
+    bad input, 130 after ctrl-C and 70 for a defect of `harness` itself.
+    """
+    if args is None:
+        args = sys.argv[1:]
+        signal.signal(signal.SIGTERM, _terminated)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show a sign shows another
+    options = args[: args.index("--")] if "--" in args else args
+    debug = _DEBUG in options  # wherever it stands
+    given = [text for text in options if text != _DEBUG] + args[len(options) :]
     try:
-        cli.main(args=given, prog_name="harness", standalone_mode=False)
-    except HarnessError as error:
-        if "--debug" in given:
-            raise
-        _complain(error.message, error.hint)
-        sys.exit(error.exit_code)
-    except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
-    except click.Abort:
-        _complain("interrupted; nothing was left half-written", None)
-        sys.exit(130)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
-    except BrokenPipeError:
-        # The reader of our output has gone (`| head`): that is its right, and no error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        if _COMPLETE in os.environ:
+            cli.main(prog_name="harness")
+        # Not by way of click's own main(), which has exit codes of its own for ctrl-C and for broken pipes.
+        with cli.make_context("harness", given) as ctx:
+            cli.invoke(ctx)
+    except (Exception, KeyboardInterrupt) as error:
+        sys.exit(ended(error, debug=debug))
 
 
-def _complain(message: str, hint: str | None) -> None:
-    from harness.text import printable
-
-    lines = [printable(line) for line in f"Error: {message}".split("\n")]
-    if hint:
-        lines += [printable(line) for line in f"Hint: {hint}".split("\n")]
-    click.echo("\n".join(lines), err=True)
+def _terminated(signum: int, _: object) -> NoReturn:
+    """End like after ctrl-C, so that no half-written run is left."""
+    raise SystemExit(128 + signum)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import TYPE_CHECKING
 
 import click
+
+from harness.errors import PluginError
 
 if TYPE_CHECKING:
     from harness.plugins import Plugins
@@ -34,13 +37,46 @@ class PluginChoice:
             self._loaded = load(block=self.blocked)
         return self._loaded
 
-    def commands(self) -> dict[str, click.Command]:
-        """The sub-commands that plugins add."""
+    def commands(self, *, taken: Container[str] = ()) -> dict[str, click.Command]:
+        """The sub-commands that plugins add.
+
+        Args:
+            taken: names of our own commands.
+
+        Raises:
+            PluginError: a plugin fails to add its commands, or adds one that is there already.
+        """
         if self._commands is None:
-            group = click.Group()
-            self.load().hooks.harness_register_commands(cli=group)
-            self._commands = dict(group.commands)
+            self._commands = _added(self._third_parties(), taken)
         return self._commands
+
+    def _third_parties(self) -> Plugins:
+        """The plugins of other distributions; ours add no commands, and help need not wait for them."""
+        from harness.plugins import load, third_parties
+
+        return load(only=third_parties() - set(self.blocked))
+
+
+def _added(plugins: Plugins, taken: Container[str]) -> dict[str, click.Command]:
+    commands: dict[str, click.Command] = {}
+    owners: dict[str, str] = {}
+    for hook in plugins.hooks.harness_register_commands.get_hookimpls():
+        owner, group = hook.plugin_name, click.Group()
+        try:
+            hook.function(*((group,) if hook.argnames else ()))
+        except Exception as error:
+            raise PluginError(
+                f"plugin {owner!r} failed to add its commands: {type(error).__name__}: {error}",
+                hint=f"leave it out: --no-plugin {owner}",
+            ) from error
+        for name, command in group.commands.items():
+            if name in taken or name in owners:
+                raise PluginError(
+                    f"command {name!r} is registered by both {owners.get(name, 'harness')!r} and {owner!r}",
+                    hint=f"leave one out: --no-plugin {owner}",
+                )
+            commands[name], owners[name] = command, owner
+    return commands
 
 
 def loaded_plugins(ctx: click.Context) -> Plugins:

@@ -1,0 +1,95 @@
+"""What a user sees of an error: one message on stderr, an exit code, and no traceback unless asked for."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from io import StringIO
+
+import click
+
+from harness.errors import HarnessError
+from harness.text import printable
+
+USAGE = 2
+"""The exit code for wrong usage and for input that cannot be used."""
+
+DEFECT = 70
+"""The exit code for a defect of `harness` itself: EX_SOFTWARE of BSD, far from those that say something."""
+
+INTERRUPTED = 130
+"""The exit code after ctrl-C: 128 and the number of SIGINT, as shells have it."""
+
+
+def ended(error: BaseException, *, debug: bool) -> int:
+    """Say what went wrong; answers the exit code.
+
+    Args:
+        error: whatever stopped the command.
+        debug: print the traceback too.
+    """
+    if isinstance(error, click.exceptions.Exit):
+        return error.exit_code
+    unwritable = isinstance(error, OSError) and _detach_broken_streams()
+    if unwritable and isinstance(error, BrokenPipeError):
+        return 0  # the reader of our output has gone (`| head`): that is its right, and no error
+    if isinstance(error, KeyboardInterrupt | click.Abort):
+        if sys.stderr.isatty():
+            click.echo(err=True)  # leave the line where the terminal shows ^C
+        complain("interrupted; nothing was left half-written")
+        return INTERRUPTED
+    if debug:
+        _say("".join(traceback.format_exception(error)).rstrip("\n"))
+    if isinstance(error, HarnessError):
+        complain(error.message, error.hint)
+        return error.exit_code
+    if isinstance(error, click.ClickException):
+        shown = StringIO()
+        error.show(file=shown)
+        _say(shown.getvalue().rstrip("\n") + _misplaced(error))
+        return USAGE
+    if isinstance(error, OSError):
+        what = "stdout cannot be written" if unwritable else error.filename
+        complain(": ".join(str(part) for part in (what, error.strerror or error) if part))
+        return USAGE
+    complain(
+        f"unexpected {traceback.format_exception_only(error)[-1].strip()}",
+        "this is a defect of harness" + ("" if debug else "; --debug shows where"),
+    )
+    return DEFECT
+
+
+def complain(message: str, hint: str | None = None) -> None:
+    """Print an error and what to do about it."""
+    _say(f"Error: {message}")
+    if hint:
+        _say(f"Hint: {hint}")
+
+
+def _say(text: str) -> None:
+    click.echo("\n".join(printable(line) for line in text.split("\n")), err=True)
+
+
+def _misplaced(error: click.ClickException) -> str:
+    """A hint for an option that a sub-command does not have because it stands before the sub-command."""
+    if not isinstance(error, click.NoSuchOption) or error.ctx is None or error.ctx.parent is None:
+        return ""
+    known = [name for option in error.ctx.find_root().command.params for name in option.opts]
+    if error.option_name not in known:
+        return ""
+    return f"\nHint: {error.option_name} stands before the command: harness {error.option_name} ..."
+
+
+def _detach_broken_streams() -> bool:
+    """Let what can no longer be written go nowhere, for the interpreter to end in peace; whether any was."""
+    found = False
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            found = True
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
+    return found
