@@ -229,7 +229,7 @@ def _uids(jobs: pl.DataFrame, rows: int) -> Slice:
 def _extra(jobs: pl.DataFrame) -> dict[str, str]:
     """What comes along, with the name that it gets."""
     own = {_SUBMIT, ROW, ROWS, _CLASS, _PREEMPTS}
-    names = [name for name in ("recorded_start", "recorded_end") if name in jobs.columns]
+    names: list[str] = [name for name in ("recorded_start", "recorded_end") if name in jobs.columns]
     names += [name for name in jobs.columns if column_of(name) is None and name not in own]
     renamed: dict[str, str] = {}
     for name in names:

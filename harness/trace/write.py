@@ -23,6 +23,8 @@ def write_trace(trace: Trace, path: Path) -> None:
     Raises:
         InputError: the file cannot be written; whatever was there before is untouched.
     """
+    if not path.parent.is_dir():
+        raise InputError(f"{path} cannot be written: there is no folder {path.parent}")
     table = trace.frame.to_arrow(compat_level=pl.CompatLevel.oldest())
     table = table.cast(pa.schema([pa.field(field.name, _plain(field.type)) for field in table.schema]))
     table = table.replace_schema_metadata(dict(sorted(_metadata(trace).items())))
@@ -42,8 +44,9 @@ def write_trace(trace: Trace, path: Path) -> None:
             aside.replace(path)
         finally:
             aside.unlink(missing_ok=True)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}") from error
+    except (OSError, pa.ArrowException) as error:
+        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        raise InputError(f"{path} cannot be written: {reason}") from error
 
 
 def _metadata(trace: Trace) -> dict[str, str]:

@@ -1,0 +1,249 @@
+"""From a file to a trace: which reader is asked, what is refused, and what is known afterwards."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from harness import Option, Reading, RegisterReader, hookimpl
+from harness.errors import InputError, OptionError, PluginError, TraceError
+from harness.plugins import Plugins, load
+from harness.trace.trace import open_trace
+from harness.units import SECOND
+
+SWF = "; UnixStartTime: 1000000000\n1 5 0 10 4 -1 -1 4 20 -1 1 3 1 -1 2 -1 -1 -1\n"
+PHILLY = "timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-09 07:01:55,66.0,1,66.0,11cb48\n"
+
+
+@pytest.fixture(scope="module")
+def plugins() -> Plugins:
+    """The built-in readers."""
+    return load(only=["readers"])
+
+
+class Toy:
+    """A third party's reader: each line is a job."""
+
+    def __init__(self, **how: Any) -> None:
+        self._how = how
+
+    @hookimpl
+    def harness_register_readers(self, register: RegisterReader) -> None:
+        how = {"help": "a job a line", "options": (Option("length", 5, "seconds", type=int),), **self._how}
+        register("toy", self.read, **how)
+
+    def read(self, path: Path, options: Mapping[str, Any]) -> Reading:
+        names = path.read_text().split()
+        frame = pl.DataFrame({"job_id": names, "queue": names}).with_columns(
+            pl.lit(timedelta()).alias("submit_time"),
+            pl.lit(timedelta(seconds=options["length"])).alias("duration"),
+            pl.lit(1).alias("request.cpu"),
+        )
+        return Reading(frame, len(names), notes=("each line is a job",))
+
+
+def with_toy(**how: Any) -> Plugins:
+    """The built-in readers and the third party's."""
+    return load(only=["readers", "toy"], extra={"toy": Toy(**how)})
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reader"),
+    [
+        ("log.swf", SWF.encode(), "swf"),
+        ("LOG.SWF", SWF.encode(), "swf"),
+        ("log.swf.gz", gzip.compress(SWF.encode()), "swf"),
+        ("log.txt", SWF.encode(), "swf"),
+        ("log", gzip.compress(SWF.encode()), "swf"),
+        ("jobs.csv", PHILLY.encode(), "philly"),
+        ("jobs.csv.gz", gzip.compress(PHILLY.encode()), "philly"),
+        ("jobs.csv", b"\xef\xbb\xbf" + PHILLY.encode(), "philly"),
+    ],
+)
+def test_suffix_or_first_bytes_choose_the_reader(
+    tmp_path: Path, plugins: Plugins, name: str, content: bytes, reader: str
+) -> None:
+    """A suffix decides; where none does, the first bytes do, decompressed."""
+    path = tmp_path / name
+    path.write_bytes(content)
+    assert open_trace(path, plugins).reader == reader
+
+
+def test_parquet_is_known_by_suffix_and_by_its_first_bytes(
+    tmp_path: Path, plugins: Plugins, write_trace: Callable[..., Path]
+) -> None:
+    """The canonical format is read by a registered reader like any other."""
+    assert open_trace(write_trace({}), plugins).reader == "parquet"
+    assert open_trace(write_trace({}, name="trace.data"), plugins).reader == "parquet"
+
+
+def test_a_reader_can_be_asked_for_by_name(tmp_path: Path) -> None:
+    """`reader` overrules the suffix."""
+    path = tmp_path / "a.swf"
+    path.write_text("x y")
+    opened = open_trace(path, with_toy(), reader="toy", options={"length": "7"})
+    assert opened.frame["duration"].to_list() == [timedelta(seconds=7)] * 2
+    assert (opened.reader, dict(opened.options), opened.notes) == (
+        "toy",
+        {"length": 7},
+        ("each line is a job",),
+    )
+
+
+def test_the_longest_suffix_decides(tmp_path: Path) -> None:
+    """`.toy.swf` is more than `.swf`."""
+    path = tmp_path / "a.toy.swf"
+    path.write_text("x y")
+    assert open_trace(path, with_toy(suffixes=(".toy.swf",))).reader == "toy"
+
+
+def test_two_readers_of_one_suffix_are_told_apart_by_the_first_bytes(tmp_path: Path) -> None:
+    """Where a suffix belongs to two, their signs decide; if both or none claim it, the user must."""
+    path = tmp_path / "a.swf"
+    path.write_text(SWF)
+    assert open_trace(path, with_toy(suffixes=(".swf",), sniff=lambda path, head: False)).reader == "swf"
+    with pytest.raises(TraceError, match="more than one reader takes it: swf, toy"):
+        open_trace(path, with_toy(suffixes=(".swf",), sniff=lambda path, head: True))
+
+
+def test_a_format_that_no_reader_knows_is_refused(tmp_path: Path, plugins: Plugins) -> None:
+    """The hint names the readers there are."""
+    path = tmp_path / "a.bin"
+    path.write_bytes(b"what is this")
+    with pytest.raises(TraceError, match="no reader knows this format") as caught:
+        open_trace(path, plugins)
+    assert caught.value.hint == "name its format with --reader (one of: parquet, philly, swf)"
+
+
+def test_an_unknown_reader_is_refused(tmp_path: Path, plugins: Plugins) -> None:
+    """With what was probably meant."""
+    path = tmp_path / "a.swf"
+    path.write_text(SWF)
+    with pytest.raises(PluginError, match="there is no reader 'swg'") as caught:
+        open_trace(path, plugins, reader="swg")
+    assert caught.value.hint == "did you mean 'swf'?"
+
+
+def test_options_are_those_that_the_reader_declares(tmp_path: Path, plugins: Plugins) -> None:
+    """An unknown option, and a value that is none, are refused."""
+    path = tmp_path / "a.swf"
+    path.write_text(SWF)
+    with pytest.raises(OptionError, match="reader swf has no option 'tenants'"):
+        open_trace(path, plugins, options={"tenants": "user"})
+    with pytest.raises(OptionError, match="'everybody' is not one of queue, user, group"):
+        open_trace(path, plugins, options={"tenant": "everybody"})
+
+
+def test_files_that_are_none_are_refused(tmp_path: Path, plugins: Plugins) -> None:
+    """Missing, a directory, empty, or a name that no file has."""
+    empty = tmp_path / "empty.parquet"
+    empty.touch()
+    for path, what in (
+        (tmp_path / "none.parquet", "there is no such file"),
+        (tmp_path, "is a directory, not a trace file"),
+        (empty, "is empty"),
+        (tmp_path / "nul\0l.parquet", "cannot be read"),
+        (empty / "under.parquet", "cannot be read"),
+    ):
+        with pytest.raises(TraceError, match=what) as caught:
+            open_trace(path, plugins)
+        assert str(caught.value).startswith(str(path))
+
+
+def test_what_a_plugin_raises_is_its_error(tmp_path: Path) -> None:
+    """A reader that fails is named with its plugin; errors of `harness` pass as they are."""
+
+    class Broken(Toy):
+        def read(self, path: Path, options: Mapping[str, Any]) -> Reading:
+            raise error
+
+    path = tmp_path / "a.toy"
+    path.write_text("x")
+    broken = load(only=["readers", "toy"], extra={"toy": Broken(suffixes=(".toy",))})
+    error: Exception = KeyError("x\ny")
+    with pytest.raises(PluginError, match=r"reader 'toy' of 'toy' failed on .*KeyError"):
+        open_trace(path, broken)
+    error = InputError("my own words")
+    with pytest.raises(InputError, match="my own words"):
+        open_trace(path, broken)
+    error = PermissionError(13, "Permission denied")
+    with pytest.raises(TraceError, match="cannot be read: Permission denied"):
+        open_trace(path, broken)
+
+
+def test_a_reader_must_answer_a_reading(tmp_path: Path) -> None:
+    """Anything else is the plugin's error."""
+
+    class Wrong(Toy):
+        def read(self, path: Path, options: Mapping[str, Any]) -> Reading:
+            return None  # type: ignore[return-value]
+
+    path = tmp_path / "a.toy"
+    path.write_text("x")
+    with pytest.raises(PluginError, match="answered no Reading"):
+        open_trace(path, load(only=["toy"], extra={"toy": Wrong(suffixes=(".toy",))}))
+
+
+def test_faults_of_the_rows_are_all_named(plugins: Plugins, write_trace: Callable[..., Path]) -> None:
+    """A trace with faults is refused with all of them."""
+    path = write_trace({"queue": ""}, {"duration": -3})
+    with pytest.raises(TraceError) as caught:
+        open_trace(path, plugins)
+    assert [str(fault) for fault in caught.value.faults] == [
+        "row 1 (job 'j0'), queue: is empty",
+        "row 2 (job 'j1'), duration: -3s must not be negative",
+    ]
+    assert caught.value.hint == f"list them all: harness trace check {path}"
+
+
+def test_durations_count_from_zero(plugins: Plugins, write_trace: Callable[..., Path]) -> None:
+    """A trace of durations has origin 0, wherever it begins."""
+    path = write_trace({"submit_time": 90})
+    opened = open_trace(path, plugins)
+    assert (opened.kind, opened.time_zone, opened.origin) == ("duration", None, 0)
+    assert opened.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert opened.rows_read == 1
+
+
+@pytest.mark.parametrize("year", [1965, 2020])
+def test_timestamps_count_from_the_whole_second_of_the_first(
+    tmp_path: Path, plugins: Plugins, year: int
+) -> None:
+    """The origin is the first submit time, floored, also before 1970; rows need not be sorted."""
+    first = datetime(year, 1, 1, 0, 0, 7, 900_000, tzinfo=UTC)
+    frame = pl.DataFrame(
+        {"job_id": ["b", "a"], "queue": "q", "duration": timedelta(), "request.cpu": 1},
+    ).with_columns(pl.Series("submit_time", [first + timedelta(days=1), first]))
+    path = tmp_path / "t.parquet"
+    frame.write_parquet(path)
+    opened = open_trace(path, plugins)
+    assert (opened.kind, opened.time_zone) == ("timestamp", "UTC")
+    assert opened.origin == int(datetime(year, 1, 1, 0, 0, 7, tzinfo=UTC).timestamp()) * SECOND
+    assert opened.frame["job_id"].to_list() == ["b", "a"]
+
+
+def test_columns_come_in_the_order_of_the_schema_and_others_stay(plugins: Plugins, tmp_path: Path) -> None:
+    """Canonical columns first, then what only the trace knows."""
+    frame = pl.DataFrame(
+        {
+            "remark": ["x"],
+            "request.memory": [1],
+            "queue": ["q"],
+            "request.cpu": [1],
+            "duration": [timedelta()],
+            "job_id": ["a"],
+            "submit_time": [timedelta()],
+        }
+    )
+    path = tmp_path / "t.parquet"
+    frame.write_parquet(path)
+    assert open_trace(path, plugins).frame.columns == [
+        "job_id", "submit_time", "duration", "queue", "request.cpu", "request.memory", "remark",
+    ]  # fmt: skip
