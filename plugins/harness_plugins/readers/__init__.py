@@ -1,4 +1,4 @@
-"""Trace readers: canonical Parquet, the Standard Workload Format, and the Philly extract.
+"""Trace readers: canonical Parquet, the Standard Workload Format, the Philly extract, and openb.
 
 Only what registers them is imported with the plugin; a reader's own module is loaded when it first reads.
 """
@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from harness import Option, Reading, RegisterReader, boolean, hookimpl
-from harness_plugins.readers.signs import is_parquet, is_philly, is_swf
+from harness.units import HOUR, parse_duration
+from harness_plugins.readers.signs import is_openb, is_parquet, is_philly, is_swf
 
 
 def read_parquet(path: Path, options: Mapping[str, Any]) -> Reading:
@@ -32,6 +33,13 @@ def read_philly(path: Path, options: Mapping[str, Any]) -> Reading:
     from harness_plugins.readers import philly
 
     return philly.read(path, options)
+
+
+def read_openb(path: Path, options: Mapping[str, Any]) -> Reading:
+    """Read a pod list of openb."""
+    from harness_plugins.readers import openb
+
+    return openb.read(path, options)
 
 
 SWF_OPTIONS = (
@@ -63,6 +71,21 @@ PHILLY_OPTIONS = (
     Option("gpus_per_node", 8, "a job of more GPUs becomes a gang of equal pods of at most these", type=int),
 )
 
+OPENB_OPTIONS = (
+    Option(
+        "gpu",
+        "milli",
+        "GPUs in thousandths, so that pods can share one, or whole",
+        choices=("milli", "count"),
+    ),
+    Option("tenant", "qos", "which column is the queue", choices=("qos", "gpu_spec")),
+    Option("priority", "qos", "derive priorities from the QoS class, or give none", choices=("qos", "none")),
+    Option(
+        "pending", "drop", "pods that never ran: leave them out, or let them run", choices=("drop", "keep")
+    ),
+    Option("run", HOUR, "how long pods run of which the list does not say it", type=parse_duration),
+)
+
 
 @hookimpl
 def harness_register_readers(register: RegisterReader) -> None:
@@ -88,4 +111,11 @@ def harness_register_readers(register: RegisterReader) -> None:
         help="extract of Microsoft's Philly trace: timestamp,duration,num_gpus,gpu_time,cluster",
         sniff=is_philly,
         options=PHILLY_OPTIONS,
+    )
+    register(
+        "openb",
+        read_openb,
+        help="pod lists of Alibaba's openb (cluster-trace-gpu-v2023)",
+        sniff=is_openb,
+        options=OPENB_OPTIONS,
     )

@@ -77,13 +77,14 @@ def _per_pod(gpus: int, per_node: int) -> int:
 
 def _rows(path: Path, data: bytes) -> pl.DataFrame:
     """The extract's rows in typed columns `time, seconds, gpus, cluster`."""
-    head = next(lines_of(data))[1].strip()
+    head, _, body = (part.strip() for part in data.lstrip().partition(b"\n"))
     if head != ",".join(PHILLY_COLUMNS).encode():
         found = f"the columns are {shown(head)}, those of the extract are {','.join(PHILLY_COLUMNS)}"
         raise TraceError(str(path), [Fault("line 1", found)])
     try:
         table = pyarrow.csv.read_csv(
-            pa.BufferReader(data),
+            pa.BufferReader(body),
+            read_options=pyarrow.csv.ReadOptions(column_names=PHILLY_COLUMNS),
             parse_options=pyarrow.csv.ParseOptions(quote_char=False),
             convert_options=pyarrow.csv.ConvertOptions(
                 column_types=dict.fromkeys(PHILLY_COLUMNS, pa.string()), null_values=[]

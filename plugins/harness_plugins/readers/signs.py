@@ -6,6 +6,11 @@ from pathlib import Path
 
 PHILLY_COLUMNS = ("timestamp", "duration", "num_gpus", "gpu_time", "cluster")
 SWF_COLUMNS = 18
+OPENB_SHORT_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
+OPENB_POD_COLUMNS = (
+    *OPENB_SHORT_COLUMNS, "gpu_spec", "qos", "pod_phase", "creation_time", "deletion_time", "scheduled_time",
+)  # fmt: skip
+OPENB_NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 
 
 def is_parquet(path: Path, head: bytes) -> bool:
@@ -15,8 +20,16 @@ def is_parquet(path: Path, head: bytes) -> bool:
 
 def is_philly(path: Path, head: bytes) -> bool:
     """Whether a file begins with the header line of the Philly extract."""
-    first = head.removeprefix(b"\xef\xbb\xbf").splitlines()[:1]
-    return first == [",".join(PHILLY_COLUMNS).encode()]
+    return _begins_with(head, PHILLY_COLUMNS)
+
+
+def is_openb(path: Path, head: bytes) -> bool:
+    """Whether a file begins with the header line of an openb pod list."""
+    return _begins_with(head, OPENB_POD_COLUMNS) or _begins_with(head, OPENB_SHORT_COLUMNS)
+
+
+def _begins_with(head: bytes, columns: tuple[str, ...]) -> bool:
+    return head.removeprefix(b"\xef\xbb\xbf").splitlines()[:1] == [",".join(columns).encode()]
 
 
 def is_swf(path: Path, head: bytes) -> bool:
