@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import IO
 
 import click
 
@@ -22,7 +23,7 @@ from harness_plugins.readers.openb import node_manifests
     "--gpu", type=click.Choice(["milli", "count"]), default="milli", show_default=True, help="As for pods."
 )
 @click.option("-o", "--output", type=click.File("w", encoding="utf-8"), default="-", help="Where to write.")
-def main(file: Path, keep: int | None, gpu: str, output: click.utils.LazyFile) -> None:
+def main(file: Path, keep: int | None, gpu: str, output: IO[str]) -> None:
     """Turn a node list of Alibaba's openb into Kubernetes manifests."""
     try:
         text = dump_yaml(node_manifests(file, gpu=gpu, keep=keep))
