@@ -267,6 +267,19 @@ def pod_spec_of(pod_set: PodSet, namespace: str, faults: list[Fault], where: str
     return read_pod_spec(fields, namespace, pod_set.labels, pod_set.requests, pod_set.limits)
 
 
+def runs_on(pod_set: PodSet) -> tuple[str, int | None]:
+    """The node that pods of a pod set run on already, and since when (microseconds since 1970).
+
+    Their `pod_template` is then the manifest of a Pod with `spec.nodeName` and `status.startTime`. Pods that
+    do not run have the node "".
+    """
+    manifest = _json(pod_set.pod_template, "pod_template", [], "")
+    if not isinstance(manifest, Mapping) or "spec" not in manifest:
+        return "", None
+    pod = read_pod(Fields(manifest, "", []))
+    return pod.node, pod.start
+
+
 @lru_cache(maxsize=1024)
 def _parsed(text: str) -> Any:
     return json.loads(text)

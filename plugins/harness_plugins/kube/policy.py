@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, final
 
 from harness import Cluster, Decision, Job, Option, PodSet, Reject, View, Why, boolean
-from harness.cluster.pod_reading import pod_spec_of
+from harness.cluster.pod_reading import pod_spec_of, runs_on
 from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness.errors import ClusterError, Fault, InputError
 from harness_plugins.kube.pod import PodInfo, Shape, Template
@@ -67,6 +67,7 @@ class DefaultPreemption:
         self.scheduler = Scheduler(cluster, configuration_of(cluster, options))
         self._gives_up = gives_up
         self._templates: dict[tuple[PodSet, str], Template] = {}
+        self._running: dict[PodSet, tuple[str, int | None]] = {}
         self._impossible: dict[Shape, str] = {}
         self._rejected: list[tuple[Job, str]] = []
         self._pods: dict[tuple[int, int], PodInfo] = {}
@@ -81,11 +82,16 @@ class DefaultPreemption:
                 self._rejected.append((job, why))
                 return
         for pod in pods:
-            name = job.pod_name(pod, self._successors.get((job.index, pod), 0))
-            template = self._template(job, job.pod_set_of(pod))
+            successor, pod_set = self._successors.get((job.index, pod), 0), job.pod_set_of(pod)
+            template = self._template(job, pod_set)
+            name = job.pod_name(pod, successor)
             info = PodInfo(name, template, job.priority, preempts=job.preempts, job=job, pod=pod)
             self._pods[job.index, pod] = info
-            self.scheduler.add(info)
+            node, start = self._runs_on(pod_set)
+            if node and not successor:
+                self.scheduler.add_running(info, node, start)
+            else:
+                self.scheduler.add(info)
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
         """Pods are gone from their nodes."""
@@ -122,8 +128,16 @@ class DefaultPreemption:
             self._templates[pod_set, job.namespace] = template
         return template
 
+    def _runs_on(self, pod_set: PodSet) -> tuple[str, int | None]:
+        found = self._running.get(pod_set)
+        if found is None:
+            found = self._running[pod_set] = runs_on(pod_set)
+        return found
+
     def _never(self, job: Job, pod_set: PodSet) -> str | None:
-        """Why pods of a pod set can never run; None when some node could."""
+        """Why pods of a pod set can never run; None when some node could, or when they run already."""
+        if self._runs_on(pod_set)[0]:
+            return None
         shape = self._template(job, pod_set).shape
         why = self._impossible.get(shape)
         if why is None:

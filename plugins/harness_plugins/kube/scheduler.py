@@ -15,7 +15,7 @@ from harness_plugins.kube.budgets import Budgets
 from harness_plugins.kube.cache import Cache
 from harness_plugins.kube.hints import Hints
 from harness_plugins.kube.node import NodeInfo
-from harness_plugins.kube.pod import PodInfo, Template, Templates
+from harness_plugins.kube.pod import NOT_STARTED, PodInfo, Template, Templates
 from harness_plugins.kube.preemption import (
     Preemption,
     deciding_criterion,
@@ -27,6 +27,9 @@ from harness_plugins.kube.victims import Candidate
 
 PREEMPTED = "PreemptionByScheduler"
 """The reason of a preemption, as in the condition that victims get."""
+
+_BEFORE_ALL = 1 << 70
+"""Taken from the start of pods that run already, so that it is earlier than the stamp of any binding."""
 
 
 @final
@@ -58,6 +61,7 @@ class Scheduler:
         self._now = -1
         self._count = 0
         self._woken = -1
+        self._running: list[tuple[PodInfo, NodeInfo]] = []
         self._hopeless: dict[tuple[Template, int, bool], tuple[int, frozenset[str]]] = {}
 
     # --- what the scheduler is told -----------------------------------------------------------------------
@@ -72,6 +76,18 @@ class Scheduler:
         """A pod arrives."""
         self.budgets.exists(pod.template, 1)
         self._queue.add(pod, self._stamp())
+
+    def add_running(self, pod: PodInfo, node: str, start: int | None) -> None:
+        """A pod that runs already is there: it is bound before anything is scheduled.
+
+        Args:
+            pod: the pod.
+            node: the name of its node.
+            start: when it started, microseconds since 1970; earlier than everything that is bound later.
+        """
+        self.budgets.exists(pod.template, 1)
+        pod.start = NOT_STARTED if start is None else start - _BEFORE_ALL
+        self._running.append((pod, self.cache.by_name[node]))
 
     def delete(self, pod: PodInfo) -> None:
         """A pod is gone: it ended, was evicted, or is no longer wanted."""
@@ -92,13 +108,15 @@ class Scheduler:
     def run(self) -> Iterator[Decision]:
         """Try pods until all that are left wait for an event."""
         queue, hopeless, cache = self._queue, self._hopeless, self.cache
+        for running, node in self._running:
+            yield self._place(running, node)
+        self._running.clear()
         while (pod := queue.pop()) is not None:
             self.attempts += 1
             known = hopeless.get((pod.template, pod.priority, pod.preempts))
             if known is not None and known[0] == cache.version and not pod.nominated:
-                queue.add_unschedulable(
-                    pod, self._stamp(), known[1]
-                )  # nothing has changed since one like it failed
+                # Nothing has changed since one like it failed.
+                queue.add_unschedulable(pod, self._stamp(), known[1])
             else:
                 yield from self._schedule_one(pod)
         flush = queue.next_flush()
@@ -118,6 +136,9 @@ class Scheduler:
     def _bind(self, pod: PodInfo, node: NodeInfo) -> Bind:
         self.cache.nominate(pod, "")
         pod.start = self._stamp()
+        return self._place(pod, node)
+
+    def _place(self, pod: PodInfo, node: NodeInfo) -> Bind:
         self.cache.add_pod(pod, node)
         self.budgets.runs(pod.template, 1)
         assert pod.job is not None
