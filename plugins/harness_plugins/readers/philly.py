@@ -81,6 +81,8 @@ def _rows(path: Path, data: bytes) -> pl.DataFrame:
     if head != ",".join(PHILLY_COLUMNS).encode():
         found = f"the columns are {shown(head)}, those of the extract are {','.join(PHILLY_COLUMNS)}"
         raise TraceError(str(path), [Fault("line 1", found)])
+    if not body:
+        raise TraceError(str(path), [Fault("", "holds no jobs")])
     try:
         table = pyarrow.csv.read_csv(
             pa.BufferReader(body),

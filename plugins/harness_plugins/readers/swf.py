@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from harness import Reading
+from harness.errors import Fault, TraceError
 from harness_plugins.readers.numbers import EXACT, SECONDS, is_amount, is_seconds
 from harness_plugins.readers.signs import SWF_COLUMNS
 from harness_plugins.readers.source import contents, lines_of, refuse_lines, shown
@@ -45,6 +46,8 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 def _records(path: Path, data: bytes) -> pl.DataFrame:
     """All records as float64 columns, checked to be exact in them."""
     body = _one_blank_apart(data)
+    if not body:
+        raise TraceError(str(path), [Fault("", "holds no jobs")])
     try:
         table = pyarrow.csv.read_csv(
             pa.BufferReader(body),

@@ -1,0 +1,86 @@
+"""Canonical Parquet as a reader: the version it reads, and files that are damaged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from harness.errors import TraceError
+from harness.plugins import load
+from harness.trace.trace import open_trace
+
+PLUGINS = load(only=["readers"])
+
+
+def with_metadata(path: Path, **metadata: str) -> Path:
+    """The same file with key-value metadata."""
+    table = pq.read_table(path)
+    pq.write_table(
+        table.replace_schema_metadata({f"harness.{key}": text for key, text in metadata.items()}), path
+    )
+    return path
+
+
+def test_metadata_of_ours_is_kept_and_conventions_become_notes(write_trace: Callable[..., Path]) -> None:
+    """What other tools keep in a file's metadata is theirs."""
+    path = with_metadata(write_trace({}), schema="1", source="here", conventions='["as is"]')
+    opened = open_trace(path, PLUGINS)
+    assert opened.metadata == {"harness.schema": "1", "harness.source": "here"}
+    assert opened.notes == ("as is",)
+
+
+def test_a_newer_schema_is_refused(write_trace: Callable[..., Path]) -> None:
+    """Rather than misread."""
+    with pytest.raises(TraceError, match=r"metadata harness\.schema: is '2'; this release reads version 1"):
+        open_trace(with_metadata(write_trace({}), schema="2"), PLUGINS)
+
+
+@pytest.mark.parametrize(
+    "metadata", [{"conventions": "{"}, {"conventions": "[1]"}, {"left_out": "[]"}, {"left_out": '{"a": "b"}'}]
+)
+def test_metadata_that_is_not_ours_under_our_names_is_refused(
+    write_trace: Callable[..., Path], metadata: dict[str, str]
+) -> None:
+    """Conventions are a list of texts, what was left out are counts."""
+    with pytest.raises(TraceError, match=r"metadata harness\.\w+: is not a JSON"):
+        open_trace(with_metadata(write_trace({}), **metadata), PLUGINS)
+
+
+def test_a_file_cut_in_half_is_refused(write_trace: Callable[..., Path]) -> None:
+    """At any place."""
+    path = write_trace(*[{}] * 50)
+    whole = path.read_bytes()
+    for end in (4, 100, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:end])
+        with pytest.raises(TraceError, match="is not a whole Parquet file"):
+            open_trace(path, PLUGINS)
+
+
+def test_a_column_twice_is_refused(tmp_path: Path) -> None:
+    """No guess which one is meant."""
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"a": [1], "b": [2]}).rename_columns(["a", "a"]), path)
+    with pytest.raises(TraceError, match="more than one"):
+        open_trace(path, PLUGINS)
+
+
+def test_a_file_without_rows_is_refused(write_trace: Callable[..., Path]) -> None:
+    """Columns alone are no trace."""
+    path = write_trace({"labels": "x"})
+    pl.read_parquet(path).drop("labels").clear().write_parquet(path)
+    with pytest.raises(TraceError, match="holds no jobs"):
+        open_trace(path, PLUGINS)
+
+
+def test_texts_of_a_dictionary_are_texts(write_trace: Callable[..., Path]) -> None:
+    """Many tools write categories."""
+    path = write_trace({"user": "u"}, {"user": None})
+    pl.read_parquet(path).with_columns(pl.col("user").cast(pl.Categorical)).write_parquet(path)
+    opened = open_trace(path, PLUGINS)
+    assert opened.frame["user"].dtype == pl.String
+    assert opened.frame["user"].to_list() == ["u", None]

@@ -1,0 +1,298 @@
+"""The Standard Workload Format: what its columns become, under each convention, and what is refused."""
+
+from __future__ import annotations
+
+import gzip
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.errors import TraceError
+from harness.plugins import load
+from harness.trace.trace import Trace, open_trace
+
+PLUGINS = load(only=["readers"])
+HEADER = """\
+; Version: 2.2
+; Computer: IBM SP
+; Installation: Somewhere
+; Acknowledge: A. Person
+; UnixStartTime: 1000000000
+; MaxProcs: 338 (batch partition; 512 total)
+; Queue: 1 first
+; Queue: 2 second
+"""
+COLUMNS = (
+    "job", "submit", "wait", "run", "allocated", "cpu", "used_memory", "requested", "requested_time",
+    "requested_memory", "status", "user", "group", "executable", "queue", "partition", "preceding", "think",
+)  # fmt: skip
+KNOWN = {
+    "submit": 10, "wait": 5, "run": 100, "allocated": 4, "requested": 4, "requested_time": 200, "status": 1,
+    "user": 3, "group": 7, "queue": 2,
+}  # fmt: skip
+
+
+def line(**columns: Any) -> str:
+    """A record; columns that are not given are unknown."""
+    return " ".join(str(columns.get(name, -1)) for name in COLUMNS)
+
+
+def log(*records: dict[str, Any], header: str = HEADER) -> str:
+    """A log of records that are known but for what they say."""
+    return header + "".join(
+        line(**{**KNOWN, "job": number, **record}) + "\n" for number, record in enumerate(records, start=1)
+    )
+
+
+def read(folder: Path, text: str, **options: Any) -> Trace:
+    """The trace of a log."""
+    path = folder / "log.swf"
+    path.write_text(text)
+    return open_trace(path, PLUGINS, options=options)
+
+
+def faults(folder: Path, text: str) -> list[str]:
+    """What is wrong with a log."""
+    with pytest.raises(TraceError) as caught:
+        read(folder, text)
+    return [str(fault) for fault in caught.value.faults]
+
+
+def test_a_record_becomes_a_job_of_one_pod(tmp_path: Path) -> None:
+    """Every column of a full record, under the default conventions."""
+    opened = read(tmp_path, log({"requested_memory": 512, "partition": 1}))
+    start = datetime(2001, 9, 9, 1, 46, 40, tzinfo=UTC)
+    assert opened.frame.to_dicts() == [
+        {
+            "job_id": "1",
+            "submit_time": start + timedelta(seconds=10),
+            "duration": timedelta(seconds=100),
+            "queue": "2",
+            "request.cpu": 4000,
+            "request.memory": 4 * 512 * 1024,
+            "user": "3",
+            "recorded_start": start + timedelta(seconds=15),
+            "recorded_end": start + timedelta(seconds=115),
+            "group": "7",
+            "status": 1,
+            "requested_time": timedelta(seconds=200),
+            "partition": "1",
+        }
+    ]
+    assert (opened.kind, opened.time_zone, opened.rows_read) == ("timestamp", "UTC", 1)
+
+
+def test_what_the_header_says_is_kept(tmp_path: Path) -> None:
+    """Source, acknowledgement, and the size of the machine in millicores."""
+    assert read(tmp_path, log({})).metadata == {
+        "harness.source": "Somewhere, IBM SP, Standard Workload Format log log.swf",
+        "harness.license": "no formal licence; acknowledge the Parallel Workloads Archive (Dror Feitelson) "
+        "and A. Person",
+        "harness.capacity.cpu": "338000",
+    }
+
+
+def test_without_a_start_time_times_are_durations(tmp_path: Path) -> None:
+    """The origin is the log's own zero."""
+    opened = read(tmp_path, log({}, header=""))
+    assert (opened.kind, opened.origin) == ("duration", 0)
+    assert opened.frame["submit_time"].to_list() == [timedelta(seconds=10)]
+    assert opened.frame["recorded_end"].to_list() == [timedelta(seconds=115)]
+    assert "times are durations, because the header has no UnixStartTime" in opened.notes
+
+
+def test_processors_are_those_requested_else_those_allocated(tmp_path: Path) -> None:
+    """The default takes the request, and falls back where it is unknown; the other way round on demand."""
+    text = log({"requested": 8}, {"requested": -1}, {"requested": 0, "allocated": 2}, {"allocated": -1})
+    requested, allocated = read(tmp_path, text), read(tmp_path, text, processors="allocated")
+    assert requested.frame["request.cpu"].to_list() == [8000, 4000, 2000, 4000]
+    assert allocated.frame["request.cpu"].to_list() == [4000, 4000, 2000, 4000]
+    assert "processors are those requested; 2 jobs do not say and have those allocated" in requested.notes
+    assert "processors are those allocated; 1 jobs do not say and have those requested" in allocated.notes
+
+
+def test_jobs_without_processors_are_left_out(tmp_path: Path) -> None:
+    """Counted by reason."""
+    opened = read(tmp_path, log({}, {"requested": -1, "allocated": 0}))
+    assert opened.left_out == {"number of processors unknown": 1}
+    assert (opened.rows_read, opened.frame.height) == (2, 1)
+
+
+def test_jobs_can_end_at_the_time_they_requested(tmp_path: Path) -> None:
+    """By default they run as long as recorded; the note counts those that exceeded their request."""
+    text = log({"run": 300}, {"run": 300, "requested_time": -1}, {"run": 100})
+    assert read(tmp_path, text).frame["duration"].dt.total_seconds().to_list() == [300, 300, 100]
+    cut = read(tmp_path, text, cut_at_request="true")
+    assert cut.frame["duration"].dt.total_seconds().to_list() == [200, 300, 100]
+    assert "1 jobs ran longer than they requested and end at the requested time" in cut.notes
+    assert cut.frame["recorded_end"].to_list() == read(tmp_path, text).frame["recorded_end"].to_list()
+
+
+@pytest.mark.parametrize(
+    ("tenant", "names"), [("queue", ["2", "0"]), ("user", ["3", "5"]), ("group", ["7", "default"])]
+)
+def test_the_tenant_is_the_queue_the_user_or_the_group(tmp_path: Path, tenant: str, names: list[str]) -> None:
+    """An unknown one is the queue `default`; the log's queue is kept where it is not the tenant."""
+    opened = read(tmp_path, log({}, {"queue": 0, "user": 5, "group": -1}), tenant=tenant)
+    assert opened.frame["queue"].to_list() == names
+    assert ("swf_queue" in opened.frame.columns) == (tenant != "queue")
+
+
+def test_cancelled_jobs_are_kept_or_dropped(tmp_path: Path) -> None:
+    """Status 5; by default a cancelled job that ran is a job."""
+    text = log({"status": 5}, {"status": 0})
+    kept = read(tmp_path, text)
+    assert (kept.frame.height, dict(kept.left_out)) == (2, {})
+    assert "1 jobs that were cancelled are replayed like any other" in kept.notes
+    assert read(tmp_path, text, cancelled="drop").left_out == {"cancelled (status 5)": 1}
+
+
+def test_jobs_of_length_zero_are_kept_or_dropped(tmp_path: Path) -> None:
+    """0 seconds is a run time, unlike -1."""
+    text = log({"run": 0}, {})
+    assert read(tmp_path, text).frame["duration"].dt.total_seconds().to_list() == [0, 100]
+    assert read(tmp_path, text, zero_length="drop").left_out == {"ran for 0 seconds": 1}
+
+
+def test_jobs_without_a_run_time_are_left_out_or_take_no_time(tmp_path: Path) -> None:
+    """-1 means that nobody knows."""
+    text = log({"run": -1}, {})
+    assert read(tmp_path, text).left_out == {"run time unknown (-1)": 1}
+    zero = read(tmp_path, text, unknown_run="zero")
+    assert zero.frame["duration"].dt.total_seconds().to_list() == [0, 100]
+    assert zero.frame["recorded_end"].null_count() == 1
+    assert "1 jobs without a run time run for 0 seconds" in zero.notes
+
+
+def test_a_row_is_left_out_for_one_reason(tmp_path: Path) -> None:
+    """Rows read are rows kept plus rows left out."""
+    opened = read(
+        tmp_path,
+        log(
+            {"status": 5, "run": -1},
+            {"run": -1, "requested": -1, "allocated": -1},
+            {"submit": -1},
+            {"status": 2},
+            {},
+        ),
+        cancelled="drop",
+    )
+    assert opened.left_out == {
+        "part of a job that has a record of its own (status 2, 3 or 4)": 1,
+        "cancelled (status 5)": 1,
+        "submit time unknown": 1,
+        "run time unknown (-1)": 1,
+    }
+    assert opened.rows_read == opened.frame.height + sum(opened.left_out.values())
+
+
+def test_memory_is_what_each_processor_requested(tmp_path: Path) -> None:
+    """KiB a processor; a job that does not say asks for none; it can be ignored."""
+    text = log({"requested_memory": 10, "requested": 3}, {})
+    opened = read(tmp_path, text)
+    assert opened.frame["request.memory"].to_list() == [30 * 1024, None]
+    assert (
+        "memory is what was requested, in KiB a processor; 1 jobs do not say and ask for none" in opened.notes
+    )
+    ignored = read(tmp_path, text, memory="ignore")
+    assert "request.memory" not in ignored.frame.columns
+    assert "memory is not modelled: it is ignored" in ignored.notes
+
+
+def test_memory_that_overflows_is_refused(tmp_path: Path) -> None:
+    """Not another number."""
+    (fault,) = faults(tmp_path, log({"requested_memory": 2**50, "requested": 2**20}))
+    assert fault.startswith("column request.memory: is Int128, must be int64: row 1 has ")
+
+
+def test_columns_that_nobody_knows_are_absent(tmp_path: Path) -> None:
+    """A log without users, groups or waits has no such columns."""
+    opened = read(tmp_path, log({"user": -1, "group": -1, "wait": -1, "requested_time": -1}))
+    assert opened.frame.columns == ["job_id", "submit_time", "duration", "queue", "request.cpu", "status"]
+
+
+def test_fractions_of_a_second_are_exact_to_the_microsecond(tmp_path: Path) -> None:
+    """Times may have decimals; they are not rounded to seconds."""
+    opened = read(
+        tmp_path, log({"submit": "1000000000.123457", "run": "0.000001", "cpu": "12.34"}, header="")
+    )
+    assert opened.frame["submit_time"].dt.total_microseconds().to_list() == [1_000_000_000_123_457]
+    assert opened.frame["duration"].dt.total_microseconds().to_list() == [1]
+
+
+def test_blanks_tabs_comments_and_line_ends_do_not_matter(tmp_path: Path) -> None:
+    """Records are words between white space; comments may stand anywhere."""
+    plain = log({}, {}, {})
+    first, second, third = plain.splitlines()[-3:]
+    tabbed, wide = first.replace(" ", "\t"), second.replace(" ", "   ")
+    odd = f"{HEADER}  {tabbed}  \r\n\n; note\n{wide}\n   \n{third}"
+    assert read(tmp_path, odd).frame.equals(read(tmp_path, plain).frame)
+    assert read(tmp_path, "\ufeff" + plain).frame.equals(read(tmp_path, plain).frame)
+
+
+def test_a_gzipped_log_is_the_same_log(tmp_path: Path) -> None:
+    """`.swf.gz` is read as it is."""
+    text = log({}, {})
+    path = tmp_path / "log.swf.gz"
+    path.write_bytes(gzip.compress(text.encode()))
+    assert open_trace(path, PLUGINS).frame.equals(read(tmp_path, text).frame)
+
+
+def test_malformed_lines_are_all_named(tmp_path: Path) -> None:
+    """Each with its line number in the file, the column and the word."""
+    text = log({}, {"user": "bob"}, {"run": "1e400"}, {"job": "1.5", "status": "nan"}, {"job": 10**17})
+    text += "1 2 3\n" + line(job=9) + " 7\n"
+    assert faults(tmp_path, text) == [
+        "line 10: column 12 (user): 'bob' is not a number",
+        "line 11: column 4 (run): '1e400' is out of range",
+        "line 12: column 1 (job): '1.5' is not a whole number",
+        "line 12: column 11 (status): 'nan' is not a number",
+        "line 13: column 1 (job): '100000000000000000' is out of range",
+        "line 14: has 3 columns, a record of the Standard Workload Format has 18",
+        "line 15: has 19 columns, a record of the Standard Workload Format has 18",
+    ]
+
+
+def test_numbers_out_of_range_are_named(tmp_path: Path) -> None:
+    """Also where every word is a number."""
+    assert faults(tmp_path, log({}, {"wait": 10**11})) == [
+        "line 10: column 3 (wait): '100000000000' is out of range"
+    ]
+
+
+def test_a_log_in_another_encoding_is_refused_by_line(tmp_path: Path) -> None:
+    """Bytes that are no text are shown as such; comments may hold anything."""
+    path = tmp_path / "log.swf"
+    good = log({}).encode().replace(b"A. Person", b"\xc5ke")
+    path.write_bytes(good)
+    assert open_trace(path, PLUGINS).frame.height == 1
+    path.write_bytes(good.replace(b"1 10 5", b"1 \xff 5"))
+    with pytest.raises(TraceError, match="line 9: column 2 \\(submit\\): '\ufffd' is not a number"):
+        open_trace(path, PLUGINS)
+
+
+def test_the_same_job_twice_is_refused(tmp_path: Path) -> None:
+    """Job numbers are ids."""
+    assert faults(tmp_path, log({"job": 4}, {"job": 4})) == [
+        "row 2 (job '4'), job_id: '4' (pod set 'main') has a row already"
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", HEADER])
+def test_a_log_without_records_is_refused(tmp_path: Path, text: str) -> None:
+    """Empty, blank, or only a header."""
+    assert faults(tmp_path, text) == [
+        "is empty" if not text else "has no lines" if text == "\n\n" else "holds no jobs"
+    ]
+
+
+def test_a_damaged_gzip_file_is_refused(tmp_path: Path) -> None:
+    """Cut off, or changed inside."""
+    whole = gzip.compress(log(*[{}] * 500).encode())
+    path = tmp_path / "log.swf.gz"
+    for data in (whole[:-20], whole[:40], whole[:60] + b"\0\0\0\0" + whole[64:]):
+        path.write_bytes(data)
+        with pytest.raises(TraceError, match="is not a whole gzip file"):
+            open_trace(path, PLUGINS)

@@ -1,0 +1,114 @@
+"""The figures of a trace, on traces small enough to compute them by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from harness.plugins import load
+from harness.trace.summary import Summary, Tenant, summarize
+from harness.trace.trace import open_trace
+from harness.units import SECOND
+
+PLUGINS = load(only=["readers"])
+
+
+@pytest.fixture
+def summary_of(write_trace: Callable[..., Path]) -> Callable[..., Summary]:
+    """The summary of a trace of these rows."""
+    return lambda *rows: summarize(open_trace(write_trace(*rows), PLUGINS))
+
+
+def test_the_load_is_that_of_every_job_started_at_its_submission(summary_of: Callable[..., Summary]) -> None:
+    """Mean over the span of submissions, peak with ends before starts at one instant."""
+    summary = summary_of(
+        {"submit_time": 0, "duration": 10, "request.cpu": 1000},
+        {"submit_time": 5, "duration": 5, "request.cpu": 2000},
+        {"submit_time": 10, "duration": 10, "request.cpu": 1500},
+        {"submit_time": 20, "duration": 0, "request.cpu": 9000},
+    )
+    cpu = summary.resources["cpu"]
+    assert cpu.peak == 3000
+    assert cpu.mean == pytest.approx((10 * 1000 + 5 * 2000 + 10 * 1500) / 20)
+    assert (cpu.job.count, cpu.job.max, cpu.job.mean) == (4, 9000, 3375)
+    assert summary.span == 20 * SECOND
+
+
+def test_requests_count_for_all_pods_and_only_where_there_are_any(summary_of: Callable[..., Summary]) -> None:
+    """Sizes are of jobs, among those that ask for the resource at all."""
+    summary = summary_of(
+        {"pods": 3, "request.gpu": 2}, {"pods": 1, "request.gpu": 0}, {"pods": 2, "gang": False}
+    )
+    assert (summary.resources["gpu"].job.count, summary.resources["gpu"].job.max) == (1, 6)
+    assert summary.resources["cpu"].job.max == 3000
+    assert (summary.pods.max, summary.gangs) == (3, 1)
+
+
+def test_pod_sets_are_one_job(summary_of: Callable[..., Summary]) -> None:
+    """Rows and jobs are counted apart."""
+    summary = summary_of(
+        {"job_id": "a", "pod_set": "x", "gang": None},
+        {"job_id": "a", "pod_set": "y", "gang": None, "pods": 4},
+    )
+    assert (summary.rows, summary.jobs, summary.pods.max, summary.gangs) == (2, 1, 5, 1)
+
+
+def test_tenants_come_with_their_share_of_the_work(summary_of: Callable[..., Summary]) -> None:
+    """Those with most jobs first, then by name."""
+    summary = summary_of({"queue": "b"}, {"queue": "a", "duration": 3}, {"queue": "c"}, {"queue": "c"})
+    assert summary.tenants == (
+        Tenant("c", 2, {"cpu": 20_000.0}),
+        Tenant("a", 1, {"cpu": 3000.0}),
+        Tenant("b", 1, {"cpu": 10_000.0}),
+    )
+
+
+def test_priorities_are_counted(summary_of: Callable[..., Summary]) -> None:
+    """By number where there are numbers, else by class, else not at all."""
+    assert summary_of({}).priorities == {}
+    assert summary_of({"priority": 5}, {"priority": -1}, {"priority": None}).priorities == {
+        "5": 1,
+        "-1": 1,
+        "none stated": 1,
+    }
+    assert summary_of({"priority_class": "high"}, {"priority_class": "high"}).priorities == {"high": 2}
+
+
+def test_what_is_missing_is_counted(summary_of: Callable[..., Summary]) -> None:
+    """Absent columns for all rows, nulls for theirs."""
+    missing = summary_of({"request.memory": None, "user": "u"}, {"request.memory": 1, "user": None}).missing
+    assert missing["request.memory"] == 1
+    assert missing["user"] == 1
+    assert missing["priority"] == 2
+    assert "request.cpu" not in missing
+
+
+def test_first_and_last_are_shown_in_the_kind_of_the_trace(
+    tmp_path: Path, summary_of: Callable[..., Summary]
+) -> None:
+    """Timestamps with their zone, durations in seconds."""
+    summary = summary_of({"submit_time": 90}, {"submit_time": 7})
+    assert (summary.first, summary.last) == ("7.0 s", "90.0 s")
+    path = tmp_path / "t.parquet"
+    pl.DataFrame(
+        {
+            "job_id": ["a"],
+            "submit_time": [datetime(2020, 1, 2, 3, 4, 5, tzinfo=UTC)],
+            "duration": [timedelta()],
+            "queue": ["q"],
+            "request.cpu": [1],
+        }
+    ).write_parquet(path)
+    assert summarize(open_trace(path, PLUGINS)).first == "2020-01-02 03:04:05 UTC"
+
+
+def test_enormous_loads_are_not_overflown(summary_of: Callable[..., Summary]) -> None:
+    """Resource-time is beyond 64 bits long before anything else is."""
+    huge = {"request.memory": 2**62, "duration": 10**9}
+    summary = summary_of(huge, huge, huge, {"submit_time": 1})
+    assert summary.resources["memory"].peak == 3 * 2**62
+    assert summary.resources["memory"].mean == pytest.approx(3 * 2**62 * 10**9)
