@@ -8,17 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.engine.losses import Losses, parse_losses
-from harness.errors import OptionError, TraceError
+from harness.errors import HarnessError, InputError, OptionError, PluginError, TraceError
 from harness.options import resolve
 from harness.plugins import Plugins, PolicySpec, load
 from harness.run import Plan, Run
-from harness.units import SECOND, parse_duration
+from harness.units import INT64_MAX, SECOND, parse_duration
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
     from harness.compare import Comparison
     from harness.policy import PolicyFactory
     from harness.trace.trace import Trace
+
+_LONGEST_LABEL = 40
 
 GRACE_PERIOD = 30 * SECOND
 """How long a preempted pod keeps its resources when neither trace nor user says: Kubernetes' default."""
@@ -158,7 +160,7 @@ def make_plan(
         cluster=cluster,
         policy=policy,
         label=_label(label or policy.name),
-        options=resolve(policy.options, options, owner=f"policy {policy.name}"),
+        options=resolve(policy.options, options, owner=f"policy {_called(policy.name, label)}"),
         losses=losses,
         grace_period=_microseconds("grace period", grace_period),
         until=None if until is None else _microseconds("until", until),
@@ -187,16 +189,28 @@ def execute(
 
     Raises:
         RunError: the run folder cannot be written.
+        PluginError: a plugin failed in one of its hooks; after the replay the run is there all the same.
     """
     from harness.store import Store
 
     store = Store(Path(output))
-    if not force and (found := store.find(plan)) is not None:
+    if not force and (found := store.find(plan, plugins)) is not None:
         return found
-    plugins.hooks.harness_replay_started(plan=plan)
+    _call("harness_replay_started", plugins, plan=plan)
     run = store.record(plan, plugins, watch=watch, command=command)
-    plugins.hooks.harness_replay_finished(run=run)
+    _call("harness_replay_finished", plugins, run=run)
     return run
+
+
+def _call(hook: str, plugins: Plugins, **arguments: Plan | Run) -> None:
+    try:
+        getattr(plugins.hooks, hook)(**arguments)
+    except HarnessError:
+        raise
+    except Exception as error:
+        raise PluginError(
+            f"a plugin failed in its hook {hook}: {type(error).__name__}: {error}", hint="--debug shows where"
+        ) from error
 
 
 def _policy(plugin: str | PolicyFactory, plugins: Plugins) -> PolicySpec:
@@ -207,16 +221,28 @@ def _policy(plugin: str | PolicyFactory, plugins: Plugins) -> PolicySpec:
     return PolicySpec(name, plugin, "", options, bool(getattr(plugin, "clairvoyant", False)), "", "")
 
 
+def _called(name: str, label: str | None) -> str:
+    return name if label in (None, name) else f"{name}@{label}"
+
+
 def _label(text: str) -> str:
-    if not text or any(not (char.isalnum() or char in "-_.+=") for char in text) or text[0] in ".-":
-        raise OptionError(f"{text!r} cannot be a label", hint="use letters, digits, and - _ . + =")
+    """A label that can be part of a folder's name anywhere, and of `LABEL.KEY=VALUE`."""
+    wrong = any(not (char.isalnum() or char in "-_.+") for char in text) or text[:1] in (".", "-")
+    if not text or wrong or len(text) > _LONGEST_LABEL:
+        raise OptionError(
+            f"{text!r} cannot be a label",
+            hint=f"use up to {_LONGEST_LABEL} letters, digits, and - _ . +; neither - nor . at the beginning",
+        )
     return text
 
 
 def _microseconds(what: str, value: str | int) -> int:
-    time = parse_duration(value) if isinstance(value, str) else value
-    if type(time) is not int or time < 0:
-        raise OptionError(f"{what}: {value!r} is not a duration of 0 or more")
+    try:
+        time = parse_duration(value) if isinstance(value, str) else value
+    except InputError as error:
+        raise OptionError(f"{what}: {error}") from error
+    if type(time) is not int or not 0 <= time <= INT64_MAX:
+        raise OptionError(f"{what}: {value!r} is not a duration of 0 or more microseconds")
     return time
 
 
@@ -242,7 +268,12 @@ def labels(plugins: Iterable[str]) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     for text in plugins:
         name, at, label = text.partition("@")
-        label = label if at else name
+        if not name or (at and not label):
+            raise OptionError(
+                f"{text!r} is not understood",
+                hint="write the name of a plugin, or NAME@LABEL to call it LABEL",
+            )
+        label = label or name
         if any(label == other for _, other in found):
             raise OptionError(
                 f"two runs would be called {label!r}",

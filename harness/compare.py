@@ -2,43 +2,26 @@
 
 from __future__ import annotations
 
-import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any
+from math import isfinite
+from typing import Any, TypeAlias
 
 import polars as pl
 
+from harness import comparison_table
 from harness.errors import RunError
 from harness.metrics.measurement import Measurement, Window
 from harness.metrics.utilization import measure as measure_utilization
 from harness.options import did_you_mean
 from harness.run import Run
-from harness.text import aligned
-from harness.units import SECOND, format_duration
+from harness.run_folder import reading
+from harness.units import format_amount
 
-HEADLINES = (
-    "utilization.allocated",
-    "utilization.useful",
-    "utilization.lost",
-    "utilization.idle_held",
-    "utilization.of_demand",
-    "wait.first_start.mean",
-    "wait.first_start.p50",
-    "wait.first_start.p95",
-    "wait.total.p95",
-    "slowdown.bounded.mean",
-    "makespan",
-    "jobs.finished",
-    "jobs.unfinished",
-    "jobs.rejected",
-    "disruption.preemptions",
-    "disruption.preempted_jobs",
-    "disruption.lost",
-)
-"""The metrics that a table shows unless others are asked for."""
+Key: TypeAlias = tuple[str, str, str]
+"""Metric, scope and resource."""
 
-_PRACTICAL = 0.01  # a change below one per cent is not called one
+_COLUMNS = ("metric", "scope", "resource", "unit", "better")
 
 
 class Comparison:
@@ -49,24 +32,47 @@ class Comparison:
 
     Args:
         runs: at least one.
-        baseline: label of the run that the others are compared with; the first by default.
+        baseline: name of the run that the others are compared with; the first by default.
+
+    Attributes:
+        runs: the baseline first.
+        names: what each run is called: its label; where that is not enough, its folder's name or path.
+        window: what all runs have in common.
 
     Raises:
-        RunError: the runs are not of one trace and one cluster, or two have the same label.
+        RunError: the runs are not of one trace and one cluster, or one is given twice; or there is no such
+            baseline.
     """
 
     def __init__(self, runs: Sequence[Run], *, baseline: str | None = None) -> None:
         if not runs:
             raise RunError("there is nothing to compare", hint="give at least one run folder")
-        self.runs = _baseline_first(list(runs), baseline)
-        _check_comparable(self.runs)
-        start = min(run.window.start for run in self.runs)
-        self.window = Window(start, min(run.window.end for run in self.runs))
+        _check_comparable(runs)
+        names = _names(runs)
+        order = list(range(len(runs)))
+        if baseline is not None:
+            order.sort(key=lambda place: place != _place(baseline, runs, names))
+        self.runs = [runs[place] for place in order]
+        self.names = [names[place] for place in order]
+        start = min(run.window.start for run in runs)
+        self.window = Window(start, min(run.window.end for run in runs))
 
     @property
     def shares_window(self) -> bool:
         """Whether all runs ended at the same time."""
         return all(run.window == self.window for run in self.runs)
+
+    def select(
+        self, *metrics: str, scope: str | None = "all"
+    ) -> Iterator[tuple[Measurement, list[float | None]]]:
+        """What was measured, with its value in each run; see `to_polars` for the arguments and errors."""
+        tables = [self._rows(run) for run in self.runs]
+        keys: dict[Key, Measurement] = {}
+        for table in tables:
+            for key, row in table.items():
+                keys.setdefault(key, row)
+        for key in _chosen(keys, metrics, scope):
+            yield keys[key], [table[key].value if key in table else None for table in tables]
 
     def to_polars(self, *metrics: str, scope: str | None = "all") -> pl.DataFrame:
         """One row a metric, scope and resource, one column a run.
@@ -77,90 +83,29 @@ class Comparison:
                 scope.
 
         Raises:
-            RunError: a metric is in none of the runs.
+            RunError: a metric is in none of the runs, or in none of that scope; or a run is damaged.
         """
-        tables = [self._rows(run) for run in self.runs]
-        keys: dict[tuple[str, str, str], Measurement] = {}
-        for table in tables:
-            for key, row in table.items():
-                keys.setdefault(key, row)
-        known = sorted({name for name, _, _ in keys})
-        for pattern in metrics:
-            if not any(fnmatchcase(name, pattern) for name in known):
-                raise RunError(f"no run has a metric {pattern!r}", hint=did_you_mean(pattern, known))
-        chosen = [
-            key
-            for key in keys
-            if (not metrics or any(fnmatchcase(key[0], pattern) for pattern in metrics))
-            and (scope is None or key[1] == scope or key[1].startswith(f"{scope}="))
+        rows = [
+            (row.metric, row.scope, row.resource, row.unit, row.better, *values)
+            for row, values in self.select(*metrics, scope=scope)
         ]
-        schema: dict[str, Any] = {
-            "metric": pl.String,
-            "scope": pl.String,
-            "resource": pl.String,
-            "unit": pl.String,
-            "better": pl.String,
-        }
-        data: dict[str, list[Any]] = {
-            "metric": [key[0] for key in chosen],
-            "scope": [key[1] for key in chosen],
-            "resource": [key[2] for key in chosen],
-            "unit": [keys[key].unit for key in chosen],
-            "better": [keys[key].better for key in chosen],
-        }
-        for run, table in zip(self.runs, tables, strict=True):
-            schema[run.label] = pl.Float64
-            data[run.label] = [table[key].value if key in table else None for key in chosen]
-        return pl.DataFrame(data, schema=schema)
-
-    def rows(self, *metrics: str, scope: str | None = "all") -> list[list[str]]:
-        """The table as text, header first: see `to_polars`; without metrics the headlines."""
-        frame = self.to_polars(*(metrics or HEADLINES), scope=scope)
-        if not metrics:
-            order = pl.col("metric").replace_strict(
-                list(HEADLINES), list(range(len(HEADLINES))), return_dtype=pl.Int32
-            )
-            frame = frame.sort(order, maintain_order=True)
-        base, *others = [run.label for run in self.runs]
-        rows = [["metric", base, *(cell for other in others for cell in (other, "change"))]]
-        for row in frame.iter_rows(named=True):
-            name = " ".join(part for part in (row["metric"], row["resource"]) if part)
-            if row["scope"] != "all":
-                name += f" {{{row['scope']}}}"
-            cells = [name, shown(row[base], row["unit"])]
-            for other in others:
-                cells += [shown(row[other], row["unit"]), change(row[base], row[other], row["better"])]
-            rows.append(cells)
-        return rows
+        schema = dict.fromkeys(_COLUMNS, pl.String) | dict.fromkeys(self.names, pl.Float64)
+        return pl.DataFrame(rows, schema=schema, orient="row")
 
     def table(self, *metrics: str, scope: str | None = "all") -> str:
-        """The comparison for a terminal."""
-        lines = [aligned(self.rows(*metrics, scope=scope)), *self.remarks()]
-        return "\n".join(lines)
-
-    def remarks(self) -> list[str]:
-        """What a reader must know to read the table right."""
-        found = []
-        if len(self.runs) > 1:
-            found.append("▲ better, ▼ worse, ~ within 1 %; changes are against the first run")
-        if not self.shares_window:
-            end = format_duration(self.window.end - self.window.start)
-            found.append(f"utilization: over the first {end}, which all runs share")
-        found += [
-            f"{run.label}: {len(gangs):,} gangs held resources at the end without all their pods being bound"
-            for run in self.runs
-            if (gangs := run.info["outcome"]["half_bound_gangs"])
-        ]
-        return found
+        """The comparison for a terminal; without metrics the headlines."""
+        return comparison_table.text(self, metrics, scope)
 
     def to_json(self, *metrics: str, scope: str | None = "all") -> dict[str, Any]:
-        """The comparison as plain values."""
+        """The comparison as plain values; a number that JSON does not have becomes null."""
         return {
             "schema": "1",
             "trace": self.runs[0].info["trace"],
             "cluster": self.runs[0].info["cluster"],
+            "baseline": self.names[0],
             "runs": [
                 {
+                    "name": name,
                     "label": run.label,
                     "path": str(run.path),
                     "stored": run.stored,
@@ -169,91 +114,126 @@ class Comparison:
                     "window": list(run.window),
                     "outcome": run.info["outcome"],
                 }
-                for run in self.runs
+                for name, run in zip(self.names, self.runs, strict=True)
             ],
             "common_window": list(self.window),
-            "metrics": self.to_polars(*metrics, scope=scope).to_dicts(),
+            "metrics": [
+                {
+                    **{column: getattr(row, column) for column in _COLUMNS},
+                    "values": dict(zip(self.names, map(_json_number, values), strict=True)),
+                }
+                for row, values in self.select(*metrics, scope=scope)
+            ],
         }
 
     def _repr_html_(self) -> str:
         """The table for a notebook."""
-        header, *rows = self.rows()
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
-        )
-        notes = "".join(f"<p>{html.escape(remark)}</p>" for remark in self.remarks())
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+        return comparison_table.html(self)
 
-    def _rows(self, run: Run) -> dict[tuple[str, str, str], Measurement]:
+    def _rows(self, run: Run) -> dict[Key, Measurement]:
         """A run's measurements; utilization over the shared window if the run's own is longer."""
-        rows: Iterable[Measurement] = (
-            Measurement(
-                row["metric"], row["value"], row["unit"], row["better"], row["scope"], row["resource"]
+        with reading(run.path):
+            rows: Iterable[Measurement] = (
+                Measurement(
+                    row["metric"], row["value"], row["unit"], row["better"], row["scope"], row["resource"]
+                )
+                for row in run.metrics.iter_rows(named=True)
             )
-            for row in run.metrics.iter_rows(named=True)
-        )
-        found = {(row.metric, row.scope, row.resource): row for row in rows}
-        if run.window != self.window:
-            for row in measure_utilization(run, self.window):
-                found[row.metric, row.scope, row.resource] = row
+            found = {(row.metric, row.scope, row.resource): row for row in rows}
+            if run.window != self.window:
+                for row in measure_utilization(run, self.window):
+                    if (row.metric, row.scope, row.resource) in found:
+                        found[row.metric, row.scope, row.resource] = row
         return found
 
 
-def shown(value: float | None, unit: str) -> str:
-    """A value at a glance."""
-    if value is None:
-        return "-"
-    if unit == "ratio":
-        return f"{100 * value:.1f} %" if abs(value) < 10 else f"{value:,.1f}"
-    if unit == "s":
-        return format_duration(value * SECOND)
-    return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"
+def _chosen(keys: Mapping[Key, Measurement], metrics: Sequence[str], scope: str | None) -> list[Key]:
+    """The keys that some metrics and a scope stand for."""
+    for pattern in metrics:
+        if not any(fnmatchcase(name, pattern) for name, _, _ in keys):
+            hint = did_you_mean(pattern, {name for name, _, _ in keys})
+            raise RunError(f"no run has a metric {pattern!r}", hint=hint)
+    of_metrics = [
+        key for key in keys if not metrics or any(fnmatchcase(key[0], pattern) for pattern in metrics)
+    ]
+    if scope is None or scope == "all":
+        return [key for key in of_metrics if scope in (None, key[1])]
+    chosen = [key for key in of_metrics if key[1] == scope or key[1].startswith(f"{scope}=")]
+    if not chosen:
+        scopes = {known for _, known, _ in of_metrics}
+        if "=" not in scope:
+            scopes = {known.partition("=")[0] for known in scopes}
+        what = f" of {', '.join(metrics)}" if metrics else ""
+        raise RunError(f"nothing{what} was measured for scope {scope!r}", hint=did_you_mean(scope, scopes))
+    return chosen
 
 
-def change(base: float | None, value: float | None, better: str) -> str:
-    """How a value differs from the baseline's, and whether that is good."""
-    if base is None or value is None:
-        return ""
-    difference = value - base
-    if base == 0:
-        if difference == 0:
-            return "~"
-        relative = "new"
-    else:
-        if abs(difference / base) < _PRACTICAL:
-            return "~"
-        relative = f"{100 * difference / base:+,.1f} %"
-    if not better:
-        return relative
-    return f"{relative} {'▲' if (difference > 0) == (better == 'higher') else '▼'}"
+def _names(runs: Sequence[Run]) -> list[str]:
+    """A name for each run, all different: its label, else its folder's name, else its path."""
+    places = [run.path.resolve() for run in runs]
+    for place, run in zip(places, runs, strict=True):
+        if places.count(place) > 1:
+            raise RunError(f"{run.path} is given twice")
+    names = [run.label for run in runs]
+    for other in (lambda run: run.info["run"], lambda run: str(run.path)):
+        names = [
+            other(run) if names.count(name) > 1 or name in _COLUMNS else name
+            for name, run in zip(names, runs, strict=True)
+        ]
+    return names
 
 
-def _baseline_first(runs: list[Run], baseline: str | None) -> list[Run]:
-    labels = [run.label for run in runs]
-    for label in labels:
-        if labels.count(label) > 1:
-            raise RunError(
-                f"two runs are called {label!r}", hint="replay one with another label: --plugin NAME@LABEL"
-            )
-    if baseline is None:
-        return runs
-    if baseline not in labels:
-        raise RunError(f"no run is called {baseline!r}", hint=did_you_mean(baseline, labels))
-    return sorted(runs, key=lambda run: run.label != baseline)
+def _place(baseline: str, runs: Sequence[Run], names: Sequence[str]) -> int:
+    """Which run a baseline is, by its name, its label or its folder's name."""
+    for known in (names, [run.label for run in runs], [run.info["run"] for run in runs]):
+        if baseline in known:
+            return known.index(baseline)
+    raise RunError(f"no run is called {baseline!r}", hint=did_you_mean(baseline, names))
 
 
-def _check_comparable(runs: list[Run]) -> None:
+def _check_comparable(runs: Sequence[Run]) -> None:
+    """Refuse runs of different traces, clusters or arrivals, and say what differs."""
     first = runs[0]
-    for run in runs[1:]:
-        for what, key in (("traces", "trace"), ("clusters", "cluster")):
-            if run.info[key]["sha256"] != first.info[key]["sha256"]:
-                raise RunError(
-                    f"{first.path} and {run.path} are runs of different {what}, so they do not compare",
-                    hint="replay one trace on one cluster: harness replay TRACE --plugin A --plugin B",
-                )
-        ours, theirs = (each.info["settings"]["scale_arrivals"] for each in (first, run))
-        if ours != theirs:
-            raise RunError(
-                f"{first.path} and {run.path} do not compare: arrivals are scaled by {ours} and by {theirs}"
-            )
+    found = [f"  {run.path}: {what}" for run in runs[1:] for what in _differences(first, run)]
+    if found:
+        raise RunError(
+            "\n".join([f"these runs do not compare with {first.path}:", *found]),
+            hint="replay one trace on one cluster: harness replay TRACE --plugin A --plugin B",
+        )
+
+
+def _differences(first: Run, run: Run) -> Iterator[str]:
+    ours, theirs = first.info, run.info
+    if ours["trace"]["sha256"] != theirs["trace"]["sha256"]:
+        yield f"another trace: {_trace(theirs)}, not {_trace(ours)}"
+    elif ours["cluster"]["sha256"] != theirs["cluster"]["sha256"]:
+        differing = ", ".join(_cluster_differences(ours["cluster"], theirs["cluster"]))
+        yield f"another cluster: {differing or 'of the same size, but its manifests say something else'}"
+    scales = [info["settings"]["scale_arrivals"] for info in (ours, theirs)]
+    if scales[0] != scales[1]:
+        yield f"arrivals are scaled by {scales[1]}, not by {scales[0]}"
+
+
+def _trace(info: Mapping[str, Any]) -> str:
+    trace = info["trace"]
+    return f"{trace['name']} ({trace['jobs']:,} jobs, sha256 {trace['sha256'][:8]}…)"
+
+
+def _cluster_differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Iterator[str]:
+    """What differs at a glance: the number of nodes, the size, the queues."""
+    if ours["nodes"] != theirs["nodes"]:
+        yield f"{theirs['nodes']:,} nodes, not {ours['nodes']:,}"
+    for resource in sorted({*ours["capacity"], *theirs["capacity"]}):
+        sizes = [format_amount(resource, each["capacity"].get(resource, 0)) for each in (ours, theirs)]
+        if sizes[0] != sizes[1]:
+            yield f"{resource} {sizes[1]}, not {sizes[0]}"
+    queues = [each["queues"] for each in (ours, theirs)]
+    names = sorted({*queues[0], *queues[1]})
+    differing = [name for name in names if queues[0].get(name) != queues[1].get(name)]
+    if differing:
+        more = f" and {len(differing) - 3:,} more" if len(differing) > 3 else ""
+        yield f"queues differ: {', '.join(differing[:3])}{more}"
+
+
+def _json_number(value: float | None) -> float | None:
+    return value if value is not None and isfinite(value) else None

@@ -9,12 +9,14 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 from harness.errors import InputError, OptionError
 
 _TRUE = {"true", "yes", "on", "1"}
 _FALSE = {"false", "no", "off", "0"}
+_LISTED = 12
 
 
 def boolean(text: str) -> bool:
@@ -51,15 +53,24 @@ class Option:
         Raises:
             OptionError: not a value of this option.
         """
-        if isinstance(value, str):
-            try:
-                value = self.type(value)
-            except (InputError, ValueError, OverflowError) as error:
-                raise OptionError(f"option {self.name}: {error}") from error
-        else:
-            value = self._typed(value)
+        value = self._parsed(value) if isinstance(value, str) else self._typed(value)
         if self.choices and value is not None and value not in self.choices:
             raise OptionError(f"option {self.name}: {value!r} is not one of {', '.join(self.choices)}")
+        return value
+
+    def _parsed(self, text: str) -> Any:
+        try:
+            value = self.type(text)
+        except InputError as error:
+            raise OptionError(f"option {self.name}: {error}", hint=error.hint) from error
+        except (
+            Exception
+        ) as error:  # whatever a plugin's own parser raises for a text that is none of its kind
+            kind = "a whole number" if self.type is int else "a number" if self.type is float else ""
+            why = f"is not {kind}" if kind else f"is not understood: {error}"
+            raise OptionError(f"option {self.name}: {text!r} {why}") from error
+        if isinstance(value, float) and not isfinite(value):
+            raise OptionError(f"option {self.name}: {text!r} is not a finite number")
         return value
 
     def _typed(self, value: Any) -> Any:
@@ -86,10 +97,13 @@ def resolve(declared: Iterable[Option], given: Mapping[str, Any], *, owner: str)
     for name in given:
         if name not in options:
             raise OptionError(f"{owner} has no option {name!r}", hint=did_you_mean(str(name), options))
-    return {
-        name: option.parse(given[name]) if name in given else option.default
-        for name, option in sorted(options.items())
-    }
+    try:
+        return {
+            name: option.parse(given[name]) if name in given else option.default
+            for name, option in sorted(options.items())
+        }
+    except OptionError as error:
+        raise OptionError(f"{owner}, {error.message}", hint=error.hint) from error
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -98,4 +112,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     if close:
         return f"did you mean {close[0]!r}?"
-    return f"there is: {', '.join(known)}" if known else "there is none"
+    if not known:
+        return "there is none"
+    more = f", … and {len(known) - _LISTED:,} more" if len(known) > _LISTED else ""
+    return f"there is: {', '.join(known[:_LISTED])}{more}"

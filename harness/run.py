@@ -16,10 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness import tables
+from harness.cluster.derive import plain_stem
 from harness.engine.losses import Losses
-from harness.errors import RunError
 from harness.metrics.measurement import Window
 from harness.parquet import TIMES
+from harness.run_folder import check_tables, read_info, reading
+from harness.text import printable
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
@@ -87,8 +89,8 @@ class Plan:
 
     @property
     def trace_name(self) -> str:
-        """What runs of this trace are filed under."""
-        return self.trace.path.name.split(".")[0] or "trace"
+        """What runs of this trace are filed under: its file's name, made safe, without the endings."""
+        return printable(plain_stem(self.trace.path).strip(".")) or "trace"
 
 
 class Run:
@@ -113,22 +115,8 @@ class Run:
             RunError: the folder is no run, is incomplete, or has another schema.
         """
         folder = Path(path)
-        try:
-            info = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise RunError(
-                f"{folder} is not a run: it has no run.json", hint="give the folder that replay has printed"
-            ) from None
-        except (OSError, ValueError) as error:
-            raise RunError(f"{folder}/run.json cannot be read: {error}") from error
-        if not isinstance(info, dict) or info.get("schema") != tables.VERSION:
-            raise RunError(
-                f"{folder} was written in another schema than {tables.VERSION}",
-                hint="replay it again with --force",
-            )
-        missing = [name for name in TABLES if not (folder / f"{name}.parquet").is_file()]
-        if missing:
-            raise RunError(f"{folder} is incomplete: {', '.join(missing)}.parquet is missing")
+        info = read_info(folder)
+        check_tables(folder, TABLES)
         return cls(folder, info, stored=stored)
 
     def __repr__(self) -> str:
@@ -159,27 +147,31 @@ class Run:
     @cached_property
     def jobs(self) -> pl.DataFrame:
         """One row a job, in order of arrival."""
-        return self.scan("jobs").collect()
+        return self._read("jobs")
 
     @cached_property
     def decisions(self) -> pl.DataFrame:
         """One row a decision, in order."""
-        return self.scan("decisions").collect()
+        return self._read("decisions")
 
     @cached_property
     def stints(self) -> pl.DataFrame:
         """Spans in which pods held resources in one state."""
-        return self.scan("stints").collect()
+        return self._read("stints")
 
     @cached_property
     def timeline(self) -> pl.DataFrame:
         """The state of each queue after every change."""
-        return self.scan("timeline").collect()
+        return self._read("timeline")
 
     @cached_property
     def metrics(self) -> pl.DataFrame:
         """One row a measured value."""
-        return self.scan("metrics").collect()
+        return self._read("metrics")
+
+    def _read(self, table: str) -> pl.DataFrame:
+        with reading(self.path):
+            return self.scan(table).collect()
 
     def scan(self, table: str) -> pl.LazyFrame:
         """One of `TABLES`, lazily."""

@@ -8,7 +8,9 @@ import platform
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from errno import EINVAL
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,10 +22,11 @@ from harness import tables
 from harness.cluster.model import Cluster
 from harness.engine import Engine
 from harness.engine.engine import Outcome
-from harness.errors import RunError
+from harness.errors import HarnessError, PluginError, PolicyError, RunError
 from harness.metrics.measurement import Measurement, Window
 from harness.parquet import TableWriter, TimeKind
 from harness.plugins import Plugins
+from harness.policy import Policy
 from harness.recorder import ParquetRecorder
 from harness.run import TABLES, Plan, Run
 from harness.trace.jobs import Jobs
@@ -43,13 +46,13 @@ class Store:
         """Where a plan's run is kept."""
         return self.root / plan.trace_name / plan.run_name
 
-    def find(self, plan: Plan) -> Run | None:
-        """The run of a plan if it is there and whole."""
-        path = self.path(plan)
+    def find(self, plan: Plan, plugins: Plugins) -> Run | None:
+        """The run of a plan if it is there, whole, and measured by the metrics that there are now."""
         try:
-            return Run.open(path, stored=True) if path.is_dir() else None
+            run = Run.open(self.path(plan), stored=True)
         except RunError:
             return None
+        return run if run.info.get("measured_by") == _measured_by(plugins) else None
 
     def record(
         self,
@@ -67,22 +70,40 @@ class Store:
         """
         path = self.path(plan)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            partial = Path(tempfile.mkdtemp(prefix=f".{plan.run_name}.", dir=path.parent))
+            with _aside(path) as partial:
+                info = _replay_into(partial, plan, plugins, watch, command)
+                _replace(path, partial)
         except OSError as error:
             raise RunError(
-                f"{path} cannot be written: {error.strerror}", hint="choose another folder with -o"
+                f"{path} cannot be written: {error.strerror or error}", hint="choose another folder with -o"
             ) from error
-        try:
-            info = _replay_into(partial, plan, plugins, watch, command)
-            if path.exists():
-                shutil.rmtree(path)
-            partial.chmod(0o755)
-            partial.rename(path)
-        except BaseException:
-            shutil.rmtree(partial, ignore_errors=True)
-            raise
         return Run(path, info)
+
+
+@contextmanager
+def _aside(path: Path) -> Iterator[Path]:
+    """A new folder beside a path; whatever is left there in the end is thrown away."""
+    if "\0" in str(path):
+        raise OSError(EINVAL, "its name has a null character")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _replace(path: Path, whole: Path) -> None:
+    """Put a whole run into its place; what was there is thrown away."""
+    whole.chmod(0o755)
+    with _aside(path) as old:
+        with suppress(FileNotFoundError):
+            path.rename(old / path.name)
+        try:
+            whole.rename(path)
+        except OSError:
+            if not (path / "run.json").is_file():  # else another process was quicker with the same run
+                raise
 
 
 def measure(run: Run, plugins: Plugins, window: Window | None = None) -> list[Measurement]:
@@ -94,7 +115,26 @@ def measure(run: Run, plugins: Plugins, window: Window | None = None) -> list[Me
         window: what to measure; the run's own by default.
     """
     window = window or run.window
-    return [row for spec in plugins.metrics for row in spec.compute(run, window)]
+    found: list[Measurement] = []
+    for spec in plugins.metrics:
+        try:
+            found += (
+                row._replace(value=None if row.value is None else float(row.value))
+                for row in spec.compute(run, window)
+            )
+        except HarnessError:
+            raise
+        except Exception as error:
+            raise PluginError(
+                f"metric {spec.name!r} of plugin {spec.owner!r} failed: {type(error).__name__}: {error}",
+                hint=f"--debug shows where; --no-plugin {spec.owner} leaves it out",
+            ) from error
+    return found
+
+
+def _measured_by(plugins: Plugins) -> dict[str, str]:
+    """Metric -> the plugin that computes it, with its version: another set gives other tables."""
+    return {spec.name: f"{spec.owner} {spec.version}".strip() for spec in plugins.metrics}
 
 
 def _replay_into(
@@ -118,7 +158,7 @@ def _replay_into(
     recorder = ParquetRecorder(folder, jobs, kind, plan.cluster.capacity, on_nodes=bool(plan.cluster.nodes))
     engine = Engine(jobs.chunks(), plan.cluster, recorder, losses=plan.losses, until=plan.until)
     try:
-        policy = plan.policy.factory(plan.cluster, engine.view, plan.options)
+        policy = _made(plan, engine)
         outcome = engine.run(policy, name=plan.label, watch=watch)
     except BaseException:
         recorder.abandon()
@@ -131,11 +171,23 @@ def _replay_into(
         pl.DataFrame(rows, schema=list(Measurement._fields), orient="row", infer_schema_length=None).to_dict()
     )
     writer.close()
+    info["measured_by"] = _measured_by(plugins)
     info["metrics"] = [row._asdict() for row in rows if row.scope == "all"]
     info["provenance"] = _provenance(plan, command, time.time() - began, time.process_time() - cpu)
-    (folder / "run.json").write_text(json.dumps(info, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / "run.json").write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
     assert all((folder / f"{name}.parquet").is_file() for name in TABLES)
     return info
+
+
+def _made(plan: Plan, engine: Engine) -> Policy:
+    try:
+        return plan.policy.factory(plan.cluster, engine.view, plan.options)
+    except HarnessError:
+        raise
+    except Exception as error:
+        raise PolicyError(
+            f"policy {plan.label} cannot be made: {type(error).__name__}: {error}", hint="--debug shows where"
+        ) from error
 
 
 def _describe(plan: Plan, jobs: Jobs, outcome: Outcome) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 
 def printable(text: str) -> str:
@@ -13,25 +13,42 @@ def printable(text: str) -> str:
     )
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of cells in columns, the first one flush left, the others flush right; the first row heads."""
+def shortened(text: str, most: int) -> str:
+    """Text of at most so many characters; what is left out of a longer one is its middle."""
+    if len(text) <= most:
+        return text
+    head = most // 2
+    return f"{text[:head]}…{text[len(text) - (most - head - 1) :]}"
+
+
+def columns(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    return sum(
+        0
+        if unicodedata.category(char) in ("Mn", "Me")
+        else 2
+        if unicodedata.east_asian_width(char) in "WF"
+        else 1
+        for char in text
+    )
+
+
+def aligned(rows: Sequence[Sequence[str]], *, left: Container[int] = (0,)) -> str:
+    """Rows of cells in columns; the first row heads.
+
+    Args:
+        rows: as many cells in each.
+        left: the columns that are flush left, the first one by default; figures are flush right.
+    """
     cells = [[printable(cell) for cell in row] for row in rows]
-    widths = [max(_width(row[column]) for row in cells) for column in range(len(cells[0]))]
+    widths = [max(columns(row[column]) for row in cells) for column in range(len(cells[0]))]
     lines = []
     for number, row in enumerate(cells):
-        padded = [
-            cell + " " * (width - _width(cell)) if column == 0 else " " * (width - _width(cell)) + cell
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
+        padded = []
+        for column, (cell, width) in enumerate(zip(row, widths, strict=True)):
+            space = " " * (width - columns(cell))
+            padded.append(cell + space if column in left else space + cell)
         lines.append("  ".join(padded).rstrip())
         if number == 0:
             lines.append("  ".join("─" * width for width in widths))
     return "\n".join(lines)
-
-
-def _width(text: str) -> int:
-    """How many columns of a terminal a text takes."""
-    return sum(
-        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
-        for char in text
-    )

@@ -34,10 +34,17 @@ class Demand:
     capacity: int | None = None
 
 
+def plain_stem(file: Path) -> str:
+    """A file's name without its ending and that of its compression: `philly` for `philly.csv.gz`."""
+    name = file.name
+    for ending in _COMPRESSED:
+        name = name.removesuffix(ending)
+    return name.rpartition(".")[0] or name
+
+
 def find_cluster(trace: Path) -> Path | None:
     """The manifests beside a trace, if any: `philly.cluster.yaml` for `philly.parquet` or `philly.swf`."""
-    plain = trace.with_suffix("") if trace.suffix in _COMPRESSED else trace
-    beside = plain.with_name(f"{plain.stem}.cluster.yaml")
+    beside = trace.with_name(f"{plain_stem(trace)}.cluster.yaml")
     return beside if beside.is_file() else None
 
 

@@ -1,0 +1,125 @@
+"""Reads what a run folder says of itself, and finds out what in it is missing or damaged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harness import tables
+from harness.errors import RunError
+
+_AGAIN = "replay it again: a damaged run is replaced"
+
+_INFO: dict[str, type] = {
+    "run": str,
+    "label": str,
+    "trace.name": str,
+    "trace.sha256": str,
+    "trace.jobs": int,
+    "trace.resources": list,
+    "trace.origin_us": int,
+    "cluster.sha256": str,
+    "cluster.nodes": int,
+    "cluster.capacity": dict,
+    "cluster.queues": dict,
+    "policy.name": str,
+    "policy.options": dict,
+    "settings.on_preemption": str,
+    "settings.grace_period_us": int,
+    "settings.scale_arrivals": str,
+    "window": list,
+    "outcome.jobs": int,
+    "outcome.half_bound_gangs": list,
+    "provenance.cpu_seconds": float,
+}
+"""What is read of `run.json`, and its types: a file that somebody has edited is found out here."""
+
+
+def read_info(folder: Path) -> dict[str, Any]:
+    """What `run.json` of a folder says.
+
+    Raises:
+        RunError: there is none, it is damaged, or it has another schema.
+    """
+    path = folder / "run.json"
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise _no_run(folder) from None
+    except NotADirectoryError:
+        raise RunError(f"{folder} is a file, not the folder of a run", hint=_where(folder.parent)) from None
+    except (OSError, ValueError, RecursionError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise RunError(f"{path} cannot be read: {reason}", hint=_AGAIN) from error
+    info: dict[str, Any] = found if isinstance(found, dict) else {}
+    if info.get("schema") != tables.VERSION:
+        raise RunError(
+            f"{folder} has schema {info.get('schema')!r}; this version of harness reads {tables.VERSION!r}",
+            hint="replay it again",
+        )
+    for place, kind in _INFO.items():
+        value: Any = info
+        for key in place.split("."):
+            value = value.get(key) if isinstance(value, dict) else None
+        if type(value) is not kind:
+            raise RunError(f"{path} is damaged: {place} is {value!r}, not a {kind.__name__}", hint=_AGAIN)
+    if [type(time) for time in info["window"]] != [int, int]:
+        raise RunError(f"{path} is damaged: window is not two times", hint=_AGAIN)
+    return info
+
+
+def check_tables(folder: Path, names: Iterable[str]) -> None:
+    """That every table is there, whole (its end can be read), and of our version.
+
+    Raises:
+        RunError: one is not.
+    """
+    paths = [folder / f"{name}.parquet" for name in names]
+    missing = [path.name for path in paths if not path.is_file()]
+    if missing:
+        raise RunError(f"{folder} is incomplete: there is no {', '.join(missing)}", hint=_AGAIN)
+    for path in paths:
+        try:
+            metadata = pq.read_schema(path).metadata or {}
+        except (OSError, pa.ArrowException) as error:
+            raise RunError(f"{path} is damaged: {_first_line(error)}", hint=_AGAIN) from error
+        if metadata.get(b"harness.run_schema") != tables.VERSION.encode():
+            raise RunError(f"{path} is not a table of schema {tables.VERSION!r}", hint=_AGAIN)
+
+
+@contextmanager
+def reading(folder: Path) -> Iterator[None]:
+    """While tables of a run are read: what a damaged one raises becomes an error that names the run.
+
+    Raises:
+        RunError: a table cannot be read, although its end could.
+    """
+    try:
+        yield
+    except (pl.exceptions.PolarsError, pa.ArrowException, OSError) as error:
+        raise RunError(
+            f"{folder}: a table cannot be read: {_first_line(error)}", hint="replay it again with --force"
+        ) from error
+
+
+def _no_run(folder: Path) -> RunError:
+    if not folder.exists():
+        return RunError(f"{folder}: there is no such folder", hint=_where(folder.parent))
+    return RunError(f"{folder} is not a run: it has no run.json", hint=_where(folder))
+
+
+def _where(folder: Path) -> str:
+    """What to give instead: a run in or below a folder, if there is one."""
+    runs = sorted(path.parent for pattern in ("*/run.json", "*/*/run.json") for path in folder.glob(pattern))
+    return f"give the folder of a run, such as {runs[0]}" if runs else "replay prints the folders of its runs"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n", 1)[0]
