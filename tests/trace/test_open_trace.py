@@ -119,7 +119,8 @@ def test_a_format_that_no_reader_knows_is_refused(tmp_path: Path, plugins: Plugi
     path.write_bytes(b"what is this")
     with pytest.raises(TraceError, match="no reader knows this format") as caught:
         open_trace(path, plugins)
-    assert caught.value.hint == f"name its format with --reader (one of: {', '.join(plugins.readers.names())})"
+    names = ", ".join(plugins.readers.names())
+    assert caught.value.hint == f"name its format with --reader (one of: {names})"
 
 
 def test_an_unknown_reader_is_refused(tmp_path: Path, plugins: Plugins) -> None:
