@@ -101,24 +101,27 @@ def remarks(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
         end = format_duration(comparison.window.end - comparison.window.start)
         yield f"utilization: over the first {end}, which all runs share"
     yield from _about_settings(comparison)
-    for name, run in zip(names, runs, strict=True):
-        policy = run.info["policy"]
-        if name != policy["name"]:
-            same = [
-                each.info["policy"]["options"]
-                for each in runs
-                if each.info["policy"]["name"] == policy["name"]
-            ]
-            differing = [
-                f"{key}={_plain(value)}"
-                for key, value in policy["options"].items()
-                if any(options.get(key) != value for options in same)
-            ]
-            yield f"{name}: plugin {policy['name']}" + (f" with {', '.join(differing)}" if differing else "")
+    yield from _about_policies(comparison)
     for name, run in zip(names, runs, strict=True):
         gangs = run.info["outcome"]["half_bound_gangs"]
         if gangs:
             yield f"{name}: {len(gangs):,} gangs held resources at the end without all their pods being bound"
+
+
+def _about_policies(comparison: Comparison) -> Iterator[str]:
+    """Which plugin a run is of where its name does not say it, with the options in which such runs differ."""
+    policies = [run.info["policy"] for run in comparison.runs]
+    for name, policy in zip(comparison.names, policies, strict=True):
+        same = [each["options"] for each in policies if each["name"] == policy["name"]]
+        differing = [
+            f"{key}={_plain(value)}"
+            for key, value in policy["options"].items()
+            if any(options.get(key) != value for options in same)
+        ]
+        if differing:
+            yield f"{name}: plugin {policy['name']} with {', '.join(differing)}"
+        elif name != policy["name"]:
+            yield f"{name}: plugin {policy['name']}"
 
 
 def _about_settings(comparison: Comparison) -> Iterator[str]:

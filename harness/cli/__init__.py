@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import click
 
-from harness.cli.context import PluginChoice
+from harness.cli.context import ARGUMENTS, PluginChoice
 from harness.cli.failure import ended
 from harness.errors import HarnessError
 from harness.options import did_you_mean
@@ -24,9 +24,6 @@ COMMANDS = {
     "plugins": ("harness.cli.plugins", "List plugins and what they bring."),
 }
 """Sub-command -> its module and its one-line help, so that `--help` imports none of them."""
-
-ARGUMENTS = "harness.cli.arguments"
-"""Where a context's `meta` keeps the arguments as they were given."""
 
 _COMPLETE = "_HARNESS_COMPLETE"
 _DEBUG = "--debug"

@@ -16,10 +16,16 @@ Examples:
 )
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
 @click.option(
-    "--baseline", metavar="LABEL", help="The run that the others are compared with. [default: the first]"
+    "--baseline",
+    metavar="LABEL",
+    help="The run that the others are compared with, by its label. [default: the first]",
 )
 @click.option(
-    "--metric", "metrics", multiple=True, metavar="NAME", help="Show these metrics; patterns are allowed."
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="NAME",
+    help="Show these metrics, such as 'wait.*'; may be repeated.",
 )
 @click.option(
     "--scope", default="all", show_default=True, metavar="SCOPE",
@@ -34,6 +40,6 @@ def compare(
 
     comparison = api.compare(runs, baseline=baseline)
     if as_json:
-        click.echo(json.dumps(comparison.to_json(*metrics, scope=scope), ensure_ascii=False))
+        click.echo(json.dumps(comparison.to_json(*metrics, scope=scope)))
     else:
         click.echo(comparison.table(*metrics, scope=scope))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Container
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,10 @@ from harness.errors import PluginError
 
 if TYPE_CHECKING:
     from harness.plugins import Plugins
+
+
+ARGUMENTS = "harness.cli.arguments"
+"""Where a context's `meta` keeps the arguments as they were given."""
 
 
 class PluginChoice:
@@ -77,6 +82,16 @@ def _added(plugins: Plugins, taken: Container[str]) -> dict[str, click.Command]:
                 )
             commands[name], owners[name] = command, owner
     return commands
+
+
+def command_line(ctx: click.Context) -> str:
+    """The command as it was given."""
+    return shlex.join(["harness", *ctx.find_root().meta.get(ARGUMENTS, ())])
+
+
+def complete_policies(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """For the shell: names of policies that begin so."""
+    return [name for name in loaded_plugins(ctx).policies.names() if name.startswith(incomplete)]
 
 
 def loaded_plugins(ctx: click.Context) -> Plugins:

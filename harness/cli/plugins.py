@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Iterable, Iterator
+from textwrap import wrap
+from typing import Any, TypeAlias
 
 import click
 
@@ -11,6 +13,9 @@ from harness.cli.context import loaded_plugins
 from harness.options import Option
 from harness.plugins import Plugins
 from harness.text import aligned, printable
+from harness.units import format_duration, parse_duration
+
+_WIDTH = 100
 
 
 @click.command(
@@ -24,50 +29,83 @@ Examples:
 def plugins(ctx: click.Context, as_json: bool) -> None:
     """List plugins: where they come from, what they register with which options, and which are broken."""
     loaded = loaded_plugins(ctx)
-    if as_json:
-        click.echo(json.dumps(_document(loaded), ensure_ascii=False))
-        return
+    click.echo(json.dumps(_document(loaded)) if as_json else "\n\n".join(_report(loaded)))
+
+
+def _report(loaded: Plugins) -> Iterator[str]:
+    """The plugins in a table, then what they register, kind by kind."""
     rows = [["plugin", "from", "version", "brings"]]
     for info in loaded.found:
-        brings = f"broken: {info.error}" if info.error else ", ".join(_brings(loaded, info.name)) or "nothing"
-        rows.append([info.name, info.distribution or info.module, info.version or "-", brings])
-    # The last column is prose, so only the others are aligned.
-    table = aligned([row[:-1] for row in rows]).split("\n")
-    heads = [rows[0][-1], "─" * len(rows[0][-1]), *(row[-1] for row in rows[1:])]
-    width = max(len(line) for line in table)
-    click.echo(
-        "\n".join(f"{line:<{width}}  {printable(last)}" for line, last in zip(table, heads, strict=True))
-    )
-    click.echo("\npolicies (harness replay --plugin NAME)")
-    for policy in loaded.policies:
-        clairvoyant = " [clairvoyant: sees how long jobs run]" if policy.clairvoyant else ""
-        click.echo(f"  {policy.name}: {policy.help}{clairvoyant}")
-        for option in policy.options:
-            click.echo(f"    {_option(option)}")
-    click.echo("\nreaders (harness trace convert --reader NAME)")
-    for reader in loaded.readers:
-        suffixes = f" [{', '.join(reader.suffixes)}]" if reader.suffixes else ""
-        click.echo(f"  {reader.name}: {reader.help}{suffixes}")
-        for option in reader.options:
-            click.echo(f"    {_option(option)}")
-    click.echo("\nmetrics")
-    for metric in loaded.metrics:
-        click.echo(f"  {metric.name}: {metric.help}")
-
-
-def _brings(loaded: Plugins, owner: str) -> list[str]:
-    return [
-        f"{registry.kind} {spec.name}"
-        for registry in (loaded.policies, loaded.readers, loaded.metrics, loaded.conformance)
-        for spec in registry
-        if spec.owner == owner
+        brings = f"broken: {info.error}" if info.error else _brings(loaded, info.name)
+        first, *rest = wrap(brings, _WIDTH // 2)
+        rows.append([info.name, info.distribution or info.module, info.version or "-", first])
+        rows += [["", "", "", line] for line in rest]
+    yield aligned(rows, left=range(4))
+    entries: list[_Entry] = [
+        (
+            spec.name,
+            spec.help + (" [clairvoyant: sees how long jobs run]" if spec.clairvoyant else ""),
+            spec.options,
+        )
+        for spec in loaded.policies
     ]
+    yield _section("policies (harness replay TRACE --plugin NAME --set KEY=VALUE)", entries)
+    entries = [
+        (spec.name, spec.help + (f" [{', '.join(spec.suffixes)}]" if spec.suffixes else ""), spec.options)
+        for spec in loaded.readers
+    ]
+    yield _section("readers (harness trace convert IN OUT.parquet --reader NAME --set KEY=VALUE)", entries)
+    yield _section(
+        "metrics (of every run)",
+        [(spec.name, spec.help, ()) for spec in loaded.metrics],
+    )
+    entries = [(spec.name, spec.help, ()) for spec in loaded.conformance]
+    yield _section("components (harness conform FILE... --component NAME)", entries)
+
+
+_Entry: TypeAlias = tuple[str, str, tuple[Option, ...]]
+
+
+def _section(head: str, entries: Iterable[_Entry]) -> str:
+    lines = [head]
+    for name, text, options in entries:
+        lines += _wrapped(f"{name}: {text}", 2)
+        for option in options:
+            lines += _wrapped(_option(option), 4)
+    return "\n".join(lines)
+
+
+def _wrapped(text: str, indent: int) -> list[str]:
+    first, more = " " * indent, " " * (indent + 2)
+    return wrap(
+        printable(text), _WIDTH, initial_indent=first, subsequent_indent=more,
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def _brings(loaded: Plugins, owner: str) -> str:
+    """What a plugin registers: `reader parquet, swf; metric waiting`."""
+    kinds = (
+        (registry.kind, [spec.name for spec in registry if spec.owner == owner])
+        for registry in (loaded.policies, loaded.readers, loaded.metrics, loaded.conformance)
+    )
+    return "; ".join(f"{kind} {', '.join(names)}" for kind, names in kinds if names) or "nothing"
 
 
 def _option(option: Option) -> str:
     choices = f" ({' | '.join(option.choices)})" if option.choices else ""
-    default = str(option.default).lower() if isinstance(option.default, bool) else option.default
-    return f"{option.name}={default}{choices}: {option.help}"
+    return f"{option.name}={_default(option)}{choices}: {option.help}"
+
+
+def _default(option: Option) -> str:
+    """The default as one would write it after `--set`."""
+    value = option.default
+    if isinstance(value, bool):
+        return str(value).lower()
+    if option.type is parse_duration and isinstance(value, int):
+        text = format_duration(value)
+        return text if parse_duration(text) == value else f"{value}us"
+    return "" if value is None else str(value)
 
 
 def _document(loaded: Plugins) -> dict[str, Any]:

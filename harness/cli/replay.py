@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
-import shlex
-import sys
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.cli.context import loaded_plugins
+from harness.cli.context import command_line, complete_policies, loaded_plugins
+from harness.cli.progress import Progress
 from harness.errors import OptionError
 from harness.options import did_you_mean
 from harness.text import printable
-from harness.units import format_duration
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
-    from harness.plugins import PolicySpec
+    from harness.plugins import PolicySpec, ReaderSpec
     from harness.run import Run
     from harness.trace.trace import Trace
 
@@ -30,20 +26,20 @@ if TYPE_CHECKING:
     epilog="""\b
 Examples:
   harness replay traces/philly.parquet --plugin none
-  harness replay traces/philly.parquet -p none@strict -p none@skip --set strict.blocking=strict --until 7d"""
+  harness replay traces/philly.parquet -p none@strict -p none --set strict.blocking=strict"""
 )
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.option(
-    "-p", "--plugin", "names", multiple=True, metavar="NAME[@LABEL]",
+    "-p", "--plugin", "names", multiple=True, metavar="NAME[@LABEL]", shell_complete=complete_policies,
     help="Scheduler plugin; several in one call are compared, the first is the baseline. [default: none]",
 )  # fmt: skip
 @click.option(
     "--cluster", type=click.Path(path_type=Path), metavar="FILE",
-    help="Kubernetes manifests. [default: TRACE's .cluster.yaml, else made from the trace]",
+    help="Kubernetes manifests. [default: TRACE's .cluster.yaml beside it, else made from the trace]",
 )  # fmt: skip
 @click.option(
     "--set", "settings", multiple=True, metavar="[LABEL.]KEY=VALUE",
-    help="An option of the plugin of that label, or of all that have it; see `harness plugins`.",
+    help="An option of the plugin of that label, or of all that have it; `harness plugins` lists them.",
 )  # fmt: skip
 @click.option(
     "--on-preemption", default="restart", show_default=True, metavar="MODEL",
@@ -93,7 +89,7 @@ def replay(
 
     plugins = loaded_plugins(ctx)
     policies = [(plugins.policy(name), label) for name, label in api.labels(names or ("none",))]
-    options = assign(settings, policies)
+    options = assign(settings, policies, plugins.readers)
     opened = api.read_trace(trace, plugins)
     where = api.read_cluster(cluster, opened)
     plans = [
@@ -110,61 +106,95 @@ def replay(
         )
         for spec, label in policies
     ]
-    if not quiet:
-        _say(_preface(opened, where))
-    command = f"harness {shlex.join(sys.argv[1:])}"
+    say: Callable[[Iterable[str]], None] = _nothing if quiet else _say
+    say(_preface(opened, where))
     runs = []
     for plan in plans:
-        with _Progress(plan.label, opened.frame.height, shown=not quiet) as watch:
-            run = api.execute(plan, plugins, output=output, force=force, watch=watch, command=command)
+        with Progress(plan.label, opened.frame["job_id"].n_unique(), shown=not quiet) as watch:
+            run = api.execute(
+                plan, plugins, output=output, force=force, watch=watch, command=command_line(ctx)
+            )
         runs.append(run)
-        if not quiet:
-            _say([_ending(run)])
+        say([_ending(run)])
     comparison = Comparison(runs)
-    click.echo(
-        json.dumps(comparison.to_json(scope=None), ensure_ascii=False) if as_json else comparison.table()
-    )
+    click.echo(json.dumps(comparison.to_json(scope=None)) if as_json else comparison.table())
 
 
 def assign(
-    settings: Iterable[str], policies: Sequence[tuple[PolicySpec, str]]
+    settings: Iterable[str], policies: Sequence[tuple[PolicySpec, str]], readers: Iterable[ReaderSpec] = ()
 ) -> Mapping[str, dict[str, Any]]:
-    """`[LABEL.]KEY=VALUE` texts as the options of each label.
+    """`[PREFIX.]KEY=VALUE` texts as the options of each label.
+
+    A prefix is a label, or a plugin's name for all its labels. What is said of a label counts more than what
+    is said of a plugin, and that more than a bare key; among equals the last one counts.
+
+    Args:
+        settings: the texts.
+        policies: what is replayed under which label.
+        readers: whose options are no options of a replay, to say so.
 
     Raises:
         OptionError: no plugin declares the key, or a text is not of that form.
     """
-    labels = {label: spec for spec, label in policies}
-    chosen: dict[str, dict[str, Any]] = {label: {} for label in labels}
+    of_label = {label: (label,) for _, label in policies}
+    of_plugin = {
+        spec.name: tuple(label for other, label in policies if other.name == spec.name)
+        for spec, _ in policies
+    }
+    ranked: list[tuple[int, tuple[str, ...], str, str]] = []
     for text in settings:
         key, equals, value = text.partition("=")
         if not equals or not key:
             raise OptionError(
-                f"--set {text!r} is not understood", hint="use --set KEY=VALUE or --set LABEL.KEY=VALUE"
+                f"--set {text!r} is not understood", hint="write --set KEY=VALUE or --set LABEL.KEY=VALUE"
             )
-        label, dot, name = key.rpartition(".")
-        if dot and label in labels:
+        prefix, _, name = key.rpartition(".")
+        having = tuple(label for spec, label in policies if any(each.name == key for each in spec.options))
+        if having:
+            ranked.append((0, having, key, value))
+        elif prefix in of_label:
+            ranked.append((2, of_label[prefix], name, value))
+        elif prefix in of_plugin:
+            ranked.append((1, of_plugin[prefix], name, value))
+        else:
+            raise _unknown(text, key, policies, readers)
+    chosen: dict[str, dict[str, Any]] = {label: {} for label in of_label}
+    for _, labels, name, value in sorted(ranked, key=lambda each: each[0]):
+        for label in labels:
             chosen[label][name] = value
-            continue
-        having = [each for each, spec in labels.items() if any(option.name == key for option in spec.options)]
-        if not having:
-            known = {option.name for spec in labels.values() for option in spec.options} | {
-                f"{each}.{option.name}" for each, spec in labels.items() for option in spec.options
-            }
-            raise OptionError(
-                f"--set {text!r}: none of the plugins has an option {key!r}", hint=did_you_mean(key, known)
-            )
-        for each in having:
-            chosen[each].setdefault(key, value)
     return chosen
+
+
+def _unknown(
+    text: str, key: str, policies: Sequence[tuple[PolicySpec, str]], readers: Iterable[ReaderSpec]
+) -> OptionError:
+    """Nobody has an option of that name."""
+    prefix, _, name = key.rpartition(".")
+    known = [option.name for spec, _ in policies for option in spec.options]
+    if prefix and name in known:
+        labels = {label for _, label in policies} | {spec.name for spec, _ in policies}
+        return OptionError(
+            f"--set {text!r}: nothing is replayed as {prefix!r}", hint=did_you_mean(prefix, labels)
+        )
+    of_readers = [spec.name for spec in readers if any(option.name == key for option in spec.options)]
+    if of_readers:
+        hint = f"the reader {of_readers[0]} has: harness trace convert TRACE OUT.parquet --set {text}"
+    else:
+        hint = did_you_mean(name, known)
+    replayed = ", ".join(dict.fromkeys(spec.name for spec, _ in policies))
+    return OptionError(
+        f"--set {text!r}: no plugin of this replay ({replayed}) has an option {key!r}", hint=hint
+    )
 
 
 def _preface(trace: Trace, cluster: Cluster) -> list[str]:
     """What a reader should know before the replay begins."""
-    lines = [f"{trace.path}: {trace.frame.height:,} rows"]
+    lines = [f"trace: {trace.path}, {trace.frame.height:,} rows"]
     lines += [f"left out: {count:,} rows: {reason}" for reason, count in trace.left_out.items()]
     lines += [f"note: {note}" for note in trace.notes]
     lines += [f"assumed: {sentence}" for sentence in cluster.assumed]
+    if not cluster.assumed:
+        lines.append(f"cluster: {cluster.source}")
     lines += [f"warning: {sentence}" for sentence in cluster.warnings]
     return lines
 
@@ -181,30 +211,5 @@ def _say(lines: Iterable[str]) -> None:
         click.echo(printable(line), err=True)
 
 
-class _Progress:
-    """One line on a terminal: jobs, simulated time and rate; nothing where stderr is no terminal."""
-
-    def __init__(self, label: str, jobs: int, *, shown: bool) -> None:
-        self._shown = shown and sys.stderr.isatty() and "CI" not in os.environ
-        self._label, self._jobs = label, jobs
-        self._began = self._last = time.monotonic()
-
-    def __enter__(self) -> Callable[[int, int], None] | None:
-        return self._update if self._shown else None
-
-    def __exit__(self, *_: object) -> None:
-        if self._shown:
-            click.echo("\r\033[K", nl=False, err=True)
-
-    def _update(self, simulated: int, arrived: int) -> None:
-        now = time.monotonic()
-        if now - self._last < 0.1:  # ten times a second is smooth
-            return
-        self._last = now
-        rate = arrived / (now - self._began)
-        click.echo(
-            f"\r\033[K{self._label}: {arrived:,} of {self._jobs:,} jobs, "
-            f"{format_duration(simulated)} simulated, {rate:,.0f} jobs/s",
-            nl=False,
-            err=True,
-        )
+def _nothing(lines: Iterable[str]) -> None:
+    """Say nothing."""
