@@ -91,7 +91,7 @@ def test_example_3_a_less_important_pod_goes_where_nobody_is_nominated() -> None
 
 
 def test_example_4_a_more_important_pod_takes_the_room_that_another_one_made() -> None:
-    """F finds its victims leaving already, so it evicts nobody; C loses its nomination when it is tried next."""
+    """F finds its victims leaving, so it evicts nobody; C loses its nomination when it is tried next."""
     world = World(
         [node("n1")],
         job("a", HALF, priority=100, grace=60),

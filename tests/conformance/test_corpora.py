@@ -1,0 +1,40 @@
+"""Recorded decisions of the real components: the named cases and the first ones of each random corpus."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness import plugins
+from harness.conformance import Report, check, read_cases
+
+HERE = Path(__file__).parent
+WHOLE = HERE.parents[2] / "shared" / "conformance"
+"""Where the whole corpora are, on machines that have them."""
+
+
+def disagreements(report: Report) -> list[str]:
+    """The first cases that differ, each with its first difference."""
+    return [f"{verdict.id}: {verdict.error or verdict.differences[0]}" for verdict in report.differing[:5]]
+
+
+@pytest.mark.parametrize(
+    "path", sorted(HERE.glob("*.jsonl.gz")), ids=lambda path: path.name[: -len(".jsonl.gz")]
+)
+def test_recorded_decisions_are_reproduced(path: Path) -> None:
+    """Every case of an excerpt is answered as the component's own code answered it."""
+    report = check(read_cases([path]), plugins.load())
+    assert report.total.cases > 0
+    assert disagreements(report) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["kube-preempt-named", "kube-preempt-dev", "kube-cycles-named", "kube-cycles-dev"]
+)
+def test_whole_corpora_of_kube_scheduler_are_reproduced(name: str) -> None:
+    """The same for all cases there are."""
+    path = WHOLE / f"{name}.jsonl.gz"
+    if not path.is_file():
+        pytest.skip("the whole corpora are not here: they belong in ../shared/conformance")
+    assert disagreements(check(read_cases([path]), plugins.load(), jobs=2)) == []
