@@ -67,6 +67,16 @@ def _content(cluster: Cluster) -> dict[str, Any]:
             {"namespace": local.namespace, "name": local.name, "cluster_queue": local.cluster_queue}
             for local in cluster.local_queues.values()
         ],
+        "elastic_quotas": [
+            {
+                "name": quota.name,
+                "parent": quota.parent,
+                "min": None if quota.min is None else dict(quota.min),
+                "max": None if quota.max is None else dict(quota.max),
+                "namespaces": list(quota.namespaces),
+            }
+            for quota in cluster.elastic_quotas.values()
+        ],
         "priority_classes": {item.name: item.value for item in cluster.priority_classes.values()},
         "global_default": cluster.default_class.name,
         "workload_priority_classes": {
@@ -106,6 +116,19 @@ def _report(content: Mapping[str, Any]) -> list[str]:
             amounts = [_amount(name, quotas[name]) if name in quotas else "" for name in columns]
             rows.append((kind, item["name"], parent, flavor, *amounts))
     lines += _table(("", "name", "cohort", "flavor", *columns), rows)
+    quotas = content["elastic_quotas"]
+    resources = list(
+        dict.fromkeys(name for item in quotas for bound in (item["min"], item["max"]) for name in bound or ())
+    )
+    rows = []
+    for item in quotas:
+        bounds = [(item[bound] or {}).get(name) for name in resources for bound in ("min", "max")]
+        amounts = [
+            "" if each is None else _amount(resources[at // 2], each) for at, each in enumerate(bounds)
+        ]
+        rows.append((item["name"], item["parent"], *amounts))
+    heads = [f"{bound} {name}" for name in resources for bound in ("min", "max")]
+    lines += _table(("elastic quota", "parent", *heads), rows)
     classes = []
     for kind, key in (
         ("PriorityClass", "priority_classes"),
@@ -127,6 +150,7 @@ def _counts(content: Mapping[str, Any]) -> str:
             ("cluster queue", "cluster_queues"),
             ("cohort", "cohorts"),
             ("local queue", "local_queues"),
+            ("elastic quota", "elastic_quotas"),
             ("namespace", "namespaces"),
         )
     ]

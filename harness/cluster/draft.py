@@ -20,6 +20,7 @@ from harness.errors import Fault
 
 if TYPE_CHECKING:
     from harness.cluster.disruption import PodDisruptionBudget
+    from harness.cluster.elastic import ElasticQuota
     from harness.cluster.kueue_configuration import KueueConfiguration
     from harness.cluster.pods import Pod
     from harness.cluster.scheduler_configuration import SchedulerConfiguration
@@ -124,5 +125,8 @@ class Draft:
     disruption_budgets: Objects[tuple[str, str], PodDisruptionBudget] = field(default_factory=Objects)
     schedulers: Objects[str, SchedulerConfiguration] = field(default_factory=Objects)
     kueue_configurations: list[KueueConfiguration] = field(default_factory=list)
+    quota_trees: Objects[str, str] = field(default_factory=Objects)
+    quota_nodes: Objects[str, ElasticQuota] = field(default_factory=Objects)
+    elastic_quotas: Objects[str, ElasticQuota] = field(default_factory=Objects)
     workloads: list[Workload] = field(default_factory=list)
     pod_sets: dict[str, tuple[PodSet, ...]] = field(default_factory=dict)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from harness.cluster import core, kueue, scheduling
+from harness.cluster import core, elastic, kueue, scheduling
 from harness.cluster.draft import Draft
 from harness.cluster.fields import Fields
 from harness.cluster.kueue_configuration import read_kueue_configuration
@@ -52,6 +52,12 @@ KINDS: Mapping[tuple[str, str], Kind] = {
     ("kubescheduler.config.k8s.io", "KubeSchedulerConfiguration"): Kind(
         ("v1alpha1", "v1beta1", "v1beta2", "v1beta3", "v1"), scheduling.read_configuration
     ),
+    ("scheduling.sigs.k8s.io", "ElasticQuotaTree"): Kind(
+        ("v1beta1",),
+        elastic.read_elastic_quota_tree,
+    ),
+    ("scheduling.x-k8s.io", "ElasticQuota"): Kind(("v1alpha1",), elastic.read_elastic_quota),
+    ("scheduling.sigs.k8s.io", "ElasticQuota"): Kind(("v1alpha1",), elastic.read_elastic_quota),
     ("kueue.x-k8s.io", "ResourceFlavor"): Kind(
         _KUEUE,
         kueue.read_resource_flavor,
@@ -89,5 +95,6 @@ CHECKS: tuple[Callable[[Draft], None], ...] = (
     core.check_core,
     kueue.check_kueue,
     scheduling.check_scheduling,
+    elastic.check_elastic,
 )
 """Rules between objects, checked once all of them were read."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from harness.cluster.documents import Document, read_documents
 from harness.cluster.draft import Draft
+from harness.cluster.elastic import quotas_of
 from harness.cluster.fields import Fields, Refusal, shown
 from harness.cluster.kinds import CHECKS, KINDS
 from harness.cluster.kueue import implied_cohorts
@@ -95,6 +96,7 @@ def _cluster(
         workloads=tuple(draft.workloads),
         pods=tuple(draft.pods.values()),
         disruption_budgets=tuple(draft.disruption_budgets.values()),
+        elastic_quotas=frozen(quotas_of(draft)),
         scheduler=next(iter(draft.schedulers.values()), None),
         kueue=next(iter(draft.kueue_configurations), None),
         warnings=(

@@ -16,6 +16,7 @@ from harness.units import INT64_MAX
 
 if TYPE_CHECKING:
     from harness.cluster.disruption import PodDisruptionBudget
+    from harness.cluster.elastic import ElasticQuota
     from harness.cluster.kueue_configuration import KueueConfiguration
     from harness.cluster.pods import Pod
     from harness.cluster.scheduler_configuration import SchedulerConfiguration
@@ -184,6 +185,7 @@ class Cluster:
         workloads: Kueue's Workloads, in the order of the manifests.
         pods: pods that run already, or wait; in the order of the manifests.
         disruption_budgets: PodDisruptionBudgets, in the order of the manifests.
+        elastic_quotas: the nodes of the ElasticQuotaTree, else the ElasticQuotas, by name.
         scheduler: the KubeSchedulerConfiguration; None when none is given.
         kueue: Kueue's own Configuration; None when none is given.
         warnings: what the manifests say that changes decisions in reality but not here, by name.
@@ -203,6 +205,7 @@ class Cluster:
     workloads: tuple[Workload, ...] = ()
     pods: tuple[Pod, ...] = ()
     disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
+    elastic_quotas: Mapping[str, ElasticQuota] = field(default_factory=frozen)
     scheduler: SchedulerConfiguration | None = None
     kueue: KueueConfiguration | None = None
     warnings: tuple[str, ...] = ()

@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from harness.cluster.fields import Fields
 
 
+PREEMPTION_ALGORITHMS = ("Auto", "Default", "ElasticQuota", "None")
+"""What ACK's `preemptionAlgorithm` may be."""
+
+
 @dataclass(frozen=True, slots=True)
 class SchedulerConfiguration:
     """A KubeSchedulerConfiguration with one profile; the defaults are kube-scheduler's.
@@ -19,6 +23,8 @@ class SchedulerConfiguration:
         min_candidate_nodes_percentage, min_candidate_nodes_absolute: how many of the potential nodes a
             preemption examines: the larger of both.
         hard_pod_affinity_weight: what a required affinity of a running pod adds to a node's score.
+        preemption_algorithm: ACK's choice of the policy that preempts; Auto prefers ElasticQuota where it
+            takes effect, and falls back to Default.
     """
 
     percentage_of_nodes_to_score: int = 0
@@ -26,6 +32,7 @@ class SchedulerConfiguration:
     min_candidate_nodes_percentage: int = 10
     min_candidate_nodes_absolute: int = 100
     hard_pod_affinity_weight: int = 1
+    preemption_algorithm: str = "Auto"
 
 
 _HARMLESS = (
@@ -40,6 +47,7 @@ def read_scheduler_configuration(fields: Fields) -> SchedulerConfiguration:
     fields.ignore(*_HARMLESS)
     percentage = fields.integer("percentageOfNodesToScore", least=0, most=100)
     disabled = fields.boolean("disablePreemption")
+    algorithm = fields.choice("preemptionAlgorithm", PREEMPTION_ALGORITHMS, "Auto")
     candidates, nodes, weight = 10, 100, 1
     profiles = fields.items("profiles")
     if len(profiles) > 1:
@@ -53,10 +61,11 @@ def read_scheduler_configuration(fields: Fields) -> SchedulerConfiguration:
         for config in profile.items("pluginConfig"):
             args = config.child("args")
             args.ignore("apiVersion", "kind")
+            algorithm = args.choice("preemptionAlgorithm", PREEMPTION_ALGORITHMS, algorithm)
             match config.string("name"):
                 case "DefaultPreemption":
                     candidates = args.integer("minCandidateNodesPercentage", candidates, least=0, most=100)
                     nodes = args.integer("minCandidateNodesAbsolute", nodes, least=0)
                 case "InterPodAffinity":
                     weight = args.integer("hardPodAffinityWeight", weight, least=0, most=100)
-    return SchedulerConfiguration(percentage, disabled, candidates, nodes, weight)
+    return SchedulerConfiguration(percentage, disabled, candidates, nodes, weight, algorithm)

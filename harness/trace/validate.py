@@ -198,7 +198,9 @@ def _unknown_queues(frame: pl.DataFrame, cluster: Cluster) -> list[Fault]:
             f"({_rows(count)})",
         )
         for namespace, queue, row, job, count in named.iter_rows()
-        if queue and cluster.cluster_queue_of(namespace, queue) is None
+        if queue
+        and cluster.cluster_queue_of(namespace, queue) is None
+        and queue not in cluster.elastic_quotas
     ]
 
 
