@@ -1,0 +1,166 @@
+"""Rules that hold for every preemption, whatever the cluster and the trace."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from kube_worlds import World, budget, job, node
+
+from harness import Job
+from harness.engine.events import BIND, FINISH, GONE, NOMINATE, PREEMPT, SUBMIT
+
+
+class Watched(World):
+    """A replay that keeps its own books, and checks each preemption against them."""
+
+    def decision(
+        self,
+        time: int,
+        cycle: int,
+        action: int,
+        job: Job,
+        pods: int,
+        amounts: Mapping[str, int] | None = None,
+        pod: str | None = None,
+        by: Job | None = None,
+        reason: str | None = None,
+        node: str | None = None,
+        *rest: Any,
+        **more: Any,
+    ) -> None:
+        """Follow what is bound where, and look at whom a nominated pod takes the place of."""
+        if action == SUBMIT:
+            self.books: dict[str, dict[str, Job]] = getattr(self, "books", {})
+            self.leaving: dict[str, tuple[Job, str]] = getattr(self, "leaving", {})
+            self.pending: set[str] = getattr(self, "pending", set())
+            self.pending.add(job.id)
+        elif action == BIND:
+            self.books.setdefault(node or "", {})[job.id] = job
+            self.pending.discard(job.id)
+        elif action in (FINISH, GONE):
+            for held in self.books.values():
+                held.pop(job.id, None)
+            self.leaving.pop(job.id, None)
+            if action == GONE:
+                self.pending.add(job.id)
+        elif action == PREEMPT:
+            assert by is not None
+            assert by.id in self.pending
+            assert by.preempts
+            assert job.priority < by.priority
+            assert job.id in self.books[node or ""]
+            self.leaving[job.id] = (by, node or "")
+        elif action == NOMINATE:
+            self.assert_fits_afterwards(job, node or "")
+        super().decision(time, cycle, action, job, pods, amounts, pod, by, reason, node, *rest, **more)
+
+    def assert_fits_afterwards(self, preemptor: Job, name: str) -> None:
+        """Once the victims are gone the preemptor fits its node."""
+        free = dict(self.cluster.nodes[name].allocatable)
+        for held in self.books.get(name, {}).values():
+            if held.id not in self.leaving:
+                free["pods"] -= 1
+                for resource, amount in held.pod_sets[0].requests.items():
+                    free[resource] -= amount
+        assert free["pods"] >= 1
+        assert all(
+            free[resource] >= amount for resource, amount in preemptor.pod_sets[0].requests.items() if amount
+        )
+
+
+@given(st.integers(0, 10**6))
+def test_no_preemption_without_a_waiting_pod_of_higher_priority_that_fits_afterwards(seed: int) -> None:
+    """Victims are less important than a pod that waits, may preempt, and has room once they are gone."""
+    rng = random.Random(seed)
+    nodes = [node(f"n{number}", cpu=rng.choice([4, 8]), pods=rng.choice([2, 5])) for number in range(3)]
+    jobs = [
+        job(
+            f"j{number}",
+            {"cpu": rng.randint(0, 6)},
+            priority=rng.choice([0, 1, 5, 9]),
+            at=rng.randint(0, 60),
+            runs=rng.randint(1, 50),
+            grace=rng.choice([1, 10]),
+            preempts=rng.random() < 0.8,
+            labels={"app": rng.choice("ab")},
+        )
+        for number in range(rng.randint(5, 25))
+    ]
+    Watched([*nodes, budget("a", {"app": "a"}, minAvailable="50%")], *jobs, until=300)
+
+
+@given(st.integers(0, 10**6))
+def test_nothing_is_preempted_with_preemption_disabled(seed: int) -> None:
+    """The same scheduler without preemption only waits."""
+    rng = random.Random(seed)
+    jobs = [
+        job(f"j{number}", {"cpu": rng.randint(1, 9)}, priority=rng.randint(0, 9), at=number, runs=30)
+        for number in range(20)
+    ]
+    world = World([node("n1"), node("n2")], *jobs, disablePreemption=True)
+    assert world.about("preempt", "nominate", "unnominate", "gone") == []
+    assert len(world.about("finish")) == 20
+
+
+def test_the_record_says_what_decided() -> None:
+    """Each preemption is recorded with its node, the criterion, the victims and the number of candidates."""
+    world = World(
+        [node("n1"), node("n2")],
+        job("a", {"cpu": 10}, priority=1, grace=30),
+        job("b", {"cpu": 10}, priority=2, at=1, grace=30),
+        job("p", {"cpu": 10}, priority=10, at=2),
+        until=10,
+    )
+    assert world.about("preempt") == ["2 preempt a by p on n1"]
+    assert world.details == [
+        {
+            "node": "n1",
+            "criterion": "lowest highest priority of victims",
+            "candidates": 2,
+            "pdb_violations": 0,
+            "victims": {"a": 1},
+        }
+    ]
+
+
+def test_of_equal_nodes_the_lowest_name_is_chosen() -> None:
+    """Where kube-scheduler takes any of the best nodes, this model takes the first by name: n10 before n2."""
+    world = World([node("n2"), node("n10")], job("a", {"cpu": 1}))
+    assert world.about("bind") == ["0 bind a on n10"]
+
+
+def test_a_gang_holds_what_is_bound_until_all_its_pods_are() -> None:
+    """Pods of a gang are bound one by one; the first ones wait idle for room for the last."""
+    world = World(
+        [node("n1")],
+        job("x", {"cpu": 5}, priority=5, runs=20),
+        job("gang", {"cpu": 5}, at=1, runs=10, pods=2, gang=True),
+    )
+    assert world.lines == [
+        "0 bind x on n1",
+        "1 bind gang-0 on n1",
+        "20 finish x",
+        "20 bind gang-1 on n1",
+        "30 finish gang",
+    ]
+
+
+def test_evicted_pods_come_back_as_new_ones_behind_their_equals() -> None:
+    """A successor queues by the time of its own arrival, not by that of the pod it replaces."""
+    world = World(
+        [node("n1")],
+        job("old", {"cpu": 10}, priority=1, runs=50, grace=5),
+        job("p", {"cpu": 10}, priority=10, at=5, runs=20),
+        job("young", {"cpu": 10}, priority=1, at=4, runs=50),
+        until=200,
+    )
+    assert world.about("bind") == [
+        "0 bind old on n1",
+        "10 bind p on n1",
+        "30 bind young on n1",
+        "80 bind old-r1 on n1",
+    ]

@@ -1,0 +1,205 @@
+"""Comparing answers with recorded ones: what counts as a difference, and what a user sees of it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from harness import hookimpl, plugins
+from harness.cli import cli
+from harness.conformance import Difference, RegisterConformance, check, differences, read_cases
+from harness.errors import InputError
+
+CASE = {
+    "id": "sum/1",
+    "component": "test/sum",
+    "source": "hand",
+    "features": ["small"],
+    "objects": [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}],
+    "given": {"numbers": [1, 2]},
+    "expect": {"sum": 3, "effort": 1},
+}
+
+
+def total(case: Mapping[str, Any]) -> dict[str, Any]:
+    """A component that adds numbers, with an effort that nobody judges."""
+    return {"sum": sum(case["given"]["numbers"]), "effort": 7}
+
+
+class Adder:
+    """A plugin that answers for `test/sum`."""
+
+    @hookimpl
+    def harness_register_conformance(self, register: RegisterConformance) -> None:
+        register("test/sum", total, help="adds", informative=["effort"], explain=lambda case: "added them up")
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Callable[..., Path]:
+    """Writes cases as a corpus file."""
+
+    def write(*cases: Mapping[str, Any], name: str = "cases.jsonl.gz") -> Path:
+        path = tmp_path / name
+        text = "".join(json.dumps(case) + "\n" for case in cases)
+        path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+        return path
+
+    return write
+
+
+def loaded() -> plugins.Plugins:
+    """Only the plugin of this file."""
+    return plugins.load(only=["adder"], extra={"adder": Adder()})
+
+
+def case(number: int, expected: int, *features: str) -> dict[str, Any]:
+    """A case that asks for 1 + 2."""
+    return {
+        **CASE,
+        "id": f"sum/{number}",
+        "features": list(features),
+        "expect": {"sum": expected, "effort": 7},
+    }
+
+
+def test_agreement_is_counted_by_component_and_feature(corpus: Callable[..., Path]) -> None:
+    """A case counts for each of its tags; the cases that differ are kept in order."""
+    path = corpus(case(1, 3, "a"), case(2, 4, "a", "b"), case(3, 3, "b"))
+    report = check(read_cases([path]), loaded())
+    assert (report.total.cases, report.total.agree) == (3, 2)
+    assert (report.features["test/sum", "a"].cases, report.features["test/sum", "a"].agree) == (2, 1)
+    assert [verdict.id for verdict in report.differing] == ["sum/2"]
+    assert report.differing[0].differences == (Difference("sum", 4, 3),)
+
+
+def test_informative_fields_are_reported_and_not_judged(corpus: Callable[..., Path]) -> None:
+    """A field that carries an artefact of the recording cannot make a case differ."""
+    report = check(read_cases([corpus(CASE)]), loaded())
+    assert report.differing == []
+    assert report.informative == {("test/sum", "effort"): 1}
+
+
+def test_an_error_of_the_plugin_is_a_case_that_differs(corpus: Callable[..., Path]) -> None:
+    """One broken answer does not hide the others."""
+    broken = {**CASE, "given": {"numbers": ["1"]}}
+    report = check(read_cases([corpus(broken, case(2, 3))]), loaded())
+    assert report.total.agree == 1
+    assert "TypeError" in report.differing[0].error
+
+
+def test_differences_name_the_smallest_part_that_differs() -> None:
+    """Fields and places in lists are named; what only one side has is absent on the other."""
+    expected = {"a": [1, {"b": 2}], "c": True}
+    assert list(differences(expected, {"a": [1, {"b": 3}, 4], "c": 1})) == [
+        Difference("a[1].b", 2, 3),
+        Difference("a[2]", "(absent)", 4),
+        Difference("c", True, 1),
+    ]
+
+
+def test_plain_and_gzipped_corpora_are_read(corpus: Callable[..., Path]) -> None:
+    """What a file is follows from its bytes."""
+    paths = [corpus(CASE), corpus(CASE, name="cases.jsonl")]
+    assert [found["id"] for found in read_cases(paths)] == ["sum/1", "sum/1"]
+
+
+def test_cases_are_selected_by_component_features_and_id(corpus: Callable[..., Path]) -> None:
+    """Several features narrow the choice: a case must have all of them."""
+    path = corpus(case(1, 3, "a"), case(2, 3, "a", "b"))
+    assert [found["id"] for found in read_cases([path], features=["a", "b"])] == ["sum/2"]
+    assert [found["id"] for found in read_cases([path], case="sum/1")] == ["sum/1"]
+    assert list(read_cases([path], component="other")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"id": "x"}', "line 1 is not a case: it lacks component, features, objects, given, expect"),
+        ("{", "line 1 is not JSON"),
+        ("[]", "line 1 is not a case"),
+    ],
+)
+def test_a_line_that_is_no_case_is_named(tmp_path: Path, text: str, message: str) -> None:
+    """The message has the file and the line."""
+    path = tmp_path / "bad.jsonl"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        list(read_cases([path]))
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    """A gzip file that was cut off is an error, not a shorter corpus."""
+    path = tmp_path / "cut.jsonl.gz"
+    path.write_bytes(gzip.compress(json.dumps(CASE).encode() * 50)[:-20])
+    with pytest.raises(InputError, match="cannot be read"):
+        list(read_cases([path]))
+
+
+def test_a_component_that_nobody_answers_for_is_an_error(corpus: Callable[..., Path]) -> None:
+    """It is not counted as a difference: nothing was asked."""
+    path = corpus({**CASE, "component": "test/som"})
+    with pytest.raises(InputError, match="no plugin answers for component 'test/som'") as error:
+        check(read_cases([path]), loaded())
+    assert error.value.hint == "did you mean 'test/sum'?"
+
+
+# --- the command ------------------------------------------------------------------------------------------
+
+NAMED = Path(__file__).parent / "conformance" / "kube-preempt-named.jsonl.gz"
+
+
+def wrong(tmp_path: Path) -> Path:
+    """A corpus of two cases, the second with a wrong expectation."""
+    with gzip.open(NAMED, "rt") as lines:
+        first, second = (json.loads(next(lines)) for _ in range(2))
+    second["expect"]["node"] = "n2"
+    path = tmp_path / "wrong.jsonl"
+    path.write_text(json.dumps(first) + "\n" + json.dumps(second) + "\n")
+    return path
+
+
+def test_command_prints_agreement_and_succeeds() -> None:
+    """Without a difference the exit code is 0."""
+    found = CliRunner().invoke(cli, ["conform", str(NAMED), "--feature", "pdb"])
+    assert found.exit_code == 0
+    assert "kube-scheduler/preempt  cases  agree" in found.output
+    assert "100 %" in found.output
+
+
+def test_command_shows_the_first_differences_and_fails(tmp_path: Path) -> None:
+    """The diff has what was expected, what was answered, and the objects it is about."""
+    found = CliRunner().invoke(cli, ["conform", str(wrong(tmp_path))])
+    assert found.exit_code == 1
+    assert 'expected "n2"' in found.output
+    assert 'got      "n1"' in found.output
+    assert 'Node {"apiVersion": "v1"' in found.output
+
+
+def test_command_prints_json(tmp_path: Path) -> None:
+    """One document with the same content, for other programs."""
+    found = CliRunner().invoke(cli, ["conform", str(wrong(tmp_path)), "--json"])
+    content = json.loads(found.stdout)
+    assert (content["cases"], content["agree"]) == (2, 1)
+    assert content["differing"][0]["differences"] == [{"path": "node", "expected": "n2", "got": "n1"}]
+
+
+def test_command_prints_a_whole_case_with_an_explanation() -> None:
+    """`--case` shows the case itself and how the plugin came to its answer."""
+    found = CliRunner().invoke(cli, ["conform", str(NAMED), "--case", "kube-preempt/named/design-1"])
+    assert found.exit_code == 0
+    assert '"id": "kube-preempt/named/design-1"' in found.output
+    assert "candidate: 0 PDB violations, victims default/c" in found.output
+    assert "agrees with the component" in found.output
+
+
+def test_command_says_when_nothing_was_selected() -> None:
+    """An empty selection is a mistake of the caller, not a success."""
+    found = CliRunner().invoke(cli, ["conform", str(NAMED), "--feature", "nonsense"])
+    assert found.exit_code != 0
+    assert isinstance(found.exception, InputError)
