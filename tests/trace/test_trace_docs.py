@@ -1,0 +1,48 @@
+"""The documentation of traces names what there is, and nothing else."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from harness.plugins import load
+from harness.trace.schema import COLUMNS, REQUIRED
+
+TEXT = (Path(__file__).parents[2] / "docs" / "traces.md").read_text(encoding="utf-8")
+
+
+def rows_of(heading: str) -> list[list[str]]:
+    """The cells of the first table under a heading."""
+    section = TEXT.split(f"{heading}\n")[1].split("\n#")[0]
+    lines = [line for line in section.splitlines() if line.startswith("| `")]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+
+
+def test_every_column_of_the_schema_is_documented_with_its_type() -> None:
+    """The table is the schema, column by column."""
+    documented = {}
+    for names, kind, default, *_ in rows_of("## The schema, version 1"):
+        for name in re.findall(r"`([^`]+)`", names):
+            documented[name.replace("<resource>", "")] = (kind, default == "refused")
+    declared = {column.name: (column.kind.value, column.name in REQUIRED) for column in COLUMNS}
+    assert documented == declared | dict.fromkeys(
+        ("recorded_start", "recorded_end"), ("as `submit_time`", False)
+    )
+
+
+def test_every_option_of_the_built_in_readers_is_documented_with_its_default() -> None:
+    """Conventions move results, so none is hidden."""
+    readers = load(only=["readers"]).readers
+    for name, heading in (
+        ("swf", "### swf: Standard Workload Format"),
+        ("philly", "### philly: the extract of Microsoft's Philly trace"),
+    ):
+        spec = readers.get(name)
+        assert spec is not None
+        documented = {cells[0].strip("|` "): cells[1] for cells in rows_of(heading)}
+        declared = {option.name: str(option.default).lower() for option in spec.options}
+        assert set(documented) == set(declared)
+        for option, default in declared.items():
+            assert documented[option].strip("`").startswith(default)
+    for spec in readers:
+        assert f"### {spec.name}" in TEXT
