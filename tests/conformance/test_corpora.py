@@ -30,9 +30,17 @@ def test_recorded_decisions_are_reproduced(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["kube-preempt-named", "kube-preempt-dev", "kube-cycles-named", "kube-cycles-dev"]
+    "name",
+    [
+        "kube-preempt-named",
+        "kube-preempt-dev",
+        "kube-cycles-named",
+        "kube-cycles-dev",
+        "elasticquota-upstream",
+        "elasticquota-dev",
+    ],
 )
-def test_whole_corpora_of_kube_scheduler_are_reproduced(name: str) -> None:
+def test_whole_corpora_are_reproduced(name: str) -> None:
     """The same for all cases there are."""
     path = WHOLE / f"{name}.jsonl.gz"
     if not path.is_file():

@@ -83,7 +83,7 @@ def _answer(pod: PodInfo, scheduling: Scheduling, preemption: Preemption) -> dic
         if pod.nominated == found.name and scheduling.filter(pod, found, state, nodes) is None:
             return {**fits, "feasibleNodes": [found.name], "acceptableNodes": [found.name]}
         examined = scheduling.examine(pod, state, nodes)
-        fits["filter"] = _statuses(cache, examined.statuses)
+        fits["filter"] = statuses(cache, examined.statuses)
         feasible = sorted(examined.feasible, key=lambda node: node.name)
         fits["feasibleNodes"] = [node.name for node in feasible]
         if len(feasible) == 1:
@@ -97,7 +97,7 @@ def _answer(pod: PodInfo, scheduling: Scheduling, preemption: Preemption) -> dic
         best = max(totals.values())
         return {**fits, "acceptableNodes": [name for name, total in totals.items() if total == best]}
     rejections = {node.position: found.status(node) for node in cache.nodes}
-    answer: dict[str, Any] = {"filter": _statuses(cache, rejections)}
+    answer: dict[str, Any] = {"filter": statuses(cache, rejections)}
     reason = preemption.pod_eligible_to_preempt_others(pod, found)
     if reason is not None:
         return {**answer, "outcome": "NotEligible", "reason": reason}
@@ -105,7 +105,7 @@ def _answer(pod: PodInfo, scheduling: Scheduling, preemption: Preemption) -> dic
     search = preemption.find_candidates(pod, found, explain=True)
     quick = preemption.find_candidates(pod, found)
     if search.rejected:
-        answer["rejected"] = _statuses(cache, search.rejected)
+        answer["rejected"] = statuses(cache, search.rejected)
     candidates = sorted(search.candidates, key=lambda candidate: candidate.node.name)
     answer["candidates"] = [
         {
@@ -131,7 +131,7 @@ def _answer(pod: PodInfo, scheduling: Scheduling, preemption: Preemption) -> dic
     return {**answer, "nominationsCleared": sorted(other.key for other in cleared)} if cleared else answer
 
 
-def _statuses(cache: Cache, statuses: Mapping[int, Status]) -> dict[str, Any]:
+def statuses(cache: Cache, rejections: Mapping[int, Status]) -> dict[str, Any]:
     """Node -> rejection, as the corpora write it."""
     return {
         cache.nodes[position].name: {
@@ -139,5 +139,5 @@ def _statuses(cache: Cache, statuses: Mapping[int, Status]) -> dict[str, Any]:
             **({"plugin": status.plugin} if status.plugin else {}),
             "reasons": list(status.reasons),
         }
-        for position, status in sorted(statuses.items())
+        for position, status in sorted(rejections.items())
     }

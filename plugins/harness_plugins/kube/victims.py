@@ -71,8 +71,8 @@ def select_victims_on_node(
     for other in lower:
         trial.remove(other)
     nominated = nominated_before(pod, node)
-    if not _fits(trial, nominated):
-        return _rejection(trial, nominated)
+    if not fits(trial, nominated):
+        return rejection(trial, nominated)
     budgeted = any(other.template.budgets for other in lower)
     violating, others = budgets.filter_pods_with_pdb_violation(lower) if budgeted else ([], lower)
     victims = _not_reprieved(trial, nominated, violating)
@@ -91,13 +91,13 @@ def _not_reprieved(trial: Trial, nominated: Sequence[PodInfo], pods: Sequence[Po
     victims = []
     for pod in pods:
         trial.add(pod)
-        if not _fits(trial, nominated):
+        if not fits(trial, nominated):
             trial.remove(pod)
             victims.append(pod)
     return victims
 
 
-def _fits(trial: Trial, nominated: Sequence[PodInfo]) -> bool:
+def fits(trial: Trial, nominated: Sequence[PodInfo]) -> bool:
     """Whether the preemptor fits, with the nominated pods in place and without them."""
     if nominated:
         for other in nominated:
@@ -110,7 +110,7 @@ def _fits(trial: Trial, nominated: Sequence[PodInfo]) -> bool:
     return trial.fits()
 
 
-def _rejection(trial: Trial, nominated: Sequence[PodInfo]) -> Status:
+def rejection(trial: Trial, nominated: Sequence[PodInfo]) -> Status:
     """Why the preemptor does not fit even without any pod of lower priority."""
     for other in nominated:
         trial.add(other)

@@ -1,0 +1,70 @@
+"""What a pod asks of its quota, seen at the beginning of an attempt, and whether its quota lets it in."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import final
+
+from harness.cluster.model import frozen
+from harness_plugins.elastic_quota.accounts import Accounts
+from harness_plugins.elastic_quota.tree import Amounts, Excess, Quota
+from harness_plugins.kube.cache import Cache
+from harness_plugins.kube.pod import PodInfo
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a pod asks of its quota.
+
+    Attributes:
+        pod: the pod.
+        quota: the leaf it belongs to; None when it belongs to none, and asks nothing then.
+        own: what it takes itself.
+        in_quota: that, and what nominated pods of its quota take that are at least as important.
+        in_all: that, and what nominated pods take of other quotas that do not borrow.
+        refusal: why its quota does not let it in; None when it does.
+    """
+
+    pod: PodInfo
+    quota: Quota | None
+    own: Amounts = field(default_factory=frozen)
+    in_quota: Amounts = field(default_factory=frozen)
+    in_all: Amounts = field(default_factory=frozen)
+    refusal: Excess | None = None
+
+
+def claim_of(pod: PodInfo, accounts: Accounts, cache: Cache, *, mates: Collection[PodInfo] = ()) -> Claim:
+    """The claim of a pod, with the pods that are nominated to nodes now.
+
+    Args:
+        pod: the pod, not bound.
+        accounts: the quotas.
+        cache: has the nominations.
+        mates: pods whose nominations do not count, because they are charged as they are placed.
+    """
+    quota = accounts.quota_of(pod)
+    if quota is None:
+        return Claim(pod, None)
+    own = accounts.amounts(pod)
+    in_quota, in_all = dict(own), dict(own)
+    for node in cache.expecting:
+        for other in node.nominated:
+            theirs = accounts.quota_of(other)
+            if other is pod or theirs is None or other in mates:
+                continue
+            if theirs is quota:
+                if other.priority >= pod.priority:
+                    _add(in_quota, accounts.amounts(other))
+                    _add(in_all, accounts.amounts(other))
+            elif theirs.borrows() is None:
+                _add(in_all, accounts.amounts(other))
+    tree = accounts.tree
+    refusal = tree.over_max(quota, in_quota) or tree.over_guaranteed(in_all)
+    return Claim(pod, quota, own, in_quota, in_all, refusal)
+
+
+def _add(total: dict[str, int], amounts: Amounts) -> None:
+    for resource, amount in amounts.items():
+        total[resource] = total.get(resource, 0) + amount

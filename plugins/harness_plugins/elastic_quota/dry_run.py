@@ -1,0 +1,129 @@
+"""The dry run of a preemption on one node, with quotas: which pods would have to go.
+
+Who may be a victim at all is the semantics' to say (`capacity.py`, `ack.py`); the rest is common to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness_plugins.elastic_quota.accounts import Accounts
+from harness_plugins.elastic_quota.claim import Claim
+from harness_plugins.kube.budgets import Budgets
+from harness_plugins.kube.node import NodeInfo
+from harness_plugins.kube.pod import PodInfo
+from harness_plugins.kube.scheduling import nominated_before
+from harness_plugins.kube.status import NO_VICTIM_NEEDED, Code, Status
+from harness_plugins.kube.trial import PreFilter, Trial
+from harness_plugins.kube.victims import Candidate, fits, rejection
+
+OVER_QUOTA = Status(Code.UNSCHEDULABLE, "", ("global quota max exceeded",))
+"""The preemptor's quota does not let it in even when all potential victims are gone."""
+
+
+class DryRun:
+    """One preemptor's simulation on one node.
+
+    Args:
+        claim: the preemptor's claim.
+        node: the node.
+        potential: who may be a victim, most important first.
+        state: the counts of the attempt.
+        accounts: the quotas; they are as before when the dry run is over.
+        names: names of the resources.
+    """
+
+    def __init__(
+        self,
+        claim: Claim,
+        node: NodeInfo,
+        potential: Sequence[PodInfo],
+        state: PreFilter,
+        accounts: Accounts,
+        names: Sequence[str],
+    ) -> None:
+        self._claim = claim
+        self._node = node
+        self._potential = potential
+        self._accounts = accounts
+        self._trial = Trial(claim.pod, node, state, names)
+        self._nominated = nominated_before(claim.pod, node)
+        self._gone: dict[PodInfo, None] = {}
+
+    def run(self, budgets: Budgets, *, removes_twice: bool) -> Candidate | Status:
+        """Take away all potential victims, then put back as many as possible, important ones first.
+
+        Pods whose removal would break a budget are put back before all others.
+
+        Args:
+            budgets: the PodDisruptionBudgets.
+            removes_twice: keep upstream's defect: a pod that leaves no room on the node is also held against
+                the quota, and the whole node fails if it is refused there too.
+        """
+        try:
+            return self._run(budgets, removes_twice=removes_twice)
+        finally:
+            for pod in self._gone:
+                self._accounts.charge(pod)
+
+    def _run(self, budgets: Budgets, *, removes_twice: bool) -> Candidate | Status:
+        for pod in self._potential:
+            self._take(pod)
+        if not fits(self._trial, self._nominated):
+            return rejection(self._trial, self._nominated)
+        if not self._quota_admits(own_only=True):
+            return OVER_QUOTA
+        budgeted = any(pod.template.budgets for pod in self._potential)
+        violating, others = (
+            budgets.filter_pods_with_pdb_violation(self._potential) if budgeted else ([], self._potential)
+        )
+        victims: list[PodInfo] = []
+        violations = 0
+        for group in (violating, others):
+            for pod in group:
+                self._put_back(pod)
+                fit = fits(self._trial, self._nominated)
+                if not fit:
+                    self._take(pod)
+                    violations += group is violating
+                if (fit or removes_twice) and not self._quota_admits(own_only=False):
+                    if not fit:
+                        return Status(Code.ERROR, "", (_gone_already(pod, self._node),))
+                    self._take(pod)
+                    fit = False
+                if not fit:
+                    victims.append(pod)
+        if not victims:
+            return NO_VICTIM_NEEDED
+        if violating and others:
+            order = {pod: place for place, pod in enumerate(self._potential)}
+            victims.sort(key=order.__getitem__)
+        return Candidate(self._node, tuple(victims), violations, budgeted=budgeted)
+
+    def _take(self, pod: PodInfo) -> None:
+        self._trial.remove(pod)
+        self._accounts.refund(pod)
+        self._gone[pod] = None
+
+    def _put_back(self, pod: PodInfo) -> None:
+        self._trial.add(pod)
+        self._accounts.charge(pod)
+        del self._gone[pod]
+
+    def _quota_admits(self, *, own_only: bool) -> bool:
+        """Whether the quotas, as they are now, let the preemptor in, with nominated pods or without."""
+        claim, tree = self._claim, self._accounts.tree
+        if claim.quota is None:
+            return True
+        in_quota, in_all = (claim.own, claim.own) if own_only else (claim.in_quota, claim.in_all)
+        return tree.over_max(claim.quota, in_quota) is None and tree.over_guaranteed(in_all) is None
+
+
+def _gone_already(pod: PodInfo, node: NodeInfo) -> str:
+    return f"no corresponding pod {pod.name} in pods of node {node.name}"
+
+
+def no_victims(pod: PodInfo, node: NodeInfo) -> Status:
+    """There is nobody on a node who may be a victim."""
+    said = f"No victims found on node {node.name} for preemptor pod {pod.name}"
+    return Status(Code.UNRESOLVABLE, "", (said,))

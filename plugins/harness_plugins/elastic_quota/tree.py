@@ -1,0 +1,189 @@
+"""The quota tree: what is guaranteed, what is allowed, and what is used, adding up to the root.
+
+It knows nothing of pods, nodes or time. Amounts are integers; no answer depends on anything but the amounts
+that were charged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple, final
+
+from harness.cluster.elastic import CORE_RESOURCES, ElasticQuota
+
+Amounts = Mapping[str, int]
+"""Resource -> amount; that a resource is named counts, even with 0."""
+
+
+class Excess(NamedTuple):
+    """Which bound would be exceeded: `max` or `min` of a quota, or the `min` of all quotas together."""
+
+    bound: str
+    quota: str
+    resource: str
+
+
+@final
+class Quota:
+    """One quota; changed by its tree only.
+
+    Attributes:
+        name: its name.
+        line: itself, the quota above it, and so on up to the root.
+        min: resource -> what is guaranteed; what is not named is 0.
+        max: resource -> bound, always for cpu, memory and ephemeral storage; what is not named has none.
+        used: resource -> what is charged.
+        leaving: resource -> the part of it that is about to be given back.
+    """
+
+    __slots__ = ("leaving", "line", "max", "min", "name", "used")
+
+    def __init__(self, manifest: ElasticQuota) -> None:
+        self.name = manifest.name
+        self.line: tuple[Quota, ...] = (self,)
+        self.min = dict(manifest.min or {})
+        self.max = {each: manifest.max_of(each) for each in (*CORE_RESOURCES, *(manifest.max or ()))}
+        self.used: dict[str, int] = {}
+        self.leaving: dict[str, int] = {}
+
+    def __repr__(self) -> str:
+        return f"<Quota {self.name}>"
+
+    def over_max(self, amounts: Amounts) -> str | None:
+        """A resource in which usage and these amounts would exceed `max`.
+
+        Other resources than the core ones are looked at only if they are among the amounts.
+        """
+        used, most = self.used, self.max
+        for resource in CORE_RESOURCES:
+            if used.get(resource, 0) + amounts.get(resource, 0) > most[resource]:
+                return resource
+        for resource, amount in amounts.items():
+            if resource in most and used.get(resource, 0) + amount > most[resource]:
+                return resource
+        return None
+
+    def over_min(self, amounts: Amounts) -> str | None:
+        """The same for `min`."""
+        used, least = self.used, self.min
+        for resource in CORE_RESOURCES:
+            if used.get(resource, 0) + amounts.get(resource, 0) > least.get(resource, 0):
+                return resource
+        for resource, amount in amounts.items():
+            if used.get(resource, 0) + amount > least.get(resource, 0):
+                return resource
+        return None
+
+    def borrows(self) -> str | None:
+        """A resource of which more is used than is guaranteed."""
+        least = self.min
+        for resource, amount in self.used.items():
+            if amount > least.get(resource, 0):
+                return resource
+        return None
+
+    def keeps_borrowing(self) -> str | None:
+        """A resource of which more is used than is guaranteed, even when what is leaving has left."""
+        least, leaving = self.min, self.leaving
+        for resource, amount in self.used.items():
+            if amount - leaving.get(resource, 0) > least.get(resource, 0):
+                return resource
+        return None
+
+
+@final
+class QuotaTree:
+    """All quotas.
+
+    Args:
+        manifests: the quotas by name.
+        hierarchical: whether quotas above bound those below; otherwise only leaves count, each by itself.
+
+    Attributes:
+        quotas: by name; without hierarchy only the leaves.
+        leaves: those that pods count against, by name.
+        guaranteed: resource -> the sum of `min`, of the roots or without hierarchy of the leaves.
+        used: resource -> what all quotas use together.
+    """
+
+    def __init__(self, manifests: Mapping[str, ElasticQuota], *, hierarchical: bool) -> None:
+        parents = {manifest.parent for manifest in manifests.values()}
+        leaves = [name for name in manifests if name not in parents and not manifests[name].is_parent]
+        self.quotas = {name: Quota(manifests[name]) for name in (manifests if hierarchical else leaves)}
+        self.leaves = {name: self.quotas[name] for name in leaves}
+        if hierarchical:
+            for name, quota in self.quotas.items():
+                quota.line = tuple(self.quotas[each] for each in _line(name, manifests))
+        tops = [quota for quota in self.quotas.values() if quota.line[-1] is quota]
+        self.guaranteed: dict[str, int] = {}
+        for quota in tops:
+            _add(self.guaranteed, quota.min, 1)
+        self.used: dict[str, int] = {}
+
+    # --- changes ------------------------------------------------------------------------------------------
+
+    def charge(self, leaf: Quota, amounts: Amounts) -> None:
+        """A pod takes these amounts."""
+        for quota in leaf.line:
+            _add(quota.used, amounts, 1)
+        _add(self.used, amounts, 1)
+
+    def refund(self, leaf: Quota, amounts: Amounts) -> None:
+        """What was charged is given back."""
+        for quota in leaf.line:
+            _add(quota.used, amounts, -1)
+        _add(self.used, amounts, -1)
+
+    def leave(self, leaf: Quota, amounts: Amounts, sign: int = 1) -> None:
+        """What was charged is about to be given back (1), or is no longer (-1)."""
+        for quota in leaf.line:
+            _add(quota.leaving, amounts, sign)
+
+    # --- questions ----------------------------------------------------------------------------------------
+
+    def over_max(self, leaf: Quota, amounts: Amounts) -> Excess | None:
+        """Whether a quota or one above it would exceed its `max`."""
+        for quota in leaf.line:
+            resource = quota.over_max(amounts)
+            if resource is not None:
+                return Excess("max", quota.name, resource)
+        return None
+
+    def over_guaranteed(self, amounts: Amounts) -> Excess | None:
+        """Whether all quotas together would use more than they are guaranteed: nobody's `min` is idle."""
+        guaranteed = self.guaranteed
+        for resource, used in self.used.items():
+            if used + amounts.get(resource, 0) > guaranteed.get(resource, 0):
+                return Excess("min", "", resource)
+        for resource, amount in amounts.items():
+            if self.used.get(resource, 0) + amount > guaranteed.get(resource, 0):
+                return Excess("min", "", resource)
+        return None
+
+    def within_min(self, leaf: Quota, amounts: Amounts) -> bool:
+        """Whether a quota's usage with these amounts stays within its `min`, in every resource."""
+        return leaf.over_min({**dict.fromkeys(leaf.used, 0), **amounts}) is None
+
+    def may_lose(self, leaf: Quota, claimant: Quota) -> bool:
+        """Whether a quota uses more than it is guaranteed, seen from a claimant elsewhere in the tree.
+
+        Every quota in its line that the claimant is not in must do so: what is idle within a group of quotas
+        is the group's own, and a group that keeps to its guarantee loses nothing to others.
+        """
+        for quota in leaf.line:
+            if quota in claimant.line:
+                return True
+            if quota.keeps_borrowing() is None:
+                return False
+        return True
+
+
+def _line(name: str, manifests: Mapping[str, ElasticQuota]) -> Iterator[str]:
+    while name:
+        yield name
+        name = manifests[name].parent
+
+
+def _add(total: dict[str, int], amounts: Amounts, sign: int) -> None:
+    for resource, amount in amounts.items():
+        total[resource] = total.get(resource, 0) + sign * amount
