@@ -11,7 +11,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.errors import InputError
-from harness.trace.schema import CONVENTIONS_KEY, LEFT_OUT_KEY, SOURCE_KEY, VERSION, VERSION_KEY
+from harness.trace.schema import (
+    CONVENTIONS_KEY,
+    LEFT_OUT_KEY,
+    SOURCE_KEY,
+    VERSION,
+    VERSION_KEY,
+    Kind,
+    column_of,
+    entries,
+)
 from harness.trace.trace import Trace
 
 _ROW_GROUP = 1 << 17
@@ -25,8 +34,7 @@ def write_trace(trace: Trace, path: Path) -> None:
     """
     if not path.parent.is_dir():
         raise InputError(f"{path} cannot be written: there is no folder {path.parent}")
-    table = trace.frame.to_arrow(compat_level=pl.CompatLevel.oldest())
-    table = table.cast(pa.schema([pa.field(field.name, _plain(field.type)) for field in table.schema]))
+    table = pa.table({series.name: _column(series) for series in trace.frame})
     table = table.replace_schema_metadata(dict(sorted(_metadata(trace).items())))
     encodings = {field.name: encoding for field in table.schema if (encoding := _encoding(field))}
     aside = path.with_name(f".{path.name}.{os.getpid()}")
@@ -58,13 +66,14 @@ def _metadata(trace: Trace) -> dict[str, str]:
     return metadata
 
 
-def _plain(dtype: pa.DataType) -> pa.DataType:
-    """The schema's own arrow types: polars' texts are `large_string`, its maps may be lists of entries."""
-    if pa.types.is_large_string(dtype):
-        return pa.string()
-    if pa.types.is_map(dtype):
-        return pa.map_(_plain(dtype.key_type), _plain(dtype.item_type))
-    return dtype
+def _column(series: pl.Series) -> pa.Array:
+    """A column in the schema's own types: polars' texts are large, its maps maybe lists."""
+    column = column_of(series.name)
+    if column is not None and column.kind is Kind.MAP:
+        pairs = [None if value is None else entries(value) for value in series.to_list()]
+        return pa.array(pairs, pa.map_(pa.string(), pa.string()))
+    array = series.to_arrow(compat_level=pl.CompatLevel.oldest())
+    return array.cast(pa.string()) if pa.types.is_large_string(array.type) else array
 
 
 def _encoding(field: pa.Field) -> str | None:

@@ -25,9 +25,8 @@ def test_every_column_of_the_schema_is_documented_with_its_type() -> None:
         for name in re.findall(r"`([^`]+)`", names):
             documented[name.replace("<resource>", "")] = (kind, default == "refused")
     declared = {column.name: (column.kind.value, column.name in REQUIRED) for column in COLUMNS}
-    assert documented == declared | dict.fromkeys(
-        ("recorded_start", "recorded_end"), ("as `submit_time`", False)
-    )
+    recorded = ("as `submit_time`", False)
+    assert documented == {**declared, "recorded_start": recorded, "recorded_end": recorded}
 
 
 def test_every_option_of_the_built_in_readers_is_documented_with_its_default() -> None:

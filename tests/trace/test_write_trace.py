@@ -84,6 +84,17 @@ def test_the_file_has_the_types_of_the_schema(tmp_path: Path) -> None:
     assert schema.metadata[b"harness.schema"] == b"1"
 
 
+def test_labels_are_a_map_in_the_file_whatever_the_frame_has(trace: Trace, tmp_path: Path) -> None:
+    """Lists of entries, as older tools write maps, become maps; an absent map stays absent."""
+    entry = pl.List(pl.Struct({"key": pl.String, "value": pl.String}))
+    labels = pl.Series(
+        "labels", [[{"key": "b", "value": "2"}, {"key": "a", "value": "1"}], None], dtype=entry
+    )
+    target = tmp_path / "out.parquet"
+    write(replace(trace, frame=trace.frame.with_columns(labels)), target)
+    assert pq.read_table(target)["labels"].to_pylist() == [[("a", "1"), ("b", "2")], None]
+
+
 def test_a_file_that_cannot_be_written_is_an_error_and_leaves_nothing(trace: Trace, tmp_path: Path) -> None:
     """A missing folder, or a folder in the way."""
     with pytest.raises(InputError, match="cannot be written: there is no folder"):
