@@ -37,6 +37,11 @@ class Preempted(NamedTuple):
     assignment: Assignment
     targets: list[Target]
 
+    @property
+    def fresh(self) -> list[Target]:
+        """The targets that were not told to go before."""
+        return [target for target in self.targets if not target.workload.evicted]
+
 
 @final
 class AdmissionCycle:

@@ -245,11 +245,10 @@ def _single_cycle(
                 at["counts"] = counts
             decisions.append(at)
         else:
-            victims = [target for target in outcome.targets if not target.workload.evicted]
             at["by"] = _name(outcome.preemptor)
             decisions += [
                 at | {"preempt": _name(target.workload), "reason": target.reason}
-                for target in sorted(victims, key=lambda target: target.workload.name)
+                for target in sorted(outcome.fresh, key=lambda target: target.workload.name)
             ]
     pending = scheduler.pending.items()
     return {

@@ -23,8 +23,7 @@ from harness_plugins.kueue.scheduler import Scheduler
 
 def classic(cluster: Cluster, view: View, options: Mapping[str, Any]) -> KueuePolicy:
     """Kueue with classic preemption, whatever its Configuration says of fair sharing."""
-    scheduler = Scheduler(cluster, _gates(cluster, options), None)
-    return KueuePolicy(scheduler, cluster, latency=options["evictionLatency"])
+    return _policy(Scheduler(cluster, _gates(cluster, options), None), cluster, options)
 
 
 def fair_sharing(cluster: Cluster, view: View, options: Mapping[str, Any]) -> KueuePolicy:
@@ -42,7 +41,16 @@ def fair_sharing(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Ku
             )
     strategies = parse_strategies(options["preemptionStrategies"]) or _configuration(cluster).strategies
     scheduler = Scheduler(cluster, _gates(cluster, options), strategies or STRATEGIES, weights=weights)
-    return KueuePolicy(scheduler, cluster, latency=options["evictionLatency"])
+    return _policy(scheduler, cluster, options)
+
+
+def _policy(scheduler: Scheduler, cluster: Cluster, options: Mapping[str, Any]) -> KueuePolicy:
+    binder = None
+    if cluster.nodes:
+        from harness_plugins.kueue.binding import Binder
+
+        binder = Binder(cluster)
+    return KueuePolicy(scheduler, cluster, latency=options["evictionLatency"], binder=binder)
 
 
 def _configuration(cluster: Cluster) -> KueueConfiguration:

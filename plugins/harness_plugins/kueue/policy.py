@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from harness.cluster.model import Cluster
 from harness.job import Job
@@ -15,6 +15,9 @@ from harness_plugins.kueue.figures import Figures
 from harness_plugins.kueue.scheduler import Scheduler
 from harness_plugins.kueue.search import Target
 from harness_plugins.kueue.workload import Workload
+
+if TYPE_CHECKING:
+    from harness_plugins.kueue.binding import Binder
 
 _QUIET = 3
 """Cycles in a row that change nothing after which nothing more is expected at this instant."""
@@ -28,13 +31,17 @@ class KueuePolicy:
         scheduler: the scheduler.
         cluster: which queue a job's queue name means.
         latency: how long it takes until the scheduler knows that an evicted job is gone, microseconds.
+        binder: binds the pods of admitted jobs; None where admission starts a job.
     """
 
-    def __init__(self, scheduler: Scheduler, cluster: Cluster, *, latency: int = 0) -> None:
+    def __init__(
+        self, scheduler: Scheduler, cluster: Cluster, *, latency: int = 0, binder: Binder | None = None
+    ) -> None:
         self.scheduler = scheduler
         self._cluster = cluster
         self._figures = Figures(scheduler.cache, scheduler.shares if scheduler.fair else None)
         self._evictions = Evictions(latency)
+        self._binder = binder
         self._workloads: dict[int, Workload] = {}
         self._homeless: list[Job] = []
         self._deciding = False
@@ -44,6 +51,7 @@ class KueuePolicy:
 
     def submit(self, job: Job, pods: range, now: int) -> None:
         """A job arrived, or is back: those return to their queue when their quota is released."""
+        self._hear(now)
         if job.index in self._workloads:
             return
         queue = self._cluster.cluster_queue_of(job.namespace, job.queue)
@@ -56,16 +64,21 @@ class KueuePolicy:
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
         """Pods ended, or a job is gone; the scheduler hears after its cycle of what goes during it."""
+        self._hear(now)
         workload = self._workloads[job.index]
         if why is Why.ENDED:
             self._end(workload, pods)
-        elif self._deciding:
+            return
+        if self._binder is not None:
+            self._binder.leave(job)
+        if self._deciding:
             self._gone.append(workload)
         else:
             self._leave(workload, now)
 
     def cycle(self, now: int) -> Iterator[Decision]:
-        """Run cycles until several in a row change nothing."""
+        """Run cycles until several in a row change nothing, then bind pods."""
+        self._hear(now)
         for job in self._homeless:
             yield Reject(job, f"there is no LocalQueue or ClusterQueue {job.queue}")
         self._homeless.clear()
@@ -81,32 +94,42 @@ class KueuePolicy:
         for due in self._alarms:
             yield Wake(due)
         self._alarms.clear()
+        if self._binder is not None:
+            yield from self._binder.run()
+
+    def _hear(self, now: int) -> None:
+        if self._binder is not None:
+            self._binder.hear(now)
 
     def _one_cycle(self, now: int) -> Iterator[Decision]:
         """Run one cycle, then what follows from it."""
         scheduler = self.scheduler
         admitted: list[Admitted] = []
-        evicted: list[tuple[Target, Workload]] = []
+        evicted: list[Target] = []
         self._deciding = True
         for outcome in scheduler.cycle():
             if isinstance(outcome, Admitted):
                 admitted.append(outcome)
-                yield self._admit(outcome)
+                admit = self._admit(outcome)
+                if self._binder is not None:
+                    self._binder.start(admit.job, admit.flavors, admit.counts)
+                yield admit
             else:
-                evicted += [(target, outcome.preemptor) for target in outcome.targets]
+                evicted += outcome.fresh
                 yield from self._preempt(outcome, now)
         self._deciding = False
         for each in admitted:
             scheduler.reserve(each, now)
-        for target, _ in evicted:
-            if not target.workload.evicted:
-                scheduler.evict(target, now)
+        for target in evicted:
+            scheduler.evict(target, now)
         for workload in self._gone:
             self._leave(workload, now)
         self._gone.clear()
 
     def _end(self, workload: Workload, pods: range) -> None:
         """Some or all pods of a workload have ended."""
+        if self._binder is not None:
+            self._binder.end(workload.job, pods)
         pod_sets = workload.asks.pod_sets
         ended = list(workload.ended) or [0] * len(pod_sets)
         first = 0
@@ -117,6 +140,8 @@ class KueuePolicy:
         if len(pods) == workload.job.pods or workload.wanted == tuple(ended):
             self.scheduler.free(workload)
             del self._workloads[workload.job.index]
+            if self._binder is not None:
+                self._binder.forget(workload.job)
         else:
             self.scheduler.reclaim(workload, tuple(ended))
 
@@ -139,15 +164,16 @@ class KueuePolicy:
 
     def _preempt(self, preempted: Preempted, now: int) -> Iterator[Preempt]:
         """Evict the targets of one preemptor, by name; those that are going already are left alone."""
-        preemptor, assignment, targets = preempted
+        preemptor, assignment, _ = preempted
+        targets = preempted.fresh
         details = self._figures.preemptions(preemptor, assignment, targets)
         for workload, reason in sorted(targets, key=lambda target: target.workload.name):
-            if workload.evicted:
-                continue
             detail = details[workload]
             round_number = self._evictions.begin(workload, preemptor, now)
             if round_number > 1:
                 detail["round"] = round_number
+            if self._binder is not None:
+                self._binder.stop(workload.job)
             yield Preempt(workload.job, preemptor.job, reason, detail=detail)
 
     def _admit(self, admitted: Admitted) -> Admit:

@@ -157,7 +157,10 @@ class Scheduler:
     # --- cycles -------------------------------------------------------------------------------------------
 
     def cycle(self) -> Iterator[Admitted | Preempted]:
-        """Run one cycle, if there is any head; it counts as idle when nothing came of it."""
+        """Run one cycle, if there is any head; it counts as idle when nothing came of it.
+
+        A preemptor whose targets are all going already waits for them, and is not told of again.
+        """
         heads = self._heads()
         if not heads:
             self.idle = True
@@ -179,8 +182,9 @@ class Scheduler:
                 pending.park(workload)
                 busy = True
         for outcome in self._cycle.run(welcome, self.cycles):
-            busy = True
-            yield outcome
+            if isinstance(outcome, Admitted) or outcome.fresh:
+                busy = True
+                yield outcome
         self.idle = not (busy or self._cycle.parked)
 
     def _heads(self) -> list[Workload]:

@@ -1,0 +1,115 @@
+"""Binds the pods of admitted jobs to nodes as kube-scheduler does, where the cluster has nodes.
+
+Kueue reserves quota and lets the pods go; on which nodes they run is kube-scheduler's to decide, within the
+flavors that they were given. No pod is preempted for another one here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import final
+
+from harness.cluster.model import Cluster
+from harness.cluster.pod_reading import pod_spec_of
+from harness.cluster.scheduler_configuration import SchedulerConfiguration
+from harness.errors import ClusterError, Fault
+from harness.job import Job, PodSet
+from harness.policy import Decision
+from harness_plugins.kube.pod import PodInfo, Template
+from harness_plugins.kube.scheduler import Scheduler
+
+_NO_FLAVORS: Mapping[str, str] = {}
+
+
+@final
+class Binder:
+    """The pods of admitted jobs, and the scheduler that finds nodes for them.
+
+    Args:
+        cluster: nodes and flavors.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        configuration = replace(cluster.scheduler or SchedulerConfiguration(), disable_preemption=True)
+        self._scheduler = Scheduler(cluster, configuration)
+        self._cluster = cluster
+        self._pods: dict[int, dict[int, PodInfo]] = {}
+        self._ended: dict[int, set[int]] = {}
+        self._templates: dict[tuple[PodSet, str, tuple[str, ...]], Template] = {}
+
+    def hear(self, now: int) -> None:
+        """It is `now`."""
+        self._scheduler.hear(now)
+
+    def start(self, job: Job, flavors: Mapping[str, Mapping[str, str]], counts: Mapping[str, int]) -> None:
+        """A job was admitted: its pods are to run.
+
+        Args:
+            job: the job.
+            flavors: pod set -> resource -> flavor.
+            counts: pod set -> pods, for pod sets that get fewer than all.
+        """
+        ended = self._ended.get(job.index, ())
+        pods = self._pods[job.index] = {}
+        first = 0
+        for pod_set in job.pod_sets:
+            chosen = tuple(sorted(set(flavors.get(pod_set.name, _NO_FLAVORS).values())))
+            template = self._template(job, pod_set, chosen)
+            for pod in range(first, first + counts.get(pod_set.name, pod_set.count)):
+                if pod not in ended:
+                    info = PodInfo(
+                        job.pod_name(pod), template, job.priority, preempts=job.preempts, job=job, pod=pod
+                    )
+                    pods[pod] = info
+                    self._scheduler.add(info)
+            first += pod_set.count
+
+    def stop(self, job: Job) -> None:
+        """A job was evicted: its pods that are not bound yet are not to run any more."""
+        pods = self._pods.get(job.index, {})
+        for pod, info in list(pods.items()):
+            if info.node < 0:
+                self._scheduler.delete(pods.pop(pod))
+
+    def end(self, job: Job, pods: range) -> None:
+        """Pods ended, and leave their nodes; a job that was admitted again does not run them again."""
+        present = self._pods[job.index]
+        self._ended.setdefault(job.index, set()).update(pods)
+        for pod in pods:
+            if pod in present:
+                self._scheduler.delete(present.pop(pod))
+
+    def leave(self, job: Job) -> None:
+        """The pods of an evicted job are gone."""
+        for info in self._pods.pop(job.index, {}).values():
+            self._scheduler.delete(info)
+
+    def forget(self, job: Job) -> None:
+        """A job is over."""
+        self._pods.pop(job.index, None)
+        self._ended.pop(job.index, None)
+
+    def run(self) -> Iterator[Decision]:
+        """Bind what fits."""
+        return self._scheduler.run()
+
+    def _template(self, job: Job, pod_set: PodSet, flavors: tuple[str, ...]) -> Template:
+        """What the pods of a pod set have in common once Kueue has added what their flavors demand."""
+        key = (pod_set, job.namespace, flavors)
+        template = self._templates.get(key)
+        if template is None:
+            faults: list[Fault] = []
+            spec = pod_spec_of(pod_set, job.namespace, faults, f"job {job.id}, pod set {pod_set.name}")
+            if faults:
+                raise ClusterError("the trace", faults)
+            labels = dict(spec.node_selector)
+            tolerations = list(spec.tolerations)
+            for name in flavors:
+                flavor = self._cluster.flavors[name]
+                labels.update(flavor.node_labels)
+                tolerations += flavor.tolerations
+            spec = replace(spec, node_selector=labels, tolerations=tuple(tolerations))
+            template = self._scheduler.templates.of(job.namespace, pod_set.labels, spec)
+            self._templates[key] = template
+        return template
