@@ -61,8 +61,8 @@ class Template:
     """
 
     __slots__ = (
-        "budgets", "labels", "leaving", "namespace", "number", "placed", "shape", "soft_spread", "spec",
-        "spread",
+        "_peers", "budgets", "labels", "leaving", "namespace", "number", "placed", "shape", "soft_spread",
+        "spec", "spread",
     )  # fmt: skip
 
     def __init__(
@@ -84,6 +84,30 @@ class Template:
         self.budgets = budgets
         self.placed: dict[int, int] = {}
         self.leaving: dict[int, int] = {}
+        self._peers: dict[tuple[int, bool], Peers] = {}
+
+    def peers(self, priority: int, *, preempts: bool) -> Peers:
+        """Its pods of one priority that do, or do not, preempt others."""
+        peers = self._peers.get((priority, preempts))
+        if peers is None:
+            peers = self._peers[priority, preempts] = Peers()
+        return peers
+
+
+@final
+class Peers:
+    """Pods that differ in nothing that the scheduler looks at, but in age.
+
+    Attributes:
+        hopeless: the version of the cache at which one of them, without a nomination, last failed.
+        rejected_by: the plugins that rejected it.
+    """
+
+    __slots__ = ("hopeless", "rejected_by")
+
+    def __init__(self) -> None:
+        self.hopeless = -1
+        self.rejected_by: frozenset[str] = frozenset()
 
 
 @final
@@ -97,12 +121,13 @@ class PodInfo:
         node: position of the node that it is bound to, -1 while it is not.
         nominated: name of the node where a preemption made room for it, or "".
         preempted: whether it is terminating because the scheduler preempted it.
+        peers: the pods that are as good as this one.
         timestamp, failures, backoff, rejected_by: the queue's, see `queue.py`.
     """
 
     __slots__ = (
-        "backoff", "failures", "job", "name", "node", "nominated", "pod", "preempted", "preempts", "priority",
-        "rejected_by", "start", "template", "terminating", "timestamp",
+        "backoff", "failures", "job", "name", "node", "nominated", "peers", "pod", "preempted", "preempts",
+        "priority", "rejected_by", "start", "template", "terminating", "timestamp",
     )  # fmt: skip
 
     def __init__(
@@ -119,6 +144,7 @@ class PodInfo:
         self.template = template
         self.priority = priority
         self.preempts = preempts
+        self.peers = template.peers(priority, preempts=preempts)
         self.job = job
         self.pod = pod
         self.start = NOT_STARTED

@@ -5,8 +5,8 @@ Times within one instant are told apart by stamps: a stamp is an instant followe
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from heapq import heapify, heappop, heappush
+from bisect import insort
+from collections.abc import Sequence
 from typing import final
 
 from harness.units import MINUTE, SECOND
@@ -16,26 +16,28 @@ from harness_plugins.kube.status import INTER_POD_AFFINITY, NODE_RESOURCES_FIT, 
 
 _COUNTER_BITS = 40
 _LONGEST_BACKOFF = 10
+_BACKOFFS = (0, 1, 2, 4, 8)
+"""Seconds of backoff by the number of failures; more failures mean the longest backoff."""
+
 _FLUSH_EVERY = 30 * SECOND
 _LONGEST_IN_POOL = 5 * MINUTE
 
 
-def stamp(now: int, count: int) -> int:
-    """The stamp of the event number `count` at an instant."""
-    return (now << _COUNTER_BITS) + count
-
-
-def instant(stamp: int) -> int:
-    """The instant of a stamp."""
-    return stamp >> _COUNTER_BITS
-
-
 @final
 class SchedulingQueue:
-    """The queue. Backoff only orders retries: with nothing else to try, the next one backing off is tried."""
+    """The queue. Backoff only orders retries: with nothing else to try, the next one backing off is tried.
+
+    Attributes:
+        now: the instant that is being played.
+        attempts: how many pods were tried.
+    """
 
     def __init__(self, hints: Hints) -> None:
+        self.now = -1
+        self.attempts = 0
         self._hints = hints
+        self._count = 0
+        # Sorted, the next one last: by priority and age, and before that by the end of the backoff.
         self._active: list[tuple[int, int, PodInfo]] = []
         self._backoff: list[tuple[int, int, int, PodInfo]] = []
         # The unschedulable pool, in the order of stamps: pods that NodeResourcesFit rejected, whom every
@@ -44,46 +46,76 @@ class SchedulingQueue:
         self._others: dict[PodInfo, None] = {}
         self._by_bindings: dict[PodInfo, None] = {}  # those of both whom a binding may help
 
-    def add(self, pod: PodInfo, at: int) -> None:
+    def hear(self, now: int) -> None:
+        """It is `now`; at a new instant the timers come first."""
+        if now != self.now:
+            self.now = now
+            if now % _FLUSH_EVERY == 0:
+                self._flush(now)
+
+    def stamp(self) -> int:
+        """A stamp later than all before."""
+        self._count += 1
+        return (self.now << _COUNTER_BITS) + self._count
+
+    # --- pods that are tried ------------------------------------------------------------------------------
+
+    def add(self, pod: PodInfo) -> None:
         """A new pod waits."""
-        pod.timestamp = at
-        heappush(self._active, (-pod.priority, at, pod))
+        pod.timestamp = self.stamp()
+        insort(self._active, (pod.priority, -pod.timestamp, pod))
 
-    def pop(self) -> PodInfo | None:
-        """The next pod to try; None when all wait for events."""
-        if self._active:
-            return heappop(self._active)[2]
-        return heappop(self._backoff)[3] if self._backoff else None
+    def pop(self, version: int) -> PodInfo | None:
+        """The next pod to try; None when all wait for events.
 
-    def add_unschedulable(self, pod: PodInfo, at: int, rejected_by: frozenset[str]) -> None:
+        A pod fails at once if an equal one has failed and nothing has changed since.
+
+        Args:
+            version: of the cache; see `Peers.hopeless`.
+        """
+        active, backoff = self._active, self._backoff
+        while active or backoff:
+            pod = active.pop()[2] if active else backoff.pop()[3]
+            self.attempts += 1
+            if pod.peers.hopeless != version or pod.nominated:
+                return pod
+            self.add_unschedulable(pod, pod.peers.rejected_by)
+        return None
+
+    def add_unschedulable(self, pod: PodInfo, rejected_by: frozenset[str]) -> None:
         """An attempt has failed: the pod waits in the pool until an event may help it."""
-        pod.failures += 1
-        pod.timestamp = at
+        now, failures = self.now, pod.failures + 1
+        pod.failures = failures
+        self._count += 1
+        pod.timestamp = (now << _COUNTER_BITS) + self._count
         pod.rejected_by = rejected_by
-        delay = _LONGEST_BACKOFF if pod.failures > 4 else 1 << (pod.failures - 1)
-        pod.backoff = instant(at) // SECOND + delay
-        (self._short if NODE_RESOURCES_FIT in rejected_by else self._others)[pod] = None
+        pod.backoff = now // SECOND + (_BACKOFFS[failures] if failures < 5 else _LONGEST_BACKOFF)
+        if NODE_RESOURCES_FIT in rejected_by:
+            self._short[pod] = None
+        else:
+            self._others[pod] = None
         if INTER_POD_AFFINITY in rejected_by or POD_TOPOLOGY_SPREAD in rejected_by:
             self._by_bindings[pod] = None
 
     def discard(self, pod: PodInfo) -> None:
         """A waiting pod is no longer to be scheduled."""
-        self._leave_pool(pod)
+        for pool in (self._short, self._others, self._by_bindings):
+            pool.pop(pod, None)
         self._active = [entry for entry in self._active if entry[2] is not pod]
         self._backoff = [entry for entry in self._backoff if entry[3] is not pod]
-        heapify(self._active)
-        heapify(self._backoff)
 
     # --- events -------------------------------------------------------------------------------------------
 
-    def pod_deleted(self, gone: PodInfo, now: int, *, was_bound: bool) -> None:
+    def pod_deleted(self, gone: PodInfo, *, was_bound: bool) -> None:
         """A bound pod, or one with a nomination, is gone."""
-        hints = self._hints
-        helped = [pod for pod in self._others if hints.after_deletion(pod, gone, was_bound=was_bound)]
-        helped += self._short
-        self._move(helped, now)
+        helped = list(self._short)
+        self._short.clear()
+        if self._others:
+            hints = self._hints
+            helped += [pod for pod in self._others if hints.after_deletion(pod, gone, was_bound=was_bound)]
+        self._move(helped)
 
-    def nomination_withdrawn(self, other: PodInfo, now: int) -> None:
+    def nomination_withdrawn(self, other: PodInfo) -> None:
         """A nomination is gone: to pods that are not more important, as if the pod itself were gone."""
         hints, most = self._hints, other.priority
         helped = [pod for pod in self._short if pod.priority <= most]
@@ -92,44 +124,49 @@ class SchedulingQueue:
             for pod in self._others
             if pod.priority <= most and hints.after_deletion(pod, other, was_bound=False)
         ]
-        self._move(helped, now)
+        self._move(helped)
 
-    def pod_bound(self, bound: PodInfo, now: int) -> None:
+    def pod_bound(self, bound: PodInfo) -> None:
         """A pod was bound."""
         if self._by_bindings:
             hints = self._hints
-            self._move([pod for pod in self._by_bindings if hints.after_binding(pod, bound)], now)
-
-    def flush(self, now: int) -> None:
-        """Every 30 s pods that have been in the pool for more than 5 minutes are tried whatever happened."""
-        if now % _FLUSH_EVERY == 0:
-            late = now - _LONGEST_IN_POOL
-            for pool in (self._short, self._others):
-                moved = []
-                for pod in pool:
-                    if instant(pod.timestamp) >= late:
-                        break
-                    moved.append(pod)
-                self._move(moved, now)
+            self._move([pod for pod in self._by_bindings if hints.after_binding(pod, bound)])
 
     def next_flush(self) -> int | None:
-        """When `flush` will move the next pod if no event does before; None when the pool is empty."""
+        """When the timer will move the next pod if no event does before; None when the pool is empty.
+
+        Every 30 s pods that have been in the pool for more than 5 minutes are tried, whatever happened.
+        """
         oldest = [next(iter(pool)).timestamp for pool in (self._short, self._others) if pool]
         if not oldest:
             return None
-        return ((instant(min(oldest)) + _LONGEST_IN_POOL) // _FLUSH_EVERY + 1) * _FLUSH_EVERY
+        since = min(oldest) >> _COUNTER_BITS
+        return ((since + _LONGEST_IN_POOL) // _FLUSH_EVERY + 1) * _FLUSH_EVERY
 
-    def _move(self, pods: Iterable[PodInfo], now: int) -> None:
+    def _flush(self, now: int) -> None:
+        late = (now - _LONGEST_IN_POOL) << _COUNTER_BITS
+        moved: list[PodInfo] = []
+        for pool in (self._short, self._others):
+            for pod in pool:
+                if pod.timestamp >= late:
+                    break
+                moved.append(pod)
+        self._move(moved)
+
+    def _move(self, pods: Sequence[PodInfo]) -> None:
         """Move pods out of the pool: to be tried now, or once their backoff is over."""
-        second = now // SECOND
-        for pod in pods:
-            self._leave_pool(pod)
-            if pod.backoff < second:
-                heappush(self._active, (-pod.priority, pod.timestamp, pod))
-            else:
-                heappush(self._backoff, (pod.backoff, -pod.priority, pod.timestamp, pod))
-
-    def _leave_pool(self, pod: PodInfo) -> None:
-        self._short.pop(pod, None)
-        self._others.pop(pod, None)
-        self._by_bindings.pop(pod, None)
+        if not pods:
+            return
+        second = self.now // SECOND
+        for pool in (self._short, self._others, self._by_bindings):
+            for pod in pods if pool else ():
+                pool.pop(pod, None)
+        ready = [(pod.priority, -pod.timestamp, pod) for pod in pods if pod.backoff < second]
+        if ready:
+            self._active += ready
+            self._active.sort()
+        if len(ready) < len(pods):
+            self._backoff += [
+                (-pod.backoff, pod.priority, -pod.timestamp, pod) for pod in pods if pod.backoff >= second
+            ]
+            self._backoff.sort()

@@ -15,13 +15,13 @@ from harness_plugins.kube.budgets import Budgets
 from harness_plugins.kube.cache import Cache
 from harness_plugins.kube.hints import Hints
 from harness_plugins.kube.node import NodeInfo
-from harness_plugins.kube.pod import NOT_STARTED, PodInfo, Template, Templates
+from harness_plugins.kube.pod import NOT_STARTED, PodInfo, Templates
 from harness_plugins.kube.preemption import (
     Preemption,
     deciding_criterion,
     pick_one_node_for_preemption,
 )
-from harness_plugins.kube.queue import SchedulingQueue, stamp
+from harness_plugins.kube.queue import SchedulingQueue
 from harness_plugins.kube.scheduling import Diagnosis, Scheduling
 from harness_plugins.kube.victims import Candidate
 
@@ -39,9 +39,6 @@ class Scheduler:
     Args:
         cluster: nodes, namespaces and budgets.
         configuration: what of a KubeSchedulerConfiguration counts.
-
-    Attributes:
-        attempts: how many scheduling attempts there were.
     """
 
     def __init__(self, cluster: Cluster, configuration: SchedulerConfiguration) -> None:
@@ -53,29 +50,28 @@ class Scheduler:
             percentage=configuration.percentage_of_nodes_to_score,
             hard_affinity_weight=configuration.hard_pod_affinity_weight,
         )
-        self.attempts = 0
         self._preemption = (
             None if configuration.disable_preemption else Preemption(self.cache, self.budgets, configuration)
         )
         self._queue = SchedulingQueue(Hints(self.cache.labels_of))
-        self._now = -1
-        self._count = 0
         self._woken = -1
         self._running: list[tuple[PodInfo, NodeInfo]] = []
-        self._hopeless: dict[tuple[Template, int, bool], tuple[int, frozenset[str]]] = {}
+
+    @property
+    def attempts(self) -> int:
+        """How many scheduling attempts there were."""
+        return self._queue.attempts
 
     # --- what the scheduler is told -----------------------------------------------------------------------
 
     def hear(self, now: int) -> None:
         """It is `now`; the queue's timers come before all else that happens at an instant."""
-        if now != self._now:
-            self._now = now
-            self._queue.flush(now)
+        self._queue.hear(now)
 
     def add(self, pod: PodInfo) -> None:
         """A pod arrives."""
         self.budgets.exists(pod.template, 1)
-        self._queue.add(pod, self._stamp())
+        self._queue.add(pod)
 
     def add_running(self, pod: PodInfo, node: str, start: int | None) -> None:
         """A pod that runs already is there: it is bound before anything is scheduled.
@@ -96,31 +92,25 @@ class Scheduler:
             self.cache.remove_pod(pod)
             if not pod.terminating:
                 self.budgets.runs(pod.template, -1)
-            self._queue.pod_deleted(pod, self._now, was_bound=True)
+            self._queue.pod_deleted(pod, was_bound=True)
             return
         self._queue.discard(pod)
         if pod.nominated:
             self.cache.nominate(pod, "")
-            self._queue.pod_deleted(pod, self._now, was_bound=False)
+            self._queue.pod_deleted(pod, was_bound=False)
 
     # --- what it decides ----------------------------------------------------------------------------------
 
     def run(self) -> Iterator[Decision]:
         """Try pods until all that are left wait for an event."""
-        queue, hopeless, cache = self._queue, self._hopeless, self.cache
+        queue, cache = self._queue, self.cache
         for running, node in self._running:
             yield self._place(running, node)
         self._running.clear()
-        while (pod := queue.pop()) is not None:
-            self.attempts += 1
-            known = hopeless.get((pod.template, pod.priority, pod.preempts))
-            if known is not None and known[0] == cache.version and not pod.nominated:
-                # Nothing has changed since one like it failed.
-                queue.add_unschedulable(pod, self._stamp(), known[1])
-            else:
-                yield from self._schedule_one(pod)
+        while (pod := queue.pop(cache.version)) is not None:
+            yield from self._schedule_one(pod)
         flush = queue.next_flush()
-        if flush is not None and (self._woken <= self._now or flush < self._woken):
+        if flush is not None and (self._woken <= queue.now or flush < self._woken):
             self._woken = flush
             yield Wake(flush, idle=True)
 
@@ -129,13 +119,13 @@ class Scheduler:
         found = self.scheduling.schedule(pod)
         if isinstance(found, NodeInfo):
             yield self._bind(pod, found)
-            self._queue.pod_bound(pod, self._now)
+            self._queue.pod_bound(pod)
         else:
             yield from self._post_filter(pod, found)
 
     def _bind(self, pod: PodInfo, node: NodeInfo) -> Bind:
         self.cache.nominate(pod, "")
-        pod.start = self._stamp()
+        pod.start = self._queue.stamp()
         return self._place(pod, node)
 
     def _place(self, pod: PodInfo, node: NodeInfo) -> Bind:
@@ -160,8 +150,8 @@ class Scheduler:
 
     def _fail(self, pod: PodInfo, rejecting: frozenset[str]) -> None:
         if not pod.nominated:
-            self._hopeless[pod.template, pod.priority, pod.preempts] = (self.cache.version, rejecting)
-        self._queue.add_unschedulable(pod, self._stamp(), rejecting)
+            pod.peers.hopeless, pod.peers.rejected_by = self.cache.version, rejecting
+        self._queue.add_unschedulable(pod, rejecting)
 
     def _preempt(
         self, preemption: Preemption, pod: PodInfo, rejecting: frozenset[str], candidates: Any
@@ -171,7 +161,7 @@ class Scheduler:
         cleared = preemption.nominations_to_clear(pod, chosen)
         detail = _detail(chosen, deciding_criterion(candidates), len(candidates))
         before, name = pod.nominated, chosen.node.name
-        self._queue.add_unschedulable(pod, self._stamp(), rejecting)
+        self._queue.add_unschedulable(pod, rejecting)
         self.cache.nominate(pod, name)
         for other in cleared:
             yield from self._withdraw(other)
@@ -186,17 +176,13 @@ class Scheduler:
         if before != name:
             yield Nominate(pod.job, pod.pod, name, detail)
             if before:
-                self._queue.nomination_withdrawn(pod, self._now)
+                self._queue.nomination_withdrawn(pod)
 
     def _withdraw(self, pod: PodInfo) -> Iterator[Decision]:
         self.cache.nominate(pod, "")
         assert pod.job is not None
         yield Unnominate(pod.job, pod.pod)
-        self._queue.nomination_withdrawn(pod, self._now)
-
-    def _stamp(self) -> int:
-        self._count += 1
-        return stamp(self._now, self._count)
+        self._queue.nomination_withdrawn(pod)
 
 
 def _detail(chosen: Candidate, criterion: str, candidates: int) -> dict[str, Any]:
