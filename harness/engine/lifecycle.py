@@ -14,6 +14,7 @@ from harness.cluster.model import Cluster
 from harness.engine.books import Books
 from harness.engine.events import (
     BIND,
+    ENDLESS,
     FINISH,
     FINISHED,
     GONE,
@@ -129,8 +130,9 @@ class Lifecycle:
 
     def _start(self, unit: Unit) -> None:
         self._progress.start(unit, self.now)
-        self._serial += 1
-        heappush(self._ends, (unit.due, unit.name, self._serial, unit))
+        if unit.due < ENDLESS:
+            self._serial += 1
+            heappush(self._ends, (unit.due, unit.name, self._serial, unit))
 
     # --- end ----------------------------------------------------------------------------------------------
 
