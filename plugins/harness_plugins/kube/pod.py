@@ -120,13 +120,14 @@ class PodInfo:
         start: when it started, as a number that grows with time.
         node: position of the node that it is bound to, -1 while it is not.
         nominated: name of the node where a preemption made room for it, or "".
+        keeps: that room is kept from pods up to this priority; normally the pod's own.
         preempted: whether it is terminating because the scheduler preempted it.
         peers: the pods that are as good as this one.
         timestamp, failures, backoff, rejected_by: the queue's, see `queue.py`.
     """
 
     __slots__ = (
-        "backoff", "failures", "job", "name", "node", "nominated", "peers", "pod", "preempted", "preempts",
+        "backoff", "failures", "job", "keeps", "name", "node", "nominated", "peers", "pod", "preempted", "preempts",
         "priority", "rejected_by", "start", "template", "terminating", "timestamp",
     )  # fmt: skip
 
@@ -150,6 +151,7 @@ class PodInfo:
         self.start = NOT_STARTED
         self.node = -1
         self.nominated = ""
+        self.keeps = priority
         self.terminating = False
         self.preempted = False
         self.timestamp = 0

@@ -6,10 +6,10 @@ own books are up to date, so that what it causes at once finds them so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, final
 
-from harness import Bind, Cluster, Decision, Nominate, Preempt, Unnominate, Wake
+from harness import Bind, Cluster, Decision, Job, Nominate, Preempt, Unnominate, Wake
 from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness_plugins.kube.budgets import Budgets
 from harness_plugins.kube.cache import Cache
@@ -39,6 +39,9 @@ class Scheduler:
     Args:
         cluster: nodes, namespaces and budgets.
         configuration: what of a KubeSchedulerConfiguration counts.
+
+    Attributes:
+        queue: the pods that wait.
     """
 
     def __init__(self, cluster: Cluster, configuration: SchedulerConfiguration) -> None:
@@ -53,25 +56,25 @@ class Scheduler:
         self._preemption = (
             None if configuration.disable_preemption else Preemption(self.cache, self.budgets, configuration)
         )
-        self._queue = SchedulingQueue(Hints(self.cache.labels_of))
+        self.queue = SchedulingQueue(Hints(self.cache.labels_of))
         self._woken = -1
         self._running: list[tuple[PodInfo, NodeInfo]] = []
 
     @property
     def attempts(self) -> int:
         """How many scheduling attempts there were."""
-        return self._queue.attempts
+        return self.queue.attempts
 
     # --- what the scheduler is told -----------------------------------------------------------------------
 
     def hear(self, now: int) -> None:
         """It is `now`; the queue's timers come before all else that happens at an instant."""
-        self._queue.hear(now)
+        self.queue.hear(now)
 
     def add(self, pod: PodInfo) -> None:
         """A pod arrives."""
         self.budgets.exists(pod.template, 1)
-        self._queue.add(pod)
+        self.queue.add(pod)
 
     def add_running(self, pod: PodInfo, node: str, start: int | None) -> None:
         """A pod that runs already is there: it is bound before anything is scheduled.
@@ -92,25 +95,33 @@ class Scheduler:
             self.cache.remove_pod(pod)
             if not pod.terminating:
                 self.budgets.runs(pod.template, -1)
-            self._queue.pod_deleted(pod, was_bound=True)
+            self.queue.pod_deleted(pod, was_bound=True)
             return
-        self._queue.discard(pod)
+        self.queue.discard(pod)
         if pod.nominated:
             self.cache.nominate(pod, "")
-            self._queue.pod_deleted(pod, was_bound=False)
+            self.queue.pod_deleted(pod, was_bound=False)
 
     # --- what it decides ----------------------------------------------------------------------------------
 
     def run(self) -> Iterator[Decision]:
         """Try pods until all that are left wait for an event."""
-        queue, cache = self._queue, self.cache
+        queue, cache = self.queue, self.cache
+        yield from self.begin()
+        while (pod := queue.pop(cache.version)) is not None:
+            yield from self._schedule_one(pod)
+        yield from self.doze()
+
+    def begin(self) -> Iterator[Decision]:
+        """Bind the pods that run already."""
         for running, node in self._running:
             yield self._place(running, node)
         self._running.clear()
-        while (pod := queue.pop(cache.version)) is not None:
-            yield from self._schedule_one(pod)
-        flush = queue.next_flush()
-        if flush is not None and (self._woken <= queue.now or flush < self._woken):
+
+    def doze(self) -> Iterator[Decision]:
+        """All pods wait for an event: wake when the queue's timer is due."""
+        flush = self.queue.next_flush()
+        if flush is not None and (self._woken <= self.queue.now or flush < self._woken):
             self._woken = flush
             yield Wake(flush, idle=True)
 
@@ -118,14 +129,15 @@ class Scheduler:
         self.budgets.refresh()
         found = self.scheduling.schedule(pod)
         if isinstance(found, NodeInfo):
-            yield self._bind(pod, found)
-            self._queue.pod_bound(pod)
+            yield self.bind(pod, found)
+            self.queue.pod_bound(pod)
         else:
             yield from self._post_filter(pod, found)
 
-    def _bind(self, pod: PodInfo, node: NodeInfo) -> Bind:
+    def bind(self, pod: PodInfo, node: NodeInfo) -> Bind:
+        """Bind a pod to a node."""
         self.cache.nominate(pod, "")
-        pod.start = self._queue.stamp()
+        pod.start = self.queue.stamp()
         return self._place(pod, node)
 
     def _place(self, pod: PodInfo, node: NodeInfo) -> Bind:
@@ -146,12 +158,12 @@ class Scheduler:
             return
         self._fail(pod, rejecting)
         if pod.nominated and not found.failed:
-            yield from self._withdraw(pod)
+            yield from self.withdraw(pod)
 
     def _fail(self, pod: PodInfo, rejecting: frozenset[str]) -> None:
         if not pod.nominated:
             pod.peers.hopeless, pod.peers.rejected_by = self.cache.version, rejecting
-        self._queue.add_unschedulable(pod, rejecting)
+        self.queue.add_unschedulable(pod, rejecting)
 
     def _preempt(
         self, preemption: Preemption, pod: PodInfo, rejecting: frozenset[str], candidates: Any
@@ -159,33 +171,37 @@ class Scheduler:
         """Evict the victims on the best node and nominate the preemptor to it; it is tried again later."""
         chosen = pick_one_node_for_preemption(candidates)
         cleared = preemption.nominations_to_clear(pod, chosen)
-        detail = _detail(chosen, deciding_criterion(candidates), len(candidates))
+        detail = detail_of(chosen, deciding_criterion(candidates), len(candidates))
         before, name = pod.nominated, chosen.node.name
-        self._queue.add_unschedulable(pod, rejecting)
+        self.queue.add_unschedulable(pod, rejecting)
         self.cache.nominate(pod, name)
         for other in cleared:
-            yield from self._withdraw(other)
+            yield from self.withdraw(other)
         assert pod.job is not None
         for victim in chosen.victims:
             if not victim.terminating:
-                self.cache.terminate(victim)
-                self.budgets.runs(victim.template, -1)
-                assert victim.job is not None
-                victim_pods = range(victim.pod, victim.pod + 1)
-                yield Preempt(victim.job, pod.job, PREEMPTED, victim_pods, detail)
+                yield self.evict(victim, pod.job, PREEMPTED, detail)
         if before != name:
             yield Nominate(pod.job, pod.pod, name, detail)
             if before:
-                self._queue.nomination_withdrawn(pod)
+                self.queue.nomination_withdrawn(pod)
 
-    def _withdraw(self, pod: PodInfo) -> Iterator[Decision]:
+    def evict(self, victim: PodInfo, by: Job, reason: str, detail: Mapping[str, Any]) -> Preempt:
+        """Let a bound pod go; it holds what it has until it is gone."""
+        self.cache.terminate(victim)
+        self.budgets.runs(victim.template, -1)
+        assert victim.job is not None
+        return Preempt(victim.job, by, reason, range(victim.pod, victim.pod + 1), detail)
+
+    def withdraw(self, pod: PodInfo) -> Iterator[Decision]:
+        """Withdraw a pod's nomination."""
         self.cache.nominate(pod, "")
         assert pod.job is not None
         yield Unnominate(pod.job, pod.pod)
-        self._queue.nomination_withdrawn(pod)
+        self.queue.nomination_withdrawn(pod)
 
 
-def _detail(chosen: Candidate, criterion: str, candidates: int) -> dict[str, Any]:
+def detail_of(chosen: Candidate, criterion: str, candidates: int) -> dict[str, Any]:
     """Why these victims on this node."""
     return {
         "node": chosen.node.name,
