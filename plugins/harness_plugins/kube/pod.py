@@ -127,8 +127,8 @@ class PodInfo:
     """
 
     __slots__ = (
-        "backoff", "failures", "job", "keeps", "name", "node", "nominated", "peers", "pod", "preempted", "preempts",
-        "priority", "rejected_by", "start", "template", "terminating", "timestamp",
+        "backoff", "failures", "job", "keeps", "name", "node", "nominated", "peers", "pod", "preempted",
+        "preempts", "priority", "rejected_by", "start", "template", "terminating", "timestamp",
     )  # fmt: skip
 
     def __init__(
