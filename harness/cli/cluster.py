@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.text import aligned, printable
+
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster, ResourceGroup
 
@@ -43,7 +45,7 @@ def check(file: Path, *, as_json: bool) -> None:
         lines = [f"{error.source}: {fault}" for fault in error.faults]
         raise InputError("\n".join(lines), hint=error.hint) from error
     for warning in found.warnings:
-        click.echo(f"warning: {warning}", err=True)
+        click.echo(printable(f"warning: {warning}"), err=True)
     content = _content(found)
     click.echo(json.dumps(content, indent=2) if as_json else "\n".join(_report(content)))
 
@@ -100,7 +102,7 @@ def _nominal(groups: Iterable[ResourceGroup]) -> dict[str, dict[str, int]]:
 def _report(content: Mapping[str, Any]) -> list[str]:
     """The same for people: one table after the other, those without rows left out."""
     nodes = content["nodes"]
-    lines = [f"{content['source']}: {_counts(content)}"]
+    lines = [printable(f"{content['source']}: {_counts(content)}")]
     lines += _table(
         ("resource", f"total of {nodes['count']:,} nodes"),
         [(resource, _amount(resource, total)) for resource, total in sorted(nodes["total"].items())],
@@ -169,8 +171,4 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Aligned columns under a head, after an empty line; nothing without rows."""
     if not rows:
         return []
-    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
-    return [""] + [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in (head, *rows)
-    ]
+    return ["", *aligned([head, *rows], left=range(len(head))).split("\n")]

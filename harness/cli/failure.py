@@ -31,8 +31,9 @@ def ended(error: BaseException, *, debug: bool) -> int:
     """
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
-    unwritable = isinstance(error, OSError) and _detach_broken_streams()
-    if unwritable and isinstance(error, BrokenPipeError):
+    if isinstance(error, OSError):
+        _detach_broken_streams()
+    if isinstance(error, BrokenPipeError):
         return 0  # the reader of our output has gone (`| head`): that is its right, and no error
     if isinstance(error, KeyboardInterrupt | click.Abort):
         if sys.stderr.isatty():
@@ -50,8 +51,8 @@ def ended(error: BaseException, *, debug: bool) -> int:
         _say(shown.getvalue().rstrip("\n") + _misplaced(error))
         return USAGE
     if isinstance(error, OSError):
-        what = "stdout cannot be written" if unwritable else error.filename
-        complain(": ".join(str(part) for part in (what, error.strerror or error) if part))
+        # Files have names, and what they cannot do is said where they are opened; a stream has none.
+        complain(f"{error.filename or 'the output cannot be written'}: {error.strerror or error}")
         return USAGE
     complain(
         f"unexpected {traceback.format_exception_only(error)[-1].strip()}",
@@ -81,15 +82,12 @@ def _misplaced(error: click.ClickException) -> str:
     return f"\nHint: {error.option_name} stands before the command: harness {error.option_name} ..."
 
 
-def _detach_broken_streams() -> bool:
-    """Let what can no longer be written go nowhere, for the interpreter to end in peace; whether any was."""
-    found = False
+def _detach_broken_streams() -> None:
+    """Let what can no longer be written go nowhere, so that the interpreter ends in peace."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except OSError:
-            found = True
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, stream.fileno())
             os.close(nowhere)
-    return found

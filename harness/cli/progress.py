@@ -48,13 +48,16 @@ class Progress:
             return
         self._last = now
         done = arrived / max(self._jobs, 1)
-        filled = round(_BAR * done)
-        line = (
-            f"{self._label} {'█' * filled}{'░' * (_BAR - filled)} {100 * done:.0f} %  "
-            f"{arrived:,} of {self._jobs:,} jobs  {format_duration(simulated)} simulated  "
+        before = f"{self._label} "
+        after = (
+            f" {100 * done:.0f} %  {arrived:,} of {self._jobs:,} jobs  {format_duration(simulated)} simulated  "
             f"{arrived / (now - self._began):,.0f} jobs/s"
         )
-        click.echo(f"{_ERASE}{_cut(printable(line), _width() - 1)}", nl=False, err=True)
+        most = _width() - 1
+        bar = max(0, min(_BAR, most - columns(before + after)))
+        filled = round(bar * done)
+        line = f"{before}{'█' * filled}{'░' * (bar - filled)}{after}"
+        click.echo(f"{_ERASE}{_cut(printable(line), most)}", nl=False, err=True)
 
 
 def _width() -> int:

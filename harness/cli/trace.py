@@ -104,9 +104,7 @@ def info(
 
     opened = _open(ctx, file, reader, settings)
     summary = summarize(opened)
-    click.echo(
-        json.dumps(document(opened, summary), ensure_ascii=False) if as_json else report(opened, summary)
-    )
+    click.echo(json.dumps(document(opened, summary)) if as_json else report(opened, summary))
 
 
 @trace.command(

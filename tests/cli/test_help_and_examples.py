@@ -1,0 +1,168 @@
+"""Help: what it says, how fast it is there, and that every example in it works as it stands."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+import polars as pl
+import pytest
+
+from harness.cli import cli
+from harness.plugins import load
+
+ROOT = Path(__file__).parents[2]
+SWF = """\
+; UnixStartTime: 1027839845
+; MaxProcs: 8
+1 0 5 60 2 -1 -1 2 120 -1 1 3 1 -1 -1 -1 -1 -1
+2 30 0 45 4 -1 -1 4 60 -1 1 4 1 -1 -1 -1 -1 -1
+"""
+PHILLY = """\
+timestamp,duration,num_gpus,gpu_time,cluster
+2017-10-01 00:00:00,60,1,60,0e4a51
+2017-10-01 00:01:00,120,16,1920,6214e9
+"""
+
+
+def commands(command: click.Command = cli, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
+    """Every command with its full name, the group itself first."""
+    name = " ".join(("harness", *path))
+    yield name, command
+    if isinstance(command, click.Group):
+        context = click.Context(command, info_name=name)
+        for each in command.list_commands(context):
+            inner = command.get_command(context, each)
+            assert inner is not None
+            yield from commands(inner, (*path, each))
+
+
+def examples() -> list[str]:
+    """The examples of every command, each once."""
+    found = []
+    for _, command in commands():
+        _, _, lines = (command.epilog or "").partition("Examples:\n")
+        found += [line.strip() for line in lines.split("\n") if line.strip()]
+    return list(dict.fromkeys(found))
+
+
+@pytest.fixture(scope="session")
+def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what the examples name, all of it small."""
+    place = tmp_path_factory.mktemp("stocked")
+    (place / "traces").mkdir()
+    shutil.copy(ROOT / "traces" / "philly.cluster.yaml", place / "traces")
+    hours = pl.duration(hours=pl.int_range(40), time_unit="us")
+    pl.select(
+        job_id=pl.int_range(40).cast(pl.String),
+        submit_time=hours,
+        duration=pl.duration(minutes=90, time_unit="us") + 0 * hours,
+        queue=pl.when(pl.int_range(40) % 2 == 0).then(pl.lit("6214e9")).otherwise(pl.lit("0e4a51")),
+        **{"request.nvidia.com/gpu": pl.int_range(40, dtype=pl.Int64) % 8 + 1},
+    ).write_parquet(place / "traces" / "philly.parquet")
+    with gzip.open(place / "philly.csv.gz", "wt") as file:
+        file.write(PHILLY)
+    with gzip.open(place / "HPC2N-2002-2.2-cln.swf.gz", "wt") as file:
+        file.write(SWF)
+    for corpora in (ROOT / "tests" / "conformance", ROOT.parent / "shared" / "conformance"):
+        if (corpora / "kube-preempt-named.jsonl.gz").is_file():
+            shutil.copy(corpora / "kube-preempt-named.jsonl.gz", place)
+            break
+    command = [Path(sys.executable).with_name("harness"), "replay", "traces/philly.parquet", "-q"]
+    subprocess.run([*command, "-p", "none", "-p", "none@strict"], cwd=place, check=True, capture_output=True)
+    return place
+
+
+@pytest.mark.parametrize("example", examples())
+def test_an_example_works_as_it_stands(example: str, stocked: Path, folder: Path, shell: Callable) -> None:
+    """Whatever help shows can be copied into a shell."""
+    shutil.copytree(stocked, folder, dirs_exist_ok=True)
+    if " conform " in example and not (folder / "kube-preempt-named.jsonl.gz").exists():
+        pytest.skip("no recorded decisions beside the checkout")
+    ended = shell(example)
+    assert ended.code == 0, ended.err
+    assert ended.out
+
+
+@pytest.mark.parametrize(("name", "command"), list(commands()))
+def test_help_opens_with_one_sentence_and_ends_with_examples(name: str, command: click.Command) -> None:
+    """The first paragraph says in one sentence what the command does; two real examples come last."""
+    first = " ".join((command.help or "").split("\n\n")[0].split())
+    assert first.endswith("."), first
+    assert not re.search(r"[.;!?] [A-Z]", first), f"more than one sentence: {first}"
+    shown = command.get_help(click.Context(command, info_name=name))
+    *_, last = shown.rstrip().split("\n\n")
+    assert last.strip().startswith("Examples:\n")
+    assert len(last.strip().split("\n")) >= 3
+    assert max(map(len, shown.split("\n"))) <= 100
+
+
+def test_every_option_says_what_it_does() -> None:
+    """No option is without help."""
+    for name, command in commands():
+        for parameter in command.params:
+            if isinstance(parameter, click.Option):
+                assert parameter.help, f"{name} {parameter.opts[-1]}"
+
+
+@pytest.mark.parametrize("line", ["harness", "harness trace", "harness cluster"])
+def test_a_group_without_a_command_shows_its_help(line: str, shell: Callable) -> None:
+    """It is wrong usage all the same, so it goes to stderr with exit code 2."""
+    ended = shell(line)
+    assert (ended.code, ended.out) == (2, "")
+    assert "Commands:" in ended.err
+
+
+@pytest.mark.parametrize("line", ["harness -h", "harness replay -h", "harness --version", "harness trace -h"])
+def test_help_takes_less_than_200_ms(line: str) -> None:
+    """User and system time of the whole process, the best of three."""
+    spent = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(
+            [Path(sys.executable).with_name("harness"), *line.split()[1:]], check=True, capture_output=True
+        )
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+    assert min(spent) < 0.2, spent
+
+
+def test_help_of_a_plugins_command_is_there(harness: Callable, install: Callable) -> None:
+    """A third party's command stands below ours, in help and when it is called."""
+    install(
+        "adds_hello",
+        """
+        import click, harness
+
+        @harness.hookimpl
+        def harness_register_commands(cli):
+            @cli.command()
+            def hello():
+                "Greet."
+                click.echo("hello")
+        """,
+    )
+    assert re.search(r"\n  hello +Greet\.\n", harness("--help").out)
+    assert harness("hello") == (0, "hello\n", "")
+    ended = harness("--no-plugin", "adds_hello", "hello")
+    assert ended.code == 2
+    assert "there is no command 'hello'" in ended.err
+    assert "hello" not in harness("--no-plugin", "adds_hello", "--help").out
+
+
+def test_the_shell_completes_commands_and_policies(shell: Callable) -> None:
+    """click's own completion, with the names of plugins."""
+    asked = {"_HARNESS_COMPLETE": "bash_complete", "COMP_WORDS": "harness rep", "COMP_CWORD": "1"}
+    assert shell("harness", **asked).out == "plain,replay\n"
+    asked |= {"COMP_WORDS": "harness replay x.parquet --plugin n", "COMP_CWORD": "4"}
+    names = [f"plain,{name}" for name in load().policies.names() if name.startswith("n")]
+    assert shell("harness", **asked).out.split() == names
+    assert os.environ.get("_HARNESS_COMPLETE") is None

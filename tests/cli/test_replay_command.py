@@ -1,0 +1,274 @@
+"""`harness replay`: which options reach which plugin, which cluster is taken, what goes where."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.errors import OptionError
+from harness.run import Run
+
+QUEUE = """
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ResourceFlavor
+metadata: {name: default}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: default}
+spec:
+  resourceGroups:
+  - coveredResources: [cpu]
+    flavors: [{name: default, resources: [{name: cpu, nominalQuota: CPUS}]}]
+"""
+TWO_OPTIONS = """
+    import harness
+
+    class Idle:
+        def __init__(self, cluster, view, options): pass
+        def submit(self, job, pods, now): pass
+        def release(self, job, pods, now, why): pass
+        def cycle(self, now): return iter(())
+
+    @harness.hookimpl
+    def harness_register_policies(register):
+        options = [
+            harness.Option("order", "a", "shared with none", choices=("a", "fifo")),
+            harness.Option("patience", 1, "its own", type=int),
+        ]
+        register("idle", Idle, help="starts nothing", options=options)
+"""
+
+
+@pytest.fixture
+def trace(folder: Path, write_trace: Callable[..., Path]) -> Path:
+    """Four jobs that do not fit at once."""
+    rows = ({"submit_time": number, "priority": number % 2} for number in range(4))
+    return Path(shutil.move(write_trace(*rows), folder / "trace.parquet")).relative_to(folder)
+
+
+def options_of(document: str) -> dict[str, dict[str, object]]:
+    """Label -> the options that a run of a JSON document had."""
+    return {run["label"]: run["policy"]["options"] for run in json.loads(document)["runs"]}
+
+
+def test_stdout_is_the_table_and_stderr_the_talk(harness: Callable, trace: Path) -> None:
+    """Nothing but the table is on stdout; what was read, assumed and kept is said on stderr."""
+    ended = harness("replay", trace)
+    assert ended.code == 0
+    first, line, *rows = ended.out.rstrip("\n").split("\n")
+    assert first.split() == ["metric", "none"]
+    assert set(line) == {"─", " "}
+    assert rows[0].startswith("utilization.allocated cpu")
+    said = ended.err.split("\n")
+    assert said[0] == "trace: trace.parquet, 4 rows"
+    assert any(each.startswith("assumed: cpu") for each in said)
+    assert any(each.startswith("none: 4 jobs in") and "kept in results/trace/none-" in each for each in said)
+
+
+def test_json_is_one_document_whatever_is_said(harness: Callable, trace: Path) -> None:
+    """`--json` gives a versioned document with every metric of every scope; talk stays on stderr."""
+    ended = harness("replay", trace, "--json", "-p", "none", "-p", "none@strict")
+    document = json.loads(ended.out)
+    assert document["schema"] == "1"
+    assert [run["name"] for run in document["runs"]] == ["none", "strict"]
+    assert document["baseline"] == "none"
+    assert {"all", "queue=default"} <= {row["scope"] for row in document["metrics"]}
+    assert all(set(row["values"]) == {"none", "strict"} for row in document["metrics"])
+    assert ended.err
+
+
+def test_quiet_leaves_stderr_empty(harness: Callable, trace: Path) -> None:
+    """`-q` silences all talk, but no error."""
+    assert harness("replay", trace, "-q").err == ""
+    assert harness("replay", trace, "-q").out == harness("replay", trace).out
+    assert harness("replay", "absent.parquet", "-q").err.startswith("Error: absent.parquet")
+
+
+def test_several_plugins_are_one_comparison(harness: Callable, trace: Path) -> None:
+    """The first is the baseline; each run is kept under its label."""
+    ended = harness("replay", trace, "-p", "none@one", "-p", "none@two", "--set", "two.order=fifo")
+    assert ended.out.split("\n")[0].split() == ["metric", "one", "two"]
+    assert "changes are against one" in ended.out
+    assert "two: plugin none with order=fifo" in ended.out
+    kept = sorted(path.name.rsplit("-", 1)[0] for path in Path("results/trace").iterdir())
+    assert kept == ["one", "two"]
+
+
+def test_options_reach_those_that_are_meant(harness: Callable, trace: Path, install: Callable) -> None:
+    """A label counts more than a plugin's name, that more than a bare key; the last of equals counts."""
+    install("two_options", TWO_OPTIONS)
+    ended = harness(
+        *("replay", trace, "--json", "-p", "none@a", "-p", "none@b.c", "-p", "idle"),
+        *("--set", "b.c.order=priority", "--set", "order=fifo", "--set", "none.borrow=false"),
+        *("--set", "blocking=skip", "--set", "blocking=strict", "--set", "patience=7"),
+    )
+    options = options_of(ended.out)
+    assert options["a"] == {"blocking": "strict", "borrow": False, "order": "fifo"}
+    assert options["b.c"] == {"blocking": "strict", "borrow": False, "order": "priority"}
+    assert options["idle"] == {"order": "fifo", "patience": 7}
+
+
+@pytest.mark.parametrize(
+    ("args", "message", "hint"),
+    [
+        (["-p", "nnoe"], "there is no policy 'nnoe'", "did you mean 'none'?"),
+        (["--set", "ordr=fifo"], "no plugin of this replay (none) has an option 'ordr'", "'order'"),
+        (["--set", "nnone.order=fifo"], "nothing is replayed as 'nnone'", "did you mean 'none'?"),
+        (["--set", "none.ordr=fifo"], "policy none has no option 'ordr'", "did you mean 'order'?"),
+        (["--set", "order=fif"], "policy none, option order: 'fif' is not one of", None),
+        (["-p", "none@x", "--set", "order=fif"], "policy none@x, option order: 'fif'", None),
+        (["--set", "order"], "--set 'order' is not understood", "--set KEY=VALUE"),
+        (["--set", "=fifo"], "--set '=fifo' is not understood", "--set KEY=VALUE"),
+        (["--set", "tenant=user"], "has an option 'tenant'", "harness trace convert TRACE OUT.parquet --set"),
+        (["-p", "none", "-p", "none"], "two runs would be called 'none'", "--plugin none@first"),
+        (["-p", "none@"], "'none@' is not understood", "NAME@LABEL"),
+        (["-p", "@x"], "'@x' is not understood", "NAME@LABEL"),
+        (["-p", "none@../../x"], "'../../x' cannot be a label", "letters"),
+        (["-p", "none@.x"], "'.x' cannot be a label", "letters"),
+        (["-p", f"none@{'x' * 41}"], "cannot be a label", "up to 40"),
+        (["--until", "soon"], "until: 'soon' is not a duration", None),
+        (["--grace-period", "-1s"], "grace period: '-1s' is not a duration", None),
+        (["--on-preemption", "forget"], "loss model 'forget' is not understood", "restart, resume"),
+        (["--scale-arrivals", "0"], "arrivals cannot be scaled by '0'", "twice as fast"),
+        (["--cluster", "absent.yaml"], "absent.yaml: ", "give a file of Kubernetes manifests"),
+    ],
+)
+def test_wrong_options_are_one_clear_message(
+    args: list[str], message: str, hint: str | None, harness: Callable, trace: Path
+) -> None:
+    """What is wrong, and what was probably meant; exit code 2, and no run."""
+    ended = harness("replay", trace, *args)
+    assert (ended.code, ended.out) == (2, "")
+    error, *hints = [line for line in ended.err.rstrip("\n").split("\n") if not line.startswith("trace:")]
+    assert error.startswith("Error: ")
+    assert message in error
+    assert len(hints) == (hint is not None)
+    assert hint is None or (hints[0].startswith("Hint: ") and hint in hints[0])
+    assert not Path("results").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "meant"),
+    [
+        (["repaly", "x"], "did you mean 'replay'?"),
+        (["trace", "chekc", "x"], "Did you mean 'check'?"),
+        (["replay", "x", "--plugn", "none"], "Did you mean '--plugin'?"),
+        (["replay", "x", "--no-plugin", "none"], "--no-plugin stands before the command"),
+        (["--no-plugin", "nnone", "plugins"], "did you mean 'none'?"),
+    ],
+)
+def test_a_slip_of_the_finger_is_answered_by_what_was_meant(
+    args: list[str], meant: str, harness: Callable
+) -> None:
+    """Commands, options and plugins."""
+    ended = harness(*args)
+    assert ended.code == 2
+    assert meant in ended.err
+
+
+def test_a_left_out_policy_is_said_to_be_left_out(harness: Callable, trace: Path) -> None:
+    """`--no-plugin` explains why a policy is not there."""
+    ended = harness("--no-plugin", "none", "replay", trace)
+    assert ended.code == 2
+    assert "there is no policy 'none'; left out: none" in ended.err
+
+
+def test_manifests_beside_the_trace_are_taken_unless_others_are_given(harness: Callable, trace: Path) -> None:
+    """`--cluster`, else `<trace>.cluster.yaml`, else one made from the trace, which stderr explains."""
+    derived = harness("replay", trace)
+    assert "assumed: one ClusterQueue, default" in derived.err
+    Path("trace.cluster.yaml").write_text(QUEUE.replace("CPUS", "1"))
+    beside = harness("replay", trace)
+    assert "cluster: trace.cluster.yaml" in beside.err
+    assert "assumed" not in beside.err
+    Path("other.yaml").write_text(QUEUE.replace("CPUS", "3"))
+    given = harness("replay", trace, "--cluster", "other.yaml", "--json")
+    assert "cluster: other.yaml" in given.err
+    assert json.loads(given.out)["cluster"]["capacity"] == {"cpu": 3000}
+
+
+def test_a_stored_result_is_said_to_be_one(harness: Callable, trace: Path) -> None:
+    """The second replay shows the stored run; `--force` replays it."""
+    first, second = harness("replay", trace), harness("replay", trace)
+    assert "kept in results/trace/none-" in first.err
+    assert "none: stored result results/trace/none-" in second.err
+    assert "--force" in second.err
+    assert first.out == second.out
+    again = harness("replay", trace, "--force")
+    assert "stored" not in again.err
+    assert again.out == first.out
+
+
+def test_a_stored_result_with_other_metrics_is_measured_again(
+    harness: Callable, trace: Path, install: Callable
+) -> None:
+    """A metric that is installed later appears; a run without metrics is not taken for the answer."""
+    assert harness("--no-plugin", "metrics", "replay", trace).out == "no metric was measured\n"
+    assert "stored" not in harness("replay", trace).err
+    install(
+        "counts_rows",
+        """
+        import harness
+
+        def rows(run, window):
+            yield harness.Measurement("rows", run.jobs.height, "count")
+            yield harness.Measurement("nothing", float("nan"), "count")
+
+        @harness.hookimpl
+        def harness_register_metrics(register):
+            register("rows", rows, help="how many rows there are")
+        """,
+    )
+    ended = harness("replay", trace)
+    assert "stored" not in ended.err
+    run = next(Path("results/trace").iterdir())
+    shown = harness("compare", run, "--metric", "rows", "--metric", "nothing").out.split("\n")
+    assert [line.split() for line in shown[2:4]] == [["rows", "4"], ["nothing", "-"]]
+    values = json.loads(harness("compare", run, "--metric", "nothing", "--json").out)["metrics"][0]["values"]
+    assert values == {"none": None}
+
+
+def test_a_run_says_the_command_that_makes_it(harness: Callable, trace: Path) -> None:
+    """The provenance holds the arguments as they were given, quoted for a shell."""
+    harness("--debug", "replay", trace, "-p", "none@with space".replace(" ", "_"), "-o", "my results")
+    (path,) = Path("my results/trace").iterdir()
+    command = Run.open(path).info["provenance"]["command"]
+    assert command == "harness replay trace.parquet -p none@with_space -o 'my results'"
+
+
+@pytest.mark.parametrize(
+    ("name", "filed"),
+    [
+        ("..parquet", "trace"),
+        (".hidden.parquet", "hidden"),
+        ("two.dots.parquet", "two.dots"),
+        ("-rf.parquet", "-rf"),
+        ("\x1b[31mred.parquet", "\N{REPLACEMENT CHARACTER}[31mred"),
+        ("日本 語.parquet", "日本 語"),
+    ],
+)
+def test_a_traces_name_never_leads_out_of_the_results(
+    name: str, filed: str, harness: Callable, trace: Path
+) -> None:
+    """Whatever a trace is called, its runs are in one folder below the results."""
+    trace.rename(name)
+    ended = harness("replay", "--", name) if name.startswith("-") else harness("replay", name)
+    assert ended.code == 0, ended.err
+    assert [path.name for path in Path("results").iterdir()] == [filed]
+    (run,) = (Path("results") / filed).iterdir()
+    assert Run.open(run).info["provenance"]["trace"] == name
+    assert "\x1b" not in ended.out + ended.err
+    assert json.loads(harness("replay", "--json", "--", name).out)["trace"]["name"] == filed
+
+
+def test_a_label_must_be_fit_for_a_folder() -> None:
+    """From Python too."""
+    from harness.api import labels
+
+    with pytest.raises(OptionError, match="cannot be a label"):
+        labels(["none@a/b"])

@@ -1,0 +1,266 @@
+"""What reaches a terminal, a pipe and a log: progress, colours, interruptions and names that nobody vetted."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+from cli_environment import clean_environment
+
+SLOW = """
+    import time
+    import harness
+
+    class Slow:
+        def __init__(self, cluster, view, options):
+            self.view, self.pause, self.waiting = view, options["pause"], []
+
+        def submit(self, job, pods, now):
+            self.waiting.append(job)
+
+        def release(self, job, pods, now, why):
+            pass
+
+        def cycle(self, now):
+            time.sleep(self.pause / 1e6)
+            while self.waiting and self.view.fits(self.waiting[0]):
+                yield harness.Admit(self.waiting.pop(0))
+
+    @harness.hookimpl
+    def harness_register_policies(register):
+        pause = harness.Option("pause", 20, "microseconds to sleep in a cycle", type=int)
+        register("slow", Slow, help="takes its time", options=[pause])
+"""
+EVIL = "q\x1b[2J\x07\x9b31m\r\u202equeue"
+HARNESS = str(Path(sys.executable).with_name("harness"))
+
+
+@pytest.fixture
+def long_trace(folder: Path, write_trace: Callable[..., Path]) -> Path:
+    """Ten thousand jobs, one a second."""
+    rows = [{"submit_time": number, "duration": 1} for number in range(10_000)]
+    return Path(shutil.move(write_trace(*rows), folder / "long.parquet"))
+
+
+def on_terminal(folder: Path, command: list[str], columns: int = 80, **environment: str) -> tuple[str, str]:
+    """What a command writes to stdout, which is a pipe, and to stderr, which is a terminal."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    process = subprocess.Popen(
+        command, cwd=folder, env=clean_environment() | environment, stdout=subprocess.PIPE, stderr=theirs
+    )
+    os.close(theirs)
+    shown = b""
+    while True:
+        ready, _, _ = select.select([ours], [], [], 60)
+        try:
+            part = os.read(ours, 65536) if ready else b""
+        except OSError:  # the other side has closed it
+            break
+        if not part:
+            break
+        shown += part
+    out, _ = process.communicate(timeout=60)
+    os.close(ours)
+    assert process.returncode == 0, shown
+    return out.decode(), shown.decode()
+
+
+def test_progress_is_drawn_on_a_terminal(folder: Path, long_trace: Path, install: Callable) -> None:
+    """Jobs, simulated time and rate, in one line that fits the terminal and is gone in the end."""
+    site = install("slow_policy", SLOW)
+    command = [HARNESS, "replay", "long.parquet", "-p", "slow"]
+    out, shown = on_terminal(folder, command, PYTHONPATH=str(site))
+    drawn = re.findall(r"\r\x1b\[K([^\r\n\x1b]+)", shown)
+    assert any(
+        re.match(r"slow █+░* \d+ %  [\d,]+ of 10,000 jobs  \S+ simulated  [\d,]+ jobs/s$", line)
+        for line in drawn
+    ), shown
+    assert out.startswith("metric")
+    assert "\r" not in out
+    _, last = shown.rsplit("\x1b[K", 1)
+    assert last.startswith("slow: 10,000 jobs in")
+    _, narrow = on_terminal(folder, [*command, "--force"], columns=30, PYTHONPATH=str(site))
+    lines = re.findall(r"\r\x1b\[K([^\r\n\x1b]+)", narrow)
+    assert lines
+    assert all(len(line) < 30 for line in lines if "%" in line)
+
+
+@pytest.mark.parametrize(
+    ("options", "environment"), [([], {"CI": "true"}), ([], {"TERM": "dumb"}), (["-q"], {})]
+)
+def test_no_progress_where_it_is_not_wanted(
+    options: list[str], environment: dict[str, str], folder: Path, long_trace: Path, install: Callable
+) -> None:
+    """Under CI a terminal is a log; a dumb one cannot go back in its line; `-q` wants nothing."""
+    site = install("slow_policy", SLOW)
+    command = [HARNESS, "replay", "long.parquet", "-p", "slow", *options]
+    _, shown = on_terminal(folder, command, PYTHONPATH=str(site), **environment)
+    assert "jobs/s" not in shown
+    assert "\x1b" not in shown
+    assert bool(shown) is (not options)
+
+
+def test_no_progress_and_no_codes_in_a_pipe(shell: Callable, long_trace: Path, install: Callable) -> None:
+    """What is piped or logged is plain text."""
+    site = install("slow_policy", SLOW)
+    ended = shell("harness replay long.parquet -p slow", PYTHONPATH=str(site))
+    assert ended.code == 0
+    assert "\x1b" not in ended.out + ended.err
+    assert "\r" not in ended.out + ended.err
+
+
+@pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"FORCE_COLOR": "1"}, {}])
+def test_there_are_no_colours(
+    environment: dict[str, str], folder: Path, long_trace: Path, install: Callable
+) -> None:
+    """Nothing is said in colours, so that NO_COLOR needs no special case."""
+    site = install("slow_policy", SLOW)
+    command = [HARNESS, "replay", "long.parquet", "-p", "slow"]
+    out, shown = on_terminal(folder, command, PYTHONPATH=str(site), **environment)
+    assert not re.search(r"\x1b\[[0-9;]*m", out + shown)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_replay_leaves_nothing(
+    number: signal.Signals, code: int, folder: Path, long_trace: Path, install: Callable
+) -> None:
+    """ctrl-C says so in one line; the run of an earlier plugin stays, the unfinished one leaves no trace."""
+    site = install("slow_policy", SLOW)
+    process = subprocess.Popen(
+        [HARNESS, "replay", "long.parquet", "-q", "-p", "none", "-p", "slow", "--set", "pause=5000"],
+        cwd=folder,
+        env=clean_environment() | {"PYTHONPATH": str(site)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    runs = folder / "results" / "long"
+    deadline = time.monotonic() + 60
+    while not list(runs.glob(".slow-*/*.parquet")):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert out == ""
+    assert err == ("Error: interrupted; nothing was left half-written\n" if code == 130 else "")
+    assert [path.name.split("-")[0] for path in runs.iterdir()] == ["none"]
+
+
+@pytest.mark.parametrize("line", ["harness --help", "harness plugins", "harness plugins --json"])
+def test_a_reader_may_stop_reading(line: str, shell: Callable) -> None:
+    """A broken pipe is no error and no message."""
+    ended = shell(f"set -o pipefail; {line} | true; echo ${{PIPESTATUS[0]}}; {line} | head -1 >/dev/null")
+    assert (ended.code, ended.out, ended.err) == (0, "0\n", "")
+
+
+def test_a_full_disk_behind_stdout_is_an_error(shell: Callable) -> None:
+    """Output that cannot be written is not lost in silence."""
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full here")
+    ended = shell("harness plugins > /dev/full")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == "Error: the output cannot be written: No space left on device\n"
+
+
+def test_a_terminal_of_few_signs_gets_others(shell: Callable, long_trace: Path) -> None:
+    """Where `─` cannot be encoded something else stands, and JSON is ASCII everywhere."""
+    ended = shell("harness replay long.parquet -q | iconv -f latin1 -t utf8", PYTHONIOENCODING="latin-1")
+    assert "??????" in ended.out, ended.err
+    ended = shell("harness replay long.parquet -q --json", PYTHONIOENCODING="latin-1")
+    assert json.loads(ended.out)["schema"] == "1"
+
+
+def test_names_in_a_trace_cannot_steer_the_terminal(
+    harness: Callable, folder: Path, write_trace: Callable[..., Path]
+) -> None:
+    """Control characters of queues, jobs and users never reach it, in tables, errors and JSON."""
+    trace = write_trace(
+        {"job_id": EVIL, "queue": EVIL, "user": EVIL, "request.cpu": 1000},
+        {"job_id": "b", "queue": "plain", "user": "u", "request.cpu": 1000},
+        name="evil.parquet",
+    )
+    broken = write_trace({"job_id": EVIL, "queue": EVIL, "duration": -1}, name="broken.parquet")
+    huge = write_trace({"job_id": EVIL, "queue": "q", "request.cpu": 9_000_000}, name="huge.parquet")
+    (folder / "cluster.yaml").write_text(
+        json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": EVIL},
+                "status": {"allocatable": {"cpu": "1", EVIL: "1"}},
+            }
+        )
+    )
+    calls: list[tuple[object, ...]] = [
+        ("replay", trace),
+        ("replay", trace, "--json"),
+        ("trace", "info", trace),
+        ("trace", "info", trace, "--json"),
+        ("trace", "check", trace),
+        ("trace", "check", broken),
+        ("replay", broken),
+        ("replay", huge, "--cluster", "cluster.yaml"),
+        ("cluster", "check", "cluster.yaml"),
+        ("cluster", "check", "cluster.yaml", "--json"),
+        ("replay", trace, "-p", EVIL),
+        ("replay", trace, "--set", EVIL),
+        ("replay", EVIL),
+        ("compare", EVIL),
+        (EVIL,),
+        ("replay", trace, EVIL),
+    ]
+    for call in calls:
+        ended = harness(*call)
+        shown = ended.out + ended.err
+        assert shown, call
+        steering = {char for char in shown if unicodedata.category(char)[0] == "C"} - {"\n"}
+        assert not steering, (call, steering)
+    (run,) = (folder / "results" / "evil").iterdir()
+    for scope in ("queue", f"queue={EVIL}", f"queue={EVIL}x"):
+        for json_too in ([], ["--json"]):
+            ended = harness("compare", run, "--scope", scope, *json_too)
+            steering = {char for char in ended.out + ended.err if unicodedata.category(char)[0] == "C"}
+            assert steering <= {"\n"}, (scope, steering)
+    assert pl.read_parquet(run / "jobs.parquet")["queue"].to_list() == [EVIL, "plain"]
+
+
+def test_tables_stay_aligned_whatever_names_hold(
+    harness: Callable, folder: Path, write_trace: Callable[..., Path]
+) -> None:
+    """Spaces, wide and combining characters: every figure of a column ends in the same place."""
+    queues = ["team a", "日本語のキュー", "ﬁne", "e\N{COMBINING ACUTE ACCENT}quipe", "กำลัง", "x" * 90]
+    trace = write_trace(*({"queue": name} for name in queues))
+    harness("replay", trace)
+    (run,) = (folder / "results" / "trace").iterdir()
+    out = harness("compare", run, "--scope", "queue", "--metric", "wait.total.mean").out
+    _, _, *rows = out.rstrip("\n").split("\n")
+    assert len(rows) == len(queues)
+    wide = {
+        sum(
+            0 if unicodedata.category(char) == "Mn" else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+            for char in row
+        )
+        for row in rows
+    }
+    assert len(wide) == 1
+    assert wide.pop() <= 100
+    assert "{queue=team a}" in out
