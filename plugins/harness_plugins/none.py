@@ -1,25 +1,26 @@
-"""The plugin `none`: a queue of whole jobs in which nothing is ever preempted.
+"""The plugin `none`: nothing is ever preempted.
 
-Jobs wait in lanes. Within a lane the first job holds back the others; lanes never hold back each other. With
-`blocking=strict` every queue is one lane; with `blocking=skip` jobs of one queue that ask for exactly the
+On a cluster with nodes it is kube-scheduler without preemption, pod by pod: the same code as
+`default-preemption`. Without nodes it is a queue of whole jobs within quotas.
+
+There jobs wait in lanes. Within a lane the first job holds back the others; lanes never hold back each other.
+With `blocking=strict` every queue is one lane; with `blocking=skip` jobs of one queue that ask for exactly the
 same share a lane, because where the first of them does not fit none of them does.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from heapq import heapify, heappop, heappush
 from typing import Any
 
 from harness import (
     Admit,
-    Bind,
     Cluster,
     Decision,
     Job,
     Option,
-    PodSet,
+    Policy,
     RegisterPolicy,
     Reject,
     View,
@@ -27,9 +28,11 @@ from harness import (
     boolean,
     hookimpl,
 )
+from harness.errors import InputError, OptionError
+from harness_plugins.kube.policy import PERCENTAGE, DefaultPreemption
 from harness_plugins.quotas import Claim, Quotas, Request
 
-OPTIONS = (
+QUEUE_OPTIONS = (
     Option(
         "order",
         "priority",
@@ -44,12 +47,43 @@ OPTIONS = (
     ),
     Option("borrow", True, "whether a queue may use what its cohort leaves unused", type=boolean),
 )
+"""How the queue without nodes decides."""
+
+OPTIONS = (*QUEUE_OPTIONS, PERCENTAGE)
 
 
 @hookimpl
 def harness_register_policies(register: RegisterPolicy) -> None:
     """Register `none`."""
-    register("none", NoPreemption, help="a queue of whole jobs; nothing is preempted", options=OPTIONS)
+    register(
+        "none",
+        without_preemption,
+        help="nothing is preempted: kube-scheduler on nodes, else a queue of whole jobs within quotas",
+        options=OPTIONS,
+    )
+
+
+def without_preemption(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
+    """The scheduler for a cluster; see the module.
+
+    Raises:
+        InputError: the cluster has neither nodes nor queues.
+        OptionError: an option that means nothing on this cluster was set.
+    """
+    if not cluster.nodes:
+        if not cluster.cluster_queues:
+            raise InputError("the cluster has neither nodes nor ClusterQueues, so there is nothing to run on")
+        _refuse((PERCENTAGE,), options, "the cluster has no nodes")
+        return JobQueue(cluster, view, options)
+    _refuse(QUEUE_OPTIONS, options, "the cluster has nodes, so kube-scheduler's own queue decides")
+    settings = {PERCENTAGE.name: options[PERCENTAGE.name], "disablePreemption": True}
+    return DefaultPreemption(cluster, view, settings)
+
+
+def _refuse(meaningless: Iterable[Option], options: Mapping[str, Any], because: str) -> None:
+    for option in meaningless:
+        if options[option.name] != option.default:
+            raise OptionError(f"none: option {option.name} means nothing here: {because}")
 
 
 Entry = tuple[int, int, Job, Request]
@@ -65,14 +99,13 @@ class Lane:
         self.jobs: list[Entry] = []
 
 
-class NoPreemption:
-    """The policy; see the module."""
+class JobQueue:
+    """A queue of whole jobs; see the module."""
 
     def __init__(self, cluster: Cluster, view: View, options: Mapping[str, Any]) -> None:
         self._by_priority = options["order"] == "priority"
         self._strict = options["blocking"] == "strict"
         self._quotas = Quotas(cluster, borrow=options["borrow"])
-        self._nodes = Nodes(cluster) if cluster.nodes else None
         self._lanes: dict[object, Lane] = {}
         self._open: list[Lane] = []  # lanes that may start a job now
         self._blocked: dict[int, list[Lane]] = {}  # home -> lanes whose first job did not fit
@@ -82,11 +115,8 @@ class NoPreemption:
     def submit(self, job: Job, pods: range, now: int) -> None:
         """A job waits in its lane, or is remembered as one that can never run."""
         request = self._quotas.request(job)
-        never = request.never
-        if never is None and self._nodes is not None and not self._nodes.could_ever_place(job):
-            never = "its pods do not fit the nodes even when these are empty"
-        if never is not None:
-            self._rejected.append((job, never))
+        if request.never is not None:
+            self._rejected.append((job, request.never))
             return
         key: object = request.queue if self._strict else (request.queue, job.pod_sets)
         lane = self._lanes.get(key)
@@ -101,13 +131,7 @@ class NoPreemption:
         """What the job held is free: lanes that were short of it may go on."""
         claim = self._claims.pop(job.index)
         self._quotas.refund(claim)
-        if self._nodes is None:  # freed quota serves its own tree of cohorts, room on nodes serves everyone
-            self._open += self._blocked.pop(claim.home, ())
-            return
-        self._nodes.give(job)
-        for lanes in self._blocked.values():
-            self._open += lanes
-        self._blocked.clear()
+        self._open += self._blocked.pop(claim.home, ())
 
     def cycle(self, now: int) -> Iterator[Decision]:
         """Start what fits, in order, until every lane is empty or held back by its first job."""
@@ -126,80 +150,14 @@ class NoPreemption:
         while heads:
             _, index, job, request, lane = heappop(heads)
             claim = self._quotas.claim(request, job)
-            nodes = self._nodes.place(job) if claim is not None and self._nodes is not None else ()
-            if claim is None or nodes is None:
+            if claim is None:
                 self._blocked.setdefault(request.home, []).append(lane)
                 continue
             heappop(lane.jobs)
             self._quotas.charge(claim)
             self._claims[index] = claim
             yield Admit(job, claim.flavors)
-            for pod, node in enumerate(nodes):
-                yield Bind(job, range(pod, pod + 1), node)
             if lane.jobs:
                 heappush(heads, (*lane.jobs[0], lane))
             else:
                 del self._lanes[request.queue if self._strict else (request.queue, job.pod_sets)]
-
-
-class Nodes:
-    """Free room on nodes, packed first-fit in the order of the manifests."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        # A node that does not say how many pods it takes takes any number, as the engine counts them.
-        self._empty = {
-            name: {"pods": sys.maxsize, **node.allocatable} for name, node in cluster.nodes.items()
-        }
-        self._free = {name: dict(free) for name, free in self._empty.items()}
-        self._placed: dict[int, list[str]] = {}
-        self._possible: dict[tuple[PodSet, ...], bool] = {}
-
-    def place(self, job: Job) -> list[str] | None:
-        """Take room for every pod of a job; answers the node of each, or None and takes nothing."""
-        placed = self._pack(job, self._free)
-        if placed is not None:
-            self._placed[job.index] = placed
-        return placed
-
-    def could_ever_place(self, job: Job) -> bool:
-        """Whether a job would fit if it were alone."""
-        possible = self._possible.get(job.pod_sets)
-        if possible is None:
-            empty = {name: dict(free) for name, free in self._empty.items()}
-            possible = self._possible[job.pod_sets] = self._pack(job, empty) is not None
-        return possible
-
-    def give(self, job: Job) -> None:
-        """Give back the room of a job."""
-        for pod, name in enumerate(self._placed.pop(job.index)):
-            free = self._free[name]
-            for resource, amount in _needs(job.pod_set_of(pod)):
-                if resource in free:
-                    free[resource] += amount
-
-    @staticmethod
-    def _pack(job: Job, free: dict[str, dict[str, int]]) -> list[str] | None:
-        placed: list[str] = []
-        for pod_set in job.pod_sets:
-            needs = _needs(pod_set)
-            nodes = iter(free.items())
-            name, room = next(nodes)
-            for _ in range(pod_set.count):
-                # The next pod is alike, so nodes that were passed over stay passed over.
-                while not all(room.get(resource, 0) >= amount for resource, amount in needs):
-                    following = next(nodes, None)
-                    if following is None:
-                        for pod, taken in enumerate(placed):
-                            for resource, amount in _needs(job.pod_set_of(pod)):
-                                free[taken][resource] += amount
-                        return None
-                    name, room = following
-                for resource, amount in needs:
-                    room[resource] -= amount
-                placed.append(name)
-        return placed
-
-
-def _needs(pod_set: PodSet) -> list[tuple[str, int]]:
-    """What a pod takes of a node: its requests, and one of the `pods` that a node can run."""
-    return [*((resource, amount) for resource, amount in pod_set.requests.items() if amount), ("pods", 1)]

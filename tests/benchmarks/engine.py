@@ -12,7 +12,7 @@ from harness.job import Job, PodSet
 from harness.options import resolve
 from harness.testing import pool
 from harness.units import SECOND
-from harness_plugins.none import OPTIONS, NoPreemption
+from harness_plugins.none import OPTIONS, JobQueue
 
 JOBS = 50_000
 
@@ -61,5 +61,5 @@ class Events:
         """Two events a job."""
         began = time.process_time()
         engine = Engine(self.chunks, self.cluster, _Silence())
-        engine.run(NoPreemption(self.cluster, engine.view, self.options))
+        engine.run(JobQueue(self.cluster, engine.view, self.options))
         return 2 * JOBS / (time.process_time() - began)

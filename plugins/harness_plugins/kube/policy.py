@@ -17,13 +17,14 @@ from harness.errors import ClusterError, Fault, InputError
 from harness_plugins.kube.pod import PodInfo, Shape, Template
 from harness_plugins.kube.scheduler import Scheduler
 
+PERCENTAGE = Option(
+    "percentageOfNodesToScore",
+    0,
+    "stop looking for nodes when this share of them fits; 0: 100 nodes, or 5 to 50 % of large clusters",
+    type=int,
+)
 OPTIONS = (
-    Option(
-        "percentageOfNodesToScore",
-        0,
-        "stop looking for nodes when this share of them fits; 0: 100 nodes, or 5 to 50 % of large clusters",
-        type=int,
-    ),
+    PERCENTAGE,
     Option("disablePreemption", False, "wait for room instead of preempting", type=boolean),
 )
 
