@@ -80,7 +80,8 @@ class Referee:
         handler = self._handlers.get(type(decision))
         if handler is None:
             self.refuse(None, f"it yielded {decision!r}, which is not a decision")
-        self._lifecycle.last = self._lifecycle.now
+        lifecycle = self._lifecycle
+        lifecycle.last = lifecycle.now
         handler(decision)
 
     def refuse(self, job: Job | None, rule: str) -> NoReturn:

@@ -4,8 +4,8 @@ On a cluster with nodes it is kube-scheduler without preemption, pod by pod: the
 `default-preemption`. Without nodes it is a queue of whole jobs within quotas.
 
 There jobs wait in lanes. Within a lane the first job holds back the others; lanes never hold back each other.
-With `blocking=strict` every queue is one lane; with `blocking=skip` jobs of one queue that ask for exactly the
-same share a lane, because where the first of them does not fit none of them does.
+With `blocking=strict` every queue is one lane; with `blocking=skip` jobs of one queue that ask for exactly
+the same share a lane, because where the first of them does not fit none of them does.
 """
 
 from __future__ import annotations

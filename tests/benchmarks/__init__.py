@@ -1,1 +1,1 @@
-"""Benchmarks for asv: figures to track over time, in CPU-seconds or as ratios; run by hand, never in tests."""
+"""Benchmarks for asv: figures to track over time, in CPU-seconds or as ratios; never part of the tests."""
