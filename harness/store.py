@@ -83,10 +83,12 @@ class Store:
 @contextmanager
 def _aside(path: Path) -> Iterator[Path]:
     """A new folder beside a path; whatever is left there in the end is thrown away."""
-    if "\0" in str(path):
-        raise OSError(EINVAL, "its name has a null character")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        str(path).encode()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    except ValueError as error:  # a null character, or bytes that are no UTF-8
+        raise OSError(EINVAL, "no folder can have this name") from error
     try:
         yield folder
     finally:

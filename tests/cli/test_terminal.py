@@ -256,7 +256,11 @@ def test_tables_stay_aligned_whatever_names_hold(
     assert len(rows) == len(queues)
     wide = {
         sum(
-            0 if unicodedata.category(char) == "Mn" else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+            0
+            if unicodedata.category(char) == "Mn"
+            else 2
+            if unicodedata.east_asian_width(char) in "WF"
+            else 1
             for char in row
         )
         for row in rows

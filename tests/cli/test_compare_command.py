@@ -1,0 +1,180 @@
+"""`harness compare`: what compares, what is refused and why, and which lines are shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+RunFolder = Callable[..., Path]
+
+
+@pytest.fixture
+def replayed(harness: Callable, folder: Path, write_trace: Callable[..., Path]) -> RunFolder:
+    """Replays a small trace and answers the run's folder."""
+
+    def run(
+        label: str, *options: object, jobs: int = 12, name: str = "t.parquet", output: str = "results"
+    ) -> Path:
+        path = folder / name
+        if not path.exists():
+            rows = (
+                {"submit_time": number, "queue": f"team-{number % 3}", "request.cpu": 1000 * (1 + number % 4)}
+                for number in range(jobs)
+            )
+            write_trace(*rows, name=name).rename(path)
+        ended = harness("replay", name, "-p", f"none@{label}", "-q", "-o", output, *options)
+        assert ended.code == 0, ended.err
+        (made,) = (folder / output / path.stem).glob(f"{label}-*")
+        return made.relative_to(folder)
+
+    return run
+
+
+def first_column(text: str) -> list[str]:
+    """The names of a table's lines."""
+    return [line.split("  ")[0] for line in text.split("\n")[2:] if line and "  " in line]
+
+
+def test_the_first_run_is_the_baseline_unless_another_is(harness: Callable, replayed: RunFolder) -> None:
+    """`--baseline` takes a label; all changes are against that run."""
+    a, b = replayed("a"), replayed("b", "--set", "blocking=strict")
+    ended = harness("compare", a, b)
+    assert ended.out.split("\n")[0].split() == ["metric", "a", "b"]
+    assert "changes are against a\n" in ended.out
+    ended = harness("compare", a, b, "--baseline", "b")
+    assert ended.out.split("\n")[0].split() == ["metric", "b", "a"]
+    assert "changes are against b\n" in ended.out
+    ended = harness("compare", a, b, "--baseline", "aa")
+    assert (ended.code, ended.err) == (2, "Error: no run is called 'aa'\nHint: did you mean 'a'?\n")
+
+
+def test_patterns_choose_metrics_and_scopes_choose_parts(harness: Callable, replayed: RunFolder) -> None:
+    """`--metric` takes names and patterns, `--scope` all parts of a kind, or one."""
+    run = replayed("a")
+    lines = first_column(harness("compare", run, "--metric", "wait.total.*", "--metric", "makespan").out)
+    assert lines == [
+        *(f"wait.total.{each}" for each in ("mean", "p50", "p90", "p95", "p99", "max")),
+        "makespan",
+    ]
+    lines = first_column(harness("compare", run, "--metric", "wait.total.mean", "--scope", "queue").out)
+    assert lines == [f"wait.total.mean {{queue=team-{number}}}" for number in range(3)]
+    lines = first_column(
+        harness("compare", run, "--metric", "wait.total.mean", "--scope", "queue=team-1").out
+    )
+    assert lines == ["wait.total.mean {queue=team-1}"]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "hint"),
+    [
+        (
+            ["--metric", "wait.totl.mean"],
+            "no run has a metric 'wait.totl.mean'",
+            "did you mean 'wait.total.mean'?",
+        ),
+        (["--metric", "zz*"], "no run has a metric 'zz*'", "there is: "),
+        (["--scope", "queu"], "for scope 'queu'", "did you mean 'queue'?"),
+        (["--scope", "queue=team-9"], "for scope 'queue=team-9'", "did you mean 'queue=team-"),
+        (["--metric", "makespan", "--scope", "queue"], "nothing of makespan was measured", "there is: all"),
+    ],
+)
+def test_what_was_not_measured_is_an_error(
+    options: list[str], error: str, hint: str, harness: Callable, replayed: RunFolder
+) -> None:
+    """An empty table would say nothing; the message says what was probably meant."""
+    ended = harness("compare", replayed("a"), *options)
+    assert (ended.code, ended.out) == (2, "")
+    assert error in ended.err
+    assert f"Hint: {hint}" in ended.err
+
+
+def test_json_holds_the_same_figures(harness: Callable, replayed: RunFolder) -> None:
+    """Values by run, whatever runs are called, and the choice of metrics and scopes holds too."""
+    a, b = replayed("metric"), replayed("scope", "--set", "order=fifo")
+    ended = harness("compare", a, b, "--metric", "makespan", "--json")
+    assert ended.err == ""
+    document = json.loads(ended.out)
+    (row,) = document["metrics"]
+    assert (row["metric"], row["scope"], row["unit"], row["better"]) == ("makespan", "all", "s", "lower")
+    assert list(row["values"]) == [run["name"] for run in document["runs"]] == [a.name, b.name]
+    assert [run["label"] for run in document["runs"]] == ["metric", "scope"]
+
+
+def test_runs_of_one_label_are_told_apart(harness: Callable, replayed: RunFolder) -> None:
+    """By their folders' names, and if these are equal too, by their paths; never the same run twice."""
+    one = replayed("a")
+    other = replayed("a", "--until", "5s", output="elsewhere")
+    same = replayed("a", output="again")
+    assert harness("compare", one, other).out.split("\n")[0].split() == ["metric", one.name, other.name]
+    assert harness("compare", one, same).out.split("\n")[0].split() == ["metric", str(one), str(same)]
+    ended = harness("compare", one, other, one / "." / "")
+    assert (ended.code, ended.err) == (2, f"Error: {one} is given twice\n")
+    assert f"changes are against {other.name}" in harness("compare", one, other, "--baseline", other.name).out
+
+
+def test_what_differs_between_runs_that_do_not_compare_is_said(
+    harness: Callable, replayed: RunFolder
+) -> None:
+    """Another trace, another cluster, other arrivals: every run that does not fit, and why."""
+    a = replayed("a")
+    longer = replayed("longer", jobs=13, name="u.parquet")
+    larger = replayed("larger", "--cluster", cluster(5, "team-0", "team-1", "team-2", name="larger.yaml"))
+    renamed = replayed("other", "--cluster", cluster(5, "team-0", "team-1", "team-2", "x", name="other.yaml"))
+    faster = replayed("faster", "--scale-arrivals", "2")
+    ended = harness("compare", a, longer, larger, faster)
+    assert (ended.code, ended.out) == (2, "")
+    lines = ended.err.split("\n")
+    assert lines[0] == f"Error: these runs do not compare with {a}:"
+    assert lines[1].startswith(f"  {longer}: another trace: u (13 jobs, sha256 ")
+    assert ", not t (12 jobs, sha256 " in lines[1]
+    assert lines[2].startswith(f"  {larger}: another cluster: cpu 15, not ")
+    assert lines[3] == f"  {faster}: arrivals are scaled by 2, not by 1"
+    assert lines[4].startswith("Hint: replay one trace on one cluster")
+    assert "cpu 20, not 15, queues differ: x" in harness("compare", larger, renamed).err
+
+
+def cluster(cores: int, *queues: str, name: str) -> str:
+    """Manifests of ClusterQueues with so many cores each; answers their file's name."""
+    flavors = [{"name": "default", "resources": [{"name": "cpu", "nominalQuota": cores}]}]
+    objects: list[object] = [
+        {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "default"}}
+    ]
+    objects += [
+        {
+            "apiVersion": "kueue.x-k8s.io/v1beta2",
+            "kind": "ClusterQueue",
+            "metadata": {"name": queue},
+            "spec": {
+                "cohortName": "all",
+                "resourceGroups": [{"coveredResources": ["cpu"], "flavors": flavors}],
+            },
+        }
+        for queue in queues
+    ]
+    Path(name).write_text("\n---\n".join(map(json.dumps, objects)))
+    return name
+
+
+def test_different_settings_are_named_under_the_table(harness: Callable, replayed: RunFolder) -> None:
+    """Runs under different loss models or limits compare, and the reader is told."""
+    a, b = replayed("a"), replayed("b", "--until", "5s", "--on-preemption", "resume")
+    out = harness("compare", a, b).out
+    assert "different on preemption: a restart, b resume\n" in out
+    assert "different until: a none, b 5s\n" in out
+    assert "utilization: over the first" in out
+    assert "utilization: over" not in harness("compare", a, b, "--metric", "makespan").out
+
+
+def test_three_plugins_of_long_names_stay_within_100_columns(
+    harness: Callable, folder: Path, write_trace: Callable[..., Path]
+) -> None:
+    """The widest table that one normally sees can be read in a terminal of 100 columns."""
+    rows = ({"submit_time": number, "request.nvidia.com/gpu": 1, "pods": 4} for number in range(9))
+    write_trace(*rows).rename(folder / "gpus.parquet")
+    names = ("none", "none@kueue-fairsharing", "none@elastic-quota-auto")
+    ended = harness("replay", "gpus.parquet", "-q", *(part for name in names for part in ("-p", name)))
+    assert ended.code == 0
+    assert max(map(len, ended.out.split("\n"))) <= 100
