@@ -1,0 +1,145 @@
+"""PodDisruptionBudgets and the scheduler's configuration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.cluster.load import cluster_from
+from harness.cluster.scheduler_configuration import SchedulerConfiguration
+from harness.errors import ClusterError
+
+SELECTOR = {"selector": {"matchLabels": {"app": "web"}}}
+
+
+def budget(**spec: Any) -> dict[str, Any]:
+    """A PodDisruptionBudget."""
+    return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "b"}, "spec": spec}
+
+
+def allowed(expected: int, healthy: int, **spec: Any) -> int:
+    """How many disruptions a budget allows."""
+    found = cluster_from([budget(**SELECTOR, **spec)], "test").disruption_budgets[0]
+    return found.allowed(expected, healthy)
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected", "healthy", "disruptions"),
+    [
+        ({"minAvailable": 2}, 5, 4, 2),
+        ({"minAvailable": 5}, 5, 4, 0),
+        ({"minAvailable": "50%"}, 5, 4, 1),
+        ({"minAvailable": "0%"}, 5, 4, 4),
+        ({"maxUnavailable": 1}, 5, 5, 1),
+        ({"maxUnavailable": 1}, 5, 4, 0),
+        ({"maxUnavailable": "30%"}, 5, 5, 2),
+        ({"maxUnavailable": 9}, 5, 4, 4),
+        ({}, 5, 5, 0),
+    ],
+)
+def test_allowed_disruptions_follow_from_the_pods_that_exist(
+    spec: dict[str, Any], expected: int, healthy: int, disruptions: int
+) -> None:
+    """Percentages are of the expected pods and round up; what is missing already counts."""
+    assert allowed(expected, healthy, **spec) == disruptions
+
+
+def test_a_budget_counts_labelled_pods_of_its_namespace() -> None:
+    """Pods without labels never match, and an empty selector matches none in a preemption."""
+    found = cluster_from([budget(**SELECTOR)], "test").disruption_budgets[0]
+    assert found.matches("default", {"app": "web"})
+    assert not found.matches("other", {"app": "web"})
+    assert not found.matches("default", {})
+    everything = cluster_from([budget(selector={})], "test")
+    assert not everything.disruption_budgets[0].matches("default", {"app": "web"})
+    assert everything.warnings == (
+        "PodDisruptionBudget default/b: has no selector, or an empty one: no preemption counts it",
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (
+            {"minAvailable": 1, "maxUnavailable": 1},
+            "maxUnavailable: cannot be given together with minAvailable",
+        ),
+        ({"minAvailable": "half"}, "minAvailable: 'half' must be a whole number of pods, or 0% to 100%"),
+        ({"maxUnavailable": -1}, "maxUnavailable: -1 is out of range"),
+        ({"maxUnavailable": "101%"}, "maxUnavailable: '101%' must be"),
+    ],
+)
+def test_a_faulty_budget_is_named(spec: dict[str, Any], message: str) -> None:
+    """The message has the object and the field."""
+    with pytest.raises(ClusterError) as error:
+        cluster_from([budget(**SELECTOR, **spec)], "test")
+    assert len(error.value.faults) == 1
+    assert message in str(error.value)
+    assert "PodDisruptionBudget b: spec." in str(error.value)
+
+
+# --- the scheduler's configuration ------------------------------------------------------------------------
+
+
+def configuration(**fields: Any) -> Any:
+    """The cluster of a KubeSchedulerConfiguration."""
+    manifest = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "leaderElection": {"leaderElect": False},
+        **fields,
+    }
+    return cluster_from([manifest], "test")
+
+
+def test_the_defaults_are_those_of_kube_scheduler() -> None:
+    """An empty configuration changes nothing."""
+    assert configuration().scheduler == SchedulerConfiguration()
+    assert configuration().warnings == ()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"disablePreemption": True},
+        {"profiles": [{"plugins": {"postFilter": {"disabled": [{"name": "DefaultPreemption"}]}}}]},
+        {"profiles": [{"plugins": {"multiPoint": {"disabled": [{"name": "DefaultPreemption"}]}}}]},
+        {"profiles": [{"plugins": {"postFilter": {"disabled": [{"name": "*"}]}}}]},
+    ],
+)
+def test_preemption_is_disabled_in_the_old_way_or_in_the_profile(fields: dict[str, Any]) -> None:
+    """All of them mean the same."""
+    assert configuration(**fields).scheduler.disable_preemption
+
+
+def test_arguments_of_plugins_are_read() -> None:
+    """A profile's own percentage stands before the common one."""
+    args = {"minCandidateNodesPercentage": 20, "minCandidateNodesAbsolute": 5}
+    found = configuration(
+        percentageOfNodesToScore=30,
+        profiles=[
+            {
+                "percentageOfNodesToScore": 70,
+                "pluginConfig": [
+                    {"name": "DefaultPreemption", "args": args},
+                    {"name": "InterPodAffinity", "args": {"hardPodAffinityWeight": 7}},
+                ],
+            }
+        ],
+    ).scheduler
+    assert found == SchedulerConfiguration(70, False, 20, 5, 7)
+
+
+def test_what_is_beyond_the_model_is_warned_of() -> None:
+    """Other weights, plugins and extenders would change decisions."""
+    profile = {"plugins": {"score": {"enabled": [{"name": "NodeResourcesFit", "weight": 5}]}}}
+    warnings = configuration(profiles=[profile], extenders=[{"urlPrefix": "x"}]).warnings
+    assert any("profiles[].plugins.score is not modelled" in warning for warning in warnings)
+    assert any("extenders is not modelled" in warning for warning in warnings)
+
+
+def test_a_second_profile_is_refused() -> None:
+    """One scheduler is modelled."""
+    with pytest.raises(ClusterError, match="profiles: one scheduler is modelled: give one profile"):
+        configuration(profiles=[{}, {}])
