@@ -1,4 +1,4 @@
-"""The environment in which tests call the command in a process of its own."""
+"""How tests call the command: in this process, or in one of its own with an environment that is known."""
 
 from __future__ import annotations
 
@@ -6,8 +6,20 @@ import os
 import sys
 from pathlib import Path
 
+from harness.cli import main
+
 
 def clean_environment() -> dict[str, str]:
     """This process's environment without what changes output, and with our command first on the path."""
     kept = {key: value for key, value in os.environ.items() if key not in ("CI", "NO_COLOR", "FORCE_COLOR")}
-    return {**kept, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', '')}", "TERM": "xterm"}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', '')}"
+    return {**kept, "PATH": path, "TERM": "xterm"}
+
+
+def called(args: list[str]) -> int:
+    """Calls what the console script calls; answers the exit code."""
+    try:
+        main(args)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else -1
+    return 0

@@ -10,9 +10,7 @@ from textwrap import dedent
 from typing import NamedTuple
 
 import pytest
-from cli_environment import clean_environment
-
-from harness.cli import main
+from cli_environment import called, clean_environment
 
 
 class Ended(NamedTuple):
@@ -38,12 +36,7 @@ def harness(folder: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., E
 
     def run(*args: object) -> Ended:
         capsys.readouterr()
-        code = 0
-        try:
-            main([str(arg) for arg in args])
-        except SystemExit as stop:
-            assert isinstance(stop.code, int)
-            code = stop.code
+        code = called([str(arg) for arg in args])
         out, err = capsys.readouterr()
         return Ended(code, out, err)
 

@@ -1,4 +1,4 @@
-"""What reaches a terminal, a pipe and a log: progress, colours, interruptions and names that nobody vetted."""
+"""What reaches a terminal, a pipe and a log: progress, colours, interruptions, names that nobody vetted."""
 
 from __future__ import annotations
 

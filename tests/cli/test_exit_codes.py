@@ -1,0 +1,200 @@
+"""Exit codes, and tracebacks only for those who ask for them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+FAILING = """
+    import click
+    import harness
+    from harness.errors import CheckError
+
+    class Raises:
+        def __init__(self, cluster, view, options):
+            if options["when"] == "made":
+                raise RuntimeError("no licence")
+        def submit(self, job, pods, now): pass
+        def release(self, job, pods, now, why): pass
+        def cycle(self, now):
+            raise KeyError("lost")
+            yield
+
+    def metric(run, window):
+        yield harness.Measurement("odd", "not a number", "count")
+
+    @harness.hookimpl
+    def harness_register_policies(register):
+        when = harness.Option("when", "cycle", "when it fails", choices=("made", "cycle"))
+        count = harness.Option("count", 1, "a number", type=int)
+        share = harness.Option("share", 1.0, "a share", type=float)
+        register("raises", Raises, help="fails", options=[when, count, share])
+
+    @harness.hookimpl
+    def harness_register_commands(cli):
+        @cli.command()
+        @click.argument("how")
+        def fail(how):
+            if how == "check":
+                raise CheckError("two is not three", hint="count again")
+            if how == "file":
+                open("absent.txt")
+            raise ZeroDivisionError("a defect")
+"""
+HOOKS = """
+    import harness
+
+    @harness.hookimpl
+    def harness_replay_started(plan):
+        raise RuntimeError("not today")
+"""
+METRIC = """
+    import harness
+
+    def rows(run, window):
+        yield harness.Measurement("odd", "not a number", "count")
+
+    @harness.hookimpl
+    def harness_register_metrics(register):
+        register("odd", rows, help="fails")
+"""
+
+
+@pytest.fixture
+def trace(folder: Path, write_trace: Callable[..., Path]) -> str:
+    """A small trace in the folder."""
+    write_trace({}).rename(folder / "trace.parquet")
+    return "trace.parquet"
+
+
+def test_success_is_0(harness: Callable, trace: str) -> None:
+    """Also for help and for the version."""
+    for call in (
+        ["replay", trace],
+        ["plugins"],
+        ["--version"],
+        ["replay", "--help"],
+        ["trace", "check", trace],
+    ):
+        assert harness(*call).code == 0
+
+
+def test_a_check_that_does_not_hold_is_1(harness: Callable, install: Callable) -> None:
+    """Told apart from bad input, for scripts."""
+    install("failing", FAILING)
+    assert harness("fail", "check") == (1, "", "Error: two is not three\nHint: count again\n")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ["replay"],
+        ["replay", "trace.parquet", "--nothing"],
+        ["replay", "trace.parquet", "more"],
+        ["compare"],
+        ["trace"],
+        ["trace", "nothing"],
+        ["nothing"],
+        ["replay", "absent.parquet"],
+        ["replay", "trace.parquet", "--cluster", "absent.yaml"],
+        ["trace", "convert", "trace.parquet", "absent/out.parquet"],
+        ["cluster", "check", "trace.parquet"],
+        ["conform", "trace.parquet"],
+        ["compare", "absent"],
+        ["--no-plugin", "absent", "plugins"],
+    ],
+)
+def test_wrong_usage_and_bad_input_are_2(call: list[str], harness: Callable, trace: str) -> None:
+    """One message on stderr, nothing on stdout, and no traceback."""
+    ended = harness(*call)
+    assert (ended.code, ended.out) == (2, "")
+    assert "Error: " in ended.err or call == ["trace"]
+    assert "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize("place", [0, 1, 4])
+def test_debug_shows_where_an_error_came_from(place: int, harness: Callable, trace: str) -> None:
+    """Wherever it stands; the message and the exit code stay."""
+    call = ["replay", trace, "--until", "soon"]
+    plain = harness(*call)
+    call.insert(place, "--debug")
+    ended = harness(*call)
+    assert ended.code == 2
+    assert ended.err.startswith("Traceback (most recent call last):\n")
+    assert ended.err.endswith(plain.err)
+
+
+def test_debug_behind_two_dashes_is_a_name(harness: Callable) -> None:
+    """What is no option is not taken for one."""
+    assert harness("replay", "--", "--debug").err == "Error: --debug: there is no such file\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["-p", "raises", "--set", "when=made"], "policy raises cannot be made: RuntimeError: no licence"),
+        (["-p", "raises"], "policy raises failed at 0 us (0s after the origin): KeyError: 'lost'"),
+        (["-p", "raises", "--set", "count=x"], "policy raises, option count: 'x' is not a whole number"),
+        (["-p", "raises", "--set", "share=x"], "policy raises, option share: 'x' is not a number"),
+        (["-p", "raises", "--set", "share=nan"], "policy raises, option share: 'nan' is not a finite number"),
+    ],
+)
+def test_a_policy_that_fails_is_named(
+    options: list[str], message: str, harness: Callable, trace: str, install: Callable
+) -> None:
+    """What a plugin raises is its error, not ours, and it leaves no run."""
+    install("failing", FAILING)
+    ended = harness("replay", trace, "-q", *options)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith(f"Error: {message}")
+    assert not list(Path().rglob("run.json"))
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (HOOKS, "a plugin failed in its hook harness_replay_started: RuntimeError: not today"),
+        (METRIC, "metric 'odd' of plugin 'broken' failed: ValueError: could not convert"),
+    ],
+)
+def test_hooks_and_metrics_that_fail_are_named(
+    source: str, message: str, harness: Callable, trace: str, install: Callable
+) -> None:
+    """Whatever a plugin does wrong is told as its fault, and no run is left."""
+    install("broken", source)
+    ended = harness("replay", trace, "-q")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith(f"Error: {message}")
+    assert not list(Path().rglob("run.json"))
+    assert harness("--no-plugin", "broken", "replay", trace, "-q").code == 0
+
+
+def test_a_defect_of_ours_has_a_code_of_its_own(harness: Callable, install: Callable) -> None:
+    """It is neither a check that failed nor bad input, and --debug shows where it is."""
+    install("failing", FAILING)
+    ended = harness("fail", "otherwise")
+    assert ended.code == 70
+    error, hint = ended.err.rstrip("\n").split("\n")
+    assert error == "Error: unexpected ZeroDivisionError: a defect"
+    assert hint == "Hint: this is a defect of harness; --debug shows where"
+    assert "in fail" in harness("--debug", "fail", "otherwise").err
+
+
+def test_a_file_that_is_not_there_is_named(harness: Callable, install: Callable) -> None:
+    """Even where nobody thought of it."""
+    install("failing", FAILING)
+    assert harness("fail", "file") == (2, "", "Error: absent.txt: No such file or directory\n")
+
+
+def test_the_module_runs_as_the_command_does(trace: str, folder: Path) -> None:
+    """`python -m harness` is the command where scripts are not on the path."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "harness", "replay", "absent"],
+        cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == "Error: absent: there is no such file\n"
