@@ -60,6 +60,12 @@ class Budgets:
                 self.version += 1
         self._stale.clear()
 
+    def charged(self, pod: PodInfo) -> Iterable[int]:
+        """Numbers of the budgets that lose a disruption when a pod is evicted."""
+        return (
+            number for number in pod.template.budgets if pod.name not in self._budgets[number].disrupted_pods
+        )
+
     def filter_pods_with_pdb_violation(self, pods: Iterable[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
         """Potential victims that would break a budget, and the others, both in the order given.
 
@@ -70,9 +76,7 @@ class Budgets:
         left: dict[int, int] = {}
         for pod in pods:
             violates = False
-            for number in pod.template.budgets:
-                if pod.name in self._budgets[number].disrupted_pods:
-                    continue
+            for number in self.charged(pod):
                 left[number] = left.get(number, self.allowed[number]) - 1
                 violates = violates or left[number] < 0
             (violating if violates else others).append(pod)

@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, final
+from typing import Any, Protocol, final
 
 from harness import Cluster, Decision, Job, Option, PodSet, Reject, View, Why, boolean
 from harness.cluster.pod_reading import pod_spec_of, runs_on
 from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness.errors import ClusterError, Fault, InputError
-from harness_plugins.kube.pod import PodInfo, Shape, Template
+from harness_plugins.kube.cache import Cache
+from harness_plugins.kube.pod import PodInfo, Shape, Template, Templates
 from harness_plugins.kube.scheduler import Scheduler
+from harness_plugins.kube.scheduling import Scheduling
 
 PERCENTAGE = Option(
     "percentageOfNodesToScore",
@@ -42,6 +44,41 @@ def configuration_of(cluster: Cluster, options: Mapping[str, Any]) -> SchedulerC
     )
 
 
+class PodScheduler(Protocol):
+    """What schedules the pods: kube-scheduler, or another one on its model."""
+
+    @property
+    def cache(self) -> Cache:
+        """Nodes and the pods on them."""
+
+    @property
+    def templates(self) -> Templates:
+        """What pods have in common."""
+
+    @property
+    def scheduling(self) -> Scheduling:
+        """What pods find on nodes."""
+
+    @property
+    def attempts(self) -> int:
+        """How many scheduling attempts there were."""
+
+    def hear(self, now: int) -> None:
+        """It is `now`."""
+
+    def add(self, pod: PodInfo) -> None:
+        """A pod arrives."""
+
+    def add_running(self, pod: PodInfo, node: str, start: int | None) -> None:
+        """A pod that runs already is there."""
+
+    def delete(self, pod: PodInfo) -> None:
+        """A pod is gone."""
+
+    def run(self) -> Iterator[Decision]:
+        """Try pods until all that are left wait for an event."""
+
+
 @final
 class DefaultPreemption:
     """Replays jobs through kube-scheduler; see the module.
@@ -52,20 +89,27 @@ class DefaultPreemption:
         options: values of `OPTIONS`.
         gives_up: whether jobs that fit no node even when all are empty are rejected. In reality they are
             tried again and again.
+        scheduler: what schedules the pods; by default kube-scheduler, as the options say.
 
     Raises:
         InputError: the cluster has no nodes.
     """
 
     def __init__(
-        self, cluster: Cluster, view: View, options: Mapping[str, Any], *, gives_up: bool = True
+        self,
+        cluster: Cluster,
+        view: View,
+        options: Mapping[str, Any],
+        *,
+        gives_up: bool = True,
+        scheduler: PodScheduler | None = None,
     ) -> None:
         if not cluster.nodes:
             raise InputError(
                 "default-preemption schedules pods onto nodes, and the cluster has none",
                 hint="give manifests with nodes (kubectl get nodes -o yaml) or a NodePool: --cluster FILE",
             )
-        self.scheduler = Scheduler(cluster, configuration_of(cluster, options))
+        self.scheduler: PodScheduler = scheduler or Scheduler(cluster, configuration_of(cluster, options))
         self._gives_up = gives_up
         self._templates: dict[tuple[PodSet, str], Template] = {}
         self._running: dict[PodSet, tuple[str, int | None]] = {}
@@ -146,7 +190,7 @@ class DefaultPreemption:
         return why or None
 
 
-def _fits_no_empty_node(scheduler: Scheduler, shape: Shape) -> str:
+def _fits_no_empty_node(scheduler: PodScheduler, shape: Shape) -> str:
     """Why a shape fits no node even when all are empty, in kube-scheduler's words; "" when it fits one."""
     nodes = scheduler.scheduling.shape_nodes(shape)
     reasons: Counter[str] = Counter()

@@ -278,7 +278,7 @@ class Scheduling:
 
 
 def nominated_before(pod: PodInfo, node: NodeInfo) -> list[PodInfo]:
-    """Other pods that are nominated to a node and at least as important: they are counted as if in place."""
+    """Other pods that are nominated to a node, and keep its room from the pod: they count as if in place."""
     return [other for other in node.nominated if other.keeps >= pod.priority and other is not pod]
 
 
