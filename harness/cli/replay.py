@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     epilog="""\b
 Examples:
   harness replay traces/philly.parquet --plugin none
-  harness replay traces/philly.parquet -p none@strict -p none --set strict.blocking=strict"""
+  harness replay traces/philly.parquet -p none -p fairsharing --until 30d
+  harness replay traces/philly.parquet -p none@a -p none@b --set b.percentageOfNodesToScore=50"""
 )
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.option(
