@@ -44,13 +44,13 @@ from harness.trace.reader import Reading
 
 if TYPE_CHECKING:
     from harness.api import compare, replay
-    from harness.compare import Comparison
+    from harness.comparison import Comparison
     from harness.run import Plan, Run
 
 _LAZY = {
     "replay": "harness.api",
     "compare": "harness.api",
-    "Comparison": "harness.compare",
+    "Comparison": "harness.comparison",
     "Plan": "harness.run",
     "Run": "harness.run",
 }

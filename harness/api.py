@@ -16,7 +16,7 @@ from harness.units import INT64_MAX, SECOND, parse_duration
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
-    from harness.compare import Comparison
+    from harness.comparison import Comparison
     from harness.policy import PolicyFactory
     from harness.trace.trace import Trace
 
@@ -92,7 +92,7 @@ def compare(runs: Sequence[Run | str | Path], *, baseline: str | None = None) ->
     Raises:
         RunError: a folder is no run, or the runs cannot be compared; says what differs.
     """
-    from harness.compare import Comparison
+    from harness.comparison import Comparison
 
     opened = [run if isinstance(run, Run) else Run.open(run) for run in runs]
     return Comparison(opened, baseline=baseline)

@@ -11,7 +11,7 @@ from harness.text import aligned, columns, printable, shortened
 from harness.units import SECOND, format_duration
 
 if TYPE_CHECKING:
-    from harness.compare import Comparison
+    from harness.comparison import Comparison
     from harness.metrics.measurement import Measurement
 
 HEADLINES = (

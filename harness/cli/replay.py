@@ -86,7 +86,7 @@ def replay(
     Results go to stdout, everything else to stderr. The same inputs always give the same run.
     """
     from harness import api
-    from harness.compare import Comparison
+    from harness.comparison import Comparison
 
     plugins = loaded_plugins(ctx)
     policies = [(plugins.policy(name), label) for name, label in api.labels(names or ("none",))]
