@@ -114,10 +114,15 @@ def test_plugins_are_listed_as_text_and_as_json() -> None:
     """The list names origin and version, policies with their options, and readers."""
     text = CliRunner().invoke(cli, ["plugins"])
     assert text.exit_code == 0
-    assert "none: a queue of whole jobs" in text.output
+    assert "none: nothing is preempted" in text.output
     document = json.loads(CliRunner().invoke(cli, ["plugins", "--json"]).output)
     (none,) = [policy for policy in document["policies"] if policy["name"] == "none"]
-    assert [option["name"] for option in none["options"]] == ["order", "blocking", "borrow"]
+    assert [option["name"] for option in none["options"]] == [
+        "order",
+        "blocking",
+        "borrow",
+        "percentageOfNodesToScore",
+    ]
 
 
 def test_the_example_of_the_plugin_guide_works_when_it_is_installed(
