@@ -16,7 +16,7 @@ from harness_plugins.kube.cache import Cache
 from harness_plugins.kube.pod import NOT_STARTED, PodInfo, Templates
 from harness_plugins.kube.preemption import Preemption, acceptable, pick_one_node_for_preemption
 from harness_plugins.kube.scheduling import Diagnosis, Scheduling
-from harness_plugins.kube.status import Status
+from harness_plugins.kube.status import NO_VICTIM_NEEDED, Status
 
 
 def preempt(case: Mapping[str, Any]) -> dict[str, Any]:
@@ -137,7 +137,14 @@ def statuses(cache: Cache, rejections: Mapping[int, Status]) -> dict[str, Any]:
         cache.nodes[position].name: {
             "code": status.code.value,
             **({"plugin": status.plugin} if status.plugin else {}),
-            "reasons": list(status.reasons),
+            "reasons": _reasons(status, cache.nodes[position].name),
         }
         for position, status in sorted(rejections.items())
     }
+
+
+def _reasons(status: Status, node: str) -> list[str]:
+    """A rejection's reasons; kube-scheduler names the node in that of a dry run without victims."""
+    if status is NO_VICTIM_NEEDED:
+        return [f'{status.reasons[0]} "{node}"']
+    return list(status.reasons)
