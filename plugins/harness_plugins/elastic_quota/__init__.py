@@ -1,14 +1,26 @@
-"""Elastic quotas: preemption by guarantees, for pods and for gangs."""
+"""Elastic quotas: guarantees that are taken back by preemption, for pods and for gangs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from harness import hookimpl
+from harness import Cluster, Policy, RegisterPolicy, View, hookimpl
+from harness_plugins.elastic_quota.options import OPTIONS
 
 if TYPE_CHECKING:
     from harness.conformance import RegisterConformance
+
+
+@hookimpl
+def harness_register_policies(register: RegisterPolicy) -> None:
+    """Register `elasticquota`."""
+    register(
+        "elasticquota",
+        _make,
+        help="quotas with a guarantee and a bound; a guarantee is taken back from those that borrow it",
+        options=OPTIONS,
+    )
 
 
 @hookimpl
@@ -22,7 +34,13 @@ def harness_register_conformance(register: RegisterConformance) -> None:
     )
 
 
-# The readers of manifests are not needed to list plugins.
+# The scheduler and the readers of manifests are not needed to list plugins.
+
+
+def _make(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
+    from harness_plugins.elastic_quota.policy import elastic_quota
+
+    return elastic_quota(cluster, view, options)
 
 
 def _answer(case: Mapping[str, Any]) -> Mapping[str, Any]:

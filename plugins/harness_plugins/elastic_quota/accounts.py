@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import final
 
 from harness import Cluster
 from harness.cluster.elastic import QUOTA_NAME_LABEL
 from harness_plugins.elastic_quota.tree import Amounts, Quota, QuotaTree
 from harness_plugins.kube.pod import PodInfo, Template
-
-_NOTHING: Mapping[str, int] = {}
 
 
 @final
@@ -34,6 +32,7 @@ class Accounts:
                 self._by_namespace.setdefault(namespace, leaf)
         self._quotas: dict[tuple[Template, str], Quota | None] = {}
         self._amounts: dict[Template, Amounts] = {}
+        self._bound: dict[Quota | None, dict[int, int]] = {}  # how many pods of each priority
 
     def quota_of(self, pod: PodInfo) -> Quota | None:
         """The leaf that a pod belongs to; None when it belongs to none."""
@@ -65,7 +64,7 @@ class Accounts:
         return found
 
     def charge(self, pod: PodInfo) -> None:
-        """A pod is bound."""
+        """A pod takes of its quota."""
         quota = self.quota_of(pod)
         if quota is not None:
             self.tree.charge(quota, self.amounts(pod))
@@ -73,23 +72,33 @@ class Accounts:
                 self.tree.leave(quota, self.amounts(pod))
 
     def refund(self, pod: PodInfo) -> None:
-        """A bound pod is gone."""
+        """A pod gives back what it took."""
         quota = self.quota_of(pod)
         if quota is not None:
             self.tree.refund(quota, self.amounts(pod))
             if pod.terminating:
                 self.tree.leave(quota, self.amounts(pod), -1)
 
+    def bind(self, pod: PodInfo) -> None:
+        """A pod is bound, for good and not as a trial."""
+        self.charge(pod)
+        bound = self._bound.setdefault(self.quota_of(pod), {})
+        bound[pod.priority] = bound.get(pod.priority, 0) + 1
+
+    def unbind(self, pod: PodInfo) -> None:
+        """A pod that was bound is gone."""
+        self.refund(pod)
+        bound = self._bound[self.quota_of(pod)]
+        bound[pod.priority] -= 1
+        if not bound[pod.priority]:
+            del bound[pod.priority]
+
+    def has_lower(self, quota: Quota | None, priority: int) -> bool:
+        """Whether a pod of a quota, or of none, and of lower priority is bound."""
+        return any(each < priority for each in self._bound.get(quota, ()))
+
     def terminate(self, pod: PodInfo) -> None:
         """A bound pod, not terminating so far, is about to be."""
         quota = self.quota_of(pod)
         if quota is not None:
             self.tree.leave(quota, self.amounts(pod))
-
-    def total(self, pods: Iterable[PodInfo]) -> dict[str, int]:
-        """What pods take together."""
-        total: dict[str, int] = {}
-        for pod in pods:
-            for resource, amount in self.amounts(pod).items():
-                total[resource] = total.get(resource, 0) + amount
-        return total

@@ -48,23 +48,27 @@ def claim_of(pod: PodInfo, accounts: Accounts, cache: Cache, *, mates: Collectio
     if quota is None:
         return Claim(pod, None)
     own = accounts.amounts(pod)
-    in_quota, in_all = dict(own), dict(own)
-    for node in cache.expecting:
-        for other in node.nominated:
-            theirs = accounts.quota_of(other)
-            if other is pod or theirs is None or other in mates:
-                continue
-            if theirs is quota:
-                if other.priority >= pod.priority:
-                    _add(in_quota, accounts.amounts(other))
-                    _add(in_all, accounts.amounts(other))
-            elif theirs.borrows() is None:
-                _add(in_all, accounts.amounts(other))
+    in_quota, in_all = own, own
+    if cache.expecting:
+        in_quota, in_all = dict(own), dict(own)
+        for node in cache.expecting:
+            for other in node.nominated:
+                theirs = accounts.quota_of(other)
+                if other is pod or theirs is None or other in mates:
+                    continue
+                if theirs is quota:
+                    if other.priority >= pod.priority:
+                        add(in_quota, accounts.amounts(other))
+                        add(in_all, accounts.amounts(other))
+                elif theirs.borrows() is None:
+                    add(in_all, accounts.amounts(other))
     tree = accounts.tree
-    refusal = tree.over_max(quota, in_quota) or tree.over_guaranteed(in_all)
-    return Claim(pod, quota, own, in_quota, in_all, refusal)
+    return Claim(
+        pod, quota, own, in_quota, in_all, tree.over_max(quota, in_quota) or tree.over_guaranteed(in_all)
+    )
 
 
-def _add(total: dict[str, int], amounts: Amounts) -> None:
+def add(total: dict[str, int], amounts: Amounts) -> None:
+    """Add amounts to a total."""
     for resource, amount in amounts.items():
         total[resource] = total.get(resource, 0) + amount

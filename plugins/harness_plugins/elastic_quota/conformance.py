@@ -13,13 +13,15 @@ from harness.units import format_amount
 from harness_plugins.elastic_quota.accounts import Accounts
 from harness_plugins.elastic_quota.capacity import CapacityRules
 from harness_plugins.elastic_quota.claim import Claim, claim_of
-from harness_plugins.elastic_quota.preemption import Preemption
+from harness_plugins.elastic_quota.failure import Failure
+from harness_plugins.elastic_quota.search import QuotaSearch
 from harness_plugins.kube.budgets import Budgets
 from harness_plugins.kube.cache import Cache
 from harness_plugins.kube.conformance import place, pod_info, statuses
-from harness_plugins.kube.pod import PodInfo, Templates
+from harness_plugins.kube.node import NodeInfo
+from harness_plugins.kube.pod import Templates
 from harness_plugins.kube.preemption import acceptable, pick_one_node_for_preemption
-from harness_plugins.kube.scheduling import Diagnosis, Scheduling
+from harness_plugins.kube.scheduling import Scheduling
 from harness_plugins.kube.status import Code
 
 _REASONS = {"max": "overMax", "min": "overAggregatedMin"}
@@ -44,16 +46,13 @@ def answer(case: Mapping[str, Any]) -> dict[str, Any]:
     pod = pod_info(incoming, templates)
     pod.nominated = incoming.nominated_node
     claim = claim_of(pod, accounts, cache)
-    scheduling = Scheduling(cache)
-    rules = CapacityRules(accounts)
     said: dict[str, Any] = {
         "used": _used(accounts),
         "preFilter": "Success" if claim.refusal is None else Code.UNSCHEDULABLE.value,
     }
     if claim.refusal is not None:
         said["preFilterReason"] = _REASONS[claim.refusal.bound]
-    preemption = Preemption(scheduling, budgets, accounts, rules)
-    return {**said, **_outcome(pod, claim, scheduling, preemption)}
+    return {**said, **_outcome(claim, Scheduling(cache), budgets, accounts)}
 
 
 def explain(case: Mapping[str, Any]) -> str:
@@ -70,27 +69,26 @@ def explain(case: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _outcome(pod: PodInfo, claim: Claim, scheduling: Scheduling, preemption: Preemption) -> dict[str, Any]:
-    cache = scheduling.cache
+def _outcome(claim: Claim, scheduling: Scheduling, budgets: Budgets, accounts: Accounts) -> dict[str, Any]:
+    pod, cache = claim.pod, scheduling.cache
     state, nodes = scheduling.pre_filter(pod), scheduling.shape_nodes(pod.template.shape)
-    potential = [node.position for node in cache.nodes]
-    nominated = cache.by_name.get(pod.nominated)
+    diagnosis = None
     if claim.refusal is None:
         found = scheduling.schedule(pod)
-        if not isinstance(found, Diagnosis):
+        if isinstance(found, NodeInfo):
             if pod.nominated == found.name and scheduling.filter(pod, found, state, nodes) is None:
                 return {"outcome": "Fits", "feasibleNodes": [found.name]}
             feasible = scheduling.examine(pod, state, nodes).feasible
             return {"outcome": "Fits", "feasibleNodes": sorted(node.name for node in feasible)}
-        potential = list(found.potential)
-        if nominated is not None and found.status(nominated).code is Code.UNRESOLVABLE:
-            nominated = None
-    reason = preemption.rules.why_not_eligible(claim, nominated)
-    if reason is not None:
-        return {"outcome": "NotEligible", "reason": reason}
-    search = preemption.find_candidates(claim, potential, state)
-    said: dict[str, Any] = {"rejected": statuses(cache, search.rejected)} if search.rejected else {}
-    candidates = sorted(search.candidates, key=lambda candidate: candidate.node.name)
+        diagnosis = found
+    failure = Failure(claim, state, cache, diagnosis)
+    search = QuotaSearch(scheduling, budgets, accounts, CapacityRules(accounts), [claim], {pod: failure})
+    why = search.why_not()
+    if why is not None:
+        return {"outcome": "NotEligible", "reason": why[1]}
+    dry_runs = search.candidates(failure)
+    said: dict[str, Any] = {"rejected": statuses(cache, dry_runs.rejected)} if dry_runs.rejected else {}
+    candidates = sorted(dry_runs.candidates, key=lambda candidate: candidate.node.name)
     said["candidates"] = [
         {
             "node": candidate.node.name,
@@ -100,7 +98,7 @@ def _outcome(pod: PodInfo, claim: Claim, scheduling: Scheduling, preemption: Pre
         for candidate in candidates
     ]
     if not candidates:
-        return {**said, "outcome": "Error" if search.failed else "NoCandidates"}
+        return {**said, "outcome": "Error" if dry_runs.failed else "NoCandidates"}
     chosen = pick_one_node_for_preemption(candidates)
     return {
         **said,

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple, final
 
 from harness.cluster.elastic import CORE_RESOURCES, ElasticQuota
+from harness.cluster.model import UNLIMITED
 
 Amounts = Mapping[str, int]
 """Resource -> amount; that a resource is named counts, even with 0."""
@@ -147,6 +148,17 @@ class QuotaTree:
             resource = quota.over_max(amounts)
             if resource is not None:
                 return Excess("max", quota.name, resource)
+        return None
+
+    def never(self, leaf: Quota, amounts: Amounts) -> Excess | None:
+        """A bound that these amounts exceed even when nothing else is used."""
+        for quota in leaf.line:
+            for resource, amount in amounts.items():
+                if amount > quota.max.get(resource, UNLIMITED):
+                    return Excess("max", quota.name, resource)
+        for resource, amount in amounts.items():
+            if amount > self.guaranteed.get(resource, 0):
+                return Excess("min", "", resource)
         return None
 
     def over_guaranteed(self, amounts: Amounts) -> Excess | None:

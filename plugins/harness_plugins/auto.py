@@ -1,0 +1,27 @@
+"""The plugin `auto`: preemption by quotas where a pod belongs to one, else by priority, as ACK chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from harness import Cluster, Policy, RegisterPolicy, View, hookimpl
+from harness_plugins.elastic_quota.options import OPTIONS
+
+
+@hookimpl
+def harness_register_policies(register: RegisterPolicy) -> None:
+    """Register `auto`."""
+    register(
+        "auto",
+        _make,
+        help="per pod: elasticquota where it belongs to a quota, else default preemption",
+        options=OPTIONS,
+    )
+
+
+def _make(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
+    # The scheduler is not needed to list plugins.
+    from harness_plugins.elastic_quota.policy import auto
+
+    return auto(cluster, view, options)

@@ -1,0 +1,131 @@
+"""ACK's documented rules about who may preempt whom, the default.
+
+A pod, or a gang, whose quota stays within its `min` takes from quotas that use more than theirs; one whose
+quota would exceed it takes only from less important pods of its own quota; one without a quota takes from
+nobody. Nobody is a victim twice, or against a PodDisruptionBudget; system pods are none.
+https://www.alibabacloud.com/help/en/ack/ack-managed-and-ack-dedicated/user-guide/enable-preemptive-scheduling
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import final
+
+from harness.cluster.model import SYSTEM_PRIORITY_CLASSES
+from harness_plugins.elastic_quota.accounts import Accounts
+from harness_plugins.elastic_quota.claim import Claim
+from harness_plugins.elastic_quota.tree import Amounts, Quota
+from harness_plugins.kube.budgets import Budgets
+from harness_plugins.kube.node import NodeInfo
+from harness_plugins.kube.pod import PodInfo
+from harness_plugins.kube.preemption import NEVER_PREEMPTS, VICTIMS_LEAVING
+
+NO_QUOTA = "a pod that belongs to no quota may not preempt"
+NOT_LOWER = "its quota would exceed its min, and has no pod of lower priority"
+NOBODY_BORROWS = "no other quota uses more than its min"
+
+_SYSTEM = min(known.value for known in SYSTEM_PRIORITY_CLASSES.values())
+
+
+@final
+class AckRules:
+    """See the module, and `Rules`.
+
+    Args:
+        accounts: the quota tree.
+        budgets: the PodDisruptionBudgets, a hard rule here.
+        protected: label of pods that are never victims, such as those of DaemonSets: (key, value), where a
+            value of None stands for any.
+    """
+
+    removes_twice = False
+    keeps_room = True
+
+    def __init__(
+        self, accounts: Accounts, budgets: Budgets, protected: tuple[str, str | None] | None = None
+    ) -> None:
+        self._accounts = accounts
+        self._budgets = budgets
+        self._protected = protected
+
+    def reclaims(self, quota: Quota | None, amounts: Amounts) -> bool:
+        """Whether the quota stays within its `min` in every resource."""
+        return quota is not None and self._accounts.tree.within_min(quota, amounts)
+
+    def why_never(self, claim: Claim, *, reclaims: bool) -> str | None:
+        """It has no quota, or nobody borrows, or nobody of its own quota is less important."""
+        accounts, quota = self._accounts, claim.quota
+        if quota is None:
+            return NO_QUOTA
+        if not reclaims:
+            return None if accounts.has_lower(quota, claim.pod.priority) else NOT_LOWER
+        tree = accounts.tree
+        found = any(leaf is not quota and tree.may_lose(leaf, quota) for leaf in tree.leaves.values())
+        return None if found else NOBODY_BORROWS
+
+    def why_not_eligible(self, claim: Claim, expected: NodeInfo | None, *, reclaims: bool) -> str | None:
+        """It never preempts, or it waits for the pods that leave the node where room was made for it."""
+        pod, quota = claim.pod, claim.quota
+        if not pod.preempts:
+            return NEVER_PREEMPTS
+        for other in expected.pods if expected is not None and quota is not None else ():
+            theirs = self._accounts.quota_of(other)
+            if other.terminating and theirs is not None:
+                waits = other.priority < pod.priority if theirs is quota else reclaims
+                if waits:
+                    return VICTIMS_LEAVING
+        return None
+
+    def examines(self, node: NodeInfo, *, alone: bool) -> bool:
+        """Nodes that are marked unschedulable are left out for one pod; for several they join the pool."""
+        return not (alone and node.unschedulable)
+
+    def potential_victims(self, claim: Claim, node: NodeInfo, *, reclaims: bool) -> list[PodInfo]:
+        """Borrowers of other quotas for a pod that reclaims, else less important pods of its own.
+
+        The least important ones come first: they use up the disruptions that budgets allow, and a quota's
+        pods are taken until it no longer borrows.
+        """
+        pod, quota, accounts, budgets = claim.pod, claim.quota, self._accounts, self._budgets
+        found: list[PodInfo] = []
+        if quota is None:
+            return found
+        left: dict[int, int] = {}
+        for each in reversed(node.by_importance()):
+            theirs = accounts.quota_of(each)
+            if theirs is None or each.terminating or self._is_protected(each) or _same_job(each, pod):
+                continue
+            if reclaims:
+                if theirs is quota or not accounts.tree.may_lose(theirs, quota):
+                    continue
+            elif theirs is not quota or each.priority >= pod.priority:
+                continue
+            if each.template.budgets:
+                charged = list(budgets.charged(each))
+                if any(left.setdefault(number, budgets.allowed[number]) < 1 for number in charged):
+                    continue
+                for number in charged:
+                    left[number] -= 1
+            accounts.refund(each)
+            found.append(each)
+        for each in found:
+            accounts.charge(each)
+        found.reverse()
+        return found
+
+    def _is_protected(self, pod: PodInfo) -> bool:
+        if pod.priority >= _SYSTEM or (pod.job is not None and pod.job.priority_class.startswith("system-")):
+            return True
+        if self._protected is None:
+            return False
+        key, value = self._protected
+        labels = pod.template.labels
+        return key in labels and value in (None, labels[key])
+
+    def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
+        """Least important first, so that no quota is below its `min` when it loses a pod to another."""
+        return victims[::-1]
+
+
+def _same_job(pod: PodInfo, other: PodInfo) -> bool:
+    return pod.job is not None and pod.job is other.job

@@ -1,0 +1,48 @@
+"""The options of the policies `elasticquota` and `auto`."""
+
+from __future__ import annotations
+
+from harness import Option
+from harness.errors import InputError
+from harness_plugins.kube.policy import OPTIONS as KUBE_OPTIONS
+
+ACK = "ack"
+CAPACITY = "capacity-scheduling"
+TOGETHER = "all-or-nothing"
+ALONE = "pods"
+
+
+def parse_label(text: str) -> tuple[str, str | None] | None:
+    """`key` or `key=value` as a pair, in which None stands for any value; None for an empty text."""
+    key, equals, value = text.partition("=")
+    if not key and equals:
+        raise InputError(f"{text!r} is not a label; write key or key=value")
+    return (key, value if equals else None) if key else None
+
+
+def _checked_label(text: str) -> str:
+    parse_label(text)
+    return text
+
+
+OPTIONS = (
+    Option(
+        "semantics",
+        ACK,
+        "who may preempt whom: ACK's documented rules, or scheduler-plugins' capacity scheduling",
+        choices=(ACK, CAPACITY),
+    ),
+    Option(
+        "gang",
+        None,
+        "place the pods of a gang all together or each by itself; together with ack, each with the others",
+        choices=(TOGETHER, ALONE),
+    ),
+    Option(
+        "protectedLabel",
+        "",
+        "key or key=value of pods that are never victims with ack, such as those of DaemonSets",
+        type=_checked_label,
+    ),
+    *KUBE_OPTIONS,
+)

@@ -1,0 +1,95 @@
+"""What would be if pods were placed and others evicted: tried out on the books themselves, and undone.
+
+The filters of kube-scheduler look at the whole cluster (spread, affinity, nominations), so a plan that moves
+several pods is worked out where they look. `undo` leaves every book as it was, down to the order of pods on
+their nodes.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+from harness_plugins.elastic_quota.accounts import Accounts
+from harness_plugins.kube.budgets import Budgets
+from harness_plugins.kube.cache import Cache
+from harness_plugins.kube.node import NodeInfo
+from harness_plugins.kube.pod import PodInfo
+
+
+@final
+class Plan:
+    """Placements and evictions that are tried out; end it with `undo`.
+
+    Args:
+        cache: nodes and pods.
+        accounts: the quotas.
+        budgets: the PodDisruptionBudgets, which evictions use up.
+
+    Attributes:
+        placed: pod -> its node, in the order in which they were placed.
+    """
+
+    def __init__(self, cache: Cache, accounts: Accounts, budgets: Budgets) -> None:
+        self.placed: dict[PodInfo, NodeInfo] = {}
+        self._cache = cache
+        self._accounts = accounts
+        self._budgets = budgets
+        self._evicted: list[tuple[PodInfo, NodeInfo]] = []
+        self._nominations: list[tuple[PodInfo, str]] = []
+        self._pods: dict[NodeInfo, list[PodInfo]] = {}
+        self._nominated: dict[NodeInfo, list[PodInfo]] = {}
+        self._expecting = list(cache.expecting)
+
+    def place(self, pod: PodInfo, node: NodeInfo) -> None:
+        """A waiting pod is bound to a node, and loses its nomination."""
+        self._remember(node)
+        expected = self._cache.by_name.get(pod.nominated)
+        if expected is not None:
+            self._nominated.setdefault(expected, list(expected.nominated))
+        if pod.nominated:
+            self._nominations.append((pod, pod.nominated))
+            self._cache.nominate(pod, "")
+        self._cache.add_pod(pod, node)
+        self._accounts.charge(pod)
+        self.placed[pod] = node
+
+    def evict(self, victim: PodInfo) -> None:
+        """A bound pod is gone."""
+        node = self._cache.nodes[victim.node]
+        self._remember(node)
+        self._accounts.refund(victim)
+        self._cache.remove_pod(victim)
+        self._evicted.append((victim, node))
+        self._disrupt(victim, -1)
+
+    def undo(self) -> None:
+        """Make everything as it was."""
+        cache, accounts = self._cache, self._accounts
+        for pod in self.placed:
+            accounts.refund(pod)
+            cache.remove_pod(pod)
+        for victim, node in self._evicted:
+            cache.add_pod(victim, node)
+            accounts.charge(victim)
+            self._disrupt(victim, 1)
+        for pod, name in self._nominations:
+            cache.nominate(pod, name)
+        for node, pods in self._pods.items():
+            node.pods = dict.fromkeys(pods)
+            cache.touch(node)
+        for node, nominated in self._nominated.items():
+            node.nominated[:] = nominated
+            cache.touch(node)
+        if self._nominations:
+            cache.expecting.clear()
+            cache.expecting.update(dict.fromkeys(self._expecting))
+
+    def _remember(self, node: NodeInfo) -> None:
+        self._pods.setdefault(node, list(node.pods))
+
+    def _disrupt(self, victim: PodInfo, change: int) -> None:
+        """An eviction uses up one disruption of each budget; one that was begun before has done so."""
+        if not victim.terminating:
+            for number in self._budgets.charged(victim):
+                self._budgets.allowed[number] += change
+                self._budgets.version += 1

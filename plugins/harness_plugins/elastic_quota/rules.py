@@ -1,0 +1,47 @@
+"""What semantics of elastic quotas say about who may preempt whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from harness_plugins.elastic_quota.claim import Claim
+from harness_plugins.elastic_quota.tree import Amounts, Quota
+from harness_plugins.kube.node import NodeInfo
+from harness_plugins.kube.pod import PodInfo
+
+
+class Rules(Protocol):
+    """The points at which semantics differ; the rest is common to them."""
+
+    @property
+    def removes_twice(self) -> bool:
+        """Whether upstream's defect is kept, see `DryRun.run`."""
+
+    @property
+    def keeps_room(self) -> bool:
+        """Whether room that was taken back for a guarantee is kept for its owner from everyone."""
+
+    def reclaims(self, quota: Quota | None, amounts: Amounts) -> bool:
+        """Whether these amounts are claimed from the quota's guarantee, instead of being borrowed."""
+
+    def why_never(self, claim: Claim, *, reclaims: bool) -> str | None:
+        """Why no preemption on any node can help; None when one might."""
+
+    def why_not_eligible(self, claim: Claim, expected: NodeInfo | None, *, reclaims: bool) -> str | None:
+        """Why a pod may not preempt now; None when it may.
+
+        Args:
+            claim: the pod's claim.
+            expected: the node that a preemption made room on, unless it can never run the pod.
+            reclaims: whether the pod, with its gang, claims its guarantee.
+        """
+
+    def examines(self, node: NodeInfo, *, alone: bool) -> bool:
+        """Whether a node is tried at all, for one pod alone or for one of several of a gang."""
+
+    def potential_victims(self, claim: Claim, node: NodeInfo, *, reclaims: bool) -> list[PodInfo]:
+        """Who may be a victim on a node, most important first."""
+
+    def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
+        """Victims, most important first, in the order in which they are evicted."""

@@ -1,0 +1,219 @@
+"""One attempt's search for victims, for a pod or for a gang: by quotas, or by default preemption."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol, final
+
+from harness_plugins.elastic_quota.accounts import Accounts
+from harness_plugins.elastic_quota.claim import Claim, add
+from harness_plugins.elastic_quota.dry_run import DryRun, no_victims
+from harness_plugins.elastic_quota.failure import Failure
+from harness_plugins.elastic_quota.figures import quota_figures
+from harness_plugins.elastic_quota.rules import Rules
+from harness_plugins.kube.budgets import Budgets
+from harness_plugins.kube.node import NodeInfo
+from harness_plugins.kube.pod import PodInfo
+from harness_plugins.kube.preemption import Found, Preemption, deciding_criterion
+from harness_plugins.kube.scheduler import PREEMPTED, detail_of
+from harness_plugins.kube.scheduling import Scheduling
+from harness_plugins.kube.status import Code, Status
+from harness_plugins.kube.victims import Candidate
+
+RECLAIM = "QuotaReclaim"
+"""The reason of a preemption in which a quota takes back its guarantee from those that borrow."""
+
+WITHIN_QUOTA = "QuotaPriority"
+"""The reason of a preemption of a less important pod of the same quota."""
+
+FROM_EVERYONE = 1 << 62
+"""Above every priority: the room that a pod expects is kept from everyone."""
+
+
+class Search(Protocol):
+    """How an attempt that has failed looks for room."""
+
+    def why_not(self) -> tuple[PodInfo, str] | None:
+        """Which pod may not preempt now, and why; None when all may."""
+
+    def why_never(self) -> tuple[PodInfo, str] | None:
+        """Which pod no preemption can help, and why, as far as that is known without any dry run."""
+
+    def candidates(self, failure: Failure) -> Found:
+        """Dry runs for one pod, as things stand in the plan now."""
+
+    def reason(self, pod: PodInfo) -> str:
+        """The name of the rule by which a pod preempts."""
+
+    def keeps(self, pod: PodInfo) -> int:
+        """Up to which priority the room that is made for a pod is kept from others."""
+
+    def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
+        """Victims, most important first, in the order in which they are evicted."""
+
+    def figures(self, pod: PodInfo, chosen: Candidate, found: Found) -> dict[str, Any]:
+        """The figures behind a choice, before anybody is evicted."""
+
+
+@final
+class QuotaSearch:
+    """By quotas.
+
+    Args:
+        scheduling: has the nodes and what pods find on them.
+        budgets: the PodDisruptionBudgets.
+        accounts: the quotas, charged with nothing of the attempt.
+        rules: who may preempt whom.
+        claims: of all pods of the attempt.
+        failures: of those that need room to be made.
+    """
+
+    def __init__(
+        self,
+        scheduling: Scheduling,
+        budgets: Budgets,
+        accounts: Accounts,
+        rules: Rules,
+        claims: Iterable[Claim],
+        failures: Mapping[PodInfo, Failure],
+    ) -> None:
+        self._scheduling = scheduling
+        self._cache = scheduling.cache
+        self._budgets = budgets
+        self._accounts = accounts
+        self._rules = rules
+        self._failures = failures
+        self._reclaims = _reclaims(rules, list(claims))
+        self._pool = dict.fromkeys(
+            position for failure in failures.values() for position in failure.potential
+        )
+
+    def why_not(self) -> tuple[PodInfo, str] | None:
+        """See `Search`."""
+        for pod, failure in self._failures.items():
+            why = self._rules.why_not_eligible(failure.claim, failure.expected, reclaims=self._reclaims[pod])
+            if why is not None:
+                return pod, why
+        return None
+
+    def why_never(self) -> tuple[PodInfo, str] | None:
+        """See `Search`."""
+        for pod, failure in self._failures.items():
+            why = self._rules.why_never(failure.claim, reclaims=self._reclaims[pod])
+            if why is not None:
+                return pod, why
+        return None
+
+    def candidates(self, failure: Failure) -> Found:
+        """Dry runs on all nodes of the pool; every rejection is told.
+
+        A node that may help one pod of a gang is tried for the others too.
+        """
+        alone = len(self._failures) == 1
+        pool = self._pool | dict.fromkeys(failure.potential)
+        candidates: list[Candidate] = []
+        rejected: dict[int, Status] = {}
+        for position in sorted(pool):
+            node = self._cache.nodes[position]
+            if not self._rules.examines(node, alone=alone):
+                continue
+            answer = self._dry_run(failure, node)
+            if isinstance(answer, Status):
+                rejected[position] = answer
+            else:
+                candidates.append(answer)
+        failed = not candidates and any(status.code is Code.ERROR for status in rejected.values())
+        return Found(candidates, rejected, failed=failed)
+
+    def _dry_run(self, failure: Failure, node: NodeInfo) -> Candidate | Status:
+        claim, rules = failure.claim, self._rules
+        potential = rules.potential_victims(claim, node, reclaims=self._reclaims[claim.pod])
+        if not potential:
+            return no_victims(claim.pod, node)
+        fixed = self._scheduling.shape_nodes(claim.pod.template.shape).ruled_out(node.position)
+        if fixed is not None:
+            return fixed
+        run = DryRun(claim, node, potential, failure.state, self._accounts, self._cache.names)
+        return run.run(self._budgets, removes_twice=rules.removes_twice)
+
+    def reason(self, pod: PodInfo) -> str:
+        """See `Search`."""
+        if self._accounts.quota_of(pod) is None:
+            return PREEMPTED
+        return RECLAIM if self._reclaims[pod] else WITHIN_QUOTA
+
+    def keeps(self, pod: PodInfo) -> int:
+        """What is taken back for a guarantee would otherwise go to the very pods that it was taken from."""
+        return FROM_EVERYONE if self._rules.keeps_room and self._reclaims[pod] else pod.priority
+
+    def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
+        """See `Search`."""
+        return self._rules.in_turn(victims)
+
+    def figures(self, pod: PodInfo, chosen: Candidate, found: Found) -> dict[str, Any]:
+        """The choice, and what the quotas of both sides use and may use."""
+        said = detail_of(chosen, deciding_criterion(found.candidates), len(found.candidates))
+        return said | quota_figures(pod, chosen.victims, self._accounts)
+
+
+def _reclaims(rules: Rules, claims: Sequence[Claim]) -> dict[PodInfo, bool]:
+    """For each pod whether it, with the others of its quota, claims what is guaranteed."""
+    found = {}
+    for claim in claims:
+        whole = dict(claim.in_quota)
+        for other in claims:
+            if other is not claim and other.quota is claim.quota:
+                add(whole, other.own)
+        found[claim.pod] = rules.reclaims(claim.quota, whole)
+    return found
+
+
+@final
+class DefaultSearch:
+    """By default preemption; the pods of a gang one after the other.
+
+    Args:
+        preemption: kube-scheduler's.
+        failures: of the pods that need room to be made.
+    """
+
+    def __init__(self, preemption: Preemption, failures: Mapping[PodInfo, Failure]) -> None:
+        self._preemption = preemption
+        self._failures = failures
+
+    def why_not(self) -> tuple[PodInfo, str] | None:
+        """See `Search`."""
+        for pod, failure in self._failures.items():
+            if failure.diagnosis is not None:
+                why = self._preemption.pod_eligible_to_preempt_others(pod, failure.diagnosis)
+                if why is not None:
+                    return pod, why
+        return None
+
+    def why_never(self) -> tuple[PodInfo, str] | None:
+        """A quota's word is not to be changed by priority."""
+        for pod, failure in self._failures.items():
+            if failure.diagnosis is None:
+                return pod, "its quota does not let it in"
+        return None
+
+    def candidates(self, failure: Failure) -> Found:
+        """See `Search`."""
+        assert failure.diagnosis is not None, "default preemption does not know quotas"
+        return self._preemption.find_candidates(failure.claim.pod, failure.diagnosis)
+
+    def reason(self, pod: PodInfo) -> str:
+        """See `Search`."""
+        return PREEMPTED
+
+    def keeps(self, pod: PodInfo) -> int:
+        """See `Search`."""
+        return pod.priority
+
+    def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
+        """See `Search`."""
+        return victims
+
+    def figures(self, pod: PodInfo, chosen: Candidate, found: Found) -> dict[str, Any]:
+        """See `Search`."""
+        return detail_of(chosen, deciding_criterion(found.candidates), len(found.candidates))
