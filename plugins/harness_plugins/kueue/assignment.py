@@ -103,6 +103,10 @@ class Assigner:
         self._fair = fair
         self._implicit_preference = gates.flavor_fungibility_implicit_preference_default
 
+    def questions(self, workload: Workload) -> Questions:
+        """Questions for one assignment of a workload, none asked yet."""
+        return Questions(self._search, workload)
+
     def assign(
         self,
         workload: Workload,
@@ -110,6 +114,7 @@ class Assigner:
         counts: tuple[int, ...],
         tried: Tried = (),
         allowed: Chosen | None = None,
+        questions: Questions | None = None,
     ) -> Assignment:
         """Assign flavors to all pod sets, and find preemption targets where they are needed.
 
@@ -119,8 +124,10 @@ class Assigner:
             counts: the pods of each pod set.
             tried: where to go on; scans start at the flavor after.
             allowed: the only flavors that may be taken, group by group.
+            questions: keeps what was asked, for who wants to know.
         """
-        trials = _Trials(self._cache, self._search, workload)
+        if questions is None:
+            questions = self.questions(workload)
         usage: dict[int, int] = {}
         uses = mode = borrowing = 0
         need: set[int] = set()
@@ -136,7 +143,7 @@ class Assigner:
                     usage,
                     tried[number] if number < len(tried) else (),
                     None if allowed is None else allowed[number],
-                    trials,
+                    questions,
                 )
             if choices is None:
                 mode = NO_FIT
@@ -156,7 +163,7 @@ class Assigner:
             looked.append(tuple(choice.tried for choice in choices))
         amounts = tuple(sorted((cell, amount) for cell, amount in usage.items() if amount))
         lacking = tuple(sorted(need))
-        targets = trials.targets(amounts, lacking) if mode == PREEMPT else []
+        targets = questions.targets(amounts, lacking) if mode == PREEMPT else []
         return Assignment(
             mode, borrowing, amounts, uses, lacking, counts, tuple(chosen), tuple(looked), targets
         )
@@ -168,14 +175,14 @@ class Assigner:
         assumed: dict[int, int],
         tried: tuple[int, ...],
         allowed: tuple[int, ...] | None,
-        trials: _Trials,
+        questions: Questions,
     ) -> list[_Choice] | None:
         """A flavor for each of a pod set's groups; None when some group has none."""
         choices = []
         for number, group in enumerate(pod_set.groups):
             start = tried[number] + 1 if number < len(tried) else 0
             only = None if allowed is None else allowed[number]
-            choice = self._scan(group, count, assumed, start, only, trials)
+            choice = self._scan(group, count, assumed, start, only, questions)
             if choice is None:
                 return None
             choices.append(choice)
@@ -188,10 +195,10 @@ class Assigner:
         assumed: dict[int, int],
         start: int,
         only: int | None,
-        trials: _Trials,
+        questions: Questions,
     ) -> _Choice | None:
         """Go through a group's flavors until one is good enough; answers the best seen."""
-        fungibility = trials.workload.home.queue.spec.fungibility
+        fungibility = questions.workload.home.queue.spec.fungibility
         best: tuple[int, _Quality, list[_Quality]] | None = None
         for flavor in range(start, len(group.cells)):
             cells = group.cells[flavor]
@@ -200,7 +207,7 @@ class Assigner:
             worst: _Quality | None = None
             each = []
             for cell, amount in zip(cells, group.amounts, strict=True):
-                quality = self._quality(cell, assumed.get(cell, 0) + amount * count, trials)
+                quality = self._quality(cell, assumed.get(cell, 0) + amount * count, questions)
                 each.append(quality)
                 if worst is None or self._better(worst, quality, fungibility):
                     worst = quality
@@ -214,14 +221,16 @@ class Assigner:
                 best = flavor, worst, each
         return None if best is None else _Choice(best[0], START_OVER, best[1], best[2])
 
-    def _quality(self, cell: int, amount: int, trials: _Trials) -> _Quality:
+    def _quality(self, cell: int, amount: int, questions: Questions) -> _Quality:
         """How one flavor-resource stands when the workload takes `amount` of it."""
-        tree, queue = self._tree, trials.workload.home.queue
+        tree, queue = self._tree, questions.workload.home.queue
         node = queue.node
         if amount > tree.capacity[node * tree.width + cell]:
             return _Quality(_NO_FIT, 0)
-        height, smaller = self._height(trials, cell, amount)
-        if amount <= max(0, tree.available(node, cell)):
+        height, smaller = self._height(questions, cell, amount)
+        available = amount <= max(0, tree.available(node, cell))
+        questions.checks.append((cell, amount, available))
+        if available:
             return _Quality(_FIT, height)
         preemption = queue.spec.preemption
         if not (
@@ -231,20 +240,20 @@ class Assigner:
             or (self._fair and preemption.reclaim_within_cohort != "Never")
         ):
             return _Quality(_NO_FIT, height)
-        targets = trials.targets(((cell, amount),), (cell,))
+        targets = questions.targets(((cell, amount),), (cell,))
         if not targets:
             return _Quality(_NO_CANDIDATES, height)
         for target in targets:
             remove(tree, target.workload)
-        height, _ = self._height(trials, cell, amount)
+        height, _ = self._height(questions, cell, amount)
         for target in targets:
             put_back(tree, target.workload)
         own = any(target.workload.queue is queue for target in targets)
         return _Quality(_PREEMPT if own else _RECLAIM, height)
 
-    def _height(self, trials: _Trials, cell: int, amount: int) -> tuple[int, bool]:
+    def _height(self, questions: Questions, cell: int, amount: int) -> tuple[int, bool]:
         """How high the lowest subtree is that holds an amount, and whether it is smaller than the tree."""
-        tree, queue = self._tree, trials.workload.home.queue
+        tree, queue = self._tree, questions.workload.home.queue
         if not queue.path:
             return 0, False
         if not tree.borrows(queue.node, cell, amount):
@@ -281,20 +290,36 @@ def _good_enough(quality: _Quality, fungibility: FlavorFungibility) -> bool:
 
 
 @final
-class _Trials:
-    """Searches for targets, each question asked once: the trial for one resource is often the whole."""
+class Questions:
+    """What is asked to find one assignment; searches for targets are made once each.
 
-    __slots__ = ("_cache", "_found", "_search", "workload")
+    The trial for one flavor-resource is often the search for the whole workload.
 
-    def __init__(self, cache: Cache, search: Search, workload: Workload) -> None:
+    Attributes:
+        workload: who asks.
+        checks: flavor-resources, amounts, and whether they were available.
+        in_vain: searches that found nobody.
+        found_targets: whether any search found somebody.
+    """
+
+    __slots__ = ("_known", "_search", "checks", "found_targets", "in_vain", "workload")
+
+    def __init__(self, search: Search, workload: Workload) -> None:
         self.workload = workload
-        self._cache = cache
+        self.checks: list[tuple[int, int, bool]] = []
+        self.in_vain: list[Incoming] = []
+        self.found_targets = False
         self._search = search
-        self._found: dict[tuple[Amounts, tuple[int, ...]], list[Target]] = {}
+        self._known: dict[tuple[Amounts, tuple[int, ...]], list[Target]] = {}
 
     def targets(self, requests: Amounts, need: tuple[int, ...]) -> list[Target]:
-        found = self._found.get((requests, need))
+        """Whom to preempt for `requests`, where `need` is what preemption has to give."""
+        found = self._known.get((requests, need))
         if found is None:
             incoming = Incoming(self.workload, self.workload.home.queue, requests, need)
-            found = self._found[requests, need] = self._search(self._cache, incoming)
+            found = self._known[requests, need] = self._search.find_targets(incoming)
+            if found:
+                self.found_targets = True
+            else:
+                self.in_vain.append(incoming)
         return found

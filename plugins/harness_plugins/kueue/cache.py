@@ -26,10 +26,22 @@ class Queue:
         usable: whether it takes part in scheduling; a stopped queue does not, but its quota is still lent.
         holders: the workloads that hold its quota, in the order of candidates for preemption.
         evicted: how many of them, at the front, are going already.
+        usages: what holders hold -> how many hold just that.
         generation: how often its holders changed; outdates what flavor assignment remembers.
     """
 
-    __slots__ = ("evicted", "generation", "holders", "name", "node", "path", "root", "spec", "usable")
+    __slots__ = (
+        "evicted",
+        "generation",
+        "holders",
+        "name",
+        "node",
+        "path",
+        "root",
+        "spec",
+        "usable",
+        "usages",
+    )
 
     def __init__(self, spec: ClusterQueue, node: int, path: tuple[int, ...], *, usable: bool) -> None:
         self.spec = spec
@@ -40,6 +52,7 @@ class Queue:
         self.usable = usable
         self.holders: list[Workload] = []
         self.evicted = 0
+        self.usages: dict[Amounts, int] = {}
         self.generation = 0
 
     def __repr__(self) -> str:
@@ -120,13 +133,14 @@ class Cache:
 
     def reclaim(self, workload: Workload, usage: Amounts) -> None:
         """A workload goes on with less: some of its pods have ended."""
-        assert workload.queue is not None
+        queue = self.strike(workload)
         for cell, amount in workload.usage:
-            self.tree.refund(workload.queue.node, cell, amount)
+            self.tree.refund(queue.node, cell, amount)
         for cell, amount in usage:
-            self.tree.charge(workload.queue.node, cell, amount)
+            self.tree.charge(queue.node, cell, amount)
         workload.usage = usage
-        self._changed(workload.queue)
+        self.enrol(workload, queue)
+        self._changed(queue)
 
     def evict(self, workload: Workload) -> None:
         """A workload was told to go; it still holds its quota."""
@@ -140,6 +154,7 @@ class Cache:
         workload.rank = rank_of(workload)
         insort(queue.holders, workload, key=_RANK)
         queue.evicted += workload.evicted
+        queue.usages[workload.usage] = queue.usages.get(workload.usage, 0) + 1
 
     def strike(self, workload: Workload) -> Queue:
         """Take a workload out of its queue's holders; usage is not touched."""
@@ -150,6 +165,10 @@ class Cache:
             at += 1
         del queue.holders[at]
         queue.evicted -= workload.evicted
+        if queue.usages[workload.usage] == 1:
+            del queue.usages[workload.usage]
+        else:
+            queue.usages[workload.usage] -= 1
         return queue
 
     def _changed(self, queue: Queue) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from heapq import heapify, heappop, heapreplace
-from typing import NamedTuple
+from typing import NamedTuple, final
 
 from harness.quota import QuotaTree
 from harness_plugins.kueue.cache import Cache, Queue
@@ -16,9 +16,12 @@ from harness_plugins.kueue.search import (
     Bounds,
     Incoming,
     Target,
+    WhyNone,
     bounds,
     fill_back,
     fits,
+    has_candidate,
+    has_own_candidates,
     preemptible,
     put_back,
     remove,
@@ -49,44 +52,84 @@ class _Phase(NamedTuple):
     while_borrowing: int = -EVERY_PRIORITY
 
 
-def find_targets(cache: Cache, incoming: Incoming) -> list[Target]:
-    """Choose whom to preempt, by the classic rules."""
-    tree, queue = cache.tree, incoming.queue
-    preemption = queue.spec.preemption
-    preemptor = incoming.workload
+@final
+class ClassicPreemption:
+    """Chooses whom to preempt by the classic rules.
 
-    within = bounds(preemption.within_cluster_queue, preemptor)
-    same = [] if within is None else [_Phase([_Source(queue, ())], within)]
-    reclaim = bounds(preemption.reclaim_within_cohort, preemptor)
-    hierarchy: list[_Source] = []
-    priority: list[_Source] = []
-    if reclaim is not None and queue.path:
-        hierarchy, priority = _reclaimable(cache, incoming, reclaim)
+    Args:
+        cache: who holds which quota.
+    """
 
-    may_borrow = preemption.borrow_within_cohort != "Never"
-    if not (hierarchy or priority) or not (may_borrow or _under_nominal(tree, incoming)):
-        attempts = [True]
-    elif may_borrow or hierarchy:
-        attempts = [True, False]
-    else:
-        attempts = [False, True]
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
 
-    for borrowing in attempts:
-        phases = []
-        if reclaim is not None:
-            phases.append(_Phase(hierarchy, reclaim))
-            phases.append(_by_priority(priority, reclaim, incoming, borrowing=borrowing))
-        targets = _attempt(tree, incoming, phases + same, borrowing=borrowing)
-        if targets:
-            return targets
-    return []
+    def find_targets(self, incoming: Incoming) -> list[Target]:
+        """Choose whom to preempt."""
+        tree, queue = self._cache.tree, incoming.queue
+        preemption = queue.spec.preemption
+        preemptor = incoming.workload
+        own = bounds(preemption.within_cluster_queue, preemptor)
+        same = []
+        if own is not None and has_candidate(queue, incoming.mask, own):
+            same = [_Phase([_Source(queue, ())], own)]
+        may_borrow = preemption.borrow_within_cohort != "Never"
+        # Only own holders can make room below the nominal quota.
+        must_borrow = not same and _over_nominal(tree, incoming)
+        reclaim = bounds(preemption.reclaim_within_cohort, preemptor)
+        hierarchy: list[_Source] = []
+        priority: list[_Source] = []
+        if reclaim is not None and queue.path:
+            usable = may_borrow or not must_borrow
+            hierarchy, priority = _reclaimable(self._cache, incoming, reclaim, priority_usable=usable)
+        if not (same or hierarchy or priority):
+            return []
+
+        if must_borrow or not (hierarchy or priority) or not (may_borrow or _under_nominal(tree, incoming)):
+            attempts = [True]
+        elif may_borrow or hierarchy:
+            attempts = [True, False]
+        else:
+            attempts = [False, True]
+
+        for borrowing in attempts:
+            phases = []
+            if reclaim is not None:
+                phases.append(_Phase(hierarchy, reclaim))
+                phases.append(_by_priority(priority, reclaim, incoming, borrowing=borrowing))
+            targets = _attempt(tree, incoming, phases + same, borrowing=borrowing)
+            if targets:
+                return targets
+        return []
+
+    def why_none(self, incoming: Incoming) -> WhyNone | None:
+        """Nobody can be preempted: no own holder may be, and others only by one who stays within nominal."""
+        preemption = incoming.queue.spec.preemption
+        reclaims = preemption.reclaim_within_cohort != "Never" and incoming.queue.path
+        if reclaims and (
+            preemption.borrow_within_cohort != "Never" or not _over_nominal(self._cache.tree, incoming)
+        ):
+            return None
+        return None if has_own_candidates(incoming, of_kin=True) else WhyNone()
+
+    def still_none(self, queue: Queue, why: WhyNone) -> bool:
+        """Yes: others do not count."""
+        return True
 
 
-def _reclaimable(cache: Cache, incoming: Incoming, allowed: Bounds) -> tuple[list[_Source], list[_Source]]:
+def _over_nominal(tree: QuotaTree, incoming: Incoming) -> bool:
+    """Whether the queue would use more than it has itself of anything, with the incoming."""
+    node = incoming.queue.node
+    return any(tree.borrows(node, cell, amount) for cell, amount in incoming.requests)
+
+
+def _reclaimable(
+    cache: Cache, incoming: Incoming, allowed: Bounds, *, priority_usable: bool
+) -> tuple[list[_Source], list[_Source]]:
     """Queues of other tenants to reclaim from: those that the hierarchy puts below us, and the rest.
 
     On the way up the cohorts, we have the advantage from the level ABOVE the first node whose own quota
-    covers what is left of the request; each level's free kept quota makes the request smaller.
+    covers what is left of the request; each level's free kept quota makes the request smaller. The rest is
+    left out where it could not be used.
     """
     tree, queue = cache.tree, incoming.queue
     advantage = True
@@ -98,8 +141,9 @@ def _reclaimable(cache: Cache, incoming: Incoming, allowed: Bounds) -> tuple[lis
     priority: list[_Source] = []
     below = queue.node
     for ancestor in queue.path:
-        found = hierarchy if advantage else priority
-        _collect(cache, incoming, allowed, ancestor, below, (), found)
+        if advantage or priority_usable:
+            found = hierarchy if advantage else priority
+            _collect(cache, incoming, allowed, ancestor, below, (), found)
         if not any(tree.borrows(ancestor, cell, amount) for cell, amount in left):
             advantage = True
         left = [(cell, max(0, amount - tree.headroom(ancestor, cell))) for cell, amount in left]
@@ -131,16 +175,8 @@ def _collect(
         queue = cache.at[node]
         if queue is None:
             _collect(cache, incoming, allowed, node, skipped, (node, *guards), found)
-        elif queue.usable and _has_candidate(queue, incoming.mask, allowed):
+        elif queue.usable and has_candidate(queue, incoming.mask, allowed):
             found.append(_Source(queue, (node, *guards)))
-
-
-def _has_candidate(queue: Queue, mask: int, allowed: Bounds) -> bool:
-    return any(
-        next(preemptible(part, mask, allowed), None) is not None
-        for part in (queue.holders[: queue.evicted], queue.holders[queue.evicted :])
-        if part
-    )
 
 
 def _under_nominal(tree: QuotaTree, incoming: Incoming) -> bool:

@@ -10,8 +10,8 @@ from harness.cluster.load import cluster_from
 from harness.cluster.workloads import read_time, workload_from
 from harness.errors import ClusterError, Fault
 from harness.quota import FlavorResource
-from harness_plugins.kueue import classical
 from harness_plugins.kueue.cache import Cache
+from harness_plugins.kueue.classical import ClassicPreemption
 from harness_plugins.kueue.configuration import Gates, gates_from
 from harness_plugins.kueue.fair_sharing import FairSharing
 from harness_plugins.kueue.imported import hold_quota, used_flavor_resources, workload_of
@@ -21,10 +21,11 @@ from harness_plugins.kueue.shares import Shares, weights_of
 
 def answer(case: Mapping[str, Any]) -> Mapping[str, Any]:
     """Answer a case of `kueue/targets`: whom does Kueue preempt, and why."""
-    cache, incoming, search = question(case)
+    _, incoming, search = question(case)
     return {
         "targets": [
-            {"workload": target.workload.name, "reason": target.reason} for target in search(cache, incoming)
+            {"workload": target.workload.name, "reason": target.reason}
+            for target in search.find_targets(incoming)
         ]
     }
 
@@ -32,7 +33,7 @@ def answer(case: Mapping[str, Any]) -> Mapping[str, Any]:
 def explain(case: Mapping[str, Any]) -> str:
     """The figures behind an answer: every queue of the tree, and the candidates in their order."""
     cache, incoming, search = question(case)
-    targets = {target.workload: target.reason for target in search(cache, incoming)}
+    targets = {target.workload: target.reason for target in search.find_targets(incoming)}
     tree = cache.tree
     labels = [f"{flavor}/{resource}" for flavor, resource in tree.flavor_resources]
     lines = [
@@ -93,8 +94,8 @@ def question(case: Mapping[str, Any]) -> tuple[Cache, Incoming, Search]:
 def _search(cache: Cache, cluster: Any, config: Mapping[str, Any], gates: Gates) -> Search:
     sharing = config.get("fairSharing")
     if sharing is None:
-        return classical.find_targets
+        return ClassicPreemption(cache)
     shares = Shares(cache.tree, weights_of(cache.tree, cluster, {}))
-    return FairSharing(
-        shares, tuple(sharing["preemptionStrategies"]), gates.fair_sharing_preempt_within_nominal
-    ).find_targets
+    strategies = tuple(sharing["preemptionStrategies"])
+    within_nominal = gates.fair_sharing_preempt_within_nominal
+    return FairSharing(cache, shares, strategies, within_nominal=within_nominal)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import final
 
 from harness.cluster.kueue_configuration import TO_FINAL_SHARE
+from harness.quota import QuotaTree
 from harness_plugins.kueue.cache import Cache, Queue
 from harness_plugins.kueue.search import (
     IN_CLUSTER_QUEUE,
@@ -16,16 +16,18 @@ from harness_plugins.kueue.search import (
     Bounds,
     Incoming,
     Target,
+    WhyNone,
     bounds,
     fill_back,
     fits,
+    has_own_candidates,
     preemptible,
     put_back,
     remove,
     within_nominal,
 )
 from harness_plugins.kueue.shares import NOTHING, Share, Shares
-from harness_plugins.kueue.workload import Workload
+from harness_plugins.kueue.workload import Amounts, Workload
 
 
 @final
@@ -47,45 +49,94 @@ class _Candidates:
 
 
 @final
-@dataclass(frozen=True, slots=True)
 class FairSharing:
     """Chooses whom to preempt by shares.
 
     Args:
+        cache: who holds which quota.
         shares: the shares of all nodes.
         strategies: one or two of `LessThanOrEqualToFinalShare` and `LessThanInitialShare`.
         within_nominal: whether a queue that stays within its nominal quota takes back what is its own
             without comparing shares (the gate FairSharingPreemptWithinNominal).
     """
 
-    shares: Shares
-    strategies: tuple[str, ...]
-    within_nominal: bool = True
+    def __init__(
+        self, cache: Cache, shares: Shares, strategies: tuple[str, ...], *, within_nominal: bool
+    ) -> None:
+        self._cache = cache
+        self._shares = shares
+        self._strategies = strategies
+        self._within_nominal = within_nominal
+        self._largest: dict[int, tuple[int, Share, int, Share]] = {}
 
-    def find_targets(self, cache: Cache, incoming: Incoming) -> list[Target]:
-        """Choose whom to preempt, by fair sharing."""
-        found = list(_candidates(cache, incoming))
+    def find_targets(self, incoming: Incoming) -> list[Target]:
+        """Choose whom to preempt."""
+        found = list(_candidates(self._cache, incoming))
         if not found:
             return []
-        tree, node = cache.tree, incoming.queue.node
-        for cell, amount in incoming.requests:
-            tree.charge(node, cell, amount)
-        search = _Search(cache, incoming, self.shares)
+        tree = self._cache.tree
+        search = _Search(self._cache, incoming, self._shares)
+        _admit(tree, incoming)
         done = search.by_first_strategy(
-            found,
-            to_final=self.strategies[0] == TO_FINAL_SHARE,
-            free=self.within_nominal and within_nominal(tree, node, incoming.need),
+            found, to_final=self._strategies[0] == TO_FINAL_SHARE, free=self._takes_back(incoming)
         )
-        if not done and len(self.strategies) > 1:
+        if not done and len(self._strategies) > 1:
             done = search.by_second_strategy()
-        for cell, amount in incoming.requests:
-            tree.refund(node, cell, amount)
+        _withdraw(tree, incoming)
         targets = search.targets
         if done:
             fill_back(tree, incoming, targets, borrowing=True)
         for target in targets:
             put_back(tree, target.workload)
         return targets if done else []
+
+    def why_none(self, incoming: Incoming) -> WhyNone | None:
+        """Nobody can be preempted: no own holder may be, and everybody else has a smaller share."""
+        if has_own_candidates(incoming, of_kin=True):
+            return None
+        queue = incoming.queue
+        if not queue.path or queue.spec.preemption.reclaim_within_cohort == "Never":
+            return WhyNone()
+        tree = self._cache.tree
+        _admit(tree, incoming)
+        share = None if self._takes_back(incoming) else self._shares.of(queue.node)[1]
+        _withdraw(tree, incoming)
+        return WhyNone(share) if share is not None and share > self._largest_of_others(queue) else None
+
+    def still_none(self, queue: Queue, why: WhyNone) -> bool:
+        """Whether everybody else still has a smaller share."""
+        return why.share is None or why.share > self._largest_of_others(queue)
+
+    def _takes_back(self, incoming: Incoming) -> bool:
+        """Whether the queue, the incoming included, uses no more than its own of what is needed."""
+        return self._within_nominal and within_nominal(self._cache.tree, incoming.queue.node, incoming.need)
+
+    def _largest_of_others(self, queue: Queue) -> Share:
+        """The largest share of what hangs beside a queue at the root; kept until something changes."""
+        version = self._cache.version[queue.root]
+        known = self._largest.get(queue.root)
+        if known is None or known[0] != version:
+            first, second, node = NOTHING, NOTHING, -1
+            for other in self._cache.tree.children[queue.root]:
+                share = self._shares.of(other)[1]
+                if share > first:
+                    first, second, node = share, first, other
+                elif share > second:
+                    second = share
+            known = self._largest[queue.root] = version, first, node, second
+        return known[3] if known[2] == queue.node else known[1]
+
+
+def _admit(tree: QuotaTree, incoming: Incoming) -> None:
+    """Count the incoming as admitted."""
+    for cell, amount in incoming.requests:
+        tree.charge(incoming.queue.node, cell, amount)
+
+
+def _withdraw(tree: QuotaTree, incoming: Incoming) -> None:
+    """Undo `_admit`."""
+    for cell, amount in incoming.requests:
+        tree.refund(incoming.queue.node, cell, amount)
 
 
 def _candidates(cache: Cache, incoming: Incoming) -> Iterator[_Candidates]:
@@ -133,9 +184,11 @@ class _Search:
         self._incoming = incoming
         self._shares = shares
         self._known: dict[int, tuple[bool, Share]] = {}
-        self._retry: dict[Queue, list[Workload]] = {}
+        self._retry: dict[Queue, Workload] = {}  # only the first one of each queue is ever tried again
+        self._too_large = False
         self.targets: list[Target] = []
         own = incoming.queue
+        self._flat = len(own.path) == 1
         self._own_side = dict(zip(own.path, (own.node, *own.path), strict=False))
 
     def by_first_strategy(self, found: list[_Candidates], *, to_final: bool, free: bool) -> bool:
@@ -147,6 +200,7 @@ class _Search:
             free: take from others without comparing shares.
         """
         contest = _Contest(self, self._cache, self._incoming.queue, found)
+        own = [candidates for candidates in found if candidates.queue is self._incoming.queue]
         while (candidates := contest.next()) is not None:
             queue = candidates.queue
             if queue is self._incoming.queue:
@@ -157,19 +211,22 @@ class _Search:
                 done = self._take_fairly(candidates, to_final=to_final)
             if done:
                 return True
+            if self._too_large and self._flat and not any(each.head for each in own):
+                return False  # all others have smaller shares still, and ours will not become smaller
         return False
 
     def by_second_strategy(self) -> bool:
         """Go through what the first strategy refused, at most one target a queue."""
-        refused = [_Candidates(queue, iter(workloads)) for queue, workloads in self._retry.items()]
+        refused = [_Candidates(queue, iter((workload,))) for queue, workload in self._retry.items()]
         contest = _Contest(self, self._cache, self._incoming.queue, refused)
         while (candidates := contest.next()) is not None:
             mine, theirs = self._sides(candidates.queue)
             contest.leave(candidates)
-            if self.share(mine)[1] < self.share(theirs)[1] and self._take(
-                candidates.pop(), IN_COHORT_FAIR_SHARING
-            ):
-                return True
+            if self.share(mine)[1] < self.share(theirs)[1]:
+                if self._take(candidates.pop(), IN_COHORT_FAIR_SHARING):
+                    return True
+            elif self._flat:
+                return False  # all others have smaller shares still
         return False
 
     def share(self, node: int) -> tuple[bool, Share]:
@@ -181,21 +238,31 @@ class _Search:
 
     def _take_fairly(self, candidates: _Candidates, *, to_final: bool) -> bool:
         """Take the first candidate of a queue that passes the test of shares; keep the others for later."""
-        tree, queue = self._tree, candidates.queue
+        queue = candidates.queue
         mine, theirs = self._sides(queue)
         share, initial = self.share(mine)[1], self.share(theirs)[1]
-        while candidates.head is not None:
-            if not to_final and share < initial:
-                return self._take(candidates.pop(), IN_COHORT_FAIR_SHARING)
+        self._too_large = share > initial
+        failed: set[Amounts] = set()
+        # What fails with one holder fails with every other one that holds as much.
+        while share <= initial and candidates.head is not None and len(failed) < len(queue.usages):
             workload = candidates.pop()
-            if to_final and share <= initial:
-                remove(tree, workload)
-                final = self._shares.of(theirs)[1]
-                put_back(tree, workload)
-                if share <= final:
+            usage = workload.usage
+            if usage not in failed:
+                if self._passes(workload, theirs, share) if to_final else share < initial:
                     return self._take(workload, IN_COHORT_FAIR_SHARING)
-            self._retry.setdefault(queue, []).append(workload)
+                failed.add(usage)
+            self._retry.setdefault(queue, workload)
+        if candidates.head is not None:
+            self._retry.setdefault(queue, candidates.head)
+            candidates.head = None
         return False
+
+    def _passes(self, workload: Workload, theirs: int, share: Share) -> bool:
+        """Whether a candidate's side would still have no smaller share without it."""
+        remove(self._tree, workload)
+        final = self._shares.of(theirs)[1]
+        put_back(self._tree, workload)
+        return share <= final
 
     def _sides(self, queue: Queue) -> tuple[int, int]:
         """The nodes right below the lowest common ancestor: on the incoming's side, and on the queue's."""
@@ -215,12 +282,9 @@ class _Search:
         self.targets.append(Target(workload, reason))
         for node in (queue.node, *queue.path):
             self._known.pop(node, None)
-        node = incoming.queue.node
-        for cell, amount in incoming.requests:
-            tree.refund(node, cell, amount)
-        enough = fits(tree, node, incoming.requests, borrowing=True)
-        for cell, amount in incoming.requests:
-            tree.charge(node, cell, amount)
+        _withdraw(tree, incoming)
+        enough = fits(tree, incoming.queue.node, incoming.requests, borrowing=True)
+        _admit(tree, incoming)
         return enough
 
 

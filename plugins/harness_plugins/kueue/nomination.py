@@ -8,7 +8,6 @@ from harness.cluster.model import Cluster
 from harness_plugins.kueue.assignment import (
     DEFERRED_FIT,
     FIT,
-    NO_FIT,
     PREEMPT,
     Assigner,
     Assignment,
@@ -19,6 +18,8 @@ from harness_plugins.kueue.assignment import (
 from harness_plugins.kueue.cache import Cache
 from harness_plugins.kueue.configuration import Gates
 from harness_plugins.kueue.flavors import PodSetOffer, offer
+from harness_plugins.kueue.hopeless import why_hopeless
+from harness_plugins.kueue.search import Search
 from harness_plugins.kueue.workload import Workload
 
 
@@ -38,12 +39,16 @@ class Nominator:
         cluster: the flavors.
         cache: who holds which quota.
         assigner: assigns flavors to a fixed number of pods.
+        search: the way of choosing whom to preempt.
         gates: the feature gates.
     """
 
-    def __init__(self, cluster: Cluster, cache: Cache, assigner: Assigner, gates: Gates) -> None:
+    def __init__(
+        self, cluster: Cluster, cache: Cache, assigner: Assigner, search: Search, gates: Gates
+    ) -> None:
         self._cluster = cluster
         self._cache = cache
+        self._search = search
         self._assigner = assigner
         self._gates = gates
 
@@ -57,10 +62,23 @@ class Nominator:
         version = self._cache.version[queue.root]
         last = workload.nomination
         if last is None or last.version != version or last.tried != tried:
-            last = Nomination(self._assign(workload, tried), version, tried)
+            last = Nomination(self._look(workload, tried), version, tried)
             workload.nomination = last
         workload.memory = ScanMemory(last.assignment.tried, cycle, queue.generation)
         return last.assignment
+
+    def _look(self, workload: Workload, tried: Tried) -> Assignment:
+        """Assign anew, unless what was in vain for one of the same kin still is."""
+        if tried or workload.ended or workload.asks.reducible:
+            return self._assign(workload, tried)
+        queue, kin = workload.home.queue, workload.kin
+        if kin.hopeless is not None and kin.hopeless.holds(self._cache, queue, self._search):
+            return kin.hopeless.assignment
+        questions = self._assigner.questions(workload)
+        offers = self.offers(workload)
+        assignment = self._assigner.assign(workload, offers, workload.counts, questions=questions)
+        kin.hopeless = why_hopeless(assignment, questions, queue, self._search)
+        return assignment
 
     def reassign(self, workload: Workload, first: Assignment, cycle: int) -> Assignment:
         """Assign again in a state where others' victims are gone, to the flavors that were chosen before.
@@ -83,8 +101,8 @@ class Nominator:
     def _where_to_go_on(self, workload: Workload, cycle: int) -> Tried:
         """The scan memory, unless it is outdated: from before the last cycle, and the queue has changed."""
         memory = workload.memory
-        if memory is None:
-            return ()
+        if memory is None or not memory.untried:
+            return ()  # also where every scan had come to its end, and starts over
         if self._gates.flavor_fungibility_preserve_scan_progress and cycle - memory.cycle <= 1:
             return memory.tried
         return memory.tried if workload.home.queue.generation <= memory.generation else ()
@@ -127,6 +145,3 @@ class Nominator:
 
 def _works(assignment: Assignment) -> bool:
     return assignment.mode == FIT or (assignment.mode == PREEMPT and bool(assignment.targets))
-
-
-__all__ = ["NO_FIT", "Nomination", "Nominator"]

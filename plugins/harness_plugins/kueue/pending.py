@@ -7,11 +7,14 @@ neither costs more the longer the queue is.
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from typing import final
+from typing import TYPE_CHECKING, final
 
 from harness_plugins.kueue.cache import Queue
 from harness_plugins.kueue.flavors import Asks, PodSetOffer
 from harness_plugins.kueue.workload import Workload
+
+if TYPE_CHECKING:
+    from harness_plugins.kueue.hopeless import Hopeless
 
 _Entry = tuple[int, int, str, int, Workload]
 """Negated priority, queue order time, UID, ticket; the ticket ends every comparison."""
@@ -24,13 +27,15 @@ class Kin:
     Attributes:
         entries: those that are pending, a heap; an entry whose workload has another ticket is stale.
         parked: whether all of them wait for quota to become free.
+        hopeless: what was in vain for one of them, and why.
     """
 
-    __slots__ = ("entries", "parked")
+    __slots__ = ("entries", "hopeless", "parked")
 
     def __init__(self) -> None:
         self.entries: list[_Entry] = []
         self.parked = False
+        self.hopeless: Hopeless | None = None
 
     def first(self) -> _Entry | None:
         """The entry of the one that comes first."""

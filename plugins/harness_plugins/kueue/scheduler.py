@@ -9,10 +9,10 @@ from harness.cluster.model import Cluster
 from harness.job import Job
 from harness.quota import FlavorResource
 from harness.units import SECOND
-from harness_plugins.kueue import classical
 from harness_plugins.kueue.admission import AdmissionCycle, Admitted, Preempted
 from harness_plugins.kueue.assignment import Assigner
 from harness_plugins.kueue.cache import Cache
+from harness_plugins.kueue.classical import ClassicPreemption
 from harness_plugins.kueue.configuration import Gates
 from harness_plugins.kueue.entries import ClassicOrder, FairOrder, Order
 from harness_plugins.kueue.fair_sharing import FairSharing
@@ -61,13 +61,14 @@ class Scheduler:
         cache = self.cache = Cache(cluster, also=also or ())
         self.shares = Shares(cache.tree, weights_of(cache.tree, cluster, weights or {}))
         fair = self.fair = strategies is not None
-        search: Search = classical.find_targets
+        search: Search = ClassicPreemption(cache)
         order: Order = ClassicOrder(gates)
         if strategies is not None:
             within_nominal = gates.fair_sharing_preempt_within_nominal
-            search = FairSharing(self.shares, strategies, within_nominal).find_targets
+            search = FairSharing(cache, self.shares, strategies, within_nominal=within_nominal)
             order = FairOrder(cache, self.shares, gates)
-        self.nominator = Nominator(cluster, cache, Assigner(cache, search, fair=fair, gates=gates), gates)
+        assigner = Assigner(cache, search, fair=fair, gates=gates)
+        self.nominator = Nominator(cluster, cache, assigner, search, gates)
         self._cycle = AdmissionCycle(cache, self.nominator, order, gates)
         self.pending: Mapping[str, Pending] = {
             name: Pending(queue, number) for number, (name, queue) in enumerate(cache.queues.items())

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple, final
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol, final
 
 from harness.quota import QuotaTree
-from harness_plugins.kueue.cache import Cache, Queue
+from harness_plugins.kueue.cache import Queue
+from harness_plugins.kueue.shares import Share
 from harness_plugins.kueue.workload import Amounts, Workload
 
 IN_CLUSTER_QUEUE = "InClusterQueue"
@@ -46,8 +47,26 @@ class Incoming:
         self.mask = sum(1 << cell for cell in need)
 
 
-Search = Callable[[Cache, Incoming], list[Target]]
-"""Chooses whom to preempt; an empty list when preemption cannot help. Leaves the cache as it found it."""
+class WhyNone(NamedTuple):
+    """Why a search fails: by the queue's own state alone, or because all others have shares below `share`."""
+
+    share: Share | None = None
+
+
+class Search(Protocol):
+    """A way of choosing whom to preempt."""
+
+    def find_targets(self, incoming: Incoming) -> list[Target]:
+        """Choose whom to preempt; an empty list when that cannot help. The cache is left as it was."""
+
+    def why_none(self, incoming: Incoming) -> WhyNone | None:
+        """What makes a search fail for everything of the incoming's kin; None if that is not known.
+
+        Asked only where no cohort lies between the queue and its root.
+        """
+
+    def still_none(self, queue: Queue, why: WhyNone) -> bool:
+        """Whether a reason still holds while nothing changes in the queue itself."""
 
 
 class Bounds(NamedTuple):
@@ -75,6 +94,31 @@ def bounds(policy: str, preemptor: Workload) -> Bounds | None:
         case "LowerOrNewerEqualPriority":
             return Bounds(preemptor.priority + 1, preemptor.timestamp)
     return None
+
+
+def has_own_candidates(incoming: Incoming, *, of_kin: bool = False) -> bool:
+    """Whether the queue's own policy lets the incoming preempt anything that it needs.
+
+    Args:
+        incoming: the incoming.
+        of_kin: answer for everything of its kin, whatever its place in the queue.
+    """
+    queue = incoming.queue
+    allowed = bounds(queue.spec.preemption.within_cluster_queue, incoming.workload)
+    if allowed is None:
+        return False
+    return has_candidate(queue, incoming.mask, Bounds(allowed.below) if of_kin else allowed)
+
+
+def has_candidate(queue: Queue, mask: int, allowed: Bounds) -> bool:
+    """Whether any holder of a queue may be preempted and uses what is needed."""
+    holders, evicted = queue.holders, queue.evicted
+    if not evicted:
+        return next(preemptible(holders, mask, allowed), None) is not None
+    return any(
+        next(preemptible(part, mask, allowed), None) is not None
+        for part in (holders[:evicted], holders[evicted:])
+    )
 
 
 def preemptible(workloads: list[Workload], mask: int, allowed: Bounds) -> Iterator[Workload]:
