@@ -18,6 +18,7 @@ from harness import tables
 from harness.engine.events import ACTIONS, NEVER, PENDING, STATES, STINTS, Amounts
 from harness.job import Job
 from harness.parquet import TableWriter, TimeKind
+from harness.tenants import coded
 from harness.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -51,27 +52,32 @@ class ParquetRecorder:
         jobs: the jobs of the replay, for what their rows say about them.
         kind: how times are written.
         capacity: resource -> amount, for the shares of the timeline.
+        tenants: for each job the name of its queue in the timeline, see `harness.tenants`.
         on_nodes: whether pods hold resources when they are bound (else when their job is admitted).
     """
 
     def __init__(
-        self, folder: Path, jobs: Jobs, kind: TimeKind, capacity: Mapping[str, int], *, on_nodes: bool
+        self,
+        folder: Path,
+        jobs: Jobs,
+        kind: TimeKind,
+        capacity: Mapping[str, int],
+        tenants: pl.Series,
+        *,
+        on_nodes: bool,
     ) -> None:
         self._jobs = jobs
         frame = jobs.frame
         self._job_ids = frame["job_id"]
         self._pods = frame["pods"]
         self._totals = {resource: frame[f"request.{resource}"] for resource in jobs.resources}
-        queues = frame["queue"].unique().sort()
-        self._queues = queues
-        self._queue_codes = frame["queue"].replace_strict(
-            queues, pl.Series(range(len(queues)), dtype=pl.Int32), return_dtype=pl.Int32
-        )
+        self._queues, self._queue_codes = coded(frame["queue"])
+        names, self._tenant_codes = coded(tenants)
         self._folder, self._kind = folder, kind
         self._decisions = TableWriter(folder / "decisions.parquet", tables.DECISIONS, kind)
         self._stints = TableWriter(folder / "stints.parquet", tables.stints(jobs.resources), kind)
         timeline = TableWriter(folder / "timeline.parquet", tables.TIMELINE, kind)
-        self._timeline = Timeline(timeline, queues, jobs.resources, capacity, on_nodes=on_nodes)
+        self._timeline = Timeline(timeline, names, jobs.resources, capacity, on_nodes=on_nodes)
         self._flavors, self._reasons, self._nodes = _Codes(), _Codes(), _Codes()
         self._flavors_seen: dict[int, tuple[object, int]] = {}
         self._seq = 0
@@ -208,7 +214,6 @@ class ParquetRecorder:
             return
         job, time, action = as_series(self._job), as_series(self._time), as_series(self._action)
         count, change = as_series(self._count), as_series(self._change)
-        queue = self._queue_codes.gather(job)
         self._decisions.write(
             {
                 "seq": pl.int_range(self._seq, self._seq + rows, eager=True),
@@ -219,7 +224,7 @@ class ParquetRecorder:
                 "job_id": self._job_ids.gather(job),
                 "pod": _sparse(self._pod, rows, pl.String()),
                 "pods": count,
-                "queue": self._queues.gather(queue),
+                "queue": self._queues.gather(self._queue_codes.gather(job)),
                 "by": _sparse(self._by, rows, pl.String()),
                 "reason": self._reasons.texts(_sparse(self._reason, rows, pl.Int32())),
                 "node": self._nodes.texts(_sparse(self._node, rows, pl.Int32())),
@@ -230,7 +235,7 @@ class ParquetRecorder:
         self._timeline.feed(
             time,
             action,
-            queue,
+            self._tenant_codes.gather(job),
             change,
             self._held(job, count, self._amounts),
             {

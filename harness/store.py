@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from errno import EINVAL
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,6 @@ import polars as pl
 import pyarrow as pa
 
 from harness import tables
-from harness.cluster.model import Cluster
 from harness.engine import Engine
 from harness.engine.engine import Outcome
 from harness.errors import HarnessError, PluginError, PolicyError, RunError
@@ -29,6 +29,7 @@ from harness.plugins import Plugins
 from harness.policy import Policy
 from harness.recorder import ParquetRecorder
 from harness.run import TABLES, Plan, Run
+from harness.tenants import Tenants, quotas, tenants
 from harness.trace.jobs import Jobs
 
 
@@ -70,9 +71,9 @@ class Store:
         """
         path = self.path(plan)
         try:
-            with _aside(path) as partial:
-                info = _replay_into(partial, plan, plugins, watch, command)
-                _replace(path, partial)
+            with _aside(path) as folder:
+                info = _replay_into(folder, plan, plugins, watch, command)
+                _replace(path, folder)
         except OSError as error:
             raise RunError(
                 f"{path} cannot be written: {error.strerror or error}", hint="choose another folder with -o"
@@ -148,16 +149,21 @@ def _replay_into(
 ) -> dict[str, Any]:
     """Write the tables and `run.json`; answers what the latter says."""
     began, cpu = time.time(), time.process_time()
+    takes_over = plan.policy.running
     jobs = Jobs(
         plan.trace,
         plan.cluster,
         grace_period=plan.grace_period,
         scale_arrivals=plan.scale_arrivals,
         clairvoyant=plan.policy.clairvoyant,
+        running=None if takes_over is None else partial(takes_over, plan.cluster),
     )
     trace = plan.trace
     kind = TimeKind(trace.origin, trace.kind == "timestamp", trace.time_zone)
-    recorder = ParquetRecorder(folder, jobs, kind, plan.cluster.capacity, on_nodes=bool(plan.cluster.nodes))
+    of_jobs = tenants(jobs.frame, plan.cluster)
+    recorder = ParquetRecorder(
+        folder, jobs, kind, plan.cluster.capacity, of_jobs.names, on_nodes=bool(plan.cluster.nodes)
+    )
     engine = Engine(jobs.chunks(), plan.cluster, recorder, losses=plan.losses, until=plan.until)
     try:
         policy = _made(plan, engine)
@@ -166,7 +172,7 @@ def _replay_into(
         recorder.abandon()
         raise
     recorder.close(outcome.jobs)
-    info = _describe(plan, jobs, outcome)
+    info = _describe(plan, jobs, of_jobs, outcome)
     rows = measure(Run(folder, info), plugins)
     writer = TableWriter(folder / "metrics.parquet", tables.METRICS, kind)
     writer.write(
@@ -192,7 +198,7 @@ def _made(plan: Plan, engine: Engine) -> Policy:
         ) from error
 
 
-def _describe(plan: Plan, jobs: Jobs, outcome: Outcome) -> dict[str, Any]:
+def _describe(plan: Plan, jobs: Jobs, of_jobs: Tenants, outcome: Outcome) -> dict[str, Any]:
     """What a run says of itself; the same inputs give the same text."""
     trace, cluster, policy = plan.trace, plan.cluster, plan.policy
     return {
@@ -214,9 +220,10 @@ def _describe(plan: Plan, jobs: Jobs, outcome: Outcome) -> dict[str, Any]:
             "sha256": cluster.digest,
             "nodes": len(cluster.nodes),
             "capacity": dict(cluster.capacity),
-            "queues": _queues(cluster),
+            "queues": quotas(cluster),
+            "quota_of": dict(of_jobs.quotas),
             "assumed": list(cluster.assumed),
-            "warnings": list(cluster.warnings),
+            "warnings": list(plan.warnings),
         },
         "policy": {
             "name": policy.name,
@@ -233,18 +240,6 @@ def _describe(plan: Plan, jobs: Jobs, outcome: Outcome) -> dict[str, Any]:
             "half_bound_gangs": list(outcome.half_bound),
         },
     }
-
-
-def _queues(cluster: Cluster) -> dict[str, Any]:
-    queues = {}
-    for queue in cluster.cluster_queues.values():
-        nominal: dict[str, int] = {}
-        for group in queue.resource_groups:
-            for flavor in group.flavors:
-                for resource, quota in flavor.resources.items():
-                    nominal[resource] = nominal.get(resource, 0) + quota.nominal
-        queues[queue.name] = {"cohort": queue.cohort, "weight": str(queue.weight), "nominal": nominal}
-    return queues
 
 
 def _provenance(plan: Plan, command: str | None, wall: float, cpu: float) -> dict[str, Any]:

@@ -27,6 +27,13 @@ def _waiting(run: Run, window: Window) -> Iterable[Measurement]:
     return measure(run, window)
 
 
+def _fairness(run: Run, window: Window) -> Iterable[Measurement]:
+    """How fairly queues shared; see `harness.metrics.fairness`."""
+    from harness.metrics.fairness import measure
+
+    return measure(run, window)
+
+
 def _disruption(run: Run, window: Window) -> Iterable[Measurement]:
     """How often and at what cost jobs were preempted; see `harness.metrics.disruption`."""
     from harness.metrics.disruption import measure
@@ -39,4 +46,5 @@ def harness_register_metrics(register: RegisterMetric) -> None:
     """Register the built-in families of metrics."""
     register("utilization", _utilization, help="allocated, useful, lost and idle shares of capacity")
     register("waiting", _waiting, help="waiting, completion and slowdown of jobs, and how many finished")
+    register("fairness", _fairness, help="shares against ideal ones, unmet guarantees, unequal slowdowns")
     register("disruption", _disruption, help="preemptions, their victims, and the work that they threw away")

@@ -14,8 +14,10 @@ from typing import NamedTuple
 
 import polars as pl
 
+from harness.metrics.levels import level_names, moves
 from harness.metrics.measurement import Measurement, Window
 from harness.run import Run
+from harness.units import INT64_MAX
 
 
 class ResourceTime(NamedTuple):
@@ -60,66 +62,74 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
         yield row("of_demand", parts.allocated, parts.demanded, "higher")
 
 
-@lru_cache(maxsize=32)
 def resource_time(run: Run, window: Window, resource: str) -> ResourceTime:
     """What became of one resource over a window; stints that reach beyond it are cut."""
-    allocated, demanded = _from_timeline(run, window, resource)
-    return ResourceTime(allocated, *_from_stints(run, window, resource), demanded)
+    return _resource_times(run, window)[resource]
 
 
-def _from_timeline(run: Run, window: Window, resource: str) -> tuple[int, int | None]:
-    """Integrate over change points, piece by piece: levels of queues become levels of all of them."""
-    capacity = run.capacity.get(resource)
-    levels = ("allocated", "pending")
-    demand = pl.col("allocated") + pl.col("pending")
-    wanted = pl.min_horizontal(demand, pl.lit(capacity)) if capacity is not None else demand
-    of_queues = pl.DataFrame(schema={"time": pl.Int64, "queue": pl.String, **dict.fromkeys(levels, pl.Int64)})
+@lru_cache(maxsize=32)
+def _resource_times(run: Run, window: Window) -> dict[str, ResourceTime]:
+    found = {}
+    held, became = _from_timeline(run, window), _from_stints(run, window)
+    for resource, (allocated, demanded), parts in zip(run.resources, held, became, strict=True):
+        useful, lost, idle_held, unfinished = parts
+        limited = demanded if resource in run.capacity else None
+        found[resource] = ResourceTime(allocated, useful, lost, idle_held, unfinished, limited)
+    return found
+
+
+def _from_timeline(run: Run, window: Window) -> list[tuple[int, int]]:
+    """Integrate over change points, piece by piece: for each resource what was allocated, and demanded."""
+    levels = level_names(run)
     total = pl.DataFrame({"time": window.start, **dict.fromkeys(levels, 0)})
-    allocated = demanded = 0
-    for batch in run.batches("timeline", ("time", "queue", "resource", *levels)):
-        points = batch.filter((pl.col("resource") == resource) & (pl.col("time") <= window.end))
-        points = pl.concat([of_queues, points.select(of_queues.columns)])
-        changes = points.with_columns(
-            pl.col(name) - pl.col(name).shift(1, fill_value=0).over("queue") for name in levels
-        ).slice(of_queues.height)
-        of_queues = points.group_by("queue", maintain_order=True).last().select(of_queues.columns)
-        total = pl.concat(
-            [total, changes.group_by("time").agg(pl.col(levels).sum()).sort("time")]
-        ).with_columns(pl.col(levels).cum_sum())
-        span = pl.col("time").shift(-1).fill_null(pl.col("time")) - pl.col("time")
-        sums = total.select(
-            _product(pl.col("allocated"), span), _product(wanted, span).alias("demanded")
-        ).row(0)
-        allocated, demanded = allocated + int(sums[0]), demanded + int(sums[1])
+    sums = [0] * len(levels)
+    for batch in moves(run, window):
+        changes = batch.group_by("time").agg(pl.col(levels).sum()).sort("time")
+        total = pl.concat([total, changes]).with_columns(pl.col(levels).cum_sum())
+        sums = _added(sums, total.select(_areas(run, total["time"][-1])))
         total = total.tail(1)
-    rest = window.end - pl.col("time")
-    sums = total.select(_product(pl.col("allocated"), rest), _product(wanted, rest).alias("demanded")).row(0)
-    allocated, demanded = allocated + int(sums[0]), demanded + int(sums[1])
-    return allocated, demanded if capacity is not None else None
+    sums = _added(sums, total.select(_areas(run, window.end)))
+    return list(zip(sums[::2], sums[1::2], strict=True))
 
 
-def _from_stints(run: Run, window: Window, resource: str) -> tuple[int, int, int, int]:
-    """Add up stints piece by piece: useful, lost, idle_held and unfinished."""
+def _areas(run: Run, end: int) -> Iterator[pl.Expr]:
+    """What levels come to over time: for each resource what was allocated, and what was asked for of it."""
+    span = pl.col("time").shift(-1, fill_value=end) - pl.col("time")
+    for number, resource in enumerate(run.resources):
+        capacity = pl.lit(run.capacity.get(resource, INT64_MAX))
+        yield _product(pl.col(f"allocated{number}"), span)
+        yield _product(pl.min_horizontal(f"demand{number}", capacity), span).alias(f"demand{number}")
+
+
+def _from_stints(run: Run, window: Window) -> list[tuple[int, ...]]:
+    """Add up stints piece by piece: for each resource what was useful, lost, idle_held and unfinished."""
     finished = run.micros("jobs").select("finish_time").collect()["finish_time"]
-    sums = [0, 0, 0, 0]
-    amount = pl.col(f"request.{resource}")
+    amounts = [f"request.{resource}" for resource in run.resources]
     # An eviction after the window has not thrown anything away yet.
     lost = pl.when(pl.col("end") <= window.end).then("lost").otherwise(0)
     span = pl.min_horizontal("end", pl.lit(window.end)) - pl.col("start")
     progress = pl.col("state") == "progress"
-    kept = (span - lost) * progress
-    for batch in run.batches("stints", ("job", "start", "end", "state", "lost", f"request.{resource}")):
+    spans = {"useful": (span - lost) * (progress & pl.col("done")), "lost": lost}
+    spans |= {"idle_held": span * ~progress, "unfinished": (span - lost) * (progress & ~pl.col("done"))}
+    sums = [0] * (len(spans) * len(amounts))
+    for batch in run.batches("stints", ("job", "start", "end", "state", "lost", *amounts)):
         stints = batch.filter(pl.col("start") < window.end)
         done = (finished.gather(stints["job"]) <= window.end).fill_null(value=False)
-        row = stints.with_columns(done=done).select(
-            useful=_product(amount, kept * pl.col("done")),
-            lost=_product(amount, lost),
-            idle_held=_product(amount, span * ~progress),
-            unfinished=_product(amount, kept * ~pl.col("done")),
+        parts = stints.with_columns(done=done).select(
+            pl.col(amounts), *(each.alias(name) for name, each in spans.items())
         )
-        sums = [total + int(value) for total, value in zip(sums, row.row(0), strict=True)]
-    useful, thrown_away, idle_held, unfinished = sums
-    return useful, thrown_away, idle_held, unfinished
+        row = parts.select(
+            _product(pl.col(amount), pl.col(name)).alias(f"{amount} {name}")
+            for amount in amounts
+            for name in spans
+        )
+        sums = _added(sums, row)
+    each = len(spans)
+    return [tuple(sums[at : at + each]) for at in range(0, len(sums), each)]
+
+
+def _added(sums: list[int], row: pl.DataFrame) -> list[int]:
+    return [total + int(value) for total, value in zip(sums, row.row(0), strict=True)]
 
 
 def _product(amount: pl.Expr, span: pl.Expr) -> pl.Expr:

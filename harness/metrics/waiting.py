@@ -48,15 +48,16 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
 
 
 def job_times(run: Run, window: Window) -> pl.DataFrame:
-    """One row a job that arrived within the window; what happened to it later counts as not having happened.
+    """One row a job that arrived within the window; what happened later counts as not having happened.
 
-    Columns: queue, priority, rejected, submit and finish in microseconds; first_start, total and completion in
-    seconds; slowdown; null where the job has not come that far.
+    Columns: job, its row in `jobs.parquet`; queue, priority, rejected, submit and finish in microseconds;
+    first_start, total and completion in seconds; slowdown; null where the job has not come that far.
     """
     jobs = (
         run.micros("jobs")
         .with_row_index("job")
-        .filter(pl.col("submit_time") <= window.end)
+        # Pods of the manifests that ran before have waited for nothing, and nobody knows how long they run.
+        .filter((pl.col("submit_time") <= window.end) & pl.col("duration").is_not_null())
         .select(
             pl.col("job").cast(pl.Int32),
             "queue",
@@ -72,6 +73,7 @@ def job_times(run: Run, window: Window) -> pl.DataFrame:
     )
     completion = pl.col("finish") - pl.col("submit")
     return jobs.select(
+        "job",
         "queue",
         "priority",
         "rejected",

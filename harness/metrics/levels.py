@@ -1,0 +1,164 @@
+"""What queues hold and ask for over time, piece by piece, so that memory does not follow the length of a run.
+
+A queue is here whatever has a quota of its own: the ClusterQueue or ElasticQuota behind a queue of the trace,
+else that queue itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import NamedTuple
+
+import polars as pl
+
+from harness.metrics.measurement import Window
+from harness.run import Run
+
+
+class Queue(NamedTuple):
+    """A queue of a run.
+
+    Attributes:
+        name: its name.
+        weight: its fair-sharing weight.
+        nominal: resource -> the quota that is its own; None without quotas.
+    """
+
+    name: str
+    weight: float = 1.0
+    nominal: Mapping[str, int] | None = None
+
+
+class Piece(NamedTuple):
+    """The levels of queues over some time.
+
+    Attributes:
+        times: instants, ascending; between two of them nothing changes.
+        end: how long the levels at the last instant hold.
+        rows: one row a level of a queue: `queue` (its number), `at` (the number of the instant at which it
+            begins), `span` (how long it holds), `allocated<n>` and `demand<n>` for the n-th resource; sorted
+            by queue and instant. Every queue has a level at instant 0.
+    """
+
+    times: pl.Series
+    end: int
+    rows: pl.DataFrame
+
+
+def queues(run: Run) -> list[Queue]:
+    """Every queue that jobs of a run use, by name; its place is its number in `Piece.rows`."""
+    return [_queue(run, name) for name in sorted(set(_behind(run).values()))]
+
+
+def unused_queues(run: Run) -> list[Queue]:
+    """Every queue that has a quota and no jobs, by name."""
+    used = set(_behind(run).values())
+    return [_queue(run, name) for name in sorted(run.info["cluster"]["queues"]) if name not in used]
+
+
+def queue_of_jobs(run: Run) -> pl.Series:
+    """For each job, in order of arrival, the name of its queue."""
+    behind = _behind(run)
+    jobs = run.scan("jobs").select("namespace", "queue").collect()
+    apart = pl.concat_str("namespace", "queue", separator="/")
+    names = jobs.select(pl.when(pl.col("queue").is_in(list(behind))).then("queue").otherwise(apart))
+    return names.to_series().replace_strict(list(behind), list(behind.values()), return_dtype=pl.String)
+
+
+def pieces(run: Run, window: Window, *, changes: int) -> Iterator[Piece]:
+    """The levels of all queues from the beginning of a window to its end.
+
+    Pieces depend on what is in the timeline, not on how the file is cut.
+
+    Args:
+        run: the run.
+        window: what is measured; nothing happens before it.
+        changes: how many a piece has, about.
+    """
+    state = pl.DataFrame({"queue": pl.int_range(len(queues(run)), dtype=pl.Int32, eager=True)})
+    state = state.with_columns(pl.lit(0, pl.Int64).alias(name) for name in level_names(run))
+    start = window.start
+    waiting = pl.DataFrame(schema={"time": pl.Int64, **state.schema})
+    for batch in moves(run, window):
+        waiting = pl.concat([waiting, batch])
+        while waiting.height > changes:
+            # The instant of the last one may go on in what follows.
+            last = waiting["time"][changes - 1]
+            done = waiting.filter(pl.col("time") < last)
+            if done.is_empty():
+                changes *= 2
+                continue
+            waiting = waiting.slice(done.height)
+            piece, state = _piece(state, done, start, last)
+            yield piece
+            start = last
+    yield _piece(state, waiting, start, window.end)[0]
+
+
+def _piece(state: pl.DataFrame, changes: pl.DataFrame, start: int, end: int) -> tuple[Piece, pl.DataFrame]:
+    """A piece, and the levels at its end."""
+    begin = state.select(pl.lit(start, pl.Int64).alias("time"), pl.all())
+    rows = pl.concat([begin, changes]).with_columns(at=pl.col("time").rle_id())
+    times = rows["time"].rle().struct.field("value")
+    following = pl.col("queue").shift(-1) == pl.col("queue")
+    rows = (
+        rows.sort("queue", maintain_order=True)
+        .with_columns(pl.col(state.columns[1:]).cum_sum().over("queue"))
+        .filter((following & (pl.col("at").shift(-1) == pl.col("at"))).not_().fill_null(value=True))
+        .with_columns(span=pl.when(following).then(pl.col("time").shift(-1)).otherwise(end) - pl.col("time"))
+    )
+    latest = rows.filter(following.not_().fill_null(value=True)).select(state.columns)
+    return Piece(times, end, rows), latest
+
+
+def moves(run: Run, window: Window) -> Iterator[pl.DataFrame]:
+    """How far queues' levels move, in order of time: `time, queue`, `allocated<n>` and `demand<n>`.
+
+    One row a change of a queue of the trace; several of these may stand for one queue.
+    """
+    levels = level_names(run)
+    behind, width = _behind(run), len(run.resources)
+    places = {queue.name: number for number, queue in enumerate(queues(run))}
+    numbers = [places[name] for name in behind.values()]
+    tenants, codes = list(behind), list(range(len(behind)))
+    before = pl.DataFrame(schema={"tenant": pl.Int32, **dict.fromkeys(levels, pl.Int64)})
+    left: pl.DataFrame | None = None
+    for batch in run.batches("timeline", ("time", "queue", "allocated", "pending")):
+        # Rows of one instant and tenant are together, one a resource.
+        long = batch if left is None else pl.concat([left, batch])
+        whole = long.height // width * width
+        left, long = long.slice(whole), long.slice(0, whole)
+        tenant = long["queue"].gather_every(width).replace_strict(tenants, codes, return_dtype=pl.Int32)
+        now = {"tenant": tenant}
+        for number in range(width):
+            of_resource = long.gather_every(width, number)
+            now[f"allocated{number}"] = of_resource["allocated"]
+            now[f"demand{number}"] = of_resource["allocated"] + of_resource["pending"]
+        states = pl.concat([before, pl.DataFrame(now)])
+        moved = states.with_columns(
+            pl.col(name) - pl.col(name).shift(1, fill_value=0).over("tenant") for name in levels
+        ).slice(before.height)
+        before = states.group_by("tenant", maintain_order=True).last()
+        queue = moved["tenant"].replace_strict(codes, numbers, return_dtype=pl.Int32)
+        yield moved.select(long["time"].gather_every(width), queue.alias("queue"), *levels).filter(
+            pl.col("time") < window.end
+        )
+
+
+def level_names(run: Run) -> list[str]:
+    """The columns that hold levels, two a resource."""
+    return [f"{kind}{number}" for number in range(len(run.resources)) for kind in ("allocated", "demand")]
+
+
+def _behind(run: Run) -> Mapping[str, str]:
+    """A name of the timeline -> the name of its queue."""
+    quota_of: Mapping[str, str | None] = run.info["cluster"]["quota_of"]
+    return {name: quota or name for name, quota in quota_of.items()}
+
+
+def _queue(run: Run, name: str) -> Queue:
+    quota = run.info["cluster"]["queues"].get(name)
+    if quota is None:
+        return Queue(name)
+    return Queue(name, float(Fraction(quota["weight"])), quota["nominal"])

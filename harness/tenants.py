@@ -1,0 +1,98 @@
+"""Whose quota the jobs of a queue count against, and under which name a run keeps that queue apart.
+
+A trace's queue is a LocalQueue of the row's namespace, a ClusterQueue, or a quota; one name may stand for
+different quotas in different namespaces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster, ClusterQueue
+
+
+class Tenants(NamedTuple):
+    """The queues of a trace on a cluster.
+
+    Attributes:
+        names: for each job its queue; `<namespace>/<queue>` where a queue's name stands for several quotas.
+        quotas: every such name, sorted -> the ClusterQueue or ElasticQuota behind it, or None.
+    """
+
+    names: pl.Series
+    quotas: Mapping[str, str | None]
+
+
+def tenants(jobs: pl.DataFrame, cluster: Cluster) -> Tenants:
+    """Tell queues apart by the quota behind them.
+
+    Args:
+        jobs: has the columns `namespace` and `queue`.
+        cluster: what the trace is replayed on.
+    """
+    behind: dict[str, dict[str, str | None]] = {}
+    for namespace, queue in jobs.select("namespace", "queue").unique().iter_rows():
+        behind.setdefault(queue, {})[namespace] = _quota_of(namespace, queue, cluster)
+    several = sorted(queue for queue, found in behind.items() if len(set(found.values())) > 1)
+    quotas = {
+        f"{namespace}/{queue}" if queue in several else queue: quota
+        for queue, found in behind.items()
+        for namespace, quota in found.items()
+    }
+    names = jobs["queue"]
+    if several:
+        ambiguous = pl.col("queue").is_in(several)
+        apart = pl.concat_str("namespace", "queue", separator="/")
+        names = jobs.select(pl.when(ambiguous).then(apart).otherwise("queue")).to_series()
+    return Tenants(names, dict(sorted(quotas.items())))
+
+
+def _quota_of(namespace: str, queue: str, cluster: Cluster) -> str | None:
+    """The ClusterQueue that a queue stands for, else the ElasticQuota of the namespace or of that name."""
+    cluster_queue = cluster.cluster_queue_of(namespace, queue)
+    if cluster_queue is not None:
+        return cluster_queue.name
+    leaves = {name: quota for name, quota in cluster.elastic_quotas.items() if not quota.is_parent}
+    for name, quota in leaves.items():
+        if namespace in quota.namespaces:
+            return name
+    local = cluster.local_queues.get((namespace, queue))
+    called = (queue, local.cluster_queue if local else "")
+    return next((name for name in called if name in leaves), None)
+
+
+def coded(names: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """The distinct names, sorted, and for each name its place among them."""
+    distinct = names.unique().sort()
+    places = pl.Series(range(len(distinct)), dtype=pl.Int32)
+    return distinct, names.replace_strict(distinct, places, return_dtype=pl.Int32)
+
+
+def quotas(cluster: Cluster) -> dict[str, dict[str, Any]]:
+    """Every ClusterQueue and ElasticQuota with jobs of its own, as `run.json` tells it.
+
+    `nominal` is resource -> what is guaranteed: nominal quota summed over flavors, or `min`. Where a
+    ClusterQueue and an ElasticQuota have one name, it is the ClusterQueue.
+    """
+    found: dict[str, dict[str, Any]] = {
+        name: {"cohort": quota.parent, "weight": "1", "nominal": dict(quota.min or {})}
+        for name, quota in cluster.elastic_quotas.items()
+        if not quota.is_parent
+    }
+    for queue in cluster.cluster_queues.values():
+        nominal = _nominal(queue)
+        found[queue.name] = {"cohort": queue.cohort, "weight": str(queue.weight), "nominal": nominal}
+    return found
+
+
+def _nominal(queue: ClusterQueue) -> dict[str, int]:
+    nominal: dict[str, int] = {}
+    for group in queue.resource_groups:
+        for flavor in group.flavors:
+            for resource, quota in flavor.resources.items():
+                nominal[resource] = nominal.get(resource, 0) + quota.nominal
+    return nominal

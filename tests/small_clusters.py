@@ -1,0 +1,39 @@
+"""Clusters for tests, as manifests, in a few words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+
+def queues(
+    nominal: Mapping[str, Mapping[str, str]], *, weights: Mapping[str, str] | None = None, nodes: int = 0
+) -> str:
+    """A ClusterQueue for each name, all in one cohort that reclaims; with `nodes`, so many of 4 cores."""
+    documents = [_kueue("ResourceFlavor", "f")]
+    for name, quotas in nominal.items():
+        resources = [{"name": each, "nominalQuota": quota} for each, quota in quotas.items()]
+        group = {"coveredResources": list(quotas), "flavors": [{"name": "f", "resources": resources}]}
+        spec: dict[str, Any] = {"cohortName": "all", "namespaceSelector": {}, "resourceGroups": [group]}
+        spec["preemption"] = {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"}
+        if weights and name in weights:
+            spec["fairSharing"] = {"weight": weights[name]}
+        documents.append({**_kueue("ClusterQueue", name), "spec": spec})
+    for number in range(nodes):
+        allocatable = {"cpu": "4", "memory": "8Gi", "pods": "10"}
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"n{number}"}}
+        documents.append({**node, "status": {"allocatable": allocatable}})
+    return str(yaml.safe_dump_all(documents))
+
+
+def local_queue(namespace: str, name: str, cluster_queue: str) -> str:
+    """A namespace's door to a ClusterQueue, to be added to manifests."""
+    queue = _kueue("LocalQueue", name)
+    queue["metadata"]["namespace"] = namespace
+    return f"---\n{yaml.safe_dump({**queue, 'spec': {'clusterQueue': cluster_queue}})}"
+
+
+def _kueue(kind: str, name: str) -> dict[str, Any]:
+    return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}}
