@@ -270,7 +270,7 @@ def labels(plugins: Iterable[str]) -> list[tuple[str, str]]:
         name, at, label = text.partition("@")
         if not name or (at and not label):
             raise OptionError(
-                f"{text!r} is not understood",
+                f"plugin {text!r} is not understood",
                 hint="write the name of a plugin, or NAME@LABEL to call it LABEL",
             )
         label = label or name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import final
+from typing import TypeAlias, final
 
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 _NO_LABELS: Mapping[str, str] = MappingProxyType({})
@@ -108,3 +108,10 @@ class Job:
                     total[resource] = total.get(resource, 0) + count * amount
             first = last
         return total
+
+
+Arrival: TypeAlias = tuple[Job, int, int | None]
+"""A job, how long one undisturbed run takes, and its own checkpoint interval or None; microseconds."""
+
+ENDLESS = 2**62
+"""The run time of work that does not end by itself; it does not keep a replay alive."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from harness.conformance import Answer, Case, ConformanceSpec
     from harness.metrics.measurement import Compute
-    from harness.policy import PolicyFactory
+    from harness.policy import PolicyFactory, RunningJobs
     from harness.trace.reader import Reading
 
 GROUP = "harness"
@@ -40,6 +40,7 @@ class PolicySpec:
     clairvoyant: bool
     owner: str
     version: str
+    running: RunningJobs | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +82,18 @@ class RegisterPolicy(Protocol):
         help: str,
         options: Iterable[Option] = (),
         clairvoyant: bool = False,
+        running: RunningJobs | None = None,
     ) -> None:
-        """Register a policy under a name; `clairvoyant` lets it see how long jobs run, and reports say so."""
+        """Register a policy under a name.
+
+        Args:
+            name: what users call it.
+            factory: makes it.
+            help: one line that says what it is.
+            options: what can be set.
+            clairvoyant: lets it see how long jobs run; reports say so.
+            running: the jobs that run already according to the manifests, if the policy takes them over.
+        """
 
 
 class RegisterReader(Protocol):
@@ -303,8 +314,11 @@ def _register(plugin: object, info: PluginInfo, loaded: Plugins) -> None:
         help: str,
         options: Iterable[Option] = (),
         clairvoyant: bool = False,
+        running: RunningJobs | None = None,
     ) -> None:
-        loaded.policies.add(PolicySpec(name, factory, help, tuple(options), clairvoyant, owner, version))
+        loaded.policies.add(
+            PolicySpec(name, factory, help, tuple(options), clairvoyant, owner, version, running)
+        )
 
     def reader(
         name: str,

@@ -7,14 +7,14 @@ so the state that a policy sees is always current, and a wrong decision fails at
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias, final
 
 from harness.cluster.model import Cluster
-from harness.job import Job
+from harness.job import Arrival, Job
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -164,3 +164,7 @@ class View(Protocol):
 PolicyFactory: TypeAlias = Callable[[Cluster, View, Mapping[str, Any]], Policy]
 """Makes a policy for one replay from the cluster, the engine's view and the policy's options (all of them,
 with defaults filled in). A class with `__init__(self, cluster, view, options)` is one."""
+
+RunningJobs: TypeAlias = Callable[[Cluster, int], Sequence[Arrival]]
+"""The jobs that run already according to the manifests, numbered from 0 and arriving at the given time. The
+policy hears of them as of any other job, and starts them where they are in its first cycle."""

@@ -81,6 +81,20 @@ class Plan:
             **self.settings,
         }
 
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What the inputs say that changes nothing here, in sentences."""
+        from harness.trace.warnings import unreached
+
+        found = [*self.cluster.warnings, *unreached(self.trace, self.cluster)]
+        bound = sum(pod.node in self.cluster.nodes and not pod.terminating for pod in self.cluster.pods)
+        if bound and self.policy.running is None:
+            found.append(
+                f"{bound:,} pods of the manifests run already; {self.policy.name} does not take them over, "
+                "so their nodes are taken to be free"
+            )
+        return tuple(found)
+
     @property
     def run_name(self) -> str:
         """The run folder's name: equal inputs give equal names."""

@@ -24,9 +24,9 @@ from harness.cluster.model import (
     frozen,
 )
 from harness.engine import Engine, Losses
-from harness.engine.engine import Arrival, Outcome
+from harness.engine.engine import Outcome
 from harness.engine.events import ACTIONS, STATES, STINTS, Amounts
-from harness.job import Job, PodSet
+from harness.job import Arrival, Job, PodSet
 from harness.options import resolve
 from harness.policy import PolicyFactory
 from harness.units import SECOND

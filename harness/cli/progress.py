@@ -50,8 +50,8 @@ class Progress:
         done = arrived / max(self._jobs, 1)
         before = f"{self._label} "
         after = (
-            f" {100 * done:.0f} %  {arrived:,} of {self._jobs:,} jobs  {format_duration(simulated)} simulated  "
-            f"{arrived / (now - self._began):,.0f} jobs/s"
+            f" {100 * done:.0f} %  {arrived:,} of {self._jobs:,} jobs  {format_duration(simulated)} simulated"
+            f"  {arrived / (now - self._began):,.0f} jobs/s"
         )
         most = _width() - 1
         bar = max(0, min(_BAR, most - columns(before + after)))

@@ -18,7 +18,7 @@ from harness.text import printable
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
     from harness.plugins import PolicySpec, ReaderSpec
-    from harness.run import Run
+    from harness.run import Plan, Run
     from harness.trace.trace import Trace
 
 
@@ -108,7 +108,7 @@ def replay(
         for spec, label in policies
     ]
     say: Callable[[Iterable[str]], None] = _nothing if quiet else _say
-    say(_preface(opened, where))
+    say(_preface(opened, where, plans))
     runs = []
     for plan in plans:
         with Progress(plan.label, opened.frame["job_id"].n_unique(), shown=not quiet) as watch:
@@ -188,7 +188,7 @@ def _unknown(
     )
 
 
-def _preface(trace: Trace, cluster: Cluster) -> list[str]:
+def _preface(trace: Trace, cluster: Cluster, plans: Iterable[Plan]) -> list[str]:
     """What a reader should know before the replay begins."""
     lines = [f"trace: {trace.path}, {trace.frame.height:,} rows"]
     lines += [f"left out: {count:,} rows: {reason}" for reason, count in trace.left_out.items()]
@@ -196,8 +196,8 @@ def _preface(trace: Trace, cluster: Cluster) -> list[str]:
     lines += [f"assumed: {sentence}" for sentence in cluster.assumed]
     if not cluster.assumed:
         lines.append(f"cluster: {cluster.source}")
-    lines += [f"warning: {sentence}" for sentence in cluster.warnings]
-    return lines
+    warnings = dict.fromkeys(sentence for plan in plans for sentence in plan.warnings)
+    return [*lines, *(f"warning: {sentence}" for sentence in warnings)]
 
 
 def _ending(run: Run) -> str:

@@ -88,7 +88,7 @@ def dump_yaml(manifests: Iterable[Mapping[str, Any]]) -> str:
 class _Dumper(yaml.SafeDumper):
     """Quotes every text that a plain scalar would turn into something else, for YAML 1.1 and 1.2 alike."""
 
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 -- the signature is PyYAML's
+    def ignore_aliases(self, data: Any) -> bool:
         """Write shared values out each time; anchors are hard to edit."""
         return True
 

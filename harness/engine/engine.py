@@ -17,12 +17,9 @@ from harness.engine.lifecycle import Lifecycle
 from harness.engine.losses import Losses
 from harness.engine.referee import Referee
 from harness.errors import HarnessError, PolicyError
-from harness.job import Job
+from harness.job import Arrival
 from harness.policy import Policy, View, Wake
 from harness.units import format_duration
-
-Arrival = tuple[Job, int, int | None]
-"""A job, its undisturbed run time in microseconds, and its own checkpoint interval."""
 
 _FAR = 2**63 - 1
 _WATCH_EVERY = 4096  # instants between two reports of progress

@@ -31,9 +31,6 @@ PENDING, RUNNING, FINISHED, REJECTED = range(len(STATES))
 NEVER = -1
 """Stands for a time at which nothing happened."""
 
-ENDLESS = 2**62
-"""The run time of work that does not end by itself; it does not keep a replay alive."""
-
 Amounts = Mapping[str, int]
 
 

@@ -193,7 +193,7 @@ class Life:
         self.wanted = self.job.pods
 
     def let_go(self) -> None:
-        """Break the circle of a life and its units, so that both are freed at once and not by the collector."""
+        """Break the circle of a life and its units, so that both are freed without the collector."""
         self.unit = None
         self.units.clear()
 

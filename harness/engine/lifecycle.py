@@ -14,7 +14,6 @@ from harness.cluster.model import Cluster
 from harness.engine.books import Books
 from harness.engine.events import (
     BIND,
-    ENDLESS,
     FINISH,
     FINISHED,
     GONE,
@@ -28,7 +27,7 @@ from harness.engine.events import (
 from harness.engine.life import Hold, Life, Unit, runs
 from harness.engine.losses import Losses
 from harness.engine.progress import Progress
-from harness.job import Job
+from harness.job import ENDLESS, Job
 from harness.policy import Policy, Why
 
 

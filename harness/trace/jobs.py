@@ -5,16 +5,16 @@ What stays in memory are the columns; a `Job` exists from its chunk on, as long 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, final
 
 import polars as pl
 
 from harness import tables
 from harness.errors import OptionError, TraceError
-from harness.job import Job
+from harness.job import ENDLESS, Arrival, Job
 from harness.trace.job_rows import ROW, ROWS, has_pod_sets, job_rows
 from harness.trace.pod_sets import PodSetMaker
 from harness.trace.schema import DEFAULT_NAMESPACE, REQUEST, column_of, resources_of
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from harness.cluster.model import Cluster
     from harness.trace.trace import Trace
 
-Arrival: TypeAlias = tuple[Job, int, int | None]
-"""A job, how long one undisturbed run takes, and its own checkpoint interval or None; microseconds."""
-
 GRACE_PERIOD = 30 * SECOND
 """How long a preempted pod keeps its resources unless the trace says otherwise; Kubernetes' default."""
 
 _CHUNK = 1024
 """Jobs made at once: small chunks stay in the processor's cache and out of the garbage collector's way."""
 
+_FIXED = 8
+"""How many columns of `Jobs.frame` come before what jobs ask for."""
+
 _ARRIVAL = "harness.arrival"
 _SUBMIT = "harness.submit"
 _CLASS = "harness.class"
 _PREEMPTS = "harness.preempts"
-_TAKEN = frozenset((*tables.jobs({}), "submit"))
+_TAKEN = frozenset((*tables.jobs({}), "submit", "job"))  # other tables call a row of the jobs `job`
 
 
 @final
@@ -53,11 +53,12 @@ class Jobs:
         scale_arrivals: how much faster jobs arrive than recorded: at `first + (t - first) / scale`, rounded
             down to the microsecond.
         clairvoyant: whether jobs tell policies how long they run.
+        running: answers the jobs that run already, given the time of the first arrival; they come first.
 
     Attributes:
         frame: one row a job in order of arrival: `job_id, queue, namespace, user, priority, pods`, `submit`
-            and `duration` (int64 microseconds, `submit` since the origin), `request.<resource>` (int64, the
-            total of the job), then the columns named in `extra`.
+            and `duration` (int64 microseconds, `submit` since the origin; no duration for work without an
+            end), `request.<resource>` (int64, the total of the job), then the columns named in `extra`.
         resources: what jobs ask for, sorted.
         extra: further columns of the trace, and what was recorded of starts and ends; one that is called like
             a result of the replay is named `trace.<name>`.
@@ -75,6 +76,7 @@ class Jobs:
         grace_period: int = GRACE_PERIOD,
         scale_arrivals: Fraction = Fraction(1),
         clairvoyant: bool = False,
+        running: Callable[[int], Sequence[Arrival]] | None = None,
     ) -> None:
         rows = trace.frame
         jobs = job_rows(rows)
@@ -111,20 +113,32 @@ class Jobs:
         )
         self._pods = values(jobs["pods"]) if "pods" in rows.columns or several else constant(1)
         self._clairvoyant = clairvoyant
+        self._running = list(running(int(self.frame["submit"][0]))) if running is not None else []
+        if self._running:
+            before = _running_rows(self._running)
+            self.resources = sorted({*self.resources, *resources_of(before.columns)})
+            self.frame = pl.concat([before, self.frame], how="diagonal_relaxed").select(
+                *self.frame.columns[:_FIXED],
+                *(pl.col(f"{REQUEST}{resource}").fill_null(0) for resource in self.resources),
+                *self.extra,
+            )
 
     def __len__(self) -> int:
         return self.frame.height
 
     def chunks(self, size: int = _CHUNK) -> Iterator[list[Arrival]]:
         """The jobs in order of arrival, `size` at a time, made when they are asked for."""
-        for start in range(0, len(self), size):
-            yield self._chunk(start, min(size, len(self) - start))
+        if self._running:
+            yield self._running
+        rows = len(self) - len(self._running)
+        for start in range(0, rows, size):
+            yield self._chunk(start, min(size, rows - start))
 
     def _chunk(self, start: int, count: int) -> list[Arrival]:
         durations = self._duration(start, count)
         jobs = map(
             Job,
-            range(start, start + count),
+            range(len(self._running) + start, len(self._running) + start + count),
             *(field(start, count) for field in self._fields),
             self._uid(start, count),
             self._pod_sets.of(start, count),
@@ -132,6 +146,26 @@ class Jobs:
             durations if self._clairvoyant else repeat(None),
         )
         return list(zip(jobs, durations, self._checkpoint(start, count), strict=False))
+
+
+def _running_rows(running: Sequence[Arrival]) -> pl.DataFrame:
+    """Rows for jobs that run already; what they ask for is given, how long they run is not known."""
+    rows = [
+        {
+            "job_id": job.id,
+            "queue": job.queue,
+            "namespace": job.namespace,
+            "user": job.user,
+            "priority": job.priority,
+            "pods": job.pods,
+            "submit": job.submit,
+            "duration": None if duration == ENDLESS else duration,
+            **{f"{REQUEST}{name}": amount for name, amount in job.requests_of(range(job.pods)).items()},
+        }
+        for job, duration, _ in running
+    ]
+    frame = pl.DataFrame(rows, infer_schema_length=None)
+    return frame.cast({"priority": pl.Int32, "pods": pl.Int32, "duration": pl.Int64})
 
 
 def _scaled(submit: pl.Series, scale: Fraction) -> pl.Series:

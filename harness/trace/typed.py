@@ -62,10 +62,16 @@ def _cast(series: pl.Series, kind: Kind) -> pl.Series | str:
     if lost.any():
         row = lost.arg_true()[0]
         count = f" (and {lost.sum() - 1:,} more)" if lost.sum() > 1 else ""
-        return (
-            f"is {dtype}, must be {kind.value}: row {row + 1} has {series[row]!s}, which does not fit{count}"
-        )
+        has = _shown(series, row)
+        return f"is {dtype}, must be {kind.value}: row {row + 1} has {has}, which does not fit{count}"
     return cast
+
+
+def _shown(series: pl.Series, row: int) -> str:
+    """A value that may be too large for Python: times as they are stored."""
+    if isinstance(series.dtype, (pl.Datetime, pl.Duration)):
+        return f"{series.to_physical()[row]} {series.dtype.time_unit}"
+    return str(series[row])
 
 
 def _not_finite(series: pl.Series) -> str:

@@ -30,6 +30,7 @@ from harness import (
 )
 from harness.errors import InputError, OptionError
 from harness_plugins.kube.policy import PERCENTAGE, DefaultPreemption
+from harness_plugins.kube.running import running_jobs
 from harness_plugins.quotas import Claim, Quotas, Request
 
 QUEUE_OPTIONS = (
@@ -60,6 +61,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         without_preemption,
         help="nothing is preempted: kube-scheduler on nodes, else a queue of whole jobs within quotas",
         options=OPTIONS,
+        running=running_jobs,
     )
 
 

@@ -7,8 +7,7 @@ import time
 
 from harness.cluster.model import Cluster
 from harness.engine import Engine
-from harness.engine.engine import Arrival
-from harness.job import Job, PodSet
+from harness.job import Arrival, Job, PodSet
 from harness.options import resolve
 from harness.testing import pool
 from harness.units import SECOND

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness import RegisterPolicy, hookimpl
 from harness_plugins.kube.policy import OPTIONS, DefaultPreemption
+from harness_plugins.kube.running import running_jobs
 
 if TYPE_CHECKING:
     from harness.conformance import RegisterConformance
@@ -20,6 +21,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         DefaultPreemption,
         help="kube-scheduler's default profile: pods one by one, preemption by priority; needs nodes",
         options=OPTIONS,
+        running=running_jobs,
     )
 
 

@@ -12,9 +12,9 @@ from harness.cluster.load import cluster_from
 from harness.cluster.pod_reading import read_pod
 from harness.cluster.workloads import read_time
 from harness.engine import Engine
-from harness.engine.engine import Arrival
 from harness.engine.events import ACTIONS, BIND, FINISH, GONE, NOMINATE, PENDING, PREEMPT, UNNOMINATE
 from harness.errors import ClusterError, Fault
+from harness.job import Arrival
 from harness.units import SECOND
 from harness_plugins.kube.policy import DefaultPreemption
 

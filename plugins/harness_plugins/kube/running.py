@@ -8,14 +8,13 @@ from typing import Any
 
 from harness import Cluster, Job, PodSet
 from harness.cluster.pods import Pod
-from harness.engine.engine import Arrival
-from harness.engine.events import ENDLESS
+from harness.job import ENDLESS, Arrival
 from harness.units import SECOND
 
 _GRACE_PERIOD = 30 * SECOND
 
 
-def running_jobs(cluster: Cluster, *, first_index: int = 0, at: int = 0) -> list[Arrival]:
+def running_jobs(cluster: Cluster, at: int = 0) -> list[Arrival]:
     """One job for each pod that is bound to a node of the cluster, in the order in which they started.
 
     They run until they are preempted, for nobody knows how long; then they come back as any other job. A pod
@@ -23,7 +22,6 @@ def running_jobs(cluster: Cluster, *, first_index: int = 0, at: int = 0) -> list
 
     Args:
         cluster: its pods, nodes and priority classes.
-        first_index: the index of the first job.
         at: when they arrive, microseconds since the origin.
     """
     manifests = {
@@ -32,7 +30,7 @@ def running_jobs(cluster: Cluster, *, first_index: int = 0, at: int = 0) -> list
     pods = [pod for pod in cluster.pods if pod.node in cluster.nodes and not pod.terminating]
     pods.sort(key=lambda pod: (pod.start is None, pod.start or 0))
     return [
-        (_job(cluster, pod, manifests[pod.name, pod.namespace], first_index + number, at), ENDLESS, None)
+        (_job(cluster, pod, manifests[pod.name, pod.namespace], number, at), ENDLESS, None)
         for number, pod in enumerate(pods)
     ]
 

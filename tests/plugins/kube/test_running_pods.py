@@ -8,8 +8,8 @@ import pytest
 from kube_worlds import World, job, manifest, node
 
 from harness.cluster.load import cluster_from
-from harness.engine.events import ENDLESS
 from harness.errors import ClusterError
+from harness.job import ENDLESS
 from harness_plugins.kube.running import running_jobs
 
 

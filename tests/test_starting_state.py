@@ -1,0 +1,102 @@
+"""A replay that begins with pods which run already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+
+import harness
+from harness.metrics.utilization import resource_time
+from harness.units import SECOND
+
+CLUSTER = """
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {allocatable: {cpu: 4, memory: 8Gi, pods: 10}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web, namespace: shop}
+spec:
+  nodeName: n1
+  terminationGracePeriodSeconds: 0
+  containers: [{name: c, resources: {requests: {cpu: 3, memory: 1Gi}}}]
+status: {phase: Running, startTime: "2026-01-01T00:00:00Z"}
+"""
+
+
+def replay(write_trace: Callable[..., Path], folder: Path, plugin: str) -> harness.Run:
+    (folder / "cluster.yaml").write_text(CLUSTER)
+    trace = write_trace({"submit_time": 5, "request.cpu": 2000, "priority": 10, "duration": 7})
+    return harness.replay(trace, plugin=plugin, cluster=folder / "cluster.yaml", output=folder / "results")
+
+
+def test_running_pods_hold_their_nodes_and_count_as_jobs_without_a_duration(
+    write_trace: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Without preemption the trace's job waits for ever; the pod runs, and is in no waiting metric."""
+    run = replay(write_trace, tmp_path, "none")
+    assert run.jobs.select("job_id", "state", "queue").rows() == [
+        ("shop/web", "running", "shop"),
+        ("j0", "pending", "default"),
+    ]
+    assert run.jobs["duration"].is_null().to_list() == [True, False]
+    counted = run.metrics.filter((pl.col("metric") == "jobs.unfinished") & (pl.col("scope") == "all"))
+    assert counted["value"].to_list() == [1]
+    parts = resource_time(run, run.window, "cpu")
+    assert parts.allocated == parts.useful + parts.lost + parts.idle_held + parts.unfinished
+
+
+def test_running_pods_can_be_preempted(write_trace: Callable[..., Path], tmp_path: Path) -> None:
+    """A job of higher priority takes the node at 5 s and ends at 12 s; then the pod is back."""
+    run = replay(write_trace, tmp_path, "default-preemption")
+    happened = run.micros("decisions").select("time", "action", "job_id").collect().rows()
+    assert [(time // SECOND, action, job) for time, action, job in happened if action != "submit"] == [
+        (5, "bind", "shop/web"),
+        (5, "preempt", "shop/web"),
+        (5, "gone", "shop/web"),
+        (5, "requeue", "shop/web"),
+        (5, "nominate", "j0"),
+        (5, "bind", "j0"),
+        (12, "finish", "j0"),
+        (12, "bind", "shop/web"),
+    ]
+
+
+BUDGETS = (
+    CLUSTER
+    + """
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: nobody, namespace: shop}
+spec: {minAvailable: 1, selector: {matchLabels: {app: absent}}}
+"""
+)
+
+
+def test_what_reaches_nothing_is_a_named_warning(write_trace: Callable[..., Path], tmp_path: Path) -> None:
+    """A budget without pods, and running pods that a plugin does not take over."""
+    (tmp_path / "cluster.yaml").write_text(BUDGETS)
+
+    class Idle:
+        def __init__(self, *_: object) -> None: ...
+
+        def submit(self, *_: object) -> None: ...
+
+        def release(self, *_: object) -> None: ...
+
+        def cycle(self, now: int) -> object:
+            return iter(())
+
+    run = harness.replay(
+        write_trace({}), plugin=Idle, cluster=tmp_path / "cluster.yaml", output=tmp_path / "results"
+    )
+    budget, pods = run.info["cluster"]["warnings"]
+    assert budget == (
+        "PodDisruptionBudget shop/nobody: spec.selector matches no pod of the trace or the manifests"
+    )
+    assert pods.startswith("1 pods of the manifests run already; Idle does not take them over")
