@@ -1,39 +1,42 @@
-"""Disruption: how often jobs were preempted, whom it hit, and how much work it threw away.
-
-One preemption is one (job, preemptor, instant), however many pods it took, so that schedulers that preempt
-jobs and schedulers that preempt pods compare.
-"""
+"""Disruption: how often jobs were preempted, whom it hit, what followed, and how much work it threw away."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
 
 import polars as pl
 
-from harness.metrics.measurement import Measurement, Window
+from harness.metrics.chains import cascade_depths, held_in_loops, loops, thrashing
+from harness.metrics.levels import queue_of_jobs
+from harness.metrics.measurement import Measurement, Window, resource_hours
+from harness.metrics.preemptions import preempted_pods, preemptions, restarts
 from harness.metrics.utilization import resource_time
 from harness.run import Run
-from harness.units import HOUR
+from harness.units import SECOND
+
+_SCOPES = {"reason": "reason", "queue": "victim", "beneficiary": "beneficiary"}
+"""What preemptions are counted by: the scope's name and the column that it goes by."""
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """The disruption metrics over all jobs; counts of preemptions also by reason and by victim queue."""
-    rows = (
-        run.micros("decisions")
-        .filter((pl.col("action") == "preempt") & (pl.col("time") <= window.end))
-        .select("job", "by", "time", "reason", "queue", "pods")
-        .collect()
-    )
-    preemptions = rows.unique(["job", "by", "time"], keep="first", maintain_order=True)
-    times = preemptions.group_by("job").len()["len"].sort(descending=True)
-    yield _count("preemptions", preemptions.height)
-    for column in ("reason", "queue"):
-        for value, count in preemptions.group_by(column).len().sort(column).iter_rows():
-            yield _count("preemptions", count, f"{column}={value}")
+    """The disruption metrics; preemptions, loops and what was lost also for those concerned."""
+    pods = preempted_pods(run, window)
+    each = preemptions(pods)
+    yield from _counts(run, window, pods, each)
+    yield from _lost(run, window, each)
+    yield from _consequences(run, each)
+    yield from _restarts(restarts(run, window, pods) - each["time"])
+    yield _count("pdb_violations", _violations(pods))
+
+
+def _counts(run: Run, window: Window, pods: pl.DataFrame, each: pl.DataFrame) -> Iterator[Measurement]:
+    yield from _by_scope("preemptions", each, _SCOPES)
+    times = each.group_by("job").len()["len"]
     yield _count("preempted_jobs", len(times))
-    yield _count("preempted_pods", int(rows["pods"].sum()))
+    yield _count("preempted_pods", int(pods["pods"].sum()))
     yield _count("repeat_victims", int((times >= 2).sum()))
-    yield _count("max_preemptions_of_a_job", int(times[0]) if len(times) else 0)
+    yield _count("max_preemptions_of_a_job", max(times, default=0))
     starts = (
         run.micros("stints")
         .filter((pl.col("state") == "progress") & (pl.col("start") < window.end))
@@ -41,16 +44,93 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
         .collect()
         .item()
     )
-    rate = 1000 * preemptions.height / starts if starts else None
-    yield Measurement("disruption.preemptions_per_1000_starts", rate, "count", "lower")
-    for resource in run.resources:
-        parts = resource_time(run, window, resource)
-        hours = parts.lost / (HOUR * (1000 if resource == "cpu" else 1))
-        unit = "core-hours" if resource == "cpu" else "resource-hours"
-        yield Measurement("disruption.lost", hours, unit, "lower", resource=resource)
-        share = parts.lost / parts.allocated if parts.allocated else None
+    yield _count("preemptions_per_1000_starts", 1000 * each.height / starts if starts else None)
+    yield from _spread("victims_per_preemptor", each.group_by("by").len()["len"], "mean", "p95", "max")
+
+
+def _lost(run: Run, window: Window, each: pl.DataFrame) -> Iterator[Measurement]:
+    """Work thrown away; for queues what their own jobs lost, and what was lost to make room for theirs."""
+    parts = {resource: resource_time(run, window, resource) for resource in run.resources}
+    for resource, became in parts.items():
+        yield resource_hours("disruption.lost", became.lost, resource)
+        share = became.lost / became.allocated if became.allocated else None
         yield Measurement("disruption.lost_of_allocated", share, "ratio", "lower", resource=resource)
+    amounts = [f"request.{resource}" for resource in run.resources]
+    stints = (
+        run.micros("stints")
+        .filter((pl.col("lost") > 0) & (pl.col("end") <= window.end))
+        .select("job", "end", *((pl.col(amount).cast(pl.Int128) * pl.col("lost")) for amount in amounts))
+        .collect()
+    )
+    for_whom = each.unique(["job", "time"], keep="first").select("job", "time", "beneficiary")
+    stints = stints.with_columns(queue=queue_of_jobs(run).gather(stints["job"])).join(
+        for_whom, left_on=["job", "end"], right_on=["job", "time"], how="left"
+    )
+    for scope in ("queue", "beneficiary"):
+        sums = stints.drop_nulls(scope).group_by(scope).agg(pl.col(amounts).sum()).sort(scope)
+        for name, *lost in sums.iter_rows():
+            for resource, amount in zip(run.resources, lost, strict=True):
+                yield resource_hours("disruption.lost", int(amount), resource, f"{scope}={name}")
 
 
-def _count(name: str, value: int, scope: str = "all") -> Measurement:
+def _consequences(run: Run, each: pl.DataFrame) -> Iterator[Measurement]:
+    yield from _spread("cascade_depth", pl.Series(cascade_depths(each), dtype=pl.Int64), "mean", "max")
+    total, jobs = (
+        run.micros("jobs").select(pl.col("duration").cast(pl.Int128).sum(), pl.len()).collect().row(0)
+    )
+    yield _count("thrash", thrashing(each, Fraction(int(total), max(1, jobs))))
+    pairs = loops(run, each)
+    yield from _by_scope("ping_pong", pairs, {"queue": "victim", "beneficiary": "beneficiary"})
+    for resource, held in zip(run.resources, held_in_loops(run, pairs), strict=True):
+        yield resource_hours("disruption.ping_pong_held", held, resource)
+
+
+def _restarts(waits: pl.Series) -> Iterator[Measurement]:
+    """How long it took to run again, for preemptions after which that happened; and how many others."""
+    for name in ("p50", "p95"):
+        wait = _statistic(waits, name)
+        seconds = None if wait is None else wait / SECOND
+        yield Measurement(f"disruption.time_to_restart.{name}", seconds, "s", "lower")
+    yield _count("not_restarted", waits.null_count())
+
+
+def _violations(pods: pl.DataFrame) -> int | None:
+    """How many victims broke a disruption budget, as the policy says of each of its decisions.
+
+    A decision is recorded with each of its victims, so equal details of one preemptor and instant count once.
+    Where preemptions say nothing of budgets nothing is known.
+    """
+    if pods.is_empty():
+        return 0
+    decisions = pods.select("time", "by", "detail").unique()["detail"]
+    said = decisions.str.json_path_match("$.pdb_violations").cast(pl.Int64, strict=False).drop_nulls()
+    return int(said.sum()) if len(said) else None
+
+
+def _by_scope(name: str, rows: pl.DataFrame, scopes: Mapping[str, str]) -> Iterator[Measurement]:
+    """How many rows there are, together and by the value of some columns."""
+    yield _count(name, rows.height)
+    for scope, column in scopes.items():
+        for value, count in rows.group_by(column).len().sort(column).iter_rows():
+            yield _count(name, count, f"{scope}={value}")
+
+
+def _spread(name: str, values: pl.Series, *statistics: str) -> Iterator[Measurement]:
+    for each in statistics:
+        yield _count(f"{name}.{each}", _statistic(values, each))
+
+
+def _statistic(values: pl.Series, name: str) -> float | None:
+    """A mean, maximum or percentile of integers; None of nothing."""
+    values = values.drop_nulls()
+    if values.is_empty():
+        return None
+    if name == "mean":
+        return int(values.sum()) / len(values)
+    if name == "max":
+        return int(max(values))
+    return values.quantile(int(name[1:]) / 100, interpolation="linear")
+
+
+def _count(name: str, value: float | None, scope: str = "all") -> Measurement:
     return Measurement(f"disruption.{name}", value, "count", "lower", scope)

@@ -12,15 +12,16 @@ import polars as pl
 
 from harness.metrics.ideal import Grid, Wants, ideal_shares
 from harness.metrics.levels import Piece, Queue, pieces, queue_of_jobs, queues, unused_queues
-from harness.metrics.measurement import Measurement, Window
+from harness.metrics.measurement import Measurement, Window, resource_hours
 from harness.metrics.waiting import job_times
 from harness.run import Run
-from harness.units import HOUR, INT64_MAX
+from harness.units import INT64_MAX
 
 _CELLS = 1 << 20  # queues times instants that are looked at together
 _LEAST = 1 << 9
 _MOST = 1 << 17
 
+_DEFICIT = "fairness.guarantee_deficit"
 _ZERO = pl.Series([0.0])
 
 
@@ -80,11 +81,11 @@ class _Shares:
                 "square": grid.total(ratio * ratio),
             }
         )
-        self._off.append(fsum(sums["off"] / 2 * sums["span"]))
-        self._ideal.append(fsum(sums["ideal"] * sums["span"]))
+        self._off.append(fsum((sums["off"] / 2 * sums["span"]).to_list()))
+        self._ideal.append(fsum((sums["ideal"] * sums["span"]).to_list()))
         several = sums.filter((pl.col("queues") >= 2) & (pl.col("square") > 0))
         jain = several["ratio"] * several["ratio"] / (several["queues"] * several["square"])
-        self._jain.append(fsum(jain * several["span"]))
+        self._jain.append(fsum((jain * several["span"]).to_list()))
         self._compared += int(several["span"].sum())
 
     def measurements(self) -> Iterator[Measurement]:
@@ -153,15 +154,9 @@ class _Owed:
                 for queue, amount in zip([*self._users, *unused], [*sums, *none], strict=True)
             }
             known = [amount for amount in owed.values() if amount is not None]
-            yield _in_hours(resource, sum(known) if known else None, "all")
+            yield resource_hours(_DEFICIT, sum(known) if known else None, resource)
             for name, amount in sorted(owed.items()):
-                yield _in_hours(resource, amount, f"queue={name}")
-
-
-def _in_hours(resource: str, amount: int | None, scope: str) -> Measurement:
-    unit = "core-hours" if resource == "cpu" else "resource-hours"
-    hours = None if amount is None else amount / (HOUR * (1000 if resource == "cpu" else 1))
-    return Measurement("fairness.guarantee_deficit", hours, unit, "lower", scope, resource)
+                yield resource_hours(_DEFICIT, amount, resource, f"queue={name}")
 
 
 def _slowdown(run: Run, window: Window) -> Iterator[Measurement]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from harness.units import HOUR
+
 if TYPE_CHECKING:
     from harness.run import Run
 
@@ -24,7 +26,7 @@ class Measurement(NamedTuple):
         value: None where it cannot be defined (a denominator of 0, no capacity).
         unit: `ratio`, `s`, `count`, ...
         better: `higher`, `lower` or "" where neither is.
-        scope: `all`, `queue=<name>`, `priority=<n>` or `reason=<name>`.
+        scope: `all`, `queue=<name>`, `priority=<n>`, `reason=<name>` or `beneficiary=<queue>`.
         resource: the resource that it is about, or "".
     """
 
@@ -34,6 +36,13 @@ class Measurement(NamedTuple):
     better: str = ""
     scope: str = "all"
     resource: str = ""
+
+
+def resource_hours(metric: str, amount: int | None, resource: str, scope: str = "all") -> Measurement:
+    """Resource-microseconds that are better few, in hours: of cores for cpu, else of the resource's unit."""
+    unit, one = ("core-hours", 1000) if resource == "cpu" else ("resource-hours", 1)
+    hours = None if amount is None else amount / (HOUR * one)
+    return Measurement(metric, hours, unit, "lower", scope, resource)
 
 
 Compute: TypeAlias = "Callable[[Run, Window], Iterable[Measurement]]"

@@ -1,11 +1,13 @@
 """Waiting: from submission to first progress, all time without progress, completion time and slowdown.
 
-Times are in seconds. Percentiles interpolate linearly between order statistics.
+Percentiles interpolate linearly between order statistics. Means are of exact sums, so that they do not depend
+on the order in which a machine adds up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import fsum
 from typing import NamedTuple
 
 import polars as pl
@@ -22,19 +24,14 @@ class _Shape(NamedTuple):
     """How a column of times is summed up."""
 
     metric: str
-    unit: str
     statistics: tuple[str, ...]
 
 
 _WAITS: Mapping[str, _Shape] = {
-    "first_start": _Shape("wait.first_start", "s", ("mean", "p50", "p90", "p95", "p99", "max")),
-    "total": _Shape("wait.total", "s", ("mean", "p50", "p90", "p95", "p99", "max")),
+    "first_start": _Shape("wait.first_start", ("mean", "p50", "p90", "p95", "p99", "max")),
+    "total": _Shape("wait.total", ("mean", "p50", "p90", "p95", "p99", "max")),
 }
-_TIMES: Mapping[str, _Shape] = {
-    **_WAITS,
-    "slowdown": _Shape("slowdown.bounded", "factor", ("mean", "p50", "p95", "p99")),
-    "completion": _Shape("jct", "s", ("mean", "p50", "p95")),
-}
+_TIMES: Mapping[str, _Shape] = {**_WAITS, "completion": _Shape("jct", ("mean", "p50", "p95"))}
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
@@ -44,14 +41,15 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
     for column in ("queue", "priority"):
         by = jobs.select(column, *_WAITS).group_by(column).agg(_statistics(_WAITS)).sort(column)
         yield from _rows(by, _WAITS, column)
+    yield from _slowdown(jobs["slowdown"].drop_nulls())
     yield from _counts(jobs, window)
 
 
 def job_times(run: Run, window: Window) -> pl.DataFrame:
     """One row a job that arrived within the window; what happened later counts as not having happened.
 
-    Columns: job, its row in `jobs.parquet`; queue, priority, rejected, submit and finish in microseconds;
-    first_start, total and completion in seconds; slowdown; null where the job has not come that far.
+    Columns: job, its row in `jobs.parquet`; queue, priority, rejected; submit, finish, first_start, total and
+    completion in microseconds; slowdown; null where the job has not come that far.
     """
     jobs = (
         run.micros("jobs")
@@ -79,9 +77,9 @@ def job_times(run: Run, window: Window) -> pl.DataFrame:
         "rejected",
         "submit",
         "finish",
-        first_start=(pl.col("start") - pl.col("submit")) / SECOND,
-        total=(completion - pl.col("progress").fill_null(0)) / SECOND,
-        completion=completion / SECOND,
+        first_start=pl.col("start") - pl.col("submit"),
+        total=completion - pl.col("progress").fill_null(0),
+        completion=completion,
         slowdown=pl.max_horizontal(completion / pl.max_horizontal("duration", pl.lit(SHORTEST)), pl.lit(1.0)),
     )
 
@@ -112,25 +110,36 @@ def _within(time: pl.Expr, window: Window) -> pl.Expr:
 
 
 def _statistics(columns: Mapping[str, _Shape]) -> list[pl.Expr]:
-    """Every statistic of every column, null where no job has a value."""
+    """Every statistic of every column in seconds, null where no job has a value."""
     found = []
     for name, shape in columns.items():
         column = pl.col(name)
         for each in shape.statistics:
-            if each in ("mean", "max"):
-                value = column.mean() if each == "mean" else column.max()
+            if each == "mean":
+                value = column.cast(pl.Int128).sum().cast(pl.Float64) / column.count()
+            elif each == "max":
+                value = column.max()
             else:
                 value = column.quantile(int(each[1:]) / 100, interpolation="linear")
-            found.append(value.alias(f"{shape.metric}.{each}"))
+            known = pl.when(column.count() > 0).then(value / SECOND)
+            found.append(known.alias(f"{shape.metric}.{each}"))
     return found
 
 
 def _rows(frame: pl.DataFrame, columns: Mapping[str, _Shape], scope: str = "") -> Iterator[Measurement]:
-    units = {f"{shape.metric}.{each}": shape.unit for shape in columns.values() for each in shape.statistics}
+    metrics = [f"{shape.metric}.{each}" for shape in columns.values() for each in shape.statistics]
     for row in frame.iter_rows(named=True):
         where = f"{scope}={row[scope]}" if scope else "all"
-        for metric, unit in units.items():
-            yield Measurement(metric, row[metric], unit, "lower", where)
+        for metric in metrics:
+            yield Measurement(metric, row[metric], "s", "lower", where)
+
+
+def _slowdown(slowdowns: pl.Series) -> Iterator[Measurement]:
+    mean = fsum(slowdowns.to_list()) / len(slowdowns) if len(slowdowns) else None
+    yield Measurement("slowdown.bounded.mean", mean, "factor", "lower")
+    for percent in (50, 95, 99):
+        value = slowdowns.quantile(percent / 100, interpolation="linear")
+        yield Measurement(f"slowdown.bounded.p{percent}", value, "factor", "lower")
 
 
 def _counts(jobs: pl.DataFrame, window: Window) -> Iterator[Measurement]:

@@ -1,0 +1,124 @@
+"""What preemptions have to do with each other: cascades, queues that hit back, and loops without progress."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import polars as pl
+
+from harness.run import Run
+
+
+def cascade_depths(preemptions: pl.DataFrame) -> list[int]:
+    """For each preemption how long the chain is that led to it.
+
+    0 if the preemptor was never preempted before, else one more than its latest preemption's depth.
+    """
+    latest: dict[int, int] = {}
+    depths = []
+    for job, by in preemptions.select("job", "by").iter_rows():
+        depth = latest[job] = latest[by] + 1 if by in latest else 0
+        depths.append(depth)
+    return depths
+
+
+def thrashing(preemptions: pl.DataFrame, within: Fraction) -> int:
+    """How many preemptions hit a queue that had preempted the preemptor's queue shortly before.
+
+    Args:
+        preemptions: in order.
+        within: how long before at most, microseconds.
+    """
+    latest: dict[tuple[str, str], int] = {}
+    count = 0
+    for time, victim, beneficiary in preemptions.select("time", "victim", "beneficiary").iter_rows():
+        before = latest.get((beneficiary, victim))
+        count += before is not None and time - before <= within
+        latest[victim, beneficiary] = time
+    return count
+
+
+def loops(run: Run, preemptions: pl.DataFrame) -> pl.DataFrame:
+    """The preemptions of jobs that the same queue had preempted before, to no avail for either side.
+
+    Since the preemption before this one, which was for a job of the same queue, neither the victim nor that
+    job has progressed; the victim was given resources again, and loses them again.
+
+    Columns: those of `preemptions`, and `since`, the time of the preemption before.
+    """
+    pairs = (
+        preemptions.with_columns(
+            since=pl.col("time").shift().over("job"),
+            for_whom=pl.col("by").shift().over("job"),
+            for_queue=pl.col("beneficiary").shift().over("job"),
+        )
+        .filter(pl.col("for_queue") == pl.col("beneficiary"))
+        .with_row_index("pair")
+    )
+    if pairs.is_empty():
+        return pairs.drop("pair", "for_whom", "for_queue")
+    sides = pl.concat([pairs["job"], pairs["for_whom"]]).unique()
+    progress = (
+        run.micros("stints")
+        .filter((pl.col("state") == "progress") & pl.col("job").is_in(sides.implode()))
+        .select("job", "start", "end")
+        .collect()
+        .sort("start")
+        .with_columns(pl.col("end").cum_max().over("job"))
+    )
+    for side in ("job", "for_whom"):
+        # The last end of all that began before the pair was over.
+        pairs = (
+            pairs.sort("time")
+            .join_asof(
+                progress.rename({"job": side, "end": "progressed"}),
+                left_on="time",
+                right_on="start",
+                by=side,
+                allow_exact_matches=False,
+                check_sortedness=False,
+            )
+            .filter((pl.col("progressed") <= pl.col("since")).fill_null(value=True))
+            .drop("start", "progressed")
+        )
+    return pairs.sort("pair").drop("pair", "for_whom", "for_queue")
+
+
+def held_in_loops(run: Run, pairs: pl.DataFrame) -> list[int]:
+    """What the victims of `loops` held from one preemption to the next: for each resource, resource-time."""
+    amounts = [f"request.{resource}" for resource in run.resources]
+    if pairs.is_empty():
+        return [0] * len(amounts)
+    stints = (
+        run.micros("stints")
+        .filter(pl.col("job").is_in(pairs["job"].unique().implode()))
+        .select("job", "start", "end", pl.col(amounts).cast(pl.Int128))
+        .collect()
+    )
+    begins = stints.select("job", pl.col("start").alias("at"), *amounts)
+    ends = stints.select("job", pl.col("end").alias("at"), pl.col(amounts) * -1)
+    levels = (
+        pl.concat([begins, ends])
+        .group_by("job", "at")
+        .agg(pl.col(amounts).sum())
+        .sort("job", "at")
+        .with_columns(pl.col(amounts).cum_sum().over("job"))
+    )
+    span = pl.col("at").shift(-1).over("job") - pl.col("at")
+    until = {
+        f"{amount} until": (pl.col(amount) * span).cum_sum().shift(fill_value=0).over("job")
+        for amount in amounts
+    }
+    levels = levels.with_columns(**until).sort("at")
+    times = pl.concat(
+        [
+            pairs.select("job", pl.col("since").alias("time"), sign=pl.lit(-1, pl.Int128)),
+            pairs.select("job", "time", sign=pl.lit(1, pl.Int128)),
+        ]
+    ).sort("time")
+    known = times.join_asof(levels, left_on="time", right_on="at", by="job", check_sortedness=False)
+    rest = pl.col("time") - pl.col("at")
+    held = known.select(
+        (pl.col("sign") * (pl.col(f"{amount} until") + pl.col(amount) * rest)).sum() for amount in amounts
+    )
+    return [int(value) for value in held.row(0)]

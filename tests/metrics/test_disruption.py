@@ -1,0 +1,281 @@
+"""Disruption worked by hand on tiny replays in which a script decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+from small_clusters import queues
+
+from harness import Admit, Bind, Cluster, Decision, Job, Preempt, View, Wake, Why
+from harness.policy import PolicyFactory
+from harness.units import SECOND
+
+Measured = Callable[..., Callable[..., float | None]]
+POOL = queues({"a": {"cpu": "10"}, "b": {"cpu": "10"}})
+NODES = queues({}, nodes=2)
+
+
+def scripted(steps: Mapping[float, list[tuple[Any, ...]]]) -> PolicyFactory:
+    """A policy that does at each second what it is told.
+
+    A step is ("admit", job), ("bind", job, pod, node) or ("preempt", job, preemptor or None, reason, pod or
+    None, detail), the last three of which may be left out.
+    """
+
+    class Scripted:
+        def __init__(self, cluster: Cluster, view: View, options: Mapping[str, Any]) -> None:
+            self.jobs: dict[str, Job] = {}
+
+        def submit(self, job: Job, pods: range, now: int) -> None:
+            self.jobs[job.id] = job
+
+        def release(self, job: Job, pods: range, now: int, why: Why) -> None:
+            pass
+
+        def cycle(self, now: int) -> Iterator[Decision]:
+            for action, name, *rest in steps.get(now / SECOND, ()):
+                job = self.jobs[name]
+                if action == "admit":
+                    yield Admit(job)
+                elif action == "bind":
+                    yield Bind(job, range(rest[0], rest[0] + 1), rest[1])
+                else:
+                    by, reason, pod, detail = [*rest, *(None, "Rule", None, {})[len(rest) :]]
+                    pods = None if pod is None else range(pod, pod + 1)
+                    yield Preempt(job, self.jobs[by] if by else None, reason, pods, detail)
+            later = [second * SECOND for second in steps if second * SECOND > now]
+            if later:
+                yield Wake(int(min(later)))
+
+    return Scripted
+
+
+def job(name: str, queue: str = "a", **fields: Any) -> dict[str, Any]:
+    """A job of one core that is gone at once when it is preempted."""
+    return {"job_id": name, "queue": queue, "grace_period": 0, "duration": 100, **fields}
+
+
+def test_preemptions_by_reason_and_by_queue(measured: Measured) -> None:
+    """Three preemptions: 2 for one reason, 1 for another; victims of a twice; b gains twice.
+
+    1 s: b1 takes from a1 (X), 2 s: a2 takes from b1 (Y), 3 s: b1 takes from a1 again (X).
+    An eviction without a preemptor is no preemption.
+    """
+    steps = {
+        0: [("admit", "a1"), ("admit", "a2")],
+        1: [("preempt", "a1", "b1", "X"), ("admit", "a1")],
+        1.5: [("preempt", "a2", None, "Drained"), ("admit", "b1")],
+        2: [("preempt", "b1", "a2", "Y")],
+        3: [("preempt", "a1", "b1", "X")],
+    }
+    value = measured(job("a1"), job("a2"), job("b1", "b"), cluster=POOL, plugin=scripted(steps))
+    assert value("disruption.preemptions") == 3
+    assert value("disruption.preemptions", "reason=X") == 2
+    assert value("disruption.preemptions", "reason=Y") == 1
+    assert value("disruption.preemptions", "queue=a") == 2
+    assert value("disruption.preemptions", "queue=b") == 1
+    assert value("disruption.preemptions", "beneficiary=b") == 2
+    assert value("disruption.preemptions", "beneficiary=a") == 1
+    assert value("disruption.preempted_jobs") == 2
+    assert value("disruption.repeat_victims") == 1
+    assert value("disruption.max_preemptions_of_a_job") == 2
+    # a1 at 0 and 1 s, a2 at 0 s, b1 at 1.5 s
+    assert value("disruption.preemptions_per_1000_starts") == 1000 * 3 / 4
+
+
+def test_pods_of_one_preemption_count_once(measured: Measured) -> None:
+    """Two pods of a job for one preemptor at one instant are one preemption; at the next it is another."""
+    steps = {
+        0: [("bind", "a", 0, "n0"), ("bind", "a", 1, "n0"), ("bind", "a", 2, "n0")],
+        1: [("preempt", "a", "b", "X", 0), ("preempt", "a", "b", "X", 1)],
+        2: [("preempt", "a", "b", "X", 2)],
+    }
+    jobs = (job("a", pods=3, gang=False), job("b", "b", pods=1, gang=False))
+    value = measured(*jobs, cluster=NODES, plugin=scripted(steps))
+    assert value("disruption.preemptions") == 2
+    assert value("disruption.preempted_pods") == 3
+    assert value("disruption.preempted_jobs") == 1
+
+
+def test_victims_per_preemptor(measured: Measured) -> None:
+    """One took 3 and one took 1: mean 2, p95 = 1 + 0.95 * (3 - 1) = 2.9, most 3."""
+    steps = {
+        0: [("admit", name) for name in "rstu"],
+        1: [("preempt", name, "x") for name in "rst"] + [("preempt", "u", "y")],
+    }
+    value = measured(*(job(name) for name in "rstuxy"), cluster=POOL, plugin=scripted(steps))
+    assert value("disruption.victims_per_preemptor.mean") == 2
+    assert value("disruption.victims_per_preemptor.p95") == pytest.approx(2.9, abs=1e-12)
+    assert value("disruption.victims_per_preemptor.max") == 3
+
+
+def test_cascades_follow_the_latest_preemption_of_the_preemptor(measured: Measured) -> None:
+    """Depths 0, 1, 2, 0, 1: mean 4 / 5, most 2.
+
+    1 s: y takes from x: y was never preempted, 0.    2 s: x takes from w: 0 + 1.
+    3 s: w takes from v: 1 + 1.                       4 s: z takes from x: z was never preempted, 0.
+    5 s: x takes from u: its latest preemption is the one at 4 s, 0 + 1.
+    """
+    steps = {
+        0: [("admit", name) for name in "xwvu"],
+        1: [("preempt", "x", "y"), ("admit", "x")],
+        2: [("preempt", "w", "x")],
+        3: [("preempt", "v", "w")],
+        4: [("preempt", "x", "z")],
+        5: [("preempt", "u", "x")],
+    }
+    value = measured(*(job(name) for name in "uvwxyz"), cluster=POOL, plugin=scripted(steps))
+    assert value("disruption.cascade_depth.mean") == 4 / 5
+    assert value("disruption.cascade_depth.max") == 2
+
+
+def test_thrash_is_hitting_back_within_a_mean_duration(measured: Measured) -> None:
+    """Mean duration 10 s. Only what comes within it, and the other way round, counts: 2 times.
+
+    1 s:  b takes from a.
+    11 s: a takes from b, exactly 10 s after b took from a: 1.
+    12 s: a takes from b again, 11 s after b took from a: not again.
+    13 s: b takes from a, 1 s after a took from b: 2.
+    14 s: c takes from a: a never took from c.
+    """
+    jobs = [
+        job(name, queue, duration=10)
+        for name, queue in zip(["a1", "a2", "b1", "b2", "c1"], "aabbc", strict=True)
+    ]
+    steps = {
+        0: [("admit", "a1")],
+        1: [("preempt", "a1", "b2")],
+        9: [("admit", "a2"), ("admit", "b1"), ("admit", "b2")],
+        11: [("preempt", "b1", "a1")],
+        12: [("preempt", "b2", "a1")],
+        13: [("preempt", "a2", "b1"), ("admit", "a2")],
+        14: [("preempt", "a2", "c1")],
+    }
+    cluster = queues({name: {"cpu": "10"} for name in "abc"})
+    value = measured(*jobs, cluster=cluster, plugin=scripted(steps))
+    assert value("disruption.preemptions") == 5
+    assert value("disruption.thrash") == 2
+
+
+def test_time_to_restart(measured: Measured) -> None:
+    """From preemption to progress: x 2 s, y 6 s, so p50 = 4 and p95 = 2 + 0.95 * 4 = 5.8; z never: 1."""
+    steps = {
+        0: [("admit", name) for name in "xyz"],
+        1: [("preempt", name, "p") for name in "xyz"],
+        3: [("admit", "x")],
+        7: [("admit", "y")],
+    }
+    value = measured(*(job(name) for name in "pxyz"), cluster=POOL, plugin=scripted(steps))
+    assert value("disruption.time_to_restart.p50") == 4
+    assert value("disruption.time_to_restart.p95") == pytest.approx(5.8, abs=1e-12)
+    assert value("disruption.not_restarted") == 1
+
+
+def test_a_job_runs_again_when_it_progresses(measured: Measured) -> None:
+    """Loading its checkpoint takes 3 s: preempted at 5 s, admitted at 6 s, running at 9 s."""
+    steps = {0: [("admit", "x")], 5: [("preempt", "x", "p")], 6: [("admit", "x")]}
+    jobs = (job("x"), job("p"))
+    losses = "checkpoint=1s,restore=3s"
+    value = measured(*jobs, cluster=POOL, plugin=scripted(steps), on_preemption=losses)
+    assert value("disruption.time_to_restart.p50") == 4
+
+
+def test_a_preemption_of_pods_is_over_when_all_are_back(measured: Measured) -> None:
+    """Independent pods 0 and 1 go at 1 s and are bound again at 2 and 5 s: 4 s; pod 2 is another matter."""
+    steps = {
+        0: [("bind", "a", 0, "n0"), ("bind", "a", 1, "n0")],
+        1: [("preempt", "a", "b", "X", 0), ("preempt", "a", "b", "X", 1)],
+        2: [("bind", "a", 0, "n0"), ("bind", "a", 2, "n1")],
+        5: [("bind", "a", 1, "n1")],
+    }
+    jobs = (job("a", pods=3, gang=False), job("b", "b", pods=1, gang=False))
+    value = measured(*jobs, cluster=NODES, plugin=scripted(steps))
+    assert value("disruption.time_to_restart.p50") == 4
+    assert value("disruption.not_restarted") == 0
+
+
+def test_ping_pong(measured: Measured) -> None:
+    """Two loops of victim v, which holds 2 cores for 5 s of grace in each: 2 * 2 * 5 core-seconds.
+
+    0 s: v progresses until p preempts it at 10 s; it is gone at 15 s.
+    20 s: v is admitted and at once preempted again for p: neither had progressed since 10 s. 1.
+    30 s: the same for q, of p's queue. 2. What v held from 20 to 30 s: 2 cores for 5 s, as from 10 to 20 s.
+    40 s: v is admitted, progresses, and goes at 41 s: no loop.
+    50 s: v is admitted and goes for w, of another queue: no loop.
+    60 s: w progresses until 61 s, v goes for it at 62 s without progress of its own: no loop.
+    """
+    steps = {
+        0: [("admit", "v")],
+        10: [("preempt", "v", "p")],
+        20: [("admit", "v"), ("preempt", "v", "p")],
+        30: [("admit", "v"), ("preempt", "v", "q")],
+        40: [("admit", "v")],
+        41: [("preempt", "v", "p")],
+        50: [("admit", "v"), ("preempt", "v", "w")],
+        60: [("admit", "w")],
+        62: [("admit", "v"), ("preempt", "v", "u")],
+    }
+    jobs = [job("v", grace_period=5, **{"request.cpu": 2000})]
+    jobs += [job(name, "b") for name in "pq"] + [job("w", "c", duration=1), job("u", "c")]
+    cluster = queues({name: {"cpu": "10"} for name in "abc"})
+    value = measured(*jobs, cluster=cluster, plugin=scripted(steps))
+    assert value("disruption.ping_pong") == 2
+    assert value("disruption.ping_pong", "queue=a") == 2
+    assert value("disruption.ping_pong", "beneficiary=b") == 2
+    assert value("disruption.ping_pong_held", resource="cpu") == 2 * 2 * 5 / 3600
+
+
+def test_budgets_are_counted_as_the_policy_tells(measured: Measured) -> None:
+    """A decision that breaks 2 budgets tells so with each of its 2 victims, another breaks 1: 3."""
+    both, one = {"pdb_violations": 2, "victims": ["x", "y"]}, {"pdb_violations": 1, "victims": ["z"]}
+    steps = {
+        0: [("admit", name) for name in "xyz"],
+        1: [("preempt", name, "p", "X", None, both) for name in "xy"]
+        + [("preempt", "z", "p", "X", None, one)],
+    }
+    value = measured(*(job(name) for name in "pxyz"), cluster=POOL, plugin=scripted(steps))
+    assert value("disruption.pdb_violations") == 3
+
+
+def test_budgets_that_nobody_tells_of_are_not_known(measured: Measured) -> None:
+    """Preemptions that say nothing of budgets give null; without preemptions there are no violations."""
+    steps = {0: [("admit", "x")], 1: [("preempt", "x", "p")]}
+    jobs = (job("x"), job("p"))
+    value = measured(*jobs, cluster=POOL, plugin=scripted(steps), label="silent")
+    assert value("disruption.pdb_violations") is None
+    value = measured(*jobs, cluster=POOL, plugin=scripted({}), label="peaceful")
+    assert value("disruption.pdb_violations") == 0
+
+
+def test_what_was_lost_by_whom_and_for_whom(measured: Measured) -> None:
+    """Queue a loses 1 core for 10 s to b, b loses 2 cores for 5 s to a, and 1 core for 20 s to nobody.
+
+    Held are a1 0-10 s, b1 0-5 s with 2 cores, b2 0-20 s, and nothing after that:
+    lost (10 + 10 + 20) of 40 core-seconds.
+    """
+    steps = {
+        0: [("admit", "a1"), ("admit", "b1"), ("admit", "b2")],
+        5: [("preempt", "b1", "a2")],
+        10: [("preempt", "a1", "b1")],
+        20: [("preempt", "b2", None)],
+    }
+    jobs = [job("a1"), job("a2"), job("b1", "b", **{"request.cpu": 2000}), job("b2", "b")]
+    value = measured(*jobs, cluster=POOL, plugin=scripted(steps))
+    assert value("disruption.lost", resource="cpu") == 40 / 3600
+    assert value("disruption.lost_of_allocated", resource="cpu") == 1
+    assert value("disruption.lost", "queue=a", "cpu") == 10 / 3600
+    assert value("disruption.lost", "queue=b", "cpu") == 30 / 3600
+    assert value("disruption.lost", "beneficiary=b", "cpu") == 10 / 3600
+    assert value("disruption.lost", "beneficiary=a", "cpu") == 10 / 3600
+
+
+def test_without_preemptions_counts_are_zero_and_shapes_are_null(measured: Measured) -> None:
+    """Nothing happened, so there is nothing to take a mean of."""
+    value = measured(job("x"), cluster=POOL)
+    for name in ("preemptions", "preempted_jobs", "preempted_pods", "repeat_victims", "thrash", "ping_pong"):
+        assert value(f"disruption.{name}") == 0
+    for name in ("victims_per_preemptor.p95", "cascade_depth.mean", "time_to_restart.p50"):
+        assert value(f"disruption.{name}") is None
+    assert value("disruption.not_restarted") == 0
