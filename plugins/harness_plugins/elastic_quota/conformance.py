@@ -81,12 +81,14 @@ def _outcome(claim: Claim, scheduling: Scheduling, budgets: Budgets, accounts: A
             feasible = scheduling.examine(pod, state, nodes).feasible
             return {"outcome": "Fits", "feasibleNodes": sorted(node.name for node in feasible)}
         diagnosis = found
-    failure = Failure(claim, state, cache, diagnosis)
-    search = QuotaSearch(scheduling, budgets, accounts, CapacityRules(accounts), [claim], {pod: failure})
-    why = search.why_not()
+    failure = Failure(claim, state, cache, diagnosis, claim.refusal)
+    rules = CapacityRules(accounts)
+    reclaims = {claim.quota: rules.reclaims(claim.quota, claim.in_quota)}
+    search = QuotaSearch(scheduling, budgets, accounts, rules, reclaims)
+    why = search.why_not(failure)
     if why is not None:
-        return {"outcome": "NotEligible", "reason": why[1]}
-    dry_runs = search.candidates(failure)
+        return {"outcome": "NotEligible", "reason": why}
+    dry_runs = search.candidates(failure, [failure])
     said: dict[str, Any] = {"rejected": statuses(cache, dry_runs.rejected)} if dry_runs.rejected else {}
     candidates = sorted(dry_runs.candidates, key=lambda candidate: candidate.node.name)
     said["candidates"] = [

@@ -30,12 +30,14 @@ class Failure:
         state: the counts of the attempt.
         cache: the nodes.
         diagnosis: why each node rejected it; None when its quota did, and no node was looked at.
+        excess: why its quota did, or that of its gang.
     """
 
     claim: Claim
     state: PreFilter
     cache: Cache
     diagnosis: Diagnosis | None
+    excess: Excess | None = None
 
     @property
     def potential(self) -> Sequence[int]:
@@ -71,14 +73,16 @@ class Refusal:
         rule: which rule said so, in words.
         quota: what its quota said, or "".
         nodes: why each node is no candidate, by position; empty where nodes did not matter.
-        failed: whether a dry run ended in an error, which keeps nominations.
+        keeps: whether nominations stay: it waits for victims to leave, or a dry run ended in an error.
+        rejecting: the plugins that rejected pods.
     """
 
     pod: str
     rule: str
     quota: str = ""
     nodes: Mapping[int, Status] | None = None
-    failed: bool = False
+    keeps: bool = False
+    rejecting: frozenset[str] = frozenset()
 
     def figures(self, cache: Cache) -> dict[str, Any]:
         """The same for the record; nodes that say the same are counted, and the first ones named."""

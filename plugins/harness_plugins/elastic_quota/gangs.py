@@ -6,7 +6,7 @@ import json
 from typing import final
 
 from harness import Cluster, Job, PodSet
-from harness_plugins.kube.pod import Peers, PodInfo
+from harness_plugins.kube.pod import PodInfo
 
 
 @final
@@ -18,23 +18,19 @@ class Gang:
         pending: the pods that wait, by number.
         leader: the one of them that stands for all in the scheduling queue; None when none waits.
         alive: how many of its pods exist, waiting or bound.
-        peers: remembers when it last failed.
     """
 
-    __slots__ = ("alive", "leader", "peers", "pending", "priority")
+    __slots__ = ("alive", "leader", "pending", "priority")
 
     def __init__(self, priority: int) -> None:
         self.priority = priority
         self.pending: dict[int, PodInfo] = {}
         self.leader: PodInfo | None = None
         self.alive = 0
-        self.peers = Peers()
 
     def join(self, pod: PodInfo) -> bool:
         """A pod of the gang waits; answers whether it is now the leader."""
         pod.priority = pod.keeps = self.priority
-        pod.peers = self.peers
-        self.peers.hopeless = -1  # what is known of fewer pods does not hold for more
         self.pending[pod.pod] = pod
         self.alive += 1
         if self.leader is not None:
@@ -50,6 +46,11 @@ class Gang:
             return None
         self.leader = next(iter(self.pending.values()), None)
         return self.leader
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether none of its pods is bound."""
+        return self.alive == len(self.pending)
 
     def bound(self) -> None:
         """All pods that waited are bound."""

@@ -6,48 +6,22 @@ asked first, that the pods of a gang are placed together, and who may be preempt
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, final
 
-from harness import Bind, Cluster, Decision, Nominate
+from harness import Bind, Cluster, Decision, Job, Nominate
 from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness_plugins.elastic_quota.accounts import Accounts
-from harness_plugins.elastic_quota.claim import Claim, claim_of
-from harness_plugins.elastic_quota.failure import Failure, Refusal, in_words
+from harness_plugins.elastic_quota.attempt import Attempts, Placed, Planned
+from harness_plugins.elastic_quota.failure import Refusal
 from harness_plugins.elastic_quota.gangs import Gang, Gangs
-from harness_plugins.elastic_quota.plan import Plan
 from harness_plugins.elastic_quota.rules import Rules
-from harness_plugins.elastic_quota.search import DefaultSearch, QuotaSearch, Search
-from harness_plugins.elastic_quota.tree import Quota
+from harness_plugins.kube.budgets import Budgets
 from harness_plugins.kube.node import NodeInfo
-from harness_plugins.kube.pod import Peers, PodInfo, Template
-from harness_plugins.kube.preemption import Preemption, pick_one_node_for_preemption
+from harness_plugins.kube.pod import Peers, PodInfo
+from harness_plugins.kube.preemption import Preemption
 from harness_plugins.kube.scheduler import Scheduler
-from harness_plugins.kube.scheduling import Diagnosis
 from harness_plugins.kube.status import NODE_RESOURCES_FIT
-from harness_plugins.kube.victims import Candidate
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Step:
-    """Room that is made for one pod: whom it costs, why, and the figures."""
-
-    pod: PodInfo
-    chosen: Candidate
-    victims: Sequence[PodInfo]
-    reason: str
-    figures: Mapping[str, Any]
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """A preemption that helps all pods of an attempt: where each of them goes, and what it takes."""
-
-    nodes: Mapping[PodInfo, NodeInfo]
-    steps: Sequence[Step]
 
 
 @final
@@ -63,7 +37,7 @@ class QuotaScheduler:
         gangs: whether gangs are one.
 
     Attributes:
-        refusals: why a job's pods, or its gang, were last not helped by a preemption; of jobs that wait.
+        refusals: why a gang was last refused, by its job's index; of gangs that wait.
     """
 
     def __init__(
@@ -71,7 +45,7 @@ class QuotaScheduler:
         cluster: Cluster,
         configuration: SchedulerConfiguration,
         accounts: Accounts,
-        rules: Any,
+        rules: Callable[[Accounts, Budgets], Rules],
         *,
         falls_back: bool,
         gangs: bool,
@@ -82,11 +56,16 @@ class QuotaScheduler:
         self.scheduling = kube.scheduling
         self.refusals: dict[int, Refusal] = {}
         self._accounts = accounts
-        self._rules: Rules = rules(accounts, kube.budgets)
         self._gangs = Gangs(cluster, together=gangs)
-        self._preempts = not configuration.disable_preemption
-        self._default = Preemption(kube.cache, kube.budgets, configuration) if falls_back else None
-        self._peers: dict[tuple[Template, Quota | None, int, bool], Peers] = {}
+        self._attempts = Attempts(
+            kube.scheduling,
+            kube.budgets,
+            accounts,
+            rules(accounts, kube.budgets),
+            Preemption(kube.cache, kube.budgets, configuration) if falls_back else None,
+            preempts=not configuration.disable_preemption,
+        )
+        self._peers: dict[object, Peers] = {}
         self._version = 0  # grows with every change that may help a pod that has failed
 
     # --- what the scheduler is told -----------------------------------------------------------------------
@@ -110,7 +89,10 @@ class QuotaScheduler:
             self._kube.add(pod)
             return
         self._kube.budgets.exists(pod.template, 1)
-        if gang.join(pod):
+        leads = gang.join(pod)
+        assert gang.leader is not None, "a pod that joins a gang waits"
+        gang.leader.peers = self._peers_of_gang(gang)
+        if leads:
             self._kube.queue.add(pod)
 
     def add_running(self, pod: PodInfo, node: str, start: int | None) -> None:
@@ -131,16 +113,24 @@ class QuotaScheduler:
         if gang is not None:
             leader = gang.leave(pod)
             if leader is not None:
+                leader.peers = self._peers_of_gang(gang)
                 self._kube.queue.add(leader)
             if not gang.alive and pod.job is not None:
                 self._gangs.forget(pod.job)
 
     def _peers_of(self, pod: PodInfo) -> Peers:
-        key = (pod.template, self._accounts.quota_of(pod), pod.priority, pod.preempts)
-        peers = self._peers.get(key)
-        if peers is None:
-            peers = self._peers[key] = Peers()
-        return peers
+        """Pods that differ in nothing that counts, so that where one fails all do."""
+        return self._peers.setdefault(
+            (pod.template, self._accounts.quota_of(pod), pod.priority, pod.preempts), Peers()
+        )
+
+    def _peers_of_gang(self, gang: Gang) -> Peers:
+        """The same for gangs of which no pod is bound."""
+        pods = gang.in_order()
+        if not gang.is_whole:
+            return Peers()
+        of_pods = tuple((pod.template, self._accounts.quota_of(pod)) for pod in pods)
+        return self._peers.setdefault((of_pods, gang.priority, pods[0].preempts), Peers())
 
     # --- what it decides ----------------------------------------------------------------------------------
 
@@ -158,47 +148,29 @@ class QuotaScheduler:
         yield from self._kube.doze()
 
     def _try_pod(self, pod: PodInfo) -> Iterator[Decision]:
-        found = self._find_node(claim_of(pod, self._accounts, self.cache))
-        if isinstance(found, NodeInfo):
-            yield from self._bind(pod, found)
+        outcome = self._attempts.try_pod(pod)
+        if isinstance(outcome, Placed):
+            yield from self._bind(pod, outcome.nodes[pod])
         else:
-            yield from self._post_filter(pod, [found.claim], {}, {pod: found})
+            yield from self._post_filter(pod, [pod], outcome, outcome.rejecting)
 
     def _try_gang(self, gang: Gang) -> Iterator[Decision]:
-        """Place all pods that wait, one after the other; if one gets no node, none is placed."""
-        pods = gang.in_order()
-        plan = Plan(self.cache, self._accounts, self._kube.budgets)
-        failures: dict[PodInfo, Failure] = {}
-        claims = []
-        for pod in pods:
-            claim = claim_of(pod, self._accounts, self.cache, mates=pods)
-            claims.append(claim)
-            found = self._find_node(claim)
-            if isinstance(found, NodeInfo):
-                plan.place(pod, found)
-            else:
-                failures[pod] = found
-        plan.undo()
-        leader = gang.leader
+        """Place all pods that wait, or none."""
+        leader, pods = gang.leader, gang.in_order()
         assert leader is not None, "a gang was tried of which no pod waits"
-        if failures:
-            yield from self._post_filter(leader, claims, plan.placed, failures)
+        outcome = self._attempts.try_gang(pods)
+        if not isinstance(outcome, Placed):
+            rejecting = outcome.rejecting | {NODE_RESOURCES_FIT}  # any deletion may help a gang
+            yield from self._post_filter(leader, pods, outcome, rejecting)
             return
         gang.bound()
-        refused = self.refusals.pop(leader.job.index, None) if leader.job is not None else None
         detail: dict[str, Any] = {"gang": len(pods)}
+        refused = self.refusals.pop(_job(leader).index, None)
         if refused is not None:
             detail["refused_before"] = refused.figures(self.cache)
-        for pod, node in plan.placed.items():
+        for pod, node in outcome.nodes.items():
             yield from self._bind(pod, node, detail)
             detail = {}
-
-    def _find_node(self, claim: Claim) -> NodeInfo | Failure:
-        """The node that a pod gets, if its quota lets it in."""
-        if claim.refusal is not None:
-            return Failure(claim, self.scheduling.pre_filter(claim.pod), self.cache, None)
-        found = self.scheduling.schedule(claim.pod)
-        return Failure(claim, found.state, self.cache, found) if isinstance(found, Diagnosis) else found
 
     def _bind(
         self, pod: PodInfo, node: NodeInfo, detail: Mapping[str, Any] | None = None
@@ -215,103 +187,32 @@ class QuotaScheduler:
     def _post_filter(
         self,
         leader: PodInfo,
-        claims: Sequence[Claim],
-        placed: Mapping[PodInfo, NodeInfo],
-        failures: Mapping[PodInfo, Failure],
+        pods: Sequence[PodInfo],
+        outcome: Planned | Refusal,
+        rejecting: frozenset[str],
     ) -> Iterator[Decision]:
-        """An attempt has failed: make room by preemption if that is allowed and helps all of its pods.
+        """An attempt has failed: do what was planned, or wait.
 
         Args:
             leader: the pod, or the one that stands for its gang in the queue.
-            claims: of all pods of the attempt.
-            placed: those that got a node.
-            failures: those that did not.
+            pods: all pods of the attempt.
+            outcome: whom to preempt, or why nobody is.
+            rejecting: the plugins that rejected pods.
         """
-        rejecting = frozenset(plugin for failure in failures.values() for plugin in failure.rejecting)
-        if len(claims) > 1:
-            rejecting |= {NODE_RESOURCES_FIT}  # any deletion may help a gang
-        search = self._search(claims, failures)
-        refusal = self._refused(search.why_not(), failures) if search is not None else None
-        if search is None or refusal is not None:
-            self._fail(leader, claims, rejecting, refusal)
+        if isinstance(outcome, Planned):
+            yield from self._preempt(leader, outcome, rejecting)
             return
-        found = self._refused(search.why_never(), failures) or self._plan(search, claims, placed, failures)
-        if isinstance(found, Planned):
-            yield from self._preempt(leader, search, found, rejecting)
-            return
-        self._fail(leader, claims, rejecting, found)
-        for claim in claims:
-            if claim.pod.nominated and not found.failed:
-                yield from self._withdraw(claim.pod)
-
-    def _search(self, claims: Sequence[Claim], failures: Mapping[PodInfo, Failure]) -> Search | None:
-        """How the attempt looks for victims; None when it does not."""
-        if not self._preempts:
-            return None
-        if self._default is not None and any(claim.quota is None for claim in claims):
-            return DefaultSearch(self._default, failures)
-        return QuotaSearch(self.scheduling, self._kube.budgets, self._accounts, self._rules, claims, failures)
-
-    def _refused(
-        self, why: tuple[PodInfo, str] | None, failures: Mapping[PodInfo, Failure]
-    ) -> Refusal | None:
-        if why is None:
-            return None
-        pod, rule = why
-        return Refusal(pod.name, rule, _said(failures[pod]))
-
-    def _fail(
-        self, leader: PodInfo, claims: Sequence[Claim], rejecting: frozenset[str], refusal: Refusal | None
-    ) -> None:
-        if not any(claim.pod.nominated for claim in claims):
+        nominated = [pod for pod in pods if pod.nominated]
+        if not nominated:
             leader.peers.hopeless, leader.peers.rejected_by = self._version, rejecting
-        if refusal is not None and leader.job is not None:
-            self.refusals[leader.job.index] = refusal
+        if len(pods) > 1:
+            self.refusals[_job(leader).index] = outcome
         self._kube.queue.add_unschedulable(leader, rejecting)
+        if not outcome.keeps:
+            for pod in nominated:
+                yield from self._withdraw(pod)
 
-    def _plan(
-        self,
-        search: Search,
-        claims: Sequence[Claim],
-        placed: Mapping[PodInfo, NodeInfo],
-        failures: Mapping[PodInfo, Failure],
-    ) -> Planned | Refusal:
-        """Make room for one pod after the other, in simulation; one that cannot be helped ends it for all."""
-        pods = [claim.pod for claim in claims]
-        plan = Plan(self.cache, self._accounts, self._kube.budgets)
-        steps: list[Step] = []
-        for pod, node in placed.items():
-            plan.place(pod, node)
-        try:
-            for pod, first in failures.items():
-                failure = first
-                if plan.placed:
-                    # Room that was made for others may do, and what it costs is to be seen anew.
-                    again = self._find_node(claim_of(pod, self._accounts, self.cache, mates=pods))
-                    if isinstance(again, NodeInfo):
-                        plan.place(pod, again)
-                        continue
-                    failure = again
-                found = search.candidates(failure)
-                if not found.candidates:
-                    rule = "no node can be freed for it"
-                    return Refusal(pod.name, rule, _said(failure), found.rejected, failed=found.failed)
-                chosen = pick_one_node_for_preemption(found.candidates)
-                figures = search.figures(pod, chosen, found)
-                if len(pods) > 1:
-                    figures["gang"] = {"pods": len(pods), "short": len(failures), "pod": pod.name}
-                victims = search.in_turn(chosen.victims)
-                steps.append(Step(pod, chosen, victims, search.reason(pod), figures))
-                for victim in victims:
-                    plan.evict(victim)
-                plan.place(pod, chosen.node)
-        finally:
-            plan.undo()
-        return Planned(plan.placed, steps)
-
-    def _preempt(
-        self, leader: PodInfo, search: Search, planned: Planned, rejecting: frozenset[str]
-    ) -> Iterator[Decision]:
+    def _preempt(self, leader: PodInfo, planned: Planned, rejecting: frozenset[str]) -> Iterator[Decision]:
         """Evict the victims and nominate all pods of the attempt to their nodes; they are tried again."""
         self._version += 1
         cleared: dict[PodInfo, None] = {}
@@ -326,21 +227,19 @@ class QuotaScheduler:
         before = {pod: pod.nominated for pod in planned.nodes}
         for pod, node in planned.nodes.items():
             self.cache.nominate(pod, node.name)
-            pod.keeps = search.keeps(pod)
+            pod.keeps = planned.search.keeps(pod)
         for other in cleared:
             yield from self._withdraw(other)
         figures: dict[PodInfo, Mapping[str, Any]] = {}
         for step in planned.steps:
             figures[step.pod] = step.figures
-            by = step.pod.job
-            assert by is not None, "a pod without a job preempts"
             for victim in step.victims:
                 if not victim.terminating:
                     self._accounts.terminate(victim)
-                    yield self._kube.evict(victim, by, step.reason, step.figures)
+                    yield self._kube.evict(victim, _job(step.pod), step.reason, step.figures)
         for pod, node in planned.nodes.items():
-            if before[pod] != node.name and pod.job is not None:
-                yield Nominate(pod.job, pod.pod, node.name, figures.get(pod, {}))
+            if before[pod] != node.name:
+                yield Nominate(_job(pod), pod.pod, node.name, figures.get(pod, {}))
                 if before[pod]:
                     self._kube.queue.nomination_withdrawn(pod)
 
@@ -350,6 +249,6 @@ class QuotaScheduler:
         yield from self._kube.withdraw(pod)
 
 
-def _said(failure: Failure) -> str:
-    """What a pod's quota said, "" if it let the pod in."""
-    return in_words(failure.claim.refusal) if failure.claim.refusal is not None else ""
+def _job(pod: PodInfo) -> Job:
+    assert pod.job is not None, "a pod of a replay belongs to a job"
+    return pod.job

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol, final
 
 from harness_plugins.elastic_quota.accounts import Accounts
-from harness_plugins.elastic_quota.claim import Claim, add
 from harness_plugins.elastic_quota.dry_run import DryRun, no_victims
 from harness_plugins.elastic_quota.failure import Failure
 from harness_plugins.elastic_quota.figures import quota_figures
 from harness_plugins.elastic_quota.rules import Rules
+from harness_plugins.elastic_quota.tree import Quota
 from harness_plugins.kube.budgets import Budgets
 from harness_plugins.kube.node import NodeInfo
 from harness_plugins.kube.pod import PodInfo
@@ -33,14 +33,19 @@ FROM_EVERYONE = 1 << 62
 class Search(Protocol):
     """How an attempt that has failed looks for room."""
 
-    def why_not(self) -> tuple[PodInfo, str] | None:
-        """Which pod may not preempt now, and why; None when all may."""
+    def why_not(self, failure: Failure) -> str | None:
+        """Why a pod may not preempt now; None when it may."""
 
-    def why_never(self) -> tuple[PodInfo, str] | None:
-        """Which pod no preemption can help, and why, as far as that is known without any dry run."""
+    def why_never(self, failure: Failure) -> str | None:
+        """Why no preemption can help a pod, as far as that is known without any dry run."""
 
-    def candidates(self, failure: Failure) -> Found:
-        """Dry runs for one pod, as things stand in the plan now."""
+    def candidates(self, failure: Failure, failures: Collection[Failure]) -> Found:
+        """Dry runs for one pod, as things stand in the plan now.
+
+        Args:
+            failure: the pod's.
+            failures: those of all pods of the attempt that need room to be made, this one included.
+        """
 
     def reason(self, pod: PodInfo) -> str:
         """The name of the rule by which a pod preempts."""
@@ -62,10 +67,9 @@ class QuotaSearch:
     Args:
         scheduling: has the nodes and what pods find on them.
         budgets: the PodDisruptionBudgets.
-        accounts: the quotas, charged with nothing of the attempt.
+        accounts: the quotas.
         rules: who may preempt whom.
-        claims: of all pods of the attempt.
-        failures: of those that need room to be made.
+        reclaims: for each quota of the attempt's pods whether all of them together claim its guarantee.
     """
 
     def __init__(
@@ -74,46 +78,37 @@ class QuotaSearch:
         budgets: Budgets,
         accounts: Accounts,
         rules: Rules,
-        claims: Iterable[Claim],
-        failures: Mapping[PodInfo, Failure],
+        reclaims: Mapping[Quota | None, bool],
     ) -> None:
         self._scheduling = scheduling
         self._cache = scheduling.cache
         self._budgets = budgets
         self._accounts = accounts
         self._rules = rules
-        self._failures = failures
-        self._reclaims = _reclaims(rules, list(claims))
-        self._pool = dict.fromkeys(
-            position for failure in failures.values() for position in failure.potential
-        )
+        self._reclaims = reclaims
 
-    def why_not(self) -> tuple[PodInfo, str] | None:
+    def why_not(self, failure: Failure) -> str | None:
         """See `Search`."""
-        for pod, failure in self._failures.items():
-            why = self._rules.why_not_eligible(failure.claim, failure.expected, reclaims=self._reclaims[pod])
-            if why is not None:
-                return pod, why
-        return None
+        claim = failure.claim
+        return self._rules.why_not_eligible(claim, failure.expected, reclaims=self._reclaims[claim.quota])
 
-    def why_never(self) -> tuple[PodInfo, str] | None:
+    def why_never(self, failure: Failure) -> str | None:
         """See `Search`."""
-        for pod, failure in self._failures.items():
-            why = self._rules.why_never(failure.claim, reclaims=self._reclaims[pod])
-            if why is not None:
-                return pod, why
-        return None
+        claim = failure.claim
+        return self._rules.why_never(claim, reclaims=self._reclaims[claim.quota])
 
-    def candidates(self, failure: Failure) -> Found:
+    def candidates(self, failure: Failure, failures: Collection[Failure]) -> Found:
         """Dry runs on all nodes of the pool; every rejection is told.
 
         A node that may help one pod of a gang is tried for the others too.
         """
-        alone = len(self._failures) == 1
-        pool = self._pool | dict.fromkeys(failure.potential)
+        alone = len(failures) == 1
+        pool: Iterable[int] = failure.potential
+        if not alone:
+            pool = sorted({*pool, *(position for each in failures for position in each.potential)})
         candidates: list[Candidate] = []
         rejected: dict[int, Status] = {}
-        for position in sorted(pool):
+        for position in pool:
             node = self._cache.nodes[position]
             if not self._rules.examines(node, alone=alone):
                 continue
@@ -127,7 +122,7 @@ class QuotaSearch:
 
     def _dry_run(self, failure: Failure, node: NodeInfo) -> Candidate | Status:
         claim, rules = failure.claim, self._rules
-        potential = rules.potential_victims(claim, node, reclaims=self._reclaims[claim.pod])
+        potential = rules.potential_victims(claim, node, reclaims=self._reclaims[claim.quota])
         if not potential:
             return no_victims(claim.pod, node)
         fixed = self._scheduling.shape_nodes(claim.pod.template.shape).ruled_out(node.position)
@@ -138,13 +133,15 @@ class QuotaSearch:
 
     def reason(self, pod: PodInfo) -> str:
         """See `Search`."""
-        if self._accounts.quota_of(pod) is None:
+        quota = self._accounts.quota_of(pod)
+        if quota is None:
             return PREEMPTED
-        return RECLAIM if self._reclaims[pod] else WITHIN_QUOTA
+        return RECLAIM if self._reclaims[quota] else WITHIN_QUOTA
 
     def keeps(self, pod: PodInfo) -> int:
         """What is taken back for a guarantee would otherwise go to the very pods that it was taken from."""
-        return FROM_EVERYONE if self._rules.keeps_room and self._reclaims[pod] else pod.priority
+        reclaims = self._reclaims[self._accounts.quota_of(pod)]
+        return FROM_EVERYONE if self._rules.keeps_room and reclaims else pod.priority
 
     def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
         """See `Search`."""
@@ -156,48 +153,28 @@ class QuotaSearch:
         return said | quota_figures(pod, chosen.victims, self._accounts)
 
 
-def _reclaims(rules: Rules, claims: Sequence[Claim]) -> dict[PodInfo, bool]:
-    """For each pod whether it, with the others of its quota, claims what is guaranteed."""
-    found = {}
-    for claim in claims:
-        whole = dict(claim.in_quota)
-        for other in claims:
-            if other is not claim and other.quota is claim.quota:
-                add(whole, other.own)
-        found[claim.pod] = rules.reclaims(claim.quota, whole)
-    return found
-
-
 @final
 class DefaultSearch:
     """By default preemption; the pods of a gang one after the other.
 
     Args:
         preemption: kube-scheduler's.
-        failures: of the pods that need room to be made.
     """
 
-    def __init__(self, preemption: Preemption, failures: Mapping[PodInfo, Failure]) -> None:
+    def __init__(self, preemption: Preemption) -> None:
         self._preemption = preemption
-        self._failures = failures
 
-    def why_not(self) -> tuple[PodInfo, str] | None:
+    def why_not(self, failure: Failure) -> str | None:
         """See `Search`."""
-        for pod, failure in self._failures.items():
-            if failure.diagnosis is not None:
-                why = self._preemption.pod_eligible_to_preempt_others(pod, failure.diagnosis)
-                if why is not None:
-                    return pod, why
-        return None
+        if failure.diagnosis is None:
+            return None
+        return self._preemption.pod_eligible_to_preempt_others(failure.claim.pod, failure.diagnosis)
 
-    def why_never(self) -> tuple[PodInfo, str] | None:
+    def why_never(self, failure: Failure) -> str | None:
         """A quota's word is not to be changed by priority."""
-        for pod, failure in self._failures.items():
-            if failure.diagnosis is None:
-                return pod, "its quota does not let it in"
-        return None
+        return None if failure.diagnosis is not None else "its quota does not let it in"
 
-    def candidates(self, failure: Failure) -> Found:
+    def candidates(self, failure: Failure, failures: Collection[Failure]) -> Found:
         """See `Search`."""
         assert failure.diagnosis is not None, "default preemption does not know quotas"
         return self._preemption.find_candidates(failure.claim.pod, failure.diagnosis)
