@@ -55,6 +55,7 @@ class AdmissionCycle:
 
     Attributes:
         parked: whether the last cycle found some head inadmissible.
+        restless: the roots of trees in which the next cycle would not go the same way.
     """
 
     def __init__(self, cache: Cache, nominator: Nominator, order: Order, gates: Gates) -> None:
@@ -64,6 +65,7 @@ class AdmissionCycle:
         self._order = order
         self._gates = gates
         self.parked = False
+        self.restless: set[int] = set()
         self._reserved: list[tuple[int, Amounts]] = []
         self._victims: dict[int, dict[Workload, None]] = {}
 
@@ -74,11 +76,13 @@ class AdmissionCycle:
             heads: one workload of each queue that has any.
             cycle: the number of the cycle.
         """
-        entries = [Entry(workload, self._nominator.nominate(workload, cycle)) for workload in heads]
+        entries = [self._nominate(workload, cycle) for workload in heads]
         self._victims.clear()
         self.parked = False
+        self.restless.clear()
         for entry in self._order(entries):
-            yield from self._serve(entry, cycle)
+            if not entry.reason:
+                yield from self._serve(entry, cycle)
         for node, amounts in reversed(self._reserved):
             for cell, amount in amounts:
                 self._tree.refund(node, cell, amount)
@@ -86,6 +90,18 @@ class AdmissionCycle:
         for entry in entries:
             if entry.reason:
                 self._put_back(entry)
+            else:
+                self.restless.add(entry.workload.home.queue.root)
+
+    def _nominate(self, workload: Workload, cycle: int) -> Entry:
+        """A head's entry; it has its reason already if to serve it would change nothing."""
+        entry = Entry(workload, self._nominator.nominate(workload, cycle))
+        mode = entry.assignment.mode
+        if mode == NO_FIT:
+            entry.reason = NO_QUOTA
+        elif mode == PREEMPT and not entry.assignment.targets and not self._reserves(workload):
+            entry.reason = NO_PREEMPTION_CANDIDATES
+        return entry
 
     def _serve(self, entry: Entry, cycle: int) -> Iterator[Admitted | Preempted]:
         """Serve one entry in the state that those before it left."""
@@ -119,7 +135,10 @@ class AdmissionCycle:
                 victims.update(dict.fromkeys(target.workload for target in targets))
                 entry.reason = PENDING_PREEMPTION
                 workload.memory = None
-                yield Preempted(workload, assignment, targets)
+                outcome = Preempted(workload, assignment, targets)
+                if outcome.fresh:
+                    self.restless.add(queue.root)
+                yield outcome
 
     def _reassign(self, entry: Entry, victims: dict[Workload, None], cycle: int) -> Assignment:
         """Look for other targets as if the victims of this cycle were gone already."""
@@ -150,15 +169,11 @@ class AdmissionCycle:
         self._reserved.append((node, amounts))
 
     def _reserve_for_later(self, entry: Entry) -> None:
-        """Keep for an entry that cannot preempt what others could otherwise take from it for good.
-
-        A queue that may reclaim from anybody can always get its quota back, and needs no reservation.
-        """
+        """Keep for an entry that cannot preempt what others could otherwise take from it for good."""
         workload, tree = entry.workload, self._tree
-        queue = workload.home.queue
-        marked = self._gates.prioritize_preemptor_workloads and workload.home.preemptor is workload
-        if queue.spec.preemption.reclaim_within_cohort == "Any" and not marked:
+        if not self._reserves(workload):
             return
+        queue = workload.home.queue
         reserved = []
         for cell, amount in entry.assignment.usage:
             at = queue.node * tree.width + cell
@@ -170,19 +185,29 @@ class AdmissionCycle:
                 reserved.append((cell, max(0, min(amount, left))))
         self._reserve(queue.node, tuple(reserved))
 
+    def _reserves(self, workload: Workload) -> bool:
+        """Whether a reservation helps: who may reclaim from anybody always gets its quota back."""
+        marked = self._gates.prioritize_preemptor_workloads and workload.home.preemptor is workload
+        return workload.home.queue.spec.preemption.reclaim_within_cohort != "Any" or marked
+
     def _put_back(self, entry: Entry) -> None:
         """Return a head to its queue: to try again at once, or parked until quota becomes free."""
         workload, reason = entry.workload, entry.reason
         pending = workload.home
-        if reason == PENDING_PREEMPTION:
+        root = pending.queue.root
+        if reason == PENDING_PREEMPTION and pending.preemptor is not workload:
             pending.preemptor = workload
+            self.restless.add(root)
         again = reason in (PENDING_PREEMPTION, FAILED_AFTER_NOMINATION)
-        untried = workload.memory is not None and workload.memory.untried
+        untried = workload.memory is not None
+        if untried or (workload.nomination is not None and workload.nomination.tried):
+            self.restless.add(root)  # it begins with another flavor next time
         if pending.strict or again or untried:
             pending.add(workload)
+            return
+        self.parked = True
+        self.restless.add(root)
+        if self._gates.scheduling_equivalence_hashing:
+            pending.park_kin(workload)
         else:
-            self.parked = True
-            if self._gates.scheduling_equivalence_hashing:
-                pending.park_kin(workload)
-            else:
-                pending.park(workload)
+            pending.park(workload)

@@ -39,11 +39,6 @@ class ScanMemory(NamedTuple):
     cycle: int
     generation: int
 
-    @property
-    def untried(self) -> bool:
-        """Whether some group still has a flavor that was not looked at."""
-        return any(flavor != START_OVER for pod_set in self.tried for flavor in pod_set)
-
 
 class Assignment(NamedTuple):
     """Flavors for a workload.
@@ -57,6 +52,7 @@ class Assignment(NamedTuple):
         counts: pods of each pod set.
         chosen: the flavors.
         tried: the flavors that were looked at.
+        untried: whether some group still has a flavor that was not looked at.
         targets: whom to preempt for it.
     """
 
@@ -68,6 +64,7 @@ class Assignment(NamedTuple):
     counts: tuple[int, ...]
     chosen: Chosen
     tried: Tried
+    untried: bool
     targets: list[Target]
 
 
@@ -164,8 +161,9 @@ class Assigner:
         amounts = tuple(sorted((cell, amount) for cell, amount in usage.items() if amount))
         lacking = tuple(sorted(need))
         targets = questions.targets(amounts, lacking) if mode == PREEMPT else []
+        untried = any(flavor != START_OVER for pod_set in looked for flavor in pod_set)
         return Assignment(
-            mode, borrowing, amounts, uses, lacking, counts, tuple(chosen), tuple(looked), targets
+            mode, borrowing, amounts, uses, lacking, counts, tuple(chosen), tuple(looked), untried, targets
         )
 
     def _assign_pod_set(

@@ -15,7 +15,14 @@ from harness_plugins.kueue.workload import Workload
 
 @final
 class Entry:
-    """A head in a cycle: its workload, what it was assigned, and why it was not admitted, if it was not."""
+    """A head in a cycle.
+
+    Attributes:
+        workload: the head.
+        assignment: what it was assigned.
+        reason: why it is not admitted, "" as long as it may be. One that has a reason from the start changes
+            nothing when it is served.
+    """
 
     __slots__ = ("assignment", "reason", "workload")
 
@@ -27,7 +34,8 @@ class Entry:
 
 Order = Callable[[list[Entry]], Iterator[Entry]]
 """Yields the entries of a cycle in the order in which they are served; asked for the next one only when the
-one before was served, so that it may look at what that changed."""
+one before was served, so that it may look at what that changed. It may leave out entries that have a reason
+from the start, where their turn does not matter to others."""
 
 
 @final
@@ -40,7 +48,7 @@ class ClassicOrder:
 
     def __call__(self, entries: list[Entry]) -> Iterator[Entry]:
         """The entries in order."""
-        return iter(sorted(entries, key=self._key))
+        return iter(sorted((entry for entry in entries if not entry.reason), key=self._key))
 
     def _key(self, entry: Entry) -> tuple[bool, int, int, int, str]:
         workload = entry.workload
@@ -76,10 +84,15 @@ class FairOrder:
 
     def __call__(self, entries: list[Entry]) -> Iterator[Entry]:
         """The entries in order, decided one by one."""
-        waiting = sorted(entries, key=lambda entry: entry.workload.home.queue.name)
         trees: dict[int, list[Entry]] = {}
-        for entry in waiting:
+        for entry in entries:
             trees.setdefault(entry.workload.home.queue.root, []).append(entry)
+        if len(trees) == 1 and all(len(entry.workload.home.queue.path) <= 1 for entry in entries):
+            # All meet at one cohort: the order of some of them does not depend on the others.
+            waiting = [entry for entry in entries if not entry.reason]
+            yield from waiting if len(waiting) < 2 else self._tournament(waiting)
+            return
+        waiting = sorted(entries, key=lambda entry: entry.workload.home.queue.name)
         draws = {
             root: iter(present) if len(present) == 1 else self._tournament(present)
             for root, present in trees.items()

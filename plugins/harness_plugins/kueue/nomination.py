@@ -55,30 +55,38 @@ class Nominator:
     def nominate(self, workload: Workload, cycle: int) -> Assignment:
         """The assignment of a head in this cycle; it remembers which flavors were looked at.
 
-        Where nothing changed in the tree of its queue since it was asked last, the answer is the same.
+        What was in vain for one of the same kin, and still is, is not looked at again. Where nothing changed
+        in the tree of its queue since the workload was asked last, the answer is the same.
         """
-        queue = workload.home.queue
+        queue, hopeless = workload.home.queue, workload.kin.hopeless
         tried = self._where_to_go_on(workload, cycle)
+        whole = not (tried or workload.ended)
+        if hopeless is not None and whole and hopeless.holds(self._cache, queue, self._search):
+            workload.memory = workload.nomination = None
+            return hopeless.assignment
         version = self._cache.version[queue.root]
         last = workload.nomination
         if last is None or last.version != version or last.tried != tried:
-            last = Nomination(self._look(workload, tried), version, tried)
+            last = Nomination(self._look(workload, tried, whole=whole), version, tried)
             workload.nomination = last
-        workload.memory = ScanMemory(last.assignment.tried, cycle, queue.generation)
+        self._remember(workload, last.assignment, cycle)
         return last.assignment
 
-    def _look(self, workload: Workload, tried: Tried) -> Assignment:
-        """Assign anew, unless what was in vain for one of the same kin still is."""
-        if tried or workload.ended or workload.asks.reducible:
+    def _look(self, workload: Workload, tried: Tried, *, whole: bool) -> Assignment:
+        """Assign anew; note why, if it is in vain for everything of its kin."""
+        if not whole or workload.asks.reducible:
             return self._assign(workload, tried)
-        queue, kin = workload.home.queue, workload.kin
-        if kin.hopeless is not None and kin.hopeless.holds(self._cache, queue, self._search):
-            return kin.hopeless.assignment
         questions = self._assigner.questions(workload)
         offers = self.offers(workload)
         assignment = self._assigner.assign(workload, offers, workload.counts, questions=questions)
-        kin.hopeless = why_hopeless(assignment, questions, queue, self._search)
+        workload.kin.hopeless = why_hopeless(assignment, questions, workload.home.queue, self._search)
         return assignment
+
+    def _remember(self, workload: Workload, assignment: Assignment, cycle: int) -> None:
+        """Note where to go on; where every scan has come to its end the next one starts over."""
+        workload.memory = None
+        if assignment.untried:
+            workload.memory = ScanMemory(assignment.tried, cycle, workload.home.queue.generation)
 
     def reassign(self, workload: Workload, first: Assignment, cycle: int) -> Assignment:
         """Assign again in a state where others' victims are gone, to the flavors that were chosen before.
@@ -86,7 +94,7 @@ class Nominator:
         What fits then has to wait until they are.
         """
         assignment = self._assign(workload, (), first.chosen)
-        workload.memory = ScanMemory(assignment.tried, cycle, workload.home.queue.generation)
+        self._remember(workload, assignment, cycle)
         return assignment._replace(mode=DEFERRED_FIT) if assignment.mode == FIT else assignment
 
     def offers(self, workload: Workload) -> tuple[PodSetOffer, ...]:
@@ -101,8 +109,8 @@ class Nominator:
     def _where_to_go_on(self, workload: Workload, cycle: int) -> Tried:
         """The scan memory, unless it is outdated: from before the last cycle, and the queue has changed."""
         memory = workload.memory
-        if memory is None or not memory.untried:
-            return ()  # also where every scan had come to its end, and starts over
+        if memory is None:
+            return ()
         if self._gates.flavor_fungibility_preserve_scan_progress and cycle - memory.cycle <= 1:
             return memory.tried
         return memory.tried if workload.home.queue.generation <= memory.generation else ()

@@ -89,6 +89,7 @@ class KueuePolicy:
             before = self.scheduler.cycles
             yield from self._one_cycle(now)
             if self.scheduler.cycles == before:
+                self.scheduler.rest(_QUIET - idle)
                 break
             idle = idle + 1 if self.scheduler.idle else 0
         for due in self._alarms:

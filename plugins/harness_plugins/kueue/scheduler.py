@@ -17,6 +17,7 @@ from harness_plugins.kueue.configuration import Gates
 from harness_plugins.kueue.entries import ClassicOrder, FairOrder, Order
 from harness_plugins.kueue.fair_sharing import FairSharing
 from harness_plugins.kueue.flavors import Asking
+from harness_plugins.kueue.heads import Heads
 from harness_plugins.kueue.nomination import Nominator
 from harness_plugins.kueue.pending import Pending
 from harness_plugins.kueue.search import IN_COHORT_RECLAIM_WHILE_BORROWING, Search, Target
@@ -73,9 +74,7 @@ class Scheduler:
         self.pending: Mapping[str, Pending] = {
             name: Pending(queue, number) for number, (name, queue) in enumerate(cache.queues.items())
         }
-        self._by_number = list(self.pending.values())
-        self._active: set[int] = set()
-        self._woken: dict[int, None] = {}
+        self._heads = Heads(cache, list(self.pending.values()))
         self._asking = Asking()
         self._welcome: dict[tuple[str, str], bool] = {}
         self.cycles = 0
@@ -99,9 +98,10 @@ class Scheduler:
 
     def enqueue(self, workload: Workload) -> None:
         """A workload waits in its queue; in one that is stopped, for good."""
-        workload.home.add(workload)
-        if workload.home.queue.usable:
-            self._active.add(workload.home.number)
+        pending = workload.home
+        pending.add(workload)
+        if pending.queue.usable and not workload.kin.parked:
+            self._heads.add(pending)
 
     def reserve(self, admitted: Admitted, now: int) -> None:
         """A head was admitted: it holds its quota from now on, and has left its queue."""
@@ -126,11 +126,12 @@ class Scheduler:
         ):
             target.workload.timestamp = _whole_seconds(now) + _MILLISECOND
         self.cache.evict(target.workload)
+        self._heads.stir(target.workload.home.queue.root)
 
     def free(self, workload: Workload) -> None:
         """A workload gives its quota back, which wakes everything in its tree that is parked."""
         assert workload.queue is not None
-        self._woken[workload.queue.root] = None
+        self._heads.wake(workload.queue.root)
         self.cache.drop(workload)
 
     def reclaim(self, workload: Workload, ended: tuple[int, ...]) -> None:
@@ -152,7 +153,7 @@ class Scheduler:
             for group, flavor in zip(pod_set.groups, chosen, strict=True):
                 for cell, amount in zip(group.cells[flavor] or (), group.amounts, strict=True):
                     usage[cell] = usage.get(cell, 0) + amount * left
-        self._woken[workload.queue.root] = None
+        self._heads.wake(workload.queue.root)
         self.cache.reclaim(workload, tuple(sorted(usage.items())))
 
     # --- cycles -------------------------------------------------------------------------------------------
@@ -162,52 +163,40 @@ class Scheduler:
 
         A preemptor whose targets are all going already waits for them, and is not told of again.
         """
-        heads = self._heads()
+        heads = self._heads.take()
         if not heads:
-            self.idle = True
             return
-        self.cycles += 1
-        self.heads += len(heads)
+        self._count(1, len(heads))
         welcome = []
-        busy = False
+        restless: set[int] = set()
         for workload in heads:
             pending = workload.home
             if not self._takes(workload):
                 pending.park_for_good(workload)
-                busy = True
+                restless.add(pending.queue.root)
             elif workload.asks.valid:
                 welcome.append(workload)
             elif pending.strict:
                 pending.add(workload)
             else:
                 pending.park(workload)
-                busy = True
+                restless.add(pending.queue.root)
+        busy = bool(restless)
         for outcome in self._cycle.run(welcome, self.cycles):
             if isinstance(outcome, Admitted) or outcome.fresh:
                 busy = True
                 yield outcome
         self.idle = not (busy or self._cycle.parked)
+        self._heads.settle(restless | self._cycle.restless)
 
-    def _heads(self) -> list[Workload]:
-        """The first workload of each queue that has one."""
-        self._wake_up()
-        heads = []
-        for number in sorted(self._active):
-            head = self._by_number[number].pop()
-            if head is None:
-                self._active.remove(number)
-            else:
-                heads.append(head)
-        return heads
+    def rest(self, cycles: int) -> None:
+        """Count cycles in which all trees that have heads would do the same as in the last one: nothing."""
+        if self._heads.resting:
+            self._count(cycles, 0)
 
-    def _wake_up(self) -> None:
-        """Let parked workloads try again where quota became free since the last cycle."""
-        for root in self._woken:
-            for queue in self.cache.members[root]:
-                pending = self.pending[queue.name]
-                if pending.wake():
-                    self._active.add(pending.number)
-        self._woken.clear()
+    def _count(self, cycles: int, heads: int) -> None:
+        self.cycles += cycles
+        self.heads += heads + cycles * self._heads.resting
 
     def _takes(self, workload: Workload) -> bool:
         """Whether the queue takes workloads from this namespace."""

@@ -20,16 +20,22 @@ Share = tuple[bool, float]
 NOTHING: Share = (False, 0.0)
 
 
+_MOST_REMEMBERED = 4096
+
+
 @final
 class Shares:
     """The shares of the nodes of a quota tree, as its usage is at the time of asking.
+
+    A share follows from a node's own usage, which returns to the same values again and again: what was
+    worked out for them is remembered.
 
     Args:
         tree: the quota tree.
         weights: node -> fair-sharing weight.
     """
 
-    __slots__ = ("_columns", "_tree", "_weights")
+    __slots__ = ("_columns", "_known", "_tree", "_weights")
 
     def __init__(self, tree: QuotaTree, weights: Sequence[float]) -> None:
         self._tree = tree
@@ -45,12 +51,25 @@ class Shares:
                     resource = tree.flavor_resources[cell].resource
                     by_resource.setdefault(resource, []).append(node * tree.width + cell)
             self._columns.append([(lendable[parent][name], cells) for name, cells in by_resource.items()])
+        self._known: list[dict[object, tuple[bool, Share]]] = [{} for _ in tree.parent]
 
     def of(self, node: int) -> tuple[bool, Share]:
         """Whether a node takes more than it has of anything, and its weighted share.
 
         A root has no share. What nobody could lend counts as borrowed, but weighs nothing.
         """
+        tree = self._tree
+        first = node * tree.width
+        usage = tuple(tree.usage[first : first + tree.width])
+        known = self._known[node]
+        found = known.get(usage)
+        if found is None:
+            if len(known) >= _MOST_REMEMBERED:
+                known.clear()
+            found = known[usage] = self._work_out(node)
+        return found
+
+    def _work_out(self, node: int) -> tuple[bool, Share]:
         usage, subtree = self._tree.usage, self._tree.subtree
         borrowing = False
         ratio = 0.0
