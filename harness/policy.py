@@ -115,6 +115,22 @@ class Reject:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
+class Refuse:
+    """Record why a waiting job is not helped now; it goes on waiting, and nothing changes.
+
+    Attributes:
+        job: the job, of which some pods wait.
+        reason: the rule, in the component's words.
+        detail: which pod, which nodes, which figures.
+    """
+
+    job: Job
+    reason: str
+    detail: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
 class Wake:
     """Make an instant happen at a later time.
 
@@ -127,7 +143,7 @@ class Wake:
     idle: bool = False
 
 
-Decision: TypeAlias = Admit | Bind | Preempt | Nominate | Unnominate | Reject | Wake
+Decision: TypeAlias = Admit | Bind | Preempt | Nominate | Unnominate | Reject | Refuse | Wake
 
 
 class Policy(Protocol):

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from harness.engine.events import ADMIT, BIND, FINISH, GONE, REJECT, REQUEUE, SUBMIT
+from harness.engine.events import ACTIONS, ADMIT, BIND, FINISH, GONE, REJECT, REQUEUE, SUBMIT
 from harness.parquet import TableWriter
 
 
@@ -41,7 +41,7 @@ class Timeline:
         # How far a row's amounts move what is allocated and what is pending.
         allocated = {BIND if on_nodes else ADMIT: 1, GONE: -1, FINISH: -1}
         pending = {SUBMIT: 1, REQUEUE: 1, BIND if on_nodes else ADMIT: -1, REJECT: -1}
-        actions = range(max(SUBMIT, REQUEUE, REJECT) + 1)
+        actions = range(len(ACTIONS))
         self._allocated = pl.Series([allocated.get(action, 0) for action in actions], dtype=pl.Int8)
         self._pending = pl.Series([pending.get(action, 0) for action in actions], dtype=pl.Int8)
         self._columns = ["alive", "holding"]

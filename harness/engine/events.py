@@ -19,8 +19,11 @@ ACTIONS = (
     "finish",
     "reject",
     "requeue",
+    "refuse",
 )
-SUBMIT, ADMIT, BIND, NOMINATE, UNNOMINATE, PREEMPT, EVICT, GONE, FINISH, REJECT, REQUEUE = range(len(ACTIONS))
+(
+    SUBMIT, ADMIT, BIND, NOMINATE, UNNOMINATE, PREEMPT, EVICT, GONE, FINISH, REJECT, REQUEUE, REFUSE,
+) = range(len(ACTIONS))  # fmt: skip
 
 STINTS = ("progress", "waiting", "restoring", "terminating")
 PROGRESS, WAITING, RESTORING, TERMINATING = range(len(STINTS))

@@ -15,6 +15,7 @@ from harness.engine.events import (
     NEVER,
     NOMINATE,
     PREEMPT,
+    REFUSE,
     REJECT,
     REJECTED,
     UNNOMINATE,
@@ -24,7 +25,7 @@ from harness.engine.life import Life
 from harness.engine.lifecycle import Lifecycle
 from harness.errors import DecisionError
 from harness.job import Job
-from harness.policy import Admit, Bind, Nominate, Preempt, Reject, Unnominate
+from harness.policy import Admit, Bind, Nominate, Preempt, Refuse, Reject, Unnominate
 from harness.units import format_duration
 
 _PATIENCE = 1000
@@ -53,6 +54,7 @@ class Referee:
                 Nominate: self._nominate,
                 Unnominate: self._unnominate,
                 Reject: self._reject,
+                Refuse: self._refuse,
             }
         )
 
@@ -199,6 +201,22 @@ class Referee:
         del lifecycle.lives[job.index]
         lifecycle.record_job(life, REJECTED, NEVER)
         life.let_go()
+
+    def _refuse(self, refuse: Refuse) -> None:
+        job, lifecycle = refuse.job, self._lifecycle
+        life = self._alive(job)
+        waiting = life.wanted - len(life.ended) - len(life.holds)
+        if waiting < 1 or (life.admitted and not lifecycle.on_nodes):
+            self.refuse(job, "none of its pods waits, so it cannot be refused anything")
+        self._recorder.decision(
+            lifecycle.now,
+            lifecycle.cycles,
+            REFUSE,
+            job,
+            waiting,
+            reason=refuse.reason,
+            detail=refuse.detail or None,
+        )
 
     def _record_pod(
         self,

@@ -44,6 +44,8 @@ def _reserved(name: str) -> str | None:
         return "names no resource"
     if name.startswith("harness."):
         return "is reserved: rename it"
+    if "\0" in name:
+        return "has a null character in its name: rename it"
     return None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from policies import Greedy
 
-from harness import Admit, Bind, Decision, Nominate, PodSet, Preempt, Reject, Unnominate, Wake
+from harness import Admit, Bind, Decision, Nominate, PodSet, Preempt, Refuse, Reject, Unnominate, Wake
 from harness.errors import DecisionError, PolicyError
 from harness.testing import Script, nodes, pool, replayed
 
@@ -64,6 +64,7 @@ def told(decide: Any) -> type[Greedy]:
             lambda j: [Admit(j["gang"]), Preempt(j["gang"], None, "", range(1))],
             "only be preempted as a whole",
         ),
+        (POOL, lambda j: [Admit(j["small"]), Refuse(j["small"], "no")], "none of its pods waits"),
         (POOL, lambda j: [Wake(0)], "which is not later"),
         (POOL, lambda j: ["start it"], "which is not a decision"),
         (NODES, lambda j: [Bind(j["small"], range(2), "n1")], "pod 1 is not one of the 1 pods"),
@@ -124,6 +125,19 @@ def test_a_job_of_another_replay_is_refused() -> None:
     other = Script().job("small", cpu=1)["small"]
     with pytest.raises(DecisionError, match="has not arrived, or is over"):
         replayed(told(lambda j: [Admit(other)]), script(), POOL)
+
+
+def test_a_refusal_is_recorded_and_changes_nothing() -> None:
+    """The job waits on; the row says how many of its pods do, and why."""
+
+    def decide(jobs: Script) -> list[Decision]:
+        gang = jobs["gang"]
+        return [Bind(gang, range(1), "n1"), Refuse(gang, "no room", {"node": "n2"})]
+
+    happened = replayed(told(decide), script(), NODES)
+    (row,) = happened.of("refuse")
+    assert (row.job, row.pods, row.reason, row.detail) == ("gang", 2, "no room", {"node": "n2"})
+    assert happened.jobs["gang"].state == "running"
 
 
 def test_partial_admission_within_bounds_is_accepted() -> None:

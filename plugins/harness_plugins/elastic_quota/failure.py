@@ -84,9 +84,14 @@ class Refusal:
     keeps: bool = False
     rejecting: frozenset[str] = frozenset()
 
+    @property
+    def said(self) -> tuple[str, str, str]:
+        """What tells refusals apart; nodes do not."""
+        return self.pod, self.rule, self.quota
+
     def figures(self, cache: Cache) -> dict[str, Any]:
-        """The same for the record; nodes that say the same are counted, and the first ones named."""
-        said: dict[str, Any] = {"pod": self.pod, "rule": self.rule}
+        """The figures for the record; nodes that say the same are counted, and the first ones named."""
+        said: dict[str, Any] = {"pod": self.pod}
         if self.quota:
             said["quota"] = self.quota
         if self.nodes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, final
 
-from harness import Bind, Cluster, Decision, Job, Nominate
+from harness import Bind, Cluster, Decision, Job, Nominate, Refuse
 from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness_plugins.elastic_quota.accounts import Accounts
 from harness_plugins.elastic_quota.attempt import Attempts, Placed, Planned
@@ -165,9 +165,7 @@ class QuotaScheduler:
             return
         gang.bound()
         detail: dict[str, Any] = {"gang": len(pods)}
-        refused = self.refusals.pop(_job(leader).index, None)
-        if refused is not None:
-            detail["refused_before"] = refused.figures(self.cache)
+        self.refusals.pop(_job(leader).index, None)
         for pod, node in outcome.nodes.items():
             yield from self._bind(pod, node, detail)
             detail = {}
@@ -205,12 +203,19 @@ class QuotaScheduler:
         nominated = [pod for pod in pods if pod.nominated]
         if not nominated:
             leader.peers.hopeless, leader.peers.rejected_by = self._version, rejecting
-        if len(pods) > 1:
-            self.refusals[_job(leader).index] = outcome
         self._kube.queue.add_unschedulable(leader, rejecting)
+        if self._gangs.of(leader) is not None:
+            yield from self._record(_job(leader), outcome)
         if not outcome.keeps:
             for pod in nominated:
                 yield from self._withdraw(pod)
+
+    def _record(self, job: Job, refusal: Refusal) -> Iterator[Decision]:
+        """Record why a gang is refused, when it was not said before."""
+        before = self.refusals.get(job.index)
+        if before is None or before.said != refusal.said:
+            self.refusals[job.index] = refusal
+            yield Refuse(job, refusal.rule, refusal.figures(self.cache))
 
     def _preempt(self, leader: PodInfo, planned: Planned, rejecting: frozenset[str]) -> Iterator[Decision]:
         """Evict the victims and nominate all pods of the attempt to their nodes; they are tried again."""
