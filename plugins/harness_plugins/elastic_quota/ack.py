@@ -21,6 +21,7 @@ from harness_plugins.kube.pod import PodInfo
 from harness_plugins.kube.preemption import NEVER_PREEMPTS, VICTIMS_LEAVING
 
 NO_QUOTA = "a pod that belongs to no quota may not preempt"
+QUOTA_LEAVING = "not eligible until the pods that are leaving have given back their quota."
 NOT_LOWER = "its quota would exceed its min, and has no pod of lower priority"
 NOBODY_BORROWS = "no other quota uses more than its min"
 
@@ -38,8 +39,9 @@ class AckRules:
             value of None stands for any.
     """
 
-    removes_twice = False
+    as_upstream = False
     keeps_room = True
+    looks_ahead = True
 
     def __init__(
         self, accounts: Accounts, budgets: Budgets, protected: tuple[str, str | None] | None = None
@@ -64,16 +66,22 @@ class AckRules:
         return None if found else NOBODY_BORROWS
 
     def why_not_eligible(self, claim: Claim, expected: NodeInfo | None, *, reclaims: bool) -> str | None:
-        """It never preempts, or it waits for the pods that leave the node where room was made for it."""
-        pod, quota = claim.pod, claim.quota
-        if not pod.preempts:
+        """It never preempts, or it waits for what leaves the node where room was made for it, or its quota.
+
+        The dry run that made the room took all that to have left.
+        """
+        if not claim.pod.preempts:
             return NEVER_PREEMPTS
-        for other in expected.pods if expected is not None and quota is not None else ():
-            theirs = self._accounts.quota_of(other)
-            if other.terminating and theirs is not None:
-                waits = other.priority < pod.priority if theirs is quota else reclaims
-                if waits:
-                    return VICTIMS_LEAVING
+        if expected is None or claim.quota is None:
+            return None
+        if any(other.terminating for other in expected.pods):
+            return VICTIMS_LEAVING
+        if claim.refusal is not None:
+            tree = self._accounts.tree
+            with tree.departed():
+                excess = tree.over_max(claim.quota, claim.in_quota, claim.shared)
+                if excess is None and tree.over_guaranteed(claim.in_all) is None:
+                    return QUOTA_LEAVING
         return None
 
     def examines(self, node: NodeInfo, *, alone: bool) -> bool:

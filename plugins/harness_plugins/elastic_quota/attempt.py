@@ -6,7 +6,7 @@ Everything is worked out here and nothing is decided: the books are as before wh
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias, final
 
 from harness_plugins.elastic_quota.accounts import Accounts
@@ -127,7 +127,10 @@ class Attempts:
         )
         for quota, whole in wholes.items():
             excess = self._over(quota, whole)
-            refusal = None if excess is None else self._refused(search, self._failure(whole.first, excess))
+            if excess is None:
+                continue
+            claim = replace(whole.first, in_quota=whole.in_quota, in_all=whole.in_all, refusal=excess)
+            refusal = self._refused(search, self._failure(claim, excess))
             if refusal is not None:
                 return refusal
         plan = Plan(self._cache, self._accounts, self._budgets)
@@ -179,7 +182,7 @@ class Attempts:
         if quota is None:
             return None
         tree = self._accounts.tree
-        return tree.over_max(quota, whole.in_quota) or tree.over_guaranteed(whole.in_all)
+        return tree.over_max(quota, whole.in_quota, whole.first.shared) or tree.over_guaranteed(whole.in_all)
 
     # --- preemption ---------------------------------------------------------------------------------------
 

@@ -25,8 +25,9 @@ class CapacityRules:
         accounts: the quotas, without hierarchy.
     """
 
-    removes_twice = True
+    as_upstream = True
     keeps_room = False
+    looks_ahead = False
 
     def __init__(self, accounts: Accounts) -> None:
         self._accounts = accounts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import final
 
@@ -24,6 +24,7 @@ class Claim:
         own: what it takes itself.
         in_quota: that, and what nominated pods of its quota take that are at least as important.
         in_all: that, and what nominated pods take of other quotas that do not borrow.
+        shared: what those pods of other quotas take of each quota above both.
         refusal: why its quota does not let it in; None when it does.
     """
 
@@ -32,6 +33,7 @@ class Claim:
     own: Amounts = field(default_factory=frozen)
     in_quota: Amounts = field(default_factory=frozen)
     in_all: Amounts = field(default_factory=frozen)
+    shared: Mapping[Quota, Amounts] = field(default_factory=dict)
     refusal: Excess | None = None
 
 
@@ -49,6 +51,7 @@ def claim_of(pod: PodInfo, accounts: Accounts, cache: Cache, *, mates: Collectio
         return Claim(pod, None)
     own = accounts.amounts(pod)
     in_quota, in_all = own, own
+    shared: dict[Quota, dict[str, int]] = {}
     if cache.expecting:
         in_quota, in_all = dict(own), dict(own)
         for node in cache.expecting:
@@ -62,9 +65,18 @@ def claim_of(pod: PodInfo, accounts: Accounts, cache: Cache, *, mates: Collectio
                         add(in_all, accounts.amounts(other))
                 elif theirs.borrows() is None:
                     add(in_all, accounts.amounts(other))
+                    for above in quota.line[1:]:
+                        if above in theirs.line:
+                            add(shared.setdefault(above, {}), accounts.amounts(other))
     tree = accounts.tree
     return Claim(
-        pod, quota, own, in_quota, in_all, tree.over_max(quota, in_quota) or tree.over_guaranteed(in_all)
+        pod,
+        quota,
+        own,
+        in_quota,
+        in_all,
+        shared,
+        tree.over_max(quota, in_quota, shared) or tree.over_guaranteed(in_all),
     )
 
 

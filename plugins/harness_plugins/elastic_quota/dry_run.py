@@ -31,6 +31,7 @@ class DryRun:
         state: the counts of the attempt.
         accounts: the quotas; they are as before when the dry run is over.
         names: names of the resources.
+        looks_ahead: whether pods that are leaving the node count as gone.
     """
 
     def __init__(
@@ -41,6 +42,8 @@ class DryRun:
         state: PreFilter,
         accounts: Accounts,
         names: Sequence[str],
+        *,
+        looks_ahead: bool,
     ) -> None:
         self._claim = claim
         self._node = node
@@ -49,29 +52,34 @@ class DryRun:
         self._trial = Trial(claim.pod, node, state, names)
         self._nominated = nominated_before(claim.pod, node)
         self._gone: dict[PodInfo, None] = {}
+        for pod in node.pods if looks_ahead else ():
+            if pod.terminating:
+                self._trial.remove(pod)
 
-    def run(self, budgets: Budgets, *, removes_twice: bool) -> Candidate | Status:
+    def run(self, budgets: Budgets, *, as_upstream: bool) -> Candidate | Status:
         """Take away all potential victims, then put back as many as possible, important ones first.
 
         Pods whose removal would break a budget are put back before all others.
 
         Args:
             budgets: the PodDisruptionBudgets.
-            removes_twice: keep upstream's defect: a pod that leaves no room on the node is also held against
-                the quota, and the whole node fails if it is refused there too.
+            as_upstream: keep two things that scheduler-plugins does. Nominated pods do not count when all
+                potential victims are gone, though they do in the attempt that follows; and a pod that leaves
+                no room on the node is also held against the quota, where the whole node fails if the quota
+                refuses too.
         """
         try:
-            return self._run(budgets, removes_twice=removes_twice)
+            return self._run(budgets, as_upstream=as_upstream)
         finally:
             for pod in self._gone:
                 self._accounts.charge(pod)
 
-    def _run(self, budgets: Budgets, *, removes_twice: bool) -> Candidate | Status:
+    def _run(self, budgets: Budgets, *, as_upstream: bool) -> Candidate | Status:
         for pod in self._potential:
             self._take(pod)
         if not fits(self._trial, self._nominated):
             return rejection(self._trial, self._nominated)
-        if not self._quota_admits(own_only=True):
+        if not self._quota_admits(own_only=as_upstream):
             return OVER_QUOTA
         budgeted = any(pod.template.budgets for pod in self._potential)
         violating, others = (
@@ -86,7 +94,7 @@ class DryRun:
                 if not fit:
                     self._take(pod)
                     violations += group is violating
-                if (fit or removes_twice) and not self._quota_admits(own_only=False):
+                if (fit or as_upstream) and not self._quota_admits(own_only=False):
                     if not fit:
                         return Status(Code.ERROR, "", (_gone_already(pod, self._node),))
                     self._take(pod)
@@ -115,8 +123,12 @@ class DryRun:
         claim, tree = self._claim, self._accounts.tree
         if claim.quota is None:
             return True
-        in_quota, in_all = (claim.own, claim.own) if own_only else (claim.in_quota, claim.in_all)
-        return tree.over_max(claim.quota, in_quota) is None and tree.over_guaranteed(in_all) is None
+        if own_only:
+            return tree.over_max(claim.quota, claim.own) is None and tree.over_guaranteed(claim.own) is None
+        return (
+            tree.over_max(claim.quota, claim.in_quota, claim.shared) is None
+            and tree.over_guaranteed(claim.in_all) is None
+        )
 
 
 def _gone_already(pod: PodInfo, node: NodeInfo) -> str:

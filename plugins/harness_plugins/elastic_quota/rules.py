@@ -15,12 +15,16 @@ class Rules(Protocol):
     """The points at which semantics differ; the rest is common to them."""
 
     @property
-    def removes_twice(self) -> bool:
-        """Whether upstream's defect is kept, see `DryRun.run`."""
+    def as_upstream(self) -> bool:
+        """Whether dry runs do what only scheduler-plugins' code explains, see `DryRun.run`."""
 
     @property
     def keeps_room(self) -> bool:
         """Whether room that was taken back for a guarantee is kept for its owner from everyone."""
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether dry runs take what is leaving to have left; nobody is a victim twice then."""
 
     def reclaims(self, quota: Quota | None, amounts: Amounts) -> bool:
         """Whether these amounts are claimed from the quota's guarantee, instead of being borrowed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, Protocol, final
 
 from harness_plugins.elastic_quota.accounts import Accounts
@@ -108,15 +109,17 @@ class QuotaSearch:
             pool = sorted({*pool, *(position for each in failures for position in each.potential)})
         candidates: list[Candidate] = []
         rejected: dict[int, Status] = {}
-        for position in pool:
-            node = self._cache.nodes[position]
-            if not self._rules.examines(node, alone=alone):
-                continue
-            answer = self._dry_run(failure, node)
-            if isinstance(answer, Status):
-                rejected[position] = answer
-            else:
-                candidates.append(answer)
+        ahead = self._accounts.tree.departed() if self._rules.looks_ahead else nullcontext()
+        with ahead:
+            for position in pool:
+                node = self._cache.nodes[position]
+                if not self._rules.examines(node, alone=alone):
+                    continue
+                answer = self._dry_run(failure, node)
+                if isinstance(answer, Status):
+                    rejected[position] = answer
+                else:
+                    candidates.append(answer)
         failed = not candidates and any(status.code is Code.ERROR for status in rejected.values())
         return Found(candidates, rejected, failed=failed)
 
@@ -128,8 +131,16 @@ class QuotaSearch:
         fixed = self._scheduling.shape_nodes(claim.pod.template.shape).ruled_out(node.position)
         if fixed is not None:
             return fixed
-        run = DryRun(claim, node, potential, failure.state, self._accounts, self._cache.names)
-        return run.run(self._budgets, removes_twice=rules.removes_twice)
+        run = DryRun(
+            claim,
+            node,
+            potential,
+            failure.state,
+            self._accounts,
+            self._cache.names,
+            looks_ahead=rules.looks_ahead,
+        )
+        return run.run(self._budgets, as_upstream=rules.as_upstream)
 
     def reason(self, pod: PodInfo) -> str:
         """See `Search`."""

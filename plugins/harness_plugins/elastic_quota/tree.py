@@ -7,6 +7,7 @@ that were charged.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import NamedTuple, final
 
 from harness.cluster.elastic import CORE_RESOURCES, ElasticQuota
@@ -140,12 +141,43 @@ class QuotaTree:
         for quota in leaf.line:
             _add(quota.leaving, amounts, sign)
 
+    @contextmanager
+    def departed(self) -> Iterator[None]:
+        """For the while, everything is as if what is leaving had left."""
+        if not any(amount for quota in self.leaves.values() for amount in quota.leaving.values()):
+            yield
+            return
+        before = [(quota, quota.used, quota.leaving) for quota in self.quotas.values()]
+        total = self.used
+        self.used = dict(total)
+        for quota, used, leaving in before:
+            quota.used = dict(used)
+            _add(quota.used, leaving, -1)
+            quota.leaving = {}
+            if quota.name in self.leaves:
+                _add(self.used, leaving, -1)
+        try:
+            yield
+        finally:
+            self.used = total
+            for quota, used, leaving in before:
+                quota.used, quota.leaving = used, leaving
+
     # --- questions ----------------------------------------------------------------------------------------
 
-    def over_max(self, leaf: Quota, amounts: Amounts) -> Excess | None:
-        """Whether a quota or one above it would exceed its `max`."""
+    def over_max(
+        self, leaf: Quota, amounts: Amounts, shared: Mapping[Quota, Amounts] | None = None
+    ) -> Excess | None:
+        """Whether a quota or one above it would exceed its `max`.
+
+        Args:
+            leaf: the quota.
+            amounts: what it would use more.
+            shared: what other quotas below a quota above it would use more.
+        """
         for quota in leaf.line:
-            resource = quota.over_max(amounts)
+            more = shared.get(quota) if shared else None
+            resource = quota.over_max(amounts if more is None else _sum(amounts, more))
             if resource is not None:
                 return Excess("max", quota.name, resource)
         return None
@@ -194,6 +226,12 @@ def _line(name: str, manifests: Mapping[str, ElasticQuota]) -> Iterator[str]:
     while name:
         yield name
         name = manifests[name].parent
+
+
+def _sum(amounts: Amounts, more: Amounts) -> Amounts:
+    total = dict(amounts)
+    _add(total, more, 1)
+    return total
 
 
 def _add(total: dict[str, int], amounts: Amounts, sign: int) -> None:

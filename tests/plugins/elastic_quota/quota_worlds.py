@@ -1,0 +1,151 @@
+"""Small worlds for tests of elastic quotas: a tree, a few nodes, a few jobs, and what happens, as text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from harness import Cluster, PodSet, Policy, View
+from harness.cluster.load import cluster_from
+from harness.cluster.model import frozen
+from harness.engine.engine import Arrival
+from harness.options import resolve
+from harness.policy import PolicyFactory
+from harness.testing import Decisions, Script, replayed
+from harness.units import SECOND
+from harness_plugins.elastic_quota.options import OPTIONS
+from harness_plugins.elastic_quota.policy import QuotaPolicy, auto, elastic_quota
+
+Manifest = dict[str, Any]
+
+
+def node(name: str, cpu: int, **fields: Any) -> Manifest:
+    """A Node with so many cores; `spec`, `labels` and further amounts may follow."""
+    amounts = {"cpu": cpu, "pods": 110, **fields.pop("amounts", {})}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": fields.pop("labels", {})},
+        "spec": fields.pop("spec", {}),
+        "status": {"allocatable": amounts},
+    }
+
+
+def leaf(name: str, least: int, most: int, **fields: Any) -> Manifest:
+    """A quota of cpu that jobs of the queue of its name belong to."""
+    return {"name": name, "min": {"cpu": least}, "max": {"cpu": most, "memory": "1Ti"}, **fields}
+
+
+def tree(total: int, *children: Manifest) -> Manifest:
+    """An ElasticQuotaTree over these quotas."""
+    bound = {"cpu": total, "memory": "1Ti"}
+    return {
+        "apiVersion": "scheduling.sigs.k8s.io/v1beta1",
+        "kind": "ElasticQuotaTree",
+        "metadata": {"name": "tree", "namespace": "kube-system"},
+        "spec": {"root": {"name": "root", "min": bound, "max": bound, "children": list(children)}},
+    }
+
+
+def budget(labels: Mapping[str, str], **spec: Any) -> Manifest:
+    """A PodDisruptionBudget over pods with these labels."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "budget"},
+        "spec": {"selector": {"matchLabels": dict(labels)}, **spec},
+    }
+
+
+class Jobs(Script):
+    """Jobs of quotas; amounts of cpu in cores."""
+
+    def add(
+        self, name: str, queue: str, cpu: int, *, labels: Mapping[str, str] | None = None, **fields: Any
+    ) -> Jobs:
+        """Add a job of a queue, each of its pods with so many cores; see `Script.job`."""
+        fields = {"seconds": 1000, **fields}
+        pods, spec = fields.pop("pods", 1), fields.pop("spec", None)
+        priority_class = fields.pop("priority_class", "")
+        pod_set = PodSet(
+            "main",
+            pods,
+            pods,
+            frozen({"cpu": 1000 * cpu}),
+            labels=frozen(labels or {}),
+            pod_template=json.dumps(spec) if spec else None,
+        )
+        self.job(name, queue=queue, pod_sets=(pod_set,), **fields)
+        if priority_class:
+            self._arrivals[-1][0].priority_class = priority_class
+        return self
+
+    def arrivals(self) -> list[Arrival]:
+        """All jobs so far."""
+        return list(self._arrivals)
+
+
+def cluster(*manifests: Manifest) -> Cluster:
+    """A cluster of some manifests."""
+    return cluster_from(manifests, "test")
+
+
+class Happened:
+    """A replay through `elasticquota` or `auto`.
+
+    Attributes:
+        decisions: everything that happened.
+        policy: the policy at its end.
+    """
+
+    def __init__(
+        self,
+        where: Cluster,
+        jobs: Jobs,
+        *,
+        plugin: PolicyFactory = elastic_quota,
+        until: float | None = None,
+        **options: Any,
+    ) -> None:
+        self.policy: Policy | None = None
+
+        def make(cluster: Cluster, view: View, given: Mapping[str, Any]) -> Policy:
+            self.policy = plugin(cluster, view, resolve(OPTIONS, given, owner="policy"))
+            return self.policy
+
+        self.decisions: Decisions = replayed(make, jobs, where, options=options, until=until)
+
+    def lines(self, *actions: str) -> list[str]:
+        """Rows of some actions, such as `10 preempt a by b`."""
+        said = []
+        for row in self.decisions.of(*actions):
+            words = [f"{row.time // SECOND}", row.action, row.pod or row.job]
+            if row.by:
+                words += ["by", row.by]
+            if row.action in ("bind", "nominate") and row.node:
+                words += ["on", row.node]
+            said.append(" ".join(words))
+        return said
+
+    @property
+    def preemptions(self) -> list[str]:
+        """Victims with their preemptors, in order, such as `a by b`."""
+        return [f"{row.pod} by {row.by}" for row in self.decisions.of("preempt")]
+
+    @property
+    def used(self) -> dict[str, int]:
+        """Quota -> cores that it uses at the end."""
+        assert isinstance(self.policy, QuotaPolicy)
+        quotas = self.policy.accounts.tree.quotas
+        return {name: quota.used.get("cpu", 0) // 1000 for name, quota in quotas.items()}
+
+
+def auto_happened(where: Cluster, jobs: Jobs, **options: Any) -> Happened:
+    """The same through `auto`."""
+    return Happened(where, jobs, plugin=auto, **options)
+
+
+def names(rows: Sequence[str]) -> list[str]:
+    """The victims of `preemptions`, sorted."""
+    return sorted(row.split(" by ")[0] for row in rows)
