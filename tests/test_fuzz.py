@@ -23,6 +23,7 @@ from cli_environment import called
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from harness.plugins import load
 from harness.run import TABLES, Run
 
 _NUMBERS = count()
@@ -205,7 +206,7 @@ def frames(draw: st.DrawFn) -> pl.DataFrame:
     return pl.DataFrame([typed(*values, rows).alias(name) for name, values in columns.items()])
 
 
-@fuzz(250)
+@fuzz(200)
 @given(
     frame=frames(),
     spoil=st.none() | st.tuples(st.floats(0, 1), st.integers(0, 255)),
@@ -370,11 +371,11 @@ def manifests(draw: st.DrawFn) -> str:
     return text
 
 
-PLUGINS = ("none",)
+POLICIES = load().policies.names()
 
 
-@fuzz(200)
-@given(text=manifests(), plugin=st.sampled_from(PLUGINS))
+@fuzz(150)
+@given(text=manifests(), plugin=st.sampled_from(POLICIES))
 def test_manifests(text: str, plugin: str, here: Path) -> None:
     """Something else, or nothing, anywhere in the objects; text that is no YAML."""
     trace = here / "trace.parquet"

@@ -179,7 +179,7 @@ def _unknown(
         )
     of_readers = [spec.name for spec in readers if any(option.name == key for option in spec.options)]
     if of_readers:
-        hint = f"the reader {of_readers[0]} has: harness trace convert TRACE OUT.parquet --set {text}"
+        hint = f"a reader has ({', '.join(of_readers)}): harness trace convert TRACE OUT.parquet --set {text}"
     else:
         hint = did_you_mean(name, known)
     replayed = ", ".join(dict.fromkeys(spec.name for spec, _ in policies))

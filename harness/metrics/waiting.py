@@ -42,13 +42,13 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
         by = jobs.select(column, *_WAITS).group_by(column).agg(_statistics(_WAITS)).sort(column)
         yield from _rows(by, _WAITS, column)
     yield from _slowdown(jobs["slowdown"].drop_nulls())
-    yield from _counts(jobs, window)
+    yield from _counts(run, jobs, window)
 
 
 def job_times(run: Run, window: Window) -> pl.DataFrame:
     """One row a job that arrived within the window; what happened later counts as not having happened.
 
-    Columns: job, its row in `jobs.parquet`; queue, priority, rejected; submit, finish, first_start, total and
+    Columns: job, its row in `jobs.parquet`; queue, priority; submit, finish, first_start, total and
     completion in microseconds; slowdown; null where the job has not come that far.
     """
     jobs = (
@@ -61,7 +61,6 @@ def job_times(run: Run, window: Window) -> pl.DataFrame:
             "queue",
             "priority",
             "duration",
-            rejected=pl.col("state") == "rejected",
             submit=pl.col("submit_time"),
             start=_within(pl.col("start_time"), window),
             finish=_within(pl.col("finish_time"), window),
@@ -74,13 +73,14 @@ def job_times(run: Run, window: Window) -> pl.DataFrame:
         "job",
         "queue",
         "priority",
-        "rejected",
         "submit",
         "finish",
         first_start=pl.col("start") - pl.col("submit"),
         total=completion - pl.col("progress").fill_null(0),
         completion=completion,
-        slowdown=pl.max_horizontal(completion / pl.max_horizontal("duration", pl.lit(SHORTEST)), pl.lit(1.0)),
+        slowdown=pl.when(completion.is_not_null()).then(
+            pl.max_horizontal(completion / pl.max_horizontal("duration", pl.lit(SHORTEST)), pl.lit(1.0))
+        ),
     )
 
 
@@ -142,9 +142,12 @@ def _slowdown(slowdowns: pl.Series) -> Iterator[Measurement]:
         yield Measurement(f"slowdown.bounded.p{percent}", value, "factor", "lower")
 
 
-def _counts(jobs: pl.DataFrame, window: Window) -> Iterator[Measurement]:
+def _counts(run: Run, jobs: pl.DataFrame, window: Window) -> Iterator[Measurement]:
     finished = jobs["finish"].drop_nulls()
-    rejected = int(jobs["rejected"].sum())
+    rejections = run.micros("decisions").filter(
+        (pl.col("action") == "reject") & (pl.col("time") <= window.end)
+    )
+    rejected = int(rejections.select(pl.len()).collect().item())
     makespan = None
     if len(finished):
         makespan = jobs.select(pl.col("finish").max() - pl.col("submit").min()).item() / SECOND
