@@ -22,7 +22,7 @@ from harness.policy import Policy, View, Wake
 from harness.units import format_duration
 
 _FAR = 2**63 - 1
-_WATCH_EVERY = 4096  # instants between two reports of progress
+_WATCH_EVERY = 256  # instants between two reports of progress
 
 
 @dataclass(frozen=True, slots=True)
