@@ -28,3 +28,23 @@ class Reading:
     left_out: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+def leave_out(
+    rows: pl.DataFrame, reasons: Mapping[str, pl.Expr | None]
+) -> tuple[pl.DataFrame, dict[str, int]]:
+    """The rows that become jobs, and how many do not, each under the first reason that holds.
+
+    Args:
+        rows: one row a record.
+        reasons: reason -> which rows it concerns (null is no); None where an option keeps them.
+    """
+    left_out: dict[str, int] = {}
+    for reason, without in reasons.items():
+        if without is None:
+            continue
+        kept = rows.filter(~without.fill_null(value=False))
+        if kept.height < rows.height:
+            left_out[reason] = rows.height - kept.height
+        rows = kept
+    return rows, left_out

@@ -1,46 +1,33 @@
-"""Trace readers: canonical Parquet, the Standard Workload Format, the Philly extract, and openb.
+"""Trace readers: canonical Parquet, the Standard Workload Format, and the formats of published traces.
 
 Only what registers them is imported with the plugin; a reader's own module is loaded when it first reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from harness import Option, Reading, RegisterReader, boolean, hookimpl
 from harness.units import HOUR, parse_duration
-from harness_plugins.readers.signs import is_openb, is_parquet, is_philly, is_swf
+from harness_plugins.readers import signs
 
 
-def read_parquet(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Read a trace that has the canonical schema."""
-    from harness_plugins.readers import parquet
+def _reader(module: str) -> Callable[[Path, Mapping[str, Any]], Reading]:
+    """The function `read` of a module of this package, which is imported when it is first called."""
 
-    return parquet.read(path, options)
+    def read(path: Path, options: Mapping[str, Any]) -> Reading:
+        reading: Reading = import_module(f"{__name__}.{module}").read(path, options)
+        return reading
 
-
-def read_swf(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Read a log in the Standard Workload Format."""
-    from harness_plugins.readers import swf
-
-    return swf.read(path, options)
+    return read
 
 
-def read_philly(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Read the Philly extract."""
-    from harness_plugins.readers import philly
-
-    return philly.read(path, options)
-
-
-def read_openb(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Read a pod list of openb."""
-    from harness_plugins.readers import openb
-
-    return openb.read(path, options)
-
+GPUS_PER_NODE = Option(
+    "gpus_per_node", 8, "a job of more GPUs becomes a gang of equal pods of at most these", type=int
+)
 
 SWF_OPTIONS = (
     Option(
@@ -48,6 +35,12 @@ SWF_OPTIONS = (
         "requested",
         "how many a job gets; where that is unknown, the other",
         choices=("requested", "allocated"),
+    ),
+    Option(
+        "processors_per_node",
+        0,
+        "a job of more processors becomes a gang of equal pods of at most these; 0: any job is one pod",
+        type=int,
     ),
     Option(
         "cut_at_request",
@@ -65,10 +58,7 @@ SWF_OPTIONS = (
         choices=("drop", "zero"),
     ),
     Option("memory", "requested", "whether jobs ask for memory", choices=("requested", "ignore")),
-)
-
-PHILLY_OPTIONS = (
-    Option("gpus_per_node", 8, "a job of more GPUs becomes a gang of equal pods of at most these", type=int),
+    Option("machines", "", "of MetaCentrum's extension: the machines file, for node selectors and capacity"),
 )
 
 OPENB_OPTIONS = (
@@ -84,6 +74,7 @@ OPENB_OPTIONS = (
         "pending", "drop", "pods that never ran: leave them out, or let them run", choices=("drop", "keep")
     ),
     Option("run", HOUR, "how long pods run of which the list does not say it", type=parse_duration),
+    Option("rate", 0.0, "of lists without times: pods that arrive an hour; 0: all at once", type=float),
 )
 
 
@@ -92,30 +83,30 @@ def harness_register_readers(register: RegisterReader) -> None:
     """Register the built-in readers."""
     register(
         "parquet",
-        read_parquet,
+        _reader("parquet"),
         help="Parquet in the canonical schema",
         suffixes=(".parquet",),
-        sniff=is_parquet,
+        sniff=signs.is_parquet,
     )
     register(
         "swf",
-        read_swf,
-        help="Standard Workload Format, 18 columns (Parallel Workloads Archive)",
+        _reader("swf"),
+        help="Standard Workload Format (Parallel Workloads Archive), and MetaCentrum's extension of it",
         suffixes=(".swf", ".swf.gz"),
-        sniff=is_swf,
+        sniff=signs.is_swf,
         options=SWF_OPTIONS,
     )
     register(
         "philly",
-        read_philly,
+        _reader("philly"),
         help="extract of Microsoft's Philly trace: timestamp,duration,num_gpus,gpu_time,cluster",
-        sniff=is_philly,
-        options=PHILLY_OPTIONS,
+        sniff=signs.names_columns(*signs.PHILLY_COLUMNS),
+        options=(GPUS_PER_NODE,),
     )
     register(
         "openb",
-        read_openb,
+        _reader("openb"),
         help="pod lists of Alibaba's openb (cluster-trace-gpu-v2023)",
-        sniff=is_openb,
+        sniff=signs.names_columns(*signs.OPENB_COLUMNS),
         options=OPENB_OPTIONS,
     )

@@ -1,10 +1,10 @@
-"""Text files of traces: their bytes, plain or gzipped, and the lines in them that are malformed."""
+"""Files of traces: their bytes, plain or gzipped, their lines, and what is wrong with some of these."""
 
 from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from harness.errors import Fault, TraceError
@@ -18,9 +18,12 @@ def contents(path: Path) -> bytes:
     """The bytes of a text file, decompressed if they are gzipped, without a byte-order mark.
 
     Raises:
-        TraceError: a gzip file that is damaged or cut off, or a file with nothing in it.
+        TraceError: a directory, a gzip file that is damaged or cut off, or a file with nothing in it.
     """
-    data = path.read_bytes()
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise TraceError(str(path), [Fault("", f"cannot be read: {error.strerror or error}")]) from error
     if data.startswith(_GZIP):
         try:
             data = gzip.decompress(data)
@@ -40,31 +43,27 @@ def lines_of(data: bytes, comment: bytes | None = None) -> Iterator[tuple[int, b
             yield number, line
 
 
-def refuse_lines(
-    path: Path, lines: Iterator[tuple[int, bytes]], wrong: Callable[[bytes], Sequence[str]], otherwise: str
-) -> TraceError:
-    """The error that names every malformed line.
+def refusal(path: Path, faults: Iterable[Fault], otherwise: str) -> TraceError:
+    """The error that names every fault of a file.
 
     Args:
         path: the file.
-        lines: its lines of data.
-        wrong: what is wrong with a line.
-        otherwise: what to say if no line by itself is wrong.
+        faults: in the order of its lines.
+        otherwise: what to say if there is none.
     """
-    faults: list[Fault] = []
+    listed: list[Fault] = []
     beyond = 0
-    for number, line in lines:
-        for what in wrong(line):
-            if len(faults) < _LISTED:
-                faults.append(Fault(f"line {number:,}", what))
-            else:
-                beyond += 1
+    for fault in faults:
+        if len(listed) < _LISTED:
+            listed.append(fault)
+        else:
+            beyond += 1
     if beyond:
-        faults.append(Fault("", f"{beyond:,} more faults in lines"))
-    return TraceError(str(path), faults or [Fault("", otherwise)])
+        listed.append(Fault("", f"{beyond:,} more faults in lines"))
+    return TraceError(str(path), listed or [Fault("", otherwise)])
 
 
-def shown(word: bytes) -> str:
+def shown(text: str) -> str:
     """A word of a line for a message."""
-    text = repr(word.decode("utf-8", "replace"))
-    return text if len(text) <= 40 else f"{text[:37]}..."
+    quoted = repr(text)
+    return quoted if len(quoted) <= 40 else f"{quoted[:37]}..."

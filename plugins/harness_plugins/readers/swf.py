@@ -2,24 +2,24 @@
 
 The format is defined by the Parallel Workloads Archive (https://www.cs.huji.ac.il/labs/parallel/workload/swf.html).
 What it leaves open is an option, and every convention that was applied is a note of the reading.
+MetaCentrum's extension has 21 columns: also the hosts of a job, its queue's name, and what it requested.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
-import pyarrow.csv
 
 from harness import Reading
-from harness.errors import Fault, TraceError
-from harness_plugins.readers.numbers import EXACT, SECONDS, is_amount, is_seconds
-from harness_plugins.readers.signs import SWF_COLUMNS
-from harness_plugins.readers.source import contents, lines_of, refuse_lines, shown
+from harness_plugins.readers.delimited import Field, seconds, text, typed_rows, whole
+from harness_plugins.readers.numbers import EXACT, SECONDS
+from harness_plugins.readers.signs import SWF_EXTENDED_COLUMNS
+from harness_plugins.readers.source import contents, lines_of
 from harness_plugins.readers.swf_jobs import jobs_of
 
 COLUMNS = (
@@ -27,16 +27,28 @@ COLUMNS = (
     "requested_memory", "status", "user", "group", "executable", "queue", "partition", "preceding",
     "think_time",
 )  # fmt: skip
+EXTENSION = ("hosts", "queue_name", "node_spec")
 _TIMES = {"submit", "wait", "run", "cpu_used", "requested_time", "think_time"}
-_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _HEADER = re.compile(r";\s*([A-Za-z]+):\s*(.*\S)")
 
 
+def _field(place: int, name: str) -> Field:
+    if name in EXTENSION:
+        field = text(name)
+    else:
+        field = seconds(name, -SECONDS) if name in _TIMES else whole(name, -EXACT)
+    return replace(field, label=f"column {place} ({name.replace('_', ' ')})")
+
+
+_FIELDS = tuple(_field(place, name) for place, name in enumerate(COLUMNS + EXTENSION, start=1))
+
+
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Read a log; one job becomes one pod that asks for all its processors.
+    """Read a log; a job becomes a pod, or a gang of pods where it is known on how many nodes it ran.
 
     Raises:
-        TraceError: lines that are not 18 numbers, all of them named.
+        TraceError: lines that are not 18 numbers (21 columns in the extension), all of them named.
+        OptionError: an option out of its range.
     """
     data = contents(path)
     records = _records(path, data)
@@ -44,58 +56,11 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 
 
 def _records(path: Path, data: bytes) -> pl.DataFrame:
-    """All records as float64 columns, checked to be exact in them."""
-    body = _one_blank_apart(data)
-    if not body:
-        raise TraceError(str(path), [Fault("", "holds no jobs")])
-    try:
-        table = pyarrow.csv.read_csv(
-            pa.BufferReader(body),
-            read_options=pyarrow.csv.ReadOptions(column_names=COLUMNS),
-            parse_options=pyarrow.csv.ParseOptions(delimiter=" ", quote_char=False),
-            convert_options=pyarrow.csv.ConvertOptions(
-                column_types=dict.fromkeys(COLUMNS, pa.float64()), null_values=[]
-            ),
-        )
-    except (pa.ArrowException, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        raise refuse_lines(path, lines_of(data, b";"), _wrong, f"cannot be read: {reason}") from error
-    records = pl.from_arrow(table)
-    assert isinstance(records, pl.DataFrame)
-    good = records.select(
-        pl.all_horizontal(
-            (is_seconds if name in _TIMES else is_amount)(pl.col(name)).all() for name in COLUMNS
-        )
-    )
-    if not good.item():
-        raise refuse_lines(path, lines_of(data, b";"), _wrong, "has numbers out of range")
-    return records
-
-
-def _one_blank_apart(data: bytes) -> bytes:
-    """The records alone, their numbers one blank apart, as a CSV parser wants them."""
-    data = data.replace(b"\r\n", b"\n").replace(b"\t", b" ")
-    while b"  " in data:
-        data = data.replace(b"  ", b" ")
-    data = data.replace(b"\n ", b"\n").replace(b" \n", b"\n").strip(b" \n")
-    return re.sub(rb"(?m)^;.*\n?", b"", data)
-
-
-def _wrong(line: bytes) -> list[str]:
-    """What is wrong with one record."""
-    words = line.split()
-    if len(words) != SWF_COLUMNS:
-        return [f"has {len(words)} columns, a record of the Standard Workload Format has {SWF_COLUMNS}"]
-    found: list[str] = []
-    for place, (name, word) in enumerate(zip(COLUMNS, words, strict=True), start=1):
-        where = f"column {place} ({name.replace('_', ' ')}): {shown(word)}"
-        if not _NUMBER.fullmatch(word):
-            found.append(f"{where} is not a number")
-        elif abs(float(word)) > (SECONDS if name in _TIMES else EXACT):
-            found.append(f"{where} is out of range")
-        elif name not in _TIMES and not float(word).is_integer():
-            found.append(f"{where} is not a whole number")
-    return found
+    """All records in typed columns, times in microseconds; as wide as the first one."""
+    lines = [(number, b" ".join(line.split())) for number, line in lines_of(data, b";")]
+    extended = bool(lines) and lines[0][1].count(b" ") == SWF_EXTENDED_COLUMNS - 1
+    columns = COLUMNS + EXTENSION if extended else COLUMNS
+    return typed_rows(path, lines, columns, _FIELDS, delimiter=" ", quoted=False)
 
 
 def _header(data: bytes) -> dict[str, str]:

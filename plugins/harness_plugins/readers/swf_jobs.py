@@ -9,11 +9,12 @@ from typing import Any
 import polars as pl
 
 from harness import Reading
-from harness_plugins.readers.numbers import microseconds
+from harness.trace.reader import leave_out
+from harness.units import SECOND
+from harness_plugins.readers.swf_layout import layout_of, recorded_hosts
 
 _CANCELLED = 5
-_PARTS = (2.0, 3.0, 4.0)
-_KIB = 1024
+_PARTS = (2, 3, 4)
 _LONGEST_NUMBER = 11
 
 
@@ -23,7 +24,7 @@ def jobs_of(
     """The jobs of a log.
 
     Args:
-        records: one row a record, the 18 columns by name, -1 for unknown.
+        records: one row a record, the columns by name, times in microseconds; what is negative is unknown.
         header: the log's header.
         name: the log's file name.
         options: see `harness_plugins.readers`.
@@ -31,37 +32,39 @@ def jobs_of(
     read = records.height
     records = records.with_columns(_processors(options).alias("processors"))
     records, left_out = _leave_out(records, options)
-    start = _leading_number(header.get("UnixStartTime", ""))
-    times = _Times(start)
+    layout = layout_of(records, options)
+    unix = "node_spec" in records.columns and "UnixStartTime" not in header
+    times = _Times(0 if unix else _leading_number(header.get("UnixStartTime", "")))
     known_request = pl.col("requested_time") > 0
     cut = known_request & (pl.col("requested_time") < pl.col("run"))
     run = pl.col("run").clip(lower_bound=0)
     run = pl.when(cut).then(pl.col("requested_time")).otherwise(run) if options["cut_at_request"] else run
-    began = pl.when(pl.col("wait") >= 0).then(microseconds(pl.col("submit")) + microseconds(pl.col("wait")))
-    ended = pl.when(pl.col("run") >= 0).then(began + microseconds(pl.col("run")))
-    asks_memory = options["memory"] == "requested" and (records["requested_memory"] > 0).any()
-    frame = records.select(
+    began = pl.when(pl.col("wait") >= 0).then(pl.col("submit") + pl.col("wait"))
+    ended = pl.when(pl.col("run") >= 0).then(began + pl.col("run"))
+    tenant = _tenant(records, options)
+    jobs = records.select(
         _number("job").alias("job_id"),
-        times.column(microseconds(pl.col("submit"))).alias("submit_time"),
-        microseconds(run).cast(pl.Duration("us")).alias("duration"),
-        _named(str(options["tenant"])).fill_null("default").alias("queue"),
-        (pl.col("processors").cast(pl.Int64) * 1000).alias("request.cpu"),
-        *([_memory().alias("request.memory")] if asks_memory else []),
+        times.column(pl.col("submit")).alias("submit_time"),
+        run.cast(pl.Duration("us")).alias("duration"),
+        tenant.fill_null("default").alias("queue"),
         _named("user").alias("user"),
         times.column(began).alias("recorded_start"),
         times.column(ended).alias("recorded_end"),
         _named("group").alias("group"),
         pl.col("status").cast(pl.Int64),
-        pl.when(known_request)
-        .then(microseconds(pl.col("requested_time")))
-        .cast(pl.Duration("us"))
-        .alias("requested_time"),
-        *([] if options["tenant"] == "queue" else [_named("queue").alias("swf_queue")]),
+        pl.when(known_request).then("requested_time").cast(pl.Duration("us")).alias("requested_time"),
+        *([] if options["tenant"] == "queue" else [_queue(records).alias("swf_queue")]),
         _named("partition").alias("partition"),
+        *recorded_hosts(records),
     )
+    frame = jobs[layout.job].hstack(layout.columns)
     empty = [column.name for column in frame if column.null_count() == frame.height]
-    notes = _notes(records, options, start, int(records.select(cut.sum()).item()), asks_memory=asks_memory)
-    return Reading(frame.drop(empty), read, left_out, notes, _metadata(header, name))
+    notes = (
+        *layout.notes,
+        *_notes(records, options, int(records.select(cut.sum()).item())),
+        times.note(unix=unix),
+    )
+    return Reading(frame.drop(empty), read, left_out, notes, {**_metadata(header, name), **layout.metadata})
 
 
 class _Times:
@@ -73,7 +76,15 @@ class _Times:
     def column(self, since_start: pl.Expr) -> pl.Expr:
         if self._start is None:
             return since_start.cast(pl.Duration("us"))
-        return (since_start + self._start * 1_000_000).cast(pl.Datetime("us", "UTC"))
+        return (since_start + self._start * SECOND).cast(pl.Datetime("us", "UTC"))
+
+    def note(self, *, unix: bool) -> str:
+        """Where times count from."""
+        if self._start is None:
+            return "times are durations, because the header has no UnixStartTime"
+        if unix:
+            return "times are UTC, for the extended log counts them from 1970"
+        return f"times are UTC, counted from the header's UnixStartTime, {self._start}"
 
 
 def _processors(options: Mapping[str, Any]) -> pl.Expr:
@@ -85,31 +96,28 @@ def _processors(options: Mapping[str, Any]) -> pl.Expr:
 
 
 def _leave_out(records: pl.DataFrame, options: Mapping[str, Any]) -> tuple[pl.DataFrame, dict[str, int]]:
-    """The records that are jobs, and how many are not, each under the first reason that holds."""
+    """The records that are jobs, and how many are not, by reason."""
     status = pl.col("status")
+    drops_unknown = options["unknown_run"] == "drop"
     reasons = {
         "part of a job that has a record of its own (status 2, 3 or 4)": status.is_in(_PARTS),
         "cancelled (status 5)": status == _CANCELLED if options["cancelled"] == "drop" else None,
         "submit time unknown": pl.col("submit") < 0,
-        "run time unknown (-1)": pl.col("run") < 0 if options["unknown_run"] == "drop" else None,
+        "run time unknown (-1)": pl.col("run") == -SECOND if drops_unknown else None,
+        "run time negative: the job never ended": pl.col("run") < -SECOND if drops_unknown else None,
         "ran for 0 seconds": pl.col("run") == 0 if options["zero_length"] == "drop" else None,
         "number of processors unknown": pl.col("processors") == 0,
     }
-    left_out: dict[str, int] = {}
-    for reason, without in reasons.items():
-        if without is None:
-            continue
-        kept = records.filter(~without)
-        if kept.height < records.height:
-            left_out[reason] = records.height - kept.height
-        records = kept
-    return records, left_out
+    return leave_out(records, reasons)
 
 
-def _memory() -> pl.Expr:
-    """Bytes that a job requests, so many KiB a processor, as int128; null where the log does not say."""
-    total = pl.col("requested_memory").cast(pl.Int128) * pl.col("processors").cast(pl.Int64) * _KIB
-    return pl.when(pl.col("requested_memory") > 0).then(total)
+def _queue(records: pl.DataFrame) -> pl.Expr:
+    """The queue's name: of the extension, else its number; null where it is unknown."""
+    return pl.col("queue_name") if "queue_name" in records.columns else _named("queue")
+
+
+def _tenant(records: pl.DataFrame, options: Mapping[str, Any]) -> pl.Expr:
+    return _queue(records) if options["tenant"] == "queue" else _named(str(options["tenant"]))
 
 
 def _number(name: str) -> pl.Expr:
@@ -127,9 +135,7 @@ def _leading_number(text: str) -> int | None:
     return int(match[0]) if match and len(match[0]) <= _LONGEST_NUMBER else None
 
 
-def _notes(
-    jobs: pl.DataFrame, options: Mapping[str, Any], start: int | None, overran: int, *, asks_memory: bool
-) -> tuple[str, ...]:
+def _notes(jobs: pl.DataFrame, options: Mapping[str, Any], overran: int) -> tuple[str, ...]:
     """What was assumed, each convention with the number of jobs that it concerns."""
     wanted, tenant = str(options["processors"]), str(options["tenant"])
     other = "allocated" if wanted == "requested" else "requested"
@@ -143,23 +149,14 @@ def _notes(
     ends = "end at the requested time" if options["cut_at_request"] else "keep their recorded run time"
     unknown = count(pl.col("run") < 0)
     cancelled = count(pl.col("status") == _CANCELLED)
-    silent = where(count(pl.col("requested_memory") <= 0), "do not say and ask for none")
-    why_no_memory = "no job requests any" if options["memory"] == "requested" else "it is ignored"
+    nameless = count(_tenant(jobs, options).is_null())
     notes = (
-        "a job is one pod that asks for all its processors",
         f"processors are those {wanted}"
         + where(count(pl.col(wanted) <= 0), f"do not say and have those {other}"),
         f"{overran:,} jobs ran longer than they requested and {ends}" if overran else "",
         f"{unknown:,} jobs without a run time run for 0 seconds" if unknown else "",
         f"{cancelled:,} jobs that were cancelled are replayed like any other" if cancelled else "",
-        f"the queue is the log's {tenant}"
-        + where(count(pl.col(tenant) < 0), "have none and are in queue 'default'"),
-        f"memory is what was requested, in KiB a processor{silent}"
-        if asks_memory
-        else f"memory is not modelled: {why_no_memory}",
-        "times are durations, because the header has no UnixStartTime"
-        if start is None
-        else f"times are UTC, counted from the header's UnixStartTime, {start}",
+        f"the queue is the log's {tenant}" + where(nameless, "have none and are in queue 'default'"),
     )
     return tuple(note for note in notes if note)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import TraceError
+from harness.errors import OptionError, TraceError
 from harness.plugins import load
 from harness.trace.trace import Trace, open_trace
 
@@ -245,31 +245,31 @@ def test_malformed_lines_are_all_named(tmp_path: Path) -> None:
     text = log({}, {"user": "bob"}, {"run": "1e400"}, {"job": "1.5", "status": "nan"}, {"job": 10**17})
     text += "1 2 3\n" + line(job=9) + " 7\n"
     assert faults(tmp_path, text) == [
-        "line 10: column 12 (user): 'bob' is not a number",
-        "line 11: column 4 (run): '1e400' is out of range",
+        "line 10: column 12 (user): 'bob' is not a whole number",
+        "line 11: column 4 (run): '1e400' is out of range (-9,007,199,254 to 9,007,199,254)",
         "line 12: column 1 (job): '1.5' is not a whole number",
-        "line 12: column 11 (status): 'nan' is not a number",
-        "line 13: column 1 (job): '100000000000000000' is out of range",
-        "line 14: has 3 columns, a record of the Standard Workload Format has 18",
-        "line 15: has 19 columns, a record of the Standard Workload Format has 18",
+        "line 12: column 11 (status): 'nan' is not a whole number",
+        f"line 13: column 1 (job): '1{'0' * 17}' is out of range ({-(2**53):,} to {2**53:,})",
+        "line 14: has 3 columns instead of 18",
+        "line 15: has 19 columns instead of 18",
     ]
 
 
 def test_numbers_out_of_range_are_named(tmp_path: Path) -> None:
     """Also where every word is a number."""
     assert faults(tmp_path, log({}, {"wait": 10**11})) == [
-        "line 10: column 3 (wait): '100000000000' is out of range"
+        "line 10: column 3 (wait): '100000000000' is out of range (-9,007,199,254 to 9,007,199,254)"
     ]
 
 
 def test_a_log_in_another_encoding_is_refused_by_line(tmp_path: Path) -> None:
-    """Bytes that are no text are shown as such; comments may hold anything."""
+    """Bytes that are no text are named; comments may hold anything."""
     path = tmp_path / "log.swf"
     good = log({}).encode().replace(b"A. Person", b"\xc5ke")
     path.write_bytes(good)
     assert open_trace(path, PLUGINS).frame.height == 1
     path.write_bytes(good.replace(b"1 10 5", b"1 \xff 5"))
-    with pytest.raises(TraceError, match="line 9: column 2 \\(submit\\): '\ufffd' is not a number"):
+    with pytest.raises(TraceError, match="line 9: is not UTF-8 text: byte 0xff at its place 3"):
         open_trace(path, PLUGINS)
 
 
@@ -296,3 +296,24 @@ def test_a_damaged_gzip_file_is_refused(tmp_path: Path) -> None:
         path.write_bytes(data)
         with pytest.raises(TraceError, match="is not a whole gzip file"):
             open_trace(path, PLUGINS)
+
+
+def test_a_job_can_be_a_gang_of_nodes(tmp_path: Path) -> None:
+    """With 8 processors a node, 24 are three pods; memory is that of each pod's processors."""
+    text = log(*[{"requested": size, "requested_memory": 1} for size in (24, 8, 3, 12)])
+    frame = read(tmp_path, text, processors_per_node="8").frame
+    assert frame.select("pods", "request.cpu", "gang").rows() == [
+        (3, 8000, True),
+        (1, 8000, False),
+        (1, 3000, False),
+        (2, 6000, True),
+    ]
+    assert frame["request.memory"].to_list() == [8192, 8192, 3072, 6144]
+    with pytest.raises(OptionError, match="option processors_per_node: -1 must be at least 1"):
+        read(tmp_path, text, processors_per_node="-1")
+
+
+def test_a_run_time_below_minus_one_is_no_run_time(tmp_path: Path) -> None:
+    """A job that never ended has the difference of nothing and its start."""
+    opened = read(tmp_path, log({"run": -1_359_980_917}, {}))
+    assert opened.left_out == {"run time negative: the job never ended": 1}

@@ -1,0 +1,52 @@
+"""Jobs whose log says how much they had, but not on how many nodes: gangs of equal pods."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from harness.errors import OptionError
+from harness_plugins.readers.names import GPU
+
+
+def pods_of(amounts: pl.Series, per_node: int, option: str) -> pl.DataFrame:
+    """Columns `each`, `pods` and `gang` of jobs that ask for so many devices or processors each.
+
+    A job that fits a node is one pod. Any other is a gang of equal pods, each with the largest divisor of the
+    job's amount that a node can hold.
+
+    Args:
+        amounts: of each job, whole numbers; 0 is allowed.
+        per_node: what one node has.
+        option: the option that says so, for messages.
+
+    Raises:
+        OptionError: a node that has none.
+    """
+    if per_node < 1:
+        raise OptionError(f"option {option}: {per_node} must be at least 1")
+    sizes = amounts.unique().sort().to_list()
+    parts = [_largest_part(size, per_node) for size in sizes]
+    each = amounts.replace_strict(sizes, parts, return_dtype=pl.Int64)
+    pods = (amounts // each.clip(lower_bound=1)).clip(lower_bound=1).cast(pl.Int32)
+    return pl.DataFrame({"each": each, "pods": pods, "gang": amounts > each})
+
+
+def gpu_columns(gpus: pl.Series, per_node: int) -> list[pl.Series]:
+    """The columns `request.nvidia.com/gpu`, `pods` and `gang` of jobs with so many GPUs, as in `pods_of`."""
+    jobs = pods_of(gpus, per_node, "gpus_per_node")
+    return [jobs["each"].alias(f"request.{GPU}"), jobs["pods"], jobs["gang"]]
+
+
+def gpu_notes(per_node: int, gangs: pl.Series) -> tuple[str, ...]:
+    """What `gpu_columns` assumed, with the number of gangs that it made."""
+    count = int(gangs.sum())
+    return (
+        f"a job of more than {per_node} GPUs ({count:,} jobs) is a gang of equal pods of at most {per_node}",
+        "GPUs of each pod of a gang are the largest such divisor; any other job is one pod",
+    )
+
+
+def _largest_part(amount: int, per_node: int) -> int:
+    if amount <= per_node:
+        return amount
+    return max(size for size in range(1, per_node + 1) if amount % size == 0)

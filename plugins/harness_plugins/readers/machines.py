@@ -1,0 +1,181 @@
+"""Node lists of traces as manifests for `--cluster`: of openb, of MetaCentrum, of Alibaba's spot GPU trace.
+
+python -m harness_plugins.readers.machines openb_node_list_all_node.csv.gz -o openb.cluster.yaml
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import click
+
+from harness.cluster.manifests import dump_yaml, node_pool_manifest
+from harness.errors import Fault, HarnessError, OptionError, TraceError
+from harness.units import format_amount
+from harness_plugins.readers.delimited import amount, number, open_table, text, typed_rows, whole
+from harness_plugins.readers.names import GPU, MACHINE, MILLI_GPU, MODEL
+from harness_plugins.readers.signs import OPENB_NODE_COLUMNS, SPOT_NODE_COLUMNS, has_columns
+from harness_plugins.readers.source import contents, lines_of, shown
+
+_PODS_OF_A_NODE = 110
+_MOST_GPUS = 1_000
+_MOST_NODES = 1_000_000
+_SNIFFED = 4096
+_KIB, _MIB = 2**10, 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Equal nodes.
+
+    Attributes:
+        name: of the node, or of all of them.
+        nodes: how many.
+        allocatable: resource -> amount of one node.
+        labels: of each node.
+    """
+
+    name: str
+    nodes: int
+    allocatable: Mapping[str, int]
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    def manifest(self, nodes: int) -> dict[str, Any]:
+        """So many of these nodes: a Node of its own name, or a NodePool."""
+        allocatable = {**self.allocatable, "pods": _PODS_OF_A_NODE}
+        if self.nodes > 1:
+            return node_pool_manifest(self.name, nodes, allocatable, self.labels)
+        return {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": self.name,
+                "labels": {"kubernetes.io/hostname": self.name, **self.labels},
+            },
+            "status": {
+                "allocatable": {
+                    resource: format_amount(resource, size) for resource, size in allocatable.items()
+                }
+            },
+        }
+
+
+def read_machines(path: Path, *, gpu: str = "milli") -> list[Machine]:
+    """The machines of a node list, in its order.
+
+    Args:
+        path: the list, of any format that is known.
+        gpu: `milli` or `count`, how shares of GPUs are counted in the trace; only openb's has any.
+
+    Raises:
+        TraceError: a list of no known format, or malformed lines, all of them named.
+    """
+    head = contents(path)[:_SNIFFED]
+    if has_columns(head, OPENB_NODE_COLUMNS):
+        return _openb(path, gpu)
+    if has_columns(head, SPOT_NODE_COLUMNS):
+        return _spot(path)
+    first = head.splitlines()[0]
+    if first.count(b"\t") == len(_METACENTRUM) - 1:
+        return _metacentrum(path)
+    known = " or ".join(",".join(columns) for columns in (OPENB_NODE_COLUMNS, SPOT_NODE_COLUMNS))
+    what = f"is {shown(first.decode('utf-8', 'replace'))}, not {known}, nor 6 values with tabs between them"
+    raise TraceError(str(path), [Fault("line 1", what)])
+
+
+def node_manifests(path: Path, *, gpu: str = "milli", keep: int | None = None) -> list[dict[str, Any]]:
+    """The nodes of a node list as Kubernetes manifests.
+
+    Args:
+        path: the list.
+        gpu: as for `read_machines`.
+        keep: how many nodes to keep, evenly spaced over the list so that the mix stays; None keeps all.
+
+    Raises:
+        TraceError: malformed lines, all of them named.
+        OptionError: there are not that many nodes.
+    """
+    machines = read_machines(path, gpu=gpu)
+    places = [place for place, machine in enumerate(machines) for _ in range(machine.nodes)]
+    if keep is not None:
+        if not 1 <= keep <= len(places):
+            raise OptionError(f"{keep:,} nodes cannot be kept: {path} has {len(places):,}")
+        places = [places[number * len(places) // keep] for number in range(keep)]
+    return [machines[place].manifest(count) for place, count in sorted(Counter(places).items())]
+
+
+def _openb(path: Path, gpu: str) -> list[Machine]:
+    fields = [
+        text("sn"), whole("cpu_milli"), amount("memory_mib", _MIB), whole("gpu", most=_MOST_GPUS),
+        text("model").or_empty(),
+    ]  # fmt: skip
+    unit, name = (1, GPU) if gpu == "count" else (1000, MILLI_GPU)
+    return [
+        _machine(sn, cpu, memory, {name: unit * gpus}, model)
+        for sn, cpu, memory, gpus, model in open_table(path).typed(fields).iter_rows()
+    ]
+
+
+def _spot(path: Path) -> list[Machine]:
+    fields = [
+        text("node_name"),
+        amount("cpu_num", 1000),
+        whole("gpu_capacity_num", most=_MOST_GPUS),
+        text("gpu_model"),
+    ]
+    return [
+        _machine(name, cpu, 0, {GPU: gpus}, model)
+        for name, cpu, gpus, model in open_table(path).typed(fields).iter_rows()
+    ]
+
+
+def _machine(name: str, cpu: int, memory: int, gpus: Mapping[str, int], model: str) -> Machine:
+    amounts = {"cpu": cpu, "memory": memory, **gpus}
+    allocatable = {resource: size for resource, size in amounts.items() if size or resource == "cpu"}
+    return Machine(name, 1, allocatable, {MODEL: model} if model else {})
+
+
+_METACENTRUM = (
+    whole("number"), text("name"), whole("nodes", 1, _MOST_NODES), whole("processors", 1, _MOST_NODES),
+    number("speed"), amount("memory", _KIB),
+)  # fmt: skip
+
+
+def _metacentrum(path: Path) -> list[Machine]:
+    """Number, name, nodes, processors of a node, speed, KiB of a node; without a header line."""
+    names = [field.name for field in _METACENTRUM]
+    rows = typed_rows(path, lines_of(contents(path)), names, _METACENTRUM, delimiter="\t", quoted=False)
+    return [
+        Machine(name, nodes, {"cpu": processors * 1000, "memory": memory}, {MACHINE: name})
+        for _, name, nodes, processors, _, memory in rows.iter_rows()
+    ]
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--keep", type=click.IntRange(1), help="Keep this many nodes, evenly spaced over the list.")
+@click.option(
+    "--gpu",
+    type=click.Choice(["milli", "count"]),
+    default="milli",
+    show_default=True,
+    help="As for pods.",
+)
+@click.option("-o", "--output", type=click.File("w", encoding="utf-8"), default="-", help="Where to write.")
+def main(file: Path, keep: int | None, gpu: str, output: IO[str]) -> None:
+    """Turn the node list of a trace into Kubernetes manifests."""
+    try:
+        manifests = dump_yaml(node_manifests(file, gpu=gpu, keep=keep))
+    except HarnessError as error:
+        click.echo(f"Error: {error.message}", err=True)
+        sys.exit(error.exit_code)
+    click.echo(manifests, file=output, nl=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+"""What devices and machines of traces are called in Kubernetes, and how a pod asks for them."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+
+import polars as pl
+
+GPU = "nvidia.com/gpu"
+MILLI_GPU = "nvidia.com/gpu-milli"
+"""Thousandths of a GPU, a resource of our own: amounts are whole numbers."""
+
+MODEL = "nvidia.com/gpu.product"
+"""The node label with the model of a node's GPUs, as NVIDIA's feature discovery names it."""
+
+MACHINE = "harness/machine"
+"""The node label with the name of a machine of MetaCentrum, of which jobs can request nodes."""
+
+
+def affinity_to_models(models: pl.Expr) -> pl.Expr:
+    """The GPU models that pods allow, `A|B`, as a required node affinity in JSON; null for an empty text."""
+    return models.map_elements(_affinity, return_dtype=pl.String, skip_nulls=True)
+
+
+@lru_cache(maxsize=1024)
+def _affinity(models: str) -> str | None:
+    if not models:
+        return None
+    named = list(dict.fromkeys(models.split("|")))
+    terms = [{"matchExpressions": [{"key": MODEL, "operator": "In", "values": named}]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    return json.dumps({"nodeAffinity": required})

@@ -1,0 +1,172 @@
+"""On how many nodes the jobs of a log ran: pods of each job, and what each of them asks for.
+
+The Standard Workload Format counts processors only. MetaCentrum's extension has the PBS request, such as
+`4:ppn=12:x86_64:cl_zewura#excl` or `1:ppn=1+3:ppn=2`: nodes, processors of each, properties they must have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from harness_plugins.readers.gangs import pods_of
+from harness_plugins.readers.machines import Machine, read_machines
+from harness_plugins.readers.names import MACHINE
+
+_KIB = 1024
+_DIGITS = 6
+_MAP = pl.List(pl.Struct({"key": pl.String, "value": pl.String}))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Rows for pod sets.
+
+    Attributes:
+        job: for each row the place of its job's record.
+        columns: the schema's columns that belong to pod sets.
+        notes: what was assumed.
+        metadata: of the machines, where they are known.
+    """
+
+    job: pl.Series
+    columns: list[pl.Series]
+    notes: tuple[str, ...]
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+def layout_of(records: pl.DataFrame, options: Mapping[str, Any]) -> Layout:
+    """The pods of a log's jobs.
+
+    Args:
+        records: one row a job; `processors` is how many it gets.
+        options: see `harness_plugins.readers`.
+    """
+    if "node_spec" in records.columns:
+        return _by_request(records, options)
+    per_node = options["processors_per_node"]
+    processors = records["processors"]
+    if per_node == 0:
+        each, columns, note = processors, [], "a job is one pod that asks for all its processors"
+    else:
+        pods = pods_of(processors, per_node, "processors_per_node")
+        each, columns = pods["each"], [pods["pods"], pods["gang"]]
+        note = (
+            f"a job of more than {per_node} processors ({int(pods['gang'].sum()):,} jobs) is a gang of equal "
+            f"pods of at most {per_node}, as many as the largest such divisor allows"
+        )
+    amounts, memory = _amounts(records["requested_memory"], each, options, unit=_KIB, of="processor")
+    return Layout(pl.arange(records.height, eager=True), [*amounts, *columns], (note, memory))
+
+
+def recorded_hosts(records: pl.DataFrame) -> list[pl.Expr]:
+    """The hosts that the extension says a job ran on, each once, with commas between them."""
+    if "hosts" not in records.columns:
+        return []
+    hosts = pl.col("hosts").str.strip_chars("{}").str.split(",").list.unique(maintain_order=True)
+    return [hosts.list.join(",").alias("recorded_hosts")]
+
+
+def _amounts(
+    requested: pl.Series, each: pl.Series, options: Mapping[str, Any], *, unit: int, of: str
+) -> tuple[list[pl.Series], str]:
+    """Processors and memory of a pod; `requested` is memory a processor or a pod, -1 where unknown."""
+    cpu = (each * 1000).alias("request.cpu")
+    known = requested > 0
+    if options["memory"] == "ignore" or not known.any():
+        why = "no job requests any" if options["memory"] == "requested" else "it is ignored"
+        return [cpu], f"memory is not modelled: {why}"
+    times = pl.lit(unit, pl.Int128) * (pl.lit(each) if of == "processor" else 1)
+    amount = pl.lit(requested).cast(pl.Int128) * times
+    memory = pl.select(pl.when(pl.lit(known)).then(amount).alias("request.memory")).to_series()
+    silent = int((~known).sum())
+    missing = f"; {silent:,} jobs do not say and ask for none" if silent else ""
+    size = "KiB" if unit == _KIB else "bytes"
+    return [cpu, memory], f"memory is what was requested, in {size} a {of}{missing}"
+
+
+# --- MetaCentrum's extension ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _PodSet:
+    pods: int
+    processors: int
+    properties: tuple[str, ...]
+
+
+def _by_request(records: pl.DataFrame, options: Mapping[str, Any]) -> Layout:
+    machines = read_machines(Path(options["machines"])) if options["machines"] else []
+    labels = {f"cl_{machine.name}": machine.name for machine in machines}
+    specs = {spec: _pod_sets(spec) for spec in records["node_spec"].unique()}
+    rows: list[tuple[int, int, int, str]] = []
+    selectors: list[list[dict[str, str]] | None] = []
+    other = 0
+    for job, (spec, processors) in enumerate(records.select("node_spec", "processors").iter_rows()):
+        parts = specs[spec]
+        if sum(part.pods * part.processors for part in parts) != processors:
+            parts = (_PodSet(1, processors, parts[0].properties if len(parts) == 1 else ()),)
+            other += 1
+        for place, part in enumerate(parts, start=1):
+            name = "main" if len(parts) == 1 else f"part-{place}"
+            rows.append((job, part.pods, part.processors, name))
+            selectors.append(_selector(part, labels))
+    schema = {"job": pl.Int64, "pods": pl.Int32, "each": pl.Int64, "pod_set": pl.String}
+    layout = pl.DataFrame(rows, schema=schema, orient="row")
+    columns, memory = _amounts(
+        records["requested_memory"][layout["job"]], layout["each"], options, unit=1, of="node"
+    )
+    columns.append(layout["pods"])
+    if layout["pod_set"].n_unique() > 1:
+        columns.append(layout["pod_set"])
+    if labels:
+        columns.append(pl.Series("node_selector", selectors, dtype=_MAP))
+    gangs = layout.group_by("job").agg(pl.col("pods").sum()).filter(pl.col("pods") > 1).height
+    notes = (
+        f"a job has the pods that it requested, nodes x ppn of column 21 ({gangs:,} jobs are gangs)",
+        f"{other:,} jobs requested another number of processors there and are one pod" if other else "",
+        _selected(labels, selectors),
+        memory,
+    )
+    return Layout(layout["job"], columns, tuple(note for note in notes if note), _capacity(machines))
+
+
+def _pod_sets(spec: str) -> tuple[_PodSet, ...]:
+    """The parts of a request; fractions of a processor are cut off, and a part that names a host is one."""
+    found = []
+    for part in spec.partition("#")[0].split("+"):
+        first, *words = part.split(":")
+        nodes = int(first) if first.isdecimal() and len(first) <= _DIGITS else 1
+        ppn = next((word.removeprefix("ppn=") for word in words if word.startswith("ppn=")), "1")
+        whole = ppn.partition(".")[0]
+        processors = int(whole) if whole.isdecimal() and len(whole) <= _DIGITS else 0
+        found.append(_PodSet(max(1, nodes), processors, tuple(words)))
+    return tuple(found)
+
+
+def _selector(part: _PodSet, labels: Mapping[str, str]) -> list[dict[str, str]] | None:
+    names = [labels[word] for word in part.properties if word in labels]
+    return [{"key": MACHINE, "value": names[0]}] if names else None
+
+
+def _selected(labels: Mapping[str, str], selectors: Sequence[object]) -> str:
+    if not labels:
+        return "properties that nodes must have are ignored (give the machines with machines=FILE)"
+    count = sum(selector is not None for selector in selectors)
+    known = ", ".join(labels)
+    return (
+        f"the properties {known} are a node selector, {MACHINE} ({count:,} pod sets); the log does not say "
+        "which nodes have the other ones, so that they are ignored"
+    )
+
+
+def _capacity(machines: Sequence[Machine]) -> dict[str, str]:
+    total = {
+        "cpu": sum(machine.nodes * machine.allocatable["cpu"] for machine in machines),
+        "memory": sum(machine.nodes * machine.allocatable["memory"] for machine in machines),
+    }
+    return {f"harness.capacity.{resource}": str(amount) for resource, amount in total.items() if amount}
