@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import Option, Reading, RegisterReader, boolean, hookimpl
-from harness.units import HOUR, parse_duration
+from harness.units import HOUR, MINUTE, parse_duration
 from harness_plugins.readers import signs
 
 
@@ -27,6 +27,13 @@ def _reader(module: str) -> Callable[[Path, Mapping[str, Any]], Reading]:
 
 GPUS_PER_NODE = Option(
     "gpus_per_node", 8, "a job of more GPUs becomes a gang of equal pods of at most these", type=int
+)
+
+PRIORITY = Option(
+    "priority",
+    "number",
+    "the kind of a job as a number, as the name of a priority class, or not at all",
+    choices=("number", "class", "none"),
 )
 
 SWF_OPTIONS = (
@@ -77,6 +84,29 @@ OPENB_OPTIONS = (
     Option("rate", 0.0, "of lists without times: pods that arrive an hour; 0: all at once", type=float),
 )
 
+CHRONUS_OPTIONS = (
+    GPUS_PER_NODE,
+    PRIORITY,
+    Option("unit", MINUTE, "what one unit of the file's times is", type=parse_duration),
+)
+
+DLRM_OPTIONS = (
+    Option("tenant", "app", "which column is the queue", choices=("app", "role")),
+    Option(
+        "outlived",
+        "end",
+        "instances that ran past the trace: let them end with it, or leave them out",
+        choices=("end", "drop"),
+    ),
+    Option("disk_and_rdma", "ignore", "whether instances ask for them", choices=("ignore", "request")),
+    Option("priority", 0, "the priority of all instances", type=int),
+)
+
+SPOT_OPTIONS = (
+    PRIORITY,
+    Option("gpu_model", "affinity", "whether jobs need nodes of their model", choices=("affinity", "ignore")),
+)
+
 
 @hookimpl
 def harness_register_readers(register: RegisterReader) -> None:
@@ -109,4 +139,32 @@ def harness_register_readers(register: RegisterReader) -> None:
         help="pod lists of Alibaba's openb (cluster-trace-gpu-v2023)",
         sniff=signs.names_columns(*signs.OPENB_COLUMNS),
         options=OPENB_OPTIONS,
+    )
+    register(
+        "chronus",
+        _reader("chronus"),
+        help="Chronus' mixes of Philly jobs with deadlines and best-effort jobs",
+        sniff=signs.names_columns(*signs.CHRONUS_COLUMNS),
+        options=CHRONUS_OPTIONS,
+    )
+    register(
+        "dlrm",
+        _reader("dlrm"),
+        help="Alibaba's disaggregated DLRM inference instances of 2025 (cluster-trace-gpu-v2025)",
+        sniff=signs.names_columns(*signs.DLRM_COLUMNS),
+        options=DLRM_OPTIONS,
+    )
+    register(
+        "spot-gpu",
+        _reader("spot_gpu"),
+        help="jobs of Alibaba's spot GPU trace of 2026 (cluster-trace-v2026-spot-gpu)",
+        sniff=signs.names_columns(*signs.SPOT_COLUMNS),
+        options=SPOT_OPTIONS,
+    )
+    register(
+        "opendc",
+        _reader("opendc"),
+        help="tasks of OpenDC's Parquet traces and of the Workflow Trace Format",
+        suffixes=(".parquet",),
+        sniff=signs.is_opendc,
     )

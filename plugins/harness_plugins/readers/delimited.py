@@ -62,6 +62,11 @@ def text(name: str) -> Field:
     return Field(name, lambda cell: cell, "a text")
 
 
+def choice(name: str, *words: str) -> Field:
+    """A column of which each cell is one of these words."""
+    return Field(name, lambda cell: pl.when(cell.is_in(words)).then(cell), f"one of {', '.join(words)}")
+
+
 def whole(name: str, least: int = 0, most: int = EXACT) -> Field:
     """A column of whole numbers (`4`, `4.0`), int64."""
 

@@ -27,15 +27,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     Raises:
         TraceError: not a whole Parquet file, a newer schema, or columns that cannot be held.
     """
-    try:
-        with pq.ParquetFile(path, pre_buffer=False) as file:
-            metadata = _texts(file.schema_arrow.metadata)
-            frame = _frame(file)
-    except (pa.ArrowException, pl.exceptions.PolarsError, OSError, ValueError, MemoryError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise TraceError(str(path), [Fault("", f"is not a whole Parquet file: {reason}")]) from error
-    except (TypeError, pl.exceptions.PanicException) as error:
-        raise TraceError(str(path), [Fault("", f"has columns that cannot be read: {error}")]) from error
+    frame, metadata = read_frame(path)
     version = metadata.get(VERSION_KEY, VERSION)
     if version != VERSION:
         raise TraceError(
@@ -47,6 +39,23 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     _json(path, metadata, LEFT_OUT_KEY, dict, int)
     metadata.pop(CONVENTIONS_KEY, None)
     return Reading(frame, rows_read=frame.height, notes=tuple(notes), metadata=metadata)
+
+
+def read_frame(path: Path) -> tuple[pl.DataFrame, dict[str, str]]:
+    """All rows of a Parquet file of any schema, every value checked, and our own key-value pairs.
+
+    Raises:
+        TraceError: not a whole Parquet file, or columns that cannot be held.
+    """
+    try:
+        with pq.ParquetFile(path, pre_buffer=False) as file:
+            metadata = _texts(file.schema_arrow.metadata)
+            return _frame(file), metadata
+    except (pa.ArrowException, pl.exceptions.PolarsError, OSError, ValueError, MemoryError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise TraceError(str(path), [Fault("", f"is not a whole Parquet file: {reason}")]) from error
+    except (TypeError, pl.exceptions.PanicException) as error:
+        raise TraceError(str(path), [Fault("", f"has columns that cannot be read: {error}")]) from error
 
 
 def _frame(file: pq.ParquetFile) -> pl.DataFrame:

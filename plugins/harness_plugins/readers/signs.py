@@ -11,8 +11,12 @@ SWF_EXTENDED_COLUMNS = 21
 PHILLY_COLUMNS = ("timestamp", "duration", "num_gpus", "gpu_time", "cluster")
 OPENB_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
 OPENB_NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
+CHRONUS_COLUMNS = ("job_id", "user", "num_gpu", "expect_time_list", "best_effort", "job_type")
+DLRM_COLUMNS = ("instance_sn", "role", "app_name", "rdma_request", "max_instance_per_node")
+SPOT_COLUMNS = ("job_name", "organization", "worker_num", "job_type")
 SPOT_NODE_COLUMNS = ("gpu_model", "gpu_capacity_num", "cpu_num", "node_name")
 
+_PARQUET = b"PAR1"
 _MARK = b"\xef\xbb\xbf"
 
 
@@ -32,9 +36,31 @@ def names_columns(*columns: str) -> Callable[[Path, bytes], bool]:
     return sign
 
 
+_OPENDC_COLUMNS = {"id", "submission_time", "duration", "cpu_count", "mem_capacity"}
+_WORKFLOW_COLUMNS = {"id", "ts_submit", "runtime", "resource_amount_requested", "workflow_id"}
+
+
 def is_parquet(path: Path, head: bytes) -> bool:
-    """Whether a file begins like Parquet."""
-    return head.startswith(b"PAR1")
+    """Whether a file is Parquet, by its name or first bytes, and of no other known schema."""
+    named = path.suffix.lower() == ".parquet"
+    return (named or head.startswith(_PARQUET)) and not is_opendc(path, head)
+
+
+def is_opendc(path: Path, head: bytes) -> bool:
+    """Whether a Parquet file has the columns of OpenDC's tasks, or of the Workflow Trace Format."""
+    columns = _parquet_columns(path) if head.startswith(_PARQUET) else set()
+    return columns >= _OPENDC_COLUMNS or columns >= _WORKFLOW_COLUMNS
+
+
+def _parquet_columns(path: Path) -> set[str]:
+    """The columns of a Parquet file; none if its footer cannot be read."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return set(pq.read_schema(path).names)
+    except (pa.ArrowException, OSError, ValueError):
+        return set()
 
 
 def is_swf(path: Path, head: bytes) -> bool:

@@ -1,0 +1,72 @@
+"""Reads Chronus' mixes of jobs with deadlines and best-effort jobs, which its authors drew from Philly.
+
+The models, deadlines and classes are theirs, and every virtual cluster has about as many jobs as any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from harness import Reading
+from harness.errors import OptionError
+from harness.units import format_duration
+from harness_plugins.readers.delimited import choice, open_table, seconds, text, whole
+from harness_plugins.readers.gangs import gpu_columns, gpu_notes
+from harness_plugins.readers.priorities import Band, priority_column, priority_note
+
+METADATA = {
+    "harness.source": "Chronus (github.com/S-Lab-System-Group/ChronusArtifact), a mix sampled from Philly",
+    "harness.license": "MIT; Gao et al., Chronus: A Novel Deadline-aware Scheduler for Deep Learning "
+    "Training Jobs, SoCC 2021",
+}
+BANDS = {"strict": Band("strict", 2000), "soft": Band("soft", 1000), "best": Band("best-effort", 0)}
+"""What the type of a job is worth: a strict deadline, a soft one, none."""
+
+_MOST_GPUS = 1_000_000
+_KEPT = ("job_type", "model_name", "expect_time_list", "expect_value_list")
+
+
+def read(path: Path, options: Mapping[str, Any]) -> Reading:
+    """Read a mix; the unit of its times is inferred from Chronus' code, a minute.
+
+    Raises:
+        TraceError: malformed lines, all of them named.
+        OptionError: an option out of its range.
+    """
+    unit = options["unit"]
+    if unit <= 0:
+        raise OptionError("option unit: must be longer than 0")
+    fields = [
+        text("job_id"),
+        text("user"),
+        whole("num_gpu", most=_MOST_GPUS),
+        seconds("submit_time", unit=unit),
+        seconds("duration", unit=unit),
+        choice("job_type", *BANDS),
+        *(text(name) for name in _KEPT[1:]),
+    ]
+    jobs = open_table(path).typed(fields)
+    per_node = options["gpus_per_node"]
+    frame = jobs.select(
+        "job_id",
+        pl.col("submit_time").cast(pl.Duration("us")),
+        pl.col("duration").cast(pl.Duration("us")),
+        pl.col("user").alias("queue"),
+        *gpu_columns(jobs["num_gpu"], per_node),
+        *priority_column(pl.col("job_type"), BANDS, options["priority"]),
+        *_KEPT,
+    )
+    without = int((jobs["num_gpu"] == 0).sum())
+    notes = (
+        f"times are in units of {format_duration(unit)}; the files do not say so, Chronus' code does",
+        "the queue is the virtual cluster, of which the authors made all about equally large",
+        *gpu_notes(per_node, frame["gang"]),
+        *((f"{without:,} jobs have no GPU and ask for nothing",) if without else ()),
+        priority_note("job_type", BANDS, options["priority"]),
+        "deadlines (expect_time_list) are kept, and no policy sees them",
+    )
+    return Reading(frame, jobs.height, notes=notes, metadata=METADATA)

@@ -1,0 +1,87 @@
+"""Reads Alibaba's disaggregated DLRM inference trace of 2025: instances of long-running services.
+
+What existed before the trace has no creation, what outlived it no deletion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from harness import Reading
+from harness.trace.reader import leave_out
+from harness_plugins.readers.delimited import amount, open_table, seconds, text, whole
+from harness_plugins.readers.names import GPU
+
+METADATA = {
+    "harness.source": "Alibaba cluster-trace-gpu-v2025 (github.com/alibaba/clusterdata), "
+    "disaggregated_DLRM_trace.csv; Prism, NSDI 2025",
+}
+_GIB = 2**30
+_RESOURCES = {
+    "cpu": ("cpu", 1000),
+    "memory": ("memory", _GIB),
+    "gpu": (GPU, 1),
+    "disk": ("ephemeral-storage", _GIB),
+    "rdma": ("alibabacloud.com/rdma-percent", 1),
+}
+"""Resource in the trace -> its name here, and how much of the schema's unit one is."""
+_TIMES = ("creation_time", "scheduled_time", "deletion_time")
+_MODELLED = ("cpu", "memory", "gpu")
+
+
+def read(path: Path, options: Mapping[str, Any]) -> Reading:
+    """Read the trace; every instance is a job.
+
+    Raises:
+        TraceError: malformed lines, all of them named.
+    """
+    fields = [text("instance_sn"), text("role"), text("app_name"), whole("max_instance_per_node", -1)]
+    for name, (_, scale) in _RESOURCES.items():
+        fields += [amount(f"{name}_request", scale), amount(f"{name}_limit", scale)]
+    fields += [seconds(name).or_empty() for name in _TIMES]
+    rows = open_table(path).typed(fields)
+    end = int(rows.select(pl.max_horizontal(pl.max(*_TIMES)).fill_null(0)).item())
+    outlived = pl.col("deletion_time").is_null()
+    never = pl.col("creation_time").is_not_null() & pl.col("scheduled_time").is_null()
+    reasons = {
+        "created, but never scheduled": never,
+        "outlived the trace (no deletion_time)": outlived if options["outlived"] == "drop" else None,
+    }
+    kept, left_out = leave_out(rows, reasons)
+    created, started = pl.col("creation_time").fill_null(0), pl.col("scheduled_time").fill_null(0)
+    stopped = pl.col("deletion_time").fill_null(end)
+    modelled = _RESOURCES if options["disk_and_rdma"] == "request" else _MODELLED
+    frame = kept.select(
+        pl.col("instance_sn").alias("job_id"),
+        created.cast(pl.Duration("us")).alias("submit_time"),
+        (stopped - started).clip(lower_bound=0).cast(pl.Duration("us")).alias("duration"),
+        pl.col("app_name" if options["tenant"] == "app" else "role").alias("queue"),
+        *(
+            pl.col(f"{name}_{kind}").alias(f"{kind}.{_RESOURCES[name][0]}")
+            for kind in ("request", "limit")
+            for name in modelled
+        ),
+        pl.lit(options["priority"]).cast(pl.Int32).alias("priority"),
+        pl.col("scheduled_time").cast(pl.Duration("us")).alias("recorded_start"),
+        pl.col("deletion_time").cast(pl.Duration("us")).alias("recorded_end"),
+        "role",
+        pl.col("app_name").alias("app"),
+        "max_instance_per_node",
+    )
+    before = int(kept["creation_time"].is_null().sum())
+    after = int(kept["deletion_time"].is_null().sum())
+    notes = (
+        "every instance of a service is a job of one pod",
+        f"{before:,} instances existed before the trace and arrive at 0",
+        *((f"{after:,} instances outlived the trace and end with it",) if after else ()),
+        "an instance runs from scheduled_time to deletion_time",
+        "the cap max_instance_per_node is kept, and not modelled",
+        "disk and RDMA are requested as ephemeral-storage and alibabacloud.com/rdma-percent"
+        if options["disk_and_rdma"] == "request"
+        else "disk and RDMA are not modelled",
+    )
+    return Reading(frame, rows.height, left_out, notes, METADATA)

@@ -1,0 +1,104 @@
+"""Reads the tasks of OpenDC's Parquet traces, and of the Workflow Trace Format that it also ships."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from harness import Reading
+from harness.errors import Fault, TraceError
+from harness.trace.reader import leave_out
+from harness.trace.rules import Rule, breaches
+from harness_plugins.readers.parquet import read_frame
+
+METADATA = {"harness.source": "OpenDC (github.com/atlarge-research/opendc), tasks of a trace in Parquet"}
+_MEGABYTE = 10**6
+_MILLISECOND = 1000
+_MOST = 2**53
+
+
+def read(path: Path, options: Mapping[str, Any]) -> Reading:
+    """Read tasks of either format; every task is a job of one pod.
+
+    Raises:
+        TraceError: not a whole Parquet file, columns that are missing or no numbers, values out of range.
+    """
+    frame, _ = read_frame(path)
+    if "ts_submit" in frame.columns:
+        return _workflows(path, frame)
+    return _tasks(path, frame)
+
+
+def _tasks(path: Path, frame: pl.DataFrame) -> Reading:
+    """OpenDC's own format: times in milliseconds, of which submissions count from 1970."""
+    wanted = ("id", "submission_time", "duration", "cpu_count", "mem_capacity")
+    rows = _checked(path, frame, wanted)
+    further = [name for name in ("cpu_capacity", "deferrable", "deadline") if name in frame.columns]
+    jobs = rows.select(
+        pl.col("id").cast(pl.String).alias("job_id"),
+        (pl.col("submission_time") * _MILLISECOND).cast(pl.Datetime("us", "UTC")).alias("submit_time"),
+        (pl.col("duration") * _MILLISECOND).cast(pl.Duration("us")),
+        pl.lit("default").alias("queue"),
+        (pl.col("cpu_count") * 1000).alias("request.cpu"),
+        (pl.col("mem_capacity") * _MEGABYTE).alias("request.memory"),
+        *further,
+    )
+    notes = (
+        "every task is a job of one pod; the trace has no users, so that all are in queue 'default'",
+        "a task asks for its cpu_count, and for mem_capacity in megabytes of 10^6 bytes",
+        "deadlines and whether a task could be deferred are kept, and no policy sees them",
+    )
+    return Reading(jobs, frame.height, notes=notes, metadata=METADATA)
+
+
+def _workflows(path: Path, frame: pl.DataFrame) -> Reading:
+    """The Workflow Trace Format: times in milliseconds since the trace's start, -1 for what is unknown."""
+    wanted = ("id", "ts_submit", "runtime", "resource_amount_requested", "workflow_id", "user_id")
+    rows = _checked(path, frame, wanted, least=-1)
+    kept, left_out = leave_out(
+        rows,
+        {
+            "submit time unknown (-1)": pl.col("ts_submit") < 0,
+            "run time unknown (-1)": pl.col("runtime") < 0,
+            "number of processors unknown": pl.col("resource_amount_requested") <= 0,
+        },
+    )
+    user = pl.when(pl.col("user_id") >= 0).then(pl.col("user_id").cast(pl.String))
+    jobs = kept.select(
+        pl.col("id").cast(pl.String).alias("job_id"),
+        (pl.col("ts_submit") * _MILLISECOND).cast(pl.Duration("us")).alias("submit_time"),
+        (pl.col("runtime") * _MILLISECOND).cast(pl.Duration("us")).alias("duration"),
+        user.fill_null("default").alias("queue"),
+        (pl.col("resource_amount_requested") * 1000).alias("request.cpu"),
+        pl.col("workflow_id").cast(pl.String),
+    )
+    notes = (
+        "every task is a job of one pod; the queue is the user, or 'default' where it is unknown",
+        "tasks arrive when they were submitted, whether or not those that they depend on have ended",
+    )
+    return Reading(jobs, frame.height, left_out, notes, METADATA)
+
+
+def _checked(path: Path, frame: pl.DataFrame, names: tuple[str, ...], *, least: int = 0) -> pl.DataFrame:
+    """Columns of numbers as int64, others as they are."""
+    faults = [Fault(f"column {name}", "is missing") for name in names if name not in frame.columns]
+    faults += [
+        Fault(f"column {name}", f"is {frame[name].dtype}, must be numbers")
+        for name in names
+        if name in frame.columns and not frame[name].dtype.is_numeric()
+    ]
+    if faults:
+        raise TraceError(str(path), faults)
+    rules = []
+    for name in names:
+        number = pl.col(name).cast(pl.Float64)
+        rules.append(Rule(name, number.is_null(), "is missing"))
+        exact = number.is_between(least, _MOST) & (number == number.floor())
+        rules.append(Rule(name, ~exact, f"is not a whole number from {least} to {_MOST:,}"))
+    faults = breaches(frame.drop("job_id", strict=False), rules)
+    if faults:
+        raise TraceError(str(path), faults)
+    return frame.with_columns(pl.col(names).cast(pl.Int64))

@@ -1,0 +1,41 @@
+"""Priorities of traces that have kinds of jobs instead: as numbers, or as names of priority classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """What a kind of jobs is worth: the name of a priority class, and the value that it has."""
+
+    name: str
+    value: int
+
+
+def priority_column(kind: pl.Expr, bands: Mapping[str, Band], how: str) -> list[pl.Expr]:
+    """The column `priority` or `priority_class` of jobs of a kind; none at all for `none`.
+
+    Args:
+        kind: of each job, one of the keys.
+        bands: kind -> what it is worth.
+        how: `number`, `class` or `none`, the option `priority`.
+    """
+    if how == "class":
+        names = {key: band.name for key, band in bands.items()}
+        return [kind.replace_strict(names, return_dtype=pl.String).alias("priority_class")]
+    if how == "number":
+        values = {key: band.value for key, band in bands.items()}
+        return [kind.replace_strict(values, return_dtype=pl.Int32).alias("priority")]
+    return []
+
+
+def priority_note(column: str, bands: Mapping[str, Band], how: str) -> str:
+    """What `priority_column` assumed."""
+    if how == "none":
+        return f"priority is not derived from {column}"
+    worth = ", ".join(f"{key} {band.value if how == 'number' else band.name}" for key, band in bands.items())
+    return f"priority{' class' if how == 'class' else ''} follows {column}: {worth}"

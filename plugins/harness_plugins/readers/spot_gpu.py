@@ -1,0 +1,72 @@
+"""Reads the jobs of Alibaba's spot GPU trace of 2026: high-priority and spot jobs of organizations.
+
+What a worker asks for is multiplied by the workers, as the trace's users do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from harness import Reading
+from harness_plugins.readers.delimited import amount, choice, open_table, seconds, text, whole
+from harness_plugins.readers.names import GPU, MODEL, affinity_to_models
+from harness_plugins.readers.priorities import Band, priority_column, priority_note
+
+METADATA = {
+    "harness.source": "Alibaba cluster-trace-v2026-spot-gpu (github.com/alibaba/clusterdata), "
+    "job_info_df.csv; Duan et al., GFS: A Preemptive Scheduling Framework for GPU Clusters, ASPLOS 2026",
+}
+BANDS = {"HP": Band("high-priority", 1000), "Spot": Band("spot", 0)}
+"""What the type of a job is worth: spot jobs give way."""
+
+_MOST_GPUS = 1_000
+_MOST_WORKERS = 1_000_000
+_FIELDS = (
+    text("job_name"),
+    text("organization"),
+    text("gpu_model").or_empty(),
+    amount("cpu_request", 1000),
+    whole("gpu_request", most=_MOST_GPUS),
+    whole("worker_num", 1, _MOST_WORKERS),
+    seconds("submit_time"),
+    seconds("duration"),
+    choice("job_type", *BANDS),
+)
+
+
+def read(path: Path, options: Mapping[str, Any]) -> Reading:
+    """Read the jobs; the workers of a job are a gang.
+
+    Raises:
+        TraceError: malformed lines, all of them named.
+    """
+    jobs = open_table(path).typed(_FIELDS)
+    affinity = affinity_to_models(pl.col("gpu_model")).alias("affinity")
+    frame = jobs.select(
+        pl.col("job_name").alias("job_id"),
+        pl.col("submit_time").cast(pl.Duration("us")),
+        pl.col("duration").cast(pl.Duration("us")),
+        pl.col("organization").alias("queue"),
+        pl.col("cpu_request").alias("request.cpu"),
+        pl.col("gpu_request").alias(f"request.{GPU}"),
+        pl.col("worker_num").cast(pl.Int32).alias("pods"),
+        (pl.col("worker_num") > 1).alias("gang"),
+        *priority_column(pl.col("job_type"), BANDS, options["priority"]),
+        *([affinity] if options["gpu_model"] == "affinity" else []),
+        "job_type",
+        "gpu_model",
+    )
+    notes = (
+        "a worker is a pod that asks for cpu_request and gpu_request; the workers of a job are a gang",
+        "the queue is the organization",
+        f"gpu_model is a required node affinity to the label {MODEL}"
+        if options["gpu_model"] == "affinity"
+        else "gpu_model is not asked for",
+        priority_note("job_type", BANDS, options["priority"]),
+        "when jobs started, and whether they were preempted, is not recorded",
+    )
+    return Reading(frame, jobs.height, notes=notes, metadata=METADATA)
