@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.text import aligned, columns, printable, shortened
-from harness.units import SECOND, format_duration
+from harness.units import SECOND, format_amount, format_duration
 
 if TYPE_CHECKING:
     from harness.comparison import Comparison
     from harness.metrics.measurement import Measurement
+
+_NAMED_GANGS = 3
 
 HEADLINES = (
     "utilization.allocated",
@@ -105,7 +107,20 @@ def remarks(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
     for name, run in zip(names, runs, strict=True):
         gangs = run.info["outcome"]["half_bound_gangs"]
         if gangs:
-            yield f"{name}: {len(gangs):,} gangs held resources at the end without all their pods being bound"
+            yield f"{name}: {_half_bound(gangs)}"
+
+
+def _half_bound(gangs: Sequence[Mapping[str, Any]]) -> str:
+    """What gangs held in vain at the end, and the first of them by name."""
+    held: dict[str, int] = {}
+    for gang in gangs:
+        for resource, amount in gang["held"].items():
+            held[resource] = held.get(resource, 0) + amount
+    amounts = ", ".join(f"{format_amount(each, held[each])} of {each}" for each in sorted(held))
+    named = [f"{printable(gang['job'])} ({gang['bound']} of {gang['pods']})" for gang in gangs[:_NAMED_GANGS]]
+    more = ", ..." if len(gangs) > len(named) else ""
+    what = f"{len(gangs):,} gang{'s' if len(gangs) > 1 else ''} held {amounts or 'nodes'} at the end"
+    return f"{what} without all pods being bound: {', '.join(named)}{more}"
 
 
 def _about_policies(comparison: Comparison) -> Iterator[str]:

@@ -41,6 +41,8 @@ _INFO: dict[str, type] = {
 }
 """What is read of `run.json`, and its types: a file that somebody has edited is found out here."""
 
+_GANG = {"job", "bound", "pods", "held"}
+
 
 def read_info(folder: Path) -> dict[str, Any]:
     """What `run.json` of a folder says.
@@ -70,6 +72,11 @@ def read_info(folder: Path) -> dict[str, Any]:
             value = value.get(key) if isinstance(value, dict) else None
         if type(value) is not kind:
             raise RunError(f"{path} is damaged: {place} is {value!r}, not a {kind.__name__}", hint=_AGAIN)
+    gangs = info["outcome"]["half_bound_gangs"]
+    if not all(isinstance(gang, dict) and gang.keys() >= _GANG for gang in gangs):
+        raise RunError(
+            f"{path} is damaged: outcome.half_bound_gangs does not say what each gang held", hint=_AGAIN
+        )
     if [type(time) for time in info["window"]] != [int, int]:
         raise RunError(f"{path} is damaged: window is not two times", hint=_AGAIN)
     return info

@@ -237,7 +237,7 @@ def _describe(plan: Plan, jobs: Jobs, of_jobs: Tenants, outcome: Outcome) -> dic
         "outcome": {
             "jobs": outcome.jobs,
             "cycles": outcome.cycles,
-            "half_bound_gangs": list(outcome.half_bound),
+            "half_bound_gangs": [gang._asdict() for gang in outcome.half_bound],
         },
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import unicodedata
 from collections.abc import Callable
@@ -120,8 +121,14 @@ def test_a_comparison_needs_runs_and_takes_folders(write_trace: WriteTrace, tmp_
 def test_half_bound_gangs_are_told(write_trace: WriteTrace, tmp_path: Path) -> None:
     """Gangs that hold resources at the end without running would else be taken for use."""
     run = replayed(write_trace, tmp_path, "one")
-    run.info["outcome"]["half_bound_gangs"].append("j1")
-    assert "one: 1 gangs held resources at the end" in harness.compare([run]).table()
+    gang = {"job": "j\x1b1", "bound": 1, "pods": 2, "held": {"cpu": 1500}}
+    run.info["outcome"]["half_bound_gangs"].append(gang)
+    said = "one: 1 gang held 1500m of cpu at the end without all pods being bound: j\ufffd1 (1 of 2)"
+    assert said in harness.compare([run]).table()
+    del gang["held"]
+    (run.path / "run.json").write_text(json.dumps(dict(run.info)))
+    with pytest.raises(RunError, match="half_bound_gangs"):
+        harness.compare([run.path])
 
 
 def test_a_notebook_shows_the_same_without_markup_of_others(write_trace: WriteTrace, tmp_path: Path) -> None:

@@ -122,6 +122,7 @@ def test_plugins_are_listed_as_text_and_as_json() -> None:
         "blocking",
         "borrow",
         "percentageOfNodesToScore",
+        "gang",
     ]
 
 

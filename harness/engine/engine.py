@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 
 from harness.cluster.model import Cluster
 from harness.engine.events import Recorder
-from harness.engine.lifecycle import Lifecycle
+from harness.engine.lifecycle import HalfBound, Lifecycle
 from harness.engine.losses import Losses
 from harness.engine.referee import Referee
 from harness.errors import HarnessError, PolicyError
@@ -41,7 +41,7 @@ class Outcome:
     end: int
     cycles: int
     jobs: int
-    half_bound: tuple[str, ...]
+    half_bound: tuple[HalfBound, ...]
 
 
 class Engine:

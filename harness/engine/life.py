@@ -125,6 +125,15 @@ class Life:
         return bool(self.holds) or self.terminating or (self.unit is not None and self.unit.bound > 0)
 
     @property
+    def held(self) -> dict[str, int]:
+        """Resource -> what its bound pods hold, without those that are terminating."""
+        amounts: dict[str, int] = {}
+        for pod in sorted(pod for pod, hold in self.holds.items() if not hold.terminating):
+            for resource, amount in self.job.pod_set_of(pod).requests.items():
+                amounts[resource] = amounts.get(resource, 0) + amount
+        return amounts
+
+    @property
     def state(self) -> int:
         """`RUNNING` while it holds resources, else `PENDING`."""
         return RUNNING if self.holding else PENDING

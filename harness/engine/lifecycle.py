@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.cluster.model import Cluster
 from harness.engine.books import Books
@@ -29,6 +29,22 @@ from harness.engine.losses import Losses
 from harness.engine.progress import Progress
 from harness.job import ENDLESS, Job
 from harness.policy import Policy, Why
+
+
+class HalfBound(NamedTuple):
+    """A gang that holds resources in vain, because only some of its pods are bound.
+
+    Attributes:
+        job: its name.
+        bound: how many of its pods are.
+        pods: how many would have to be.
+        held: resource -> what the bound ones hold.
+    """
+
+    job: str
+    bound: int
+    pods: int
+    held: Mapping[str, int]
 
 
 class Lifecycle:
@@ -272,20 +288,21 @@ class Lifecycle:
 
     # --- the end of the replay ----------------------------------------------------------------------------
 
-    def close(self, end: int) -> tuple[str, ...]:
+    def close(self, end: int) -> tuple[HalfBound, ...]:
         """Account for what still holds resources at the end; answers the gangs that are half bound."""
         half_bound = []
         for life in self.lives.values():
             state = life.state
-            for unit in life.all_units():
-                if unit.due != NEVER:
-                    self._progress.stop(unit, end, evicted=False)
+            for each in life.all_units():
+                if each.due != NEVER:
+                    self._progress.stop(each, end, evicted=False)
                 elif life.terminating and not self.on_nodes:
-                    self._progress.idle(life, unit.pods, unit, unit.began, end, TERMINATING)
+                    self._progress.idle(life, each.pods, each, each.began, end, TERMINATING)
             for pod, hold in sorted(life.holds.items()):
                 self._progress.held(life, pod, hold, end, TERMINATING if hold.terminating else WAITING)
-            if life.unit is not None and 0 < life.unit.bound < life.unit.pods:
-                half_bound.append(life.job.id)
+            unit = life.unit
+            if unit is not None and 0 < unit.bound < unit.pods:
+                half_bound.append(HalfBound(life.job.id, unit.bound, unit.pods, life.held))
             self.record_job(life, state, NEVER)
         return tuple(half_bound)
 

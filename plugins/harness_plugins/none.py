@@ -1,7 +1,7 @@
 """The plugin `none`: nothing is ever preempted.
 
-On a cluster with nodes it is kube-scheduler without preemption, pod by pod: the same code as
-`default-preemption`. Without nodes it is a queue of whole jobs within quotas.
+On a cluster with nodes it is kube-scheduler without preemption: the same code as `default-preemption`.
+Without nodes it is a queue of whole jobs within quotas.
 
 There jobs wait in lanes. Within a lane the first job holds back the others; lanes never hold back each other.
 With `blocking=strict` every queue is one lane; with `blocking=skip` jobs of one queue that ask for exactly
@@ -29,8 +29,9 @@ from harness import (
     hookimpl,
 )
 from harness.errors import InputError, OptionError
-from harness_plugins.kube.policy import PERCENTAGE, DefaultPreemption
+from harness_plugins.kube.policy import GANG, PERCENTAGE
 from harness_plugins.kube.running import running_jobs
+from harness_plugins.kube_scheduler import kube_scheduler
 from harness_plugins.quotas import Claim, Quotas, Request
 
 QUEUE_OPTIONS = (
@@ -50,7 +51,10 @@ QUEUE_OPTIONS = (
 )
 """How the queue without nodes decides."""
 
-OPTIONS = (*QUEUE_OPTIONS, PERCENTAGE)
+NODE_OPTIONS = (PERCENTAGE, GANG)
+"""How kube-scheduler decides on nodes; the queue without nodes always starts whole jobs."""
+
+OPTIONS = (*QUEUE_OPTIONS, *NODE_OPTIONS)
 
 
 @hookimpl
@@ -75,11 +79,11 @@ def without_preemption(cluster: Cluster, view: View, options: Mapping[str, Any])
     if not cluster.nodes:
         if not cluster.cluster_queues:
             raise InputError("the cluster has neither nodes nor ClusterQueues, so there is nothing to run on")
-        _refuse((PERCENTAGE,), options, "the cluster has no nodes")
+        _refuse(NODE_OPTIONS, options, "the cluster has no nodes")
         return JobQueue(cluster, view, options)
     _refuse(QUEUE_OPTIONS, options, "the cluster has nodes, so kube-scheduler's own queue decides")
-    settings = {PERCENTAGE.name: options[PERCENTAGE.name], "disablePreemption": True}
-    return DefaultPreemption(cluster, view, settings)
+    settings = {option.name: options[option.name] for option in NODE_OPTIONS}
+    return kube_scheduler(cluster, view, {**settings, "disablePreemption": True})
 
 
 def _refuse(meaningless: Iterable[Option], options: Mapping[str, Any], because: str) -> None:

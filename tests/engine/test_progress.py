@@ -121,7 +121,7 @@ def test_gangs_that_hold_each_other_up_are_named_at_the_end() -> None:
     jobs = Script().job("left", cpu=1, pods=2, seconds=5).job("right", cpu=1, pods=2, seconds=5)
     happened = replayed(Alternating, jobs, nodes(n1={"cpu": 2}))
     assert happened.outcome is not None
-    assert happened.outcome.half_bound == ("left", "right")
+    assert happened.outcome.half_bound == (("left", 1, 2, {"cpu": 1}), ("right", 1, 2, {"cpu": 1}))
     assert {job.state for job in happened.jobs.values()} == {"running"}
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from harness import Option
 from harness.errors import InputError
+from harness_plugins.kube.policy import ALONE, GANG, TOGETHER
 from harness_plugins.kube.policy import OPTIONS as KUBE_OPTIONS
 
 ACK = "ack"
 CAPACITY = "capacity-scheduling"
-TOGETHER = "all-or-nothing"
-ALONE = "pods"
 
 
 def parse_label(text: str) -> tuple[str, str | None] | None:
@@ -33,7 +32,7 @@ OPTIONS = (
         choices=(ACK, CAPACITY),
     ),
     Option(
-        "gang",
+        GANG.name,
         None,
         "place the pods of a gang all together or each by itself; together with ack, each with the others",
         choices=(TOGETHER, ALONE),
@@ -44,5 +43,5 @@ OPTIONS = (
         "key or key=value of pods that are never victims with ack, such as those of DaemonSets",
         type=_checked_label,
     ),
-    *KUBE_OPTIONS,
+    *(option for option in KUBE_OPTIONS if option is not GANG),
 )

@@ -8,17 +8,18 @@ from typing import Any, final
 
 from harness import Cluster, Decision, Job, PodSet, Policy, Reject, View, Why
 from harness.errors import InputError
+from harness.options import resolve
 from harness_plugins.elastic_quota.accounts import Accounts
 from harness_plugins.elastic_quota.ack import AckRules
 from harness_plugins.elastic_quota.capacity import CapacityRules
 from harness_plugins.elastic_quota.claim import add
 from harness_plugins.elastic_quota.failure import in_words
-from harness_plugins.elastic_quota.options import ACK, TOGETHER, parse_label
+from harness_plugins.elastic_quota.options import ACK, OPTIONS, parse_label
 from harness_plugins.elastic_quota.rules import Rules
 from harness_plugins.elastic_quota.scheduler import QuotaScheduler
 from harness_plugins.elastic_quota.tree import Quota
 from harness_plugins.kube.budgets import Budgets
-from harness_plugins.kube.policy import DefaultPreemption, configuration_of
+from harness_plugins.kube.policy import TOGETHER, DefaultPreemption, configuration_of
 
 _REMEMBERED = 1 << 16  # shapes of jobs; a trace in which every job is different must not fill the memory
 
@@ -47,14 +48,25 @@ def auto(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
         case "ElasticQuota":
             return elastic_quota(cluster, view, options)
         case "Default":
-            return _without_quotas(cluster, view, options)
+            return without_quotas(cluster, view, options)
         case "None":
-            return _without_quotas(cluster, view, {**options, "disablePreemption": True})
+            return without_quotas(cluster, view, {**options, "disablePreemption": True})
     return QuotaPolicy(cluster, view, options, falls_back=True)
 
 
-def _without_quotas(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
-    return QuotaPolicy(replace(cluster, elastic_quotas={}), view, options, falls_back=True)
+def without_quotas(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
+    """Default preemption, whatever quotas the cluster has; gangs as the options say.
+
+    Args:
+        cluster: must have nodes.
+        view: not used.
+        options: of this plugin or of `default-preemption`; the others have their defaults.
+
+    Raises:
+        InputError: the cluster has no nodes.
+    """
+    every = resolve(OPTIONS, options, owner="kube-scheduler with gangs")
+    return QuotaPolicy(replace(cluster, elastic_quotas={}), view, every, falls_back=True)
 
 
 @final

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from harness import RegisterPolicy, hookimpl
-from harness_plugins.kube.policy import OPTIONS, DefaultPreemption
+from harness import Cluster, Policy, RegisterPolicy, View, hookimpl
+from harness_plugins.kube.policy import OPTIONS
 from harness_plugins.kube.running import running_jobs
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
     """Register `default-preemption`."""
     register(
         "default-preemption",
-        DefaultPreemption,
+        _make,
         help="kube-scheduler's default profile: pods one by one, preemption by priority; needs nodes",
         options=OPTIONS,
         running=running_jobs,
@@ -44,6 +44,12 @@ def harness_register_conformance(register: RegisterConformance) -> None:
 
 
 # The engine and the readers of manifests are not needed to list plugins.
+
+
+def _make(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
+    from harness_plugins.kube_scheduler import kube_scheduler
+
+    return kube_scheduler(cluster, view, options)
 
 
 def _preempt(case: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -25,9 +25,18 @@ PERCENTAGE = Option(
     "stop looking for nodes when this share of them fits; 0: 100 nodes, or 5 to 50 % of large clusters",
     type=int,
 )
+TOGETHER = "all-or-nothing"
+ALONE = "pods"
+GANG = Option(
+    "gang",
+    ALONE,
+    "place each pod of a gang by itself, as kube-scheduler does, or all of them together or not at all",
+    choices=(TOGETHER, ALONE),
+)
 OPTIONS = (
     PERCENTAGE,
     Option("disablePreemption", False, "wait for room instead of preempting", type=boolean),
+    GANG,
 )
 
 

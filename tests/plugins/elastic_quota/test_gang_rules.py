@@ -44,7 +44,7 @@ def test_pods_on_their_own_take_what_the_gang_would_not() -> None:
     happened = Happened(cluster(*NODES, quotas), jobs, until=100, gang="pods")
     assert happened.preemptions == ["theirs by gang"]
     assert happened.decisions.outcome is not None
-    assert happened.decisions.outcome.half_bound == ("gang",)
+    assert happened.decisions.outcome.half_bound == (("gang", 1, 2, {"cpu": 4000}),)
 
 
 def test_a_gang_is_bound_as_a_whole_or_not() -> None:

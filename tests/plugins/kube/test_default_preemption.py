@@ -27,7 +27,11 @@ def configuration(**fields: Any) -> dict[str, Any]:
 def test_it_is_registered_with_its_options() -> None:
     """By name, through the plugin's entry point."""
     spec = plugins.load().policy("default-preemption")
-    assert [option.name for option in spec.options] == ["percentageOfNodesToScore", "disablePreemption"]
+    assert [option.name for option in spec.options] == [
+        "percentageOfNodesToScore",
+        "disablePreemption",
+        "gang",
+    ]
     assert spec.owner == "kube"
 
 

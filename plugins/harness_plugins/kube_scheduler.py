@@ -1,0 +1,27 @@
+"""kube-scheduler as `none` and `default-preemption` offer it: pod by pod, or with the pods of a gang as one.
+
+The real one knows no gangs. With `gang=all-or-nothing` the code that places them within elastic quotas does
+so without any quota, so that what gangs change and what quotas change can be told apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from harness import Cluster, Policy, View
+from harness_plugins.kube.policy import GANG, TOGETHER, DefaultPreemption
+
+
+def kube_scheduler(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
+    """The scheduler that the options ask for.
+
+    Raises:
+        InputError: the cluster has no nodes.
+    """
+    if options[GANG.name] != TOGETHER:
+        return DefaultPreemption(cluster, view, options)
+    # Only gangs need what elastic quotas are made of.
+    from harness_plugins.elastic_quota.policy import without_quotas
+
+    return without_quotas(cluster, view, options)
