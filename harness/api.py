@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.engine.losses import Losses, parse_losses
 from harness.errors import HarnessError, InputError, OptionError, PluginError, TraceError
-from harness.options import resolve
+from harness.options import factor, resolve
 from harness.plugins import Plugins, PolicySpec, load
 from harness.run import Plan, Run
 from harness.units import INT64_MAX, SECOND, parse_duration
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from harness.cluster.model import Cluster
     from harness.comparison import Comparison
     from harness.policy import PolicyFactory
+    from harness.trace.calibration import Calibration
     from harness.trace.trace import Trace
 
 _LONGEST_LABEL = 40
@@ -37,6 +38,7 @@ def replay(
     grace_period: str | int = GRACE_PERIOD,
     until: str | int | None = None,
     scale_arrivals: str | float | Fraction = 1,
+    calibration: Calibration | None = None,
     output: str | Path = "results",
     force: bool = False,
     plugins: Plugins | None = None,
@@ -55,6 +57,7 @@ def replay(
         grace_period: for jobs that do not say; a duration such as `30s`, or microseconds.
         until: the last instant to play, a duration since the origin or microseconds.
         scale_arrivals: 2 lets jobs arrive twice as fast.
+        calibration: what to change of the trace and the cluster, see `harness.trace.calibration`.
         output: the run becomes the folder `<output>/<trace>/<run>`.
         force: replay even if the same run is there already.
         plugins: what `harness.plugins.load()` gave; loaded when absent.
@@ -66,8 +69,8 @@ def replay(
         PolicyError: the policy raised an error of its own.
     """
     plugins = plugins or load()
-    opened = read_trace(trace, plugins)
-    where = read_cluster(cluster, opened)
+    opened = read_trace(trace, plugins, calibration)
+    where = read_cluster(cluster, opened, calibration)
     plan = make_plan(
         opened,
         where,
@@ -98,19 +101,23 @@ def compare(runs: Sequence[Run | str | Path], *, baseline: str | None = None) ->
     return Comparison(opened, baseline=baseline)
 
 
-def read_trace(trace: str | Path | Trace, plugins: Plugins) -> Trace:
-    """A trace that holds to its schema.
+def read_trace(trace: str | Path | Trace, plugins: Plugins, calibration: Calibration | None = None) -> Trace:
+    """A trace that holds to its schema, calibrated.
 
     Raises:
         TraceError: it cannot be read, or breaks the schema; all faults at once.
+        OptionError: a step of the calibration does not fit it.
     """
     from harness.trace.trace import open_trace
 
-    return open_trace(Path(trace), plugins) if isinstance(trace, (str, Path)) else trace
+    opened = open_trace(Path(trace), plugins) if isinstance(trace, (str, Path)) else trace
+    return opened if calibration is None else calibration.of_trace(opened)
 
 
-def read_cluster(cluster: str | Path | Cluster | None, trace: Trace) -> Cluster:
-    """The cluster for a trace: the one given, the one beside the trace, or one made from it.
+def read_cluster(
+    cluster: str | Path | Cluster | None, trace: Trace, calibration: Calibration | None = None
+) -> Cluster:
+    """The cluster for a trace: the one given, the one beside the trace, or one made from it; then scaled.
 
     Raises:
         ClusterError: the manifests are faulty.
@@ -127,6 +134,8 @@ def read_cluster(cluster: str | Path | Cluster | None, trace: Trace) -> Cluster:
         chosen = derived_cluster(trace)
     else:
         chosen = load_cluster(Path(cluster)) if isinstance(cluster, (str, Path)) else cluster
+    if calibration is not None:
+        chosen = calibration.of_cluster(chosen)
     faults = cluster_faults(trace, chosen)
     if faults:
         raise TraceError(
@@ -164,7 +173,9 @@ def make_plan(
         losses=losses,
         grace_period=_microseconds("grace period", grace_period),
         until=None if until is None else _microseconds("until", until),
-        scale_arrivals=_factor(scale_arrivals),
+        scale_arrivals=factor(
+            "arrivals", scale_arrivals, hint="2 lets jobs arrive twice as fast, 0.5 half as fast"
+        ),
     )
 
 
@@ -244,19 +255,6 @@ def _microseconds(what: str, value: str | int) -> int:
     if type(time) is not int or not 0 <= time <= INT64_MAX:
         raise OptionError(f"{what}: {value!r} is not a duration of 0 or more microseconds")
     return time
-
-
-def _factor(value: str | float | Fraction) -> Fraction:
-    try:
-        factor = Fraction(str(value)) if isinstance(value, float) else Fraction(value)
-    except (ValueError, ZeroDivisionError, OverflowError):
-        factor = Fraction(0)
-    if not Fraction(1, 10**6) <= factor <= 10**6 or factor.denominator > 10**6:
-        raise OptionError(
-            f"arrivals cannot be scaled by {value!r}",
-            hint="2 lets jobs arrive twice as fast, 0.5 half as fast",
-        )
-    return factor
 
 
 def labels(plugins: Iterable[str]) -> list[tuple[str, str]]:

@@ -212,6 +212,15 @@ def _differences(first: Run, run: Run) -> Iterator[str]:
     scales = [info["settings"]["scale_arrivals"] for info in (ours, theirs)]
     if scales[0] != scales[1]:
         yield f"arrivals are scaled by {scales[1]}, not by {scales[0]}"
+    changes = [_calibration(info["settings"]) for info in (ours, theirs)]
+    if changes[0] != changes[1]:
+        yield f"the trace is calibrated by {changes[1]}, not by {changes[0]}"
+
+
+def _calibration(settings: Mapping[str, Any]) -> str:
+    """What was changed of the trace before the replay, as options."""
+    changed = settings.get("calibration", {})
+    return " ".join(f"--{name.replace('_', '-')} {text}" for name, text in changed.items()) or "nothing"
 
 
 def _trace(info: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from math import isfinite
 from typing import Any
 
@@ -104,6 +105,21 @@ def resolve(declared: Iterable[Option], given: Mapping[str, Any], *, owner: str)
         }
     except OptionError as error:
         raise OptionError(f"{owner}, {error.message}", hint=error.hint) from error
+
+
+def factor(what: str, value: str | float | Fraction, *, hint: str) -> Fraction:
+    """A positive factor that something is scaled by, exact: `2`, `0.5` or `1/8`.
+
+    Raises:
+        OptionError: no number from a millionth to a million, or one with too many digits.
+    """
+    try:
+        found = Fraction(str(value)) if isinstance(value, float) else Fraction(value)
+    except (ValueError, ZeroDivisionError, OverflowError):
+        found = Fraction(0)
+    if not Fraction(1, 10**6) <= found <= 10**6 or found.denominator > 10**6:
+        raise OptionError(f"{what} cannot be scaled by {value!r}", hint=hint)
+    return found
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

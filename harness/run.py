@@ -61,12 +61,16 @@ class Plan:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What was chosen for this replay, in plain values."""
+        """What was chosen for this replay, in plain values; `calibration` only where there is one."""
+        from harness.trace.calibration import calibration_of
+
+        changed = calibration_of(self.trace, self.cluster)
         return {
             "on_preemption": str(self.losses),
             "grace_period_us": self.grace_period,
             "until_us": self.until,
             "scale_arrivals": str(self.scale_arrivals),
+            **({"calibration": dict(changed)} if changed else {}),
         }
 
     @property

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import harness.plugins
 from harness.cluster.manifests import cluster_queue_manifest, dump_yaml, flavor_manifest, node_pool_manifest
+from harness.cluster.shares import largest_remainder
 from harness.trace.schema import SOURCE_KEY
 from harness.trace.trace import open_trace
 from harness.trace.write import write_trace
@@ -44,16 +45,6 @@ _ABOUT = """\
 # of the pool; virtual clusters without a node count have a quota of 0 and borrow. The size of the pool and
 # the preemption policies are assumptions. The trace is Microsoft's, CC-BY-4.0; see README.md.
 """
-
-
-def largest_remainder(total: int, weights: Mapping[str, int]) -> dict[str, int]:
-    """Whole shares in proportion to weights; what is left goes to the largest remainders, then by name."""
-    whole = sum(weights.values())
-    shares = {name: total * weight // whole for name, weight in weights.items()}
-    by_remainder = sorted(weights, key=lambda name: (-(total * weights[name] % whole), name))
-    for name in by_remainder[: total - sum(shares.values())]:
-        shares[name] += 1
-    return shares
 
 
 def manifests(queues: list[str], nodes: Mapping[str, int]) -> str:

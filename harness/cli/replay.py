@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.cli.calibration import calibrated
 from harness.cli.context import command_line, complete_policies, loaded_plugins
 from harness.cli.progress import Progress
 from harness.errors import OptionError
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from harness.cluster.model import Cluster
     from harness.plugins import PolicySpec, ReaderSpec
     from harness.run import Plan, Run
+    from harness.trace.calibration import Calibration
     from harness.trace.trace import Trace
 
 
@@ -58,6 +60,7 @@ Examples:
     metavar="FACTOR",
     help="2 lets jobs arrive twice as fast.",
 )
+@calibrated(cluster=True)
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
     metavar="DIR", help="Runs are kept as DIR/TRACE/RUN.",
@@ -76,6 +79,7 @@ def replay(
     grace_period: str,
     until: str | None,
     scale_arrivals: str,
+    calibration: Calibration,
     output: Path,
     force: bool,
     as_json: bool,
@@ -91,8 +95,8 @@ def replay(
     plugins = loaded_plugins(ctx)
     policies = [(plugins.policy(name), label) for name, label in api.labels(names or ("none",))]
     options = assign(settings, policies, plugins.readers)
-    opened = api.read_trace(trace, plugins)
-    where = api.read_cluster(cluster, opened)
+    opened = api.read_trace(trace, plugins, calibration)
+    where = api.read_cluster(cluster, opened, calibration)
     plans = [
         api.make_plan(
             opened,
@@ -196,6 +200,8 @@ def _preface(trace: Trace, cluster: Cluster, plans: Iterable[Plan]) -> list[str]
     lines += [f"assumed: {sentence}" for sentence in cluster.assumed]
     if not cluster.assumed:
         lines.append(f"cluster: {cluster.source}")
+    if cluster.scale != 1:
+        lines.append(f"note: --scale-cluster {cluster.scale}: so many times its nodes and quotas")
     warnings = dict.fromkeys(sentence for plan in plans for sentence in plan.warnings)
     return [*lines, *(f"warning: {sentence}" for sentence in warnings)]
 

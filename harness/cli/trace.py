@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from harness.cli.calibration import calibrated
 from harness.cli.context import loaded_plugins
 from harness.errors import InputError, OptionError, TraceError
 from harness.text import printable
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
+    from harness.trace.calibration import Calibration
     from harness.trace.trace import Trace
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -90,9 +92,15 @@ Examples:
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document: all tenants, exact figures.")
 @_from_file
+@calibrated(cluster=False)
 @click.pass_context
 def info(
-    ctx: click.Context, file: Path, as_json: bool, reader: str | None, settings: tuple[str, ...]
+    ctx: click.Context,
+    file: Path,
+    as_json: bool,
+    reader: str | None,
+    settings: tuple[str, ...],
+    calibration: Calibration,
 ) -> None:
     """Say what a trace is: span, tenants, sizes, durations, the load it offers, and what is missing.
 
@@ -102,7 +110,7 @@ def info(
     from harness.cli.trace_info import document, report
     from harness.trace.summary import summarize
 
-    opened = _open(ctx, file, reader, settings)
+    opened = calibration.of_trace(_open(ctx, file, reader, settings))
     summary = summarize(opened)
     click.echo(json.dumps(document(opened, summary)) if as_json else report(opened, summary))
 
@@ -116,9 +124,15 @@ Examples:
 @click.argument("source", metavar="IN", type=click.Path(path_type=Path))
 @click.argument("target", metavar="OUT.parquet", type=click.Path(path_type=Path))
 @_from_file
+@calibrated(cluster=False)
 @click.pass_context
 def convert(
-    ctx: click.Context, source: Path, target: Path, reader: str | None, settings: tuple[str, ...]
+    ctx: click.Context,
+    source: Path,
+    target: Path,
+    reader: str | None,
+    settings: tuple[str, ...],
+    calibration: Calibration,
 ) -> None:
     """Convert a trace of any format that a reader knows to canonical Parquet.
 
@@ -126,7 +140,7 @@ def convert(
     """
     from harness.trace.write import write_trace
 
-    opened = _open(ctx, source, reader, settings)
+    opened = calibration.of_trace(_open(ctx, source, reader, settings))
     if target.exists() and target.samefile(source):
         raise InputError(f"{target} is the trace itself", hint="give the converted trace another name")
     write_trace(opened, target)

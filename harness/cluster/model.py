@@ -192,6 +192,7 @@ class Cluster:
         assumed: what was assumed because no manifest said it, in sentences.
         source: where it came from, for messages; not part of a run's identity.
         manifests: the documents it was made of, for a run's hash.
+        scale: how many times as large it is as the manifests say (`harness.cluster.scale`).
     """
 
     nodes: Mapping[str, Node] = field(default_factory=frozen)
@@ -212,6 +213,7 @@ class Cluster:
     assumed: tuple[str, ...] = ()
     source: str = ""
     manifests: tuple[Mapping[str, Any], ...] = ()
+    scale: Fraction = Fraction(1)
 
     @cached_property
     def capacity(self) -> Mapping[str, int]:
@@ -247,7 +249,7 @@ class Cluster:
         made = {
             item.name: list(value.items()) if isinstance(value, Mapping) else value
             for item in fields(self)
-            if item.name not in ("warnings", "assumed", "source")
+            if item.name not in ("warnings", "assumed", "source", "scale")
             for value in (getattr(self, item.name),)
         }
         text = json.dumps(made, sort_keys=True, separators=(",", ":"), default=_plain)

@@ -39,7 +39,7 @@ class Trace:
         kind: whether `submit_time` is a timestamp or a duration.
         time_zone: of the timestamps; None if they have none.
         origin: what simulated times count from, microseconds since the epoch: the first submit time floored
-            to a whole second; 0 for durations.
+            to a whole second; 0 for durations, of which no window was chosen.
         sha256: of the file's bytes.
         metadata: what the file says about itself (`harness.source`, `harness.license`, ...).
         rows_read: how many job records the source holds.
@@ -47,6 +47,7 @@ class Trace:
         notes: conventions that the reader applied, as sentences.
         reader: the name of the reader.
         options: the reader's options, given or default.
+        calibration: step -> its text, of what was changed on purpose (`harness.trace.calibration`).
     """
 
     path: Path
@@ -61,6 +62,7 @@ class Trace:
     notes: tuple[str, ...] = ()
     reader: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
+    calibration: Mapping[str, str] = field(default_factory=dict)
 
 
 def open_trace(

@@ -1,0 +1,43 @@
+"""The options that change a trace and its cluster, for every command that takes a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+import click
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+_OF_TRACE = {
+    "window": ("START..END", "Only jobs submitted then: durations since the origin, or dates."),
+    "sample": ("SHARE[@SEED]", "Only so many of the jobs, each whole, chosen by the seed."),
+    "priority_from": ("COLUMN=V:P,...", "Priorities by a column: queue=prod:100,*:0."),
+    "tenants": ("STEPS", "Whose jobs are: column:user, top:20, hash:8, names; several by commas."),
+}
+_OF_CLUSTER = {"scale_cluster": ("FACTOR", "So many times the nodes and quotas, such as 1/8.")}
+
+
+def calibrated(*, cluster: bool) -> Callable[[_F], _F]:
+    """Adds the options to a command, which gets one `calibration` for them.
+
+    Args:
+        cluster: whether the command knows a cluster, which can be scaled.
+    """
+    options = {**_OF_TRACE, **(_OF_CLUSTER if cluster else {})}
+
+    def decorate(command: _F) -> _F:
+        @wraps(command)
+        def called(*args: Any, **given: Any) -> Any:
+            from harness.trace.calibration import Calibration
+
+            texts = {name: given.pop(name) for name in options}
+            return command(*args, calibration=Calibration.parse(**texts), **given)
+
+        made: Any = called
+        for name, (form, help_text) in reversed(options.items()):
+            made = click.option(f"--{name.replace('_', '-')}", name, metavar=form, help=help_text)(made)
+        return made  # type: ignore[no-any-return]
+
+    return decorate

@@ -1,0 +1,144 @@
+"""A cluster of another size: so many times the nodes and the quotas, in the same proportions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from math import floor
+
+from harness.cluster.elastic import ElasticQuota
+from harness.cluster.model import UNLIMITED, Cluster, Node, ResourceGroup, ResourceQuota, frozen
+from harness.cluster.shares import largest_remainder
+
+_HOSTNAME = "kubernetes.io/hostname"
+
+
+def scaled_cluster(cluster: Cluster, scale: Fraction) -> Cluster:
+    """The cluster with `scale` times its nodes and quotas.
+
+    Fewer nodes are an even choice over the list of them, so that their mix stays; more are copies. The
+    nominal quotas of one resource in one flavor are scaled together, rounded down, and divided by largest
+    remainder; limits and elastic quotas are rounded down each. What has no end stays endless. Pods on nodes
+    that are left out are left out too, with a warning.
+
+    Args:
+        cluster: as the manifests describe it.
+        scale: above 0; at least one node stays.
+    """
+    if scale == 1:
+        return cluster
+    nodes = _scaled_nodes(cluster.nodes, scale)
+    pods = tuple(pod for pod in cluster.pods if not pod.node or pod.node in nodes)
+    lost = len(cluster.pods) - len(pods)
+    warning = (f"{lost:,} pods are left out with the nodes they run on",) if lost else ()
+    owners = {("queue", name): queue.resource_groups for name, queue in cluster.cluster_queues.items()}
+    owners |= {("cohort", name): cohort.resource_groups for name, cohort in cluster.cohorts.items()}
+    groups = _scaled_groups(owners, scale)
+    return replace(
+        cluster,
+        nodes=nodes,
+        pods=pods,
+        cluster_queues=frozen(
+            {
+                name: replace(queue, resource_groups=groups["queue", name])
+                for name, queue in cluster.cluster_queues.items()
+            }
+        ),
+        cohorts=frozen(
+            {
+                name: replace(cohort, resource_groups=groups["cohort", name])
+                for name, cohort in cluster.cohorts.items()
+            }
+        ),
+        elastic_quotas=frozen(
+            {name: _scaled_elastic(quota, scale) for name, quota in cluster.elastic_quotas.items()}
+        ),
+        warnings=(*cluster.warnings, *warning),
+        scale=cluster.scale * scale,
+    )
+
+
+def _scaled_nodes(nodes: Mapping[str, Node], scale: Fraction) -> Mapping[str, Node]:
+    """So many nodes, each as often as any other or once more."""
+    if not nodes:
+        return nodes
+    there = list(nodes.values())
+    wanted = max(1, round(len(there) * scale))
+    made: dict[str, Node] = {}
+    for place in range(wanted):
+        node, copy = there[place * len(there) // wanted], 1
+        name = node.name
+        while name in made or (copy > 1 and name in nodes):
+            copy += 1
+            name = f"{node.name}-{copy}"
+        labels = {**node.labels, _HOSTNAME: name} if _HOSTNAME in node.labels else node.labels
+        made[name] = node if copy == 1 else replace(node, name=name, labels=frozen(labels))
+    return frozen(made)
+
+
+def _scaled_groups(
+    owners: Mapping[tuple[str, str], tuple[ResourceGroup, ...]], scale: Fraction
+) -> dict[tuple[str, str], tuple[ResourceGroup, ...]]:
+    """The quotas of all queues and cohorts; those of one resource in one flavor keep their proportions."""
+    nominal: dict[tuple[str, str], dict[str, int]] = {}
+    for owner, flavor, resource, quota in _quotas(owners):
+        if quota.nominal < UNLIMITED:
+            nominal.setdefault((flavor, resource), {})["/".join(owner)] = quota.nominal
+    shares = {
+        key: largest_remainder(floor(sum(amounts.values()) * scale), amounts) if any(amounts.values()) else {}
+        for key, amounts in nominal.items()
+    }
+
+    def scaled(owner: tuple[str, str], flavor: str, resource: str, quota: ResourceQuota) -> ResourceQuota:
+        own = shares.get((flavor, resource), {}).get("/".join(owner), quota.nominal)
+        lending = _scaled(quota.lending_limit, scale)
+        if lending is not None and quota.lending_limit is not None and quota.lending_limit <= quota.nominal:
+            lending = min(lending, own)
+        return ResourceQuota(own, _scaled(quota.borrowing_limit, scale), lending)
+
+    return {
+        owner: tuple(
+            replace(
+                group,
+                flavors=tuple(
+                    replace(
+                        flavor,
+                        resources=frozen(
+                            {
+                                resource: scaled(owner, flavor.flavor, resource, quota)
+                                for resource, quota in flavor.resources.items()
+                            }
+                        ),
+                    )
+                    for flavor in group.flavors
+                ),
+            )
+            for group in groups
+        )
+        for owner, groups in owners.items()
+    }
+
+
+def _quotas(
+    owners: Mapping[tuple[str, str], tuple[ResourceGroup, ...]],
+) -> Iterable[tuple[tuple[str, str], str, str, ResourceQuota]]:
+    for owner, groups in owners.items():
+        for group in groups:
+            for flavor in group.flavors:
+                for resource, quota in flavor.resources.items():
+                    yield owner, flavor.flavor, resource, quota
+
+
+def _scaled_elastic(quota: ElasticQuota, scale: Fraction) -> ElasticQuota:
+    least, most = (
+        None
+        if bounds is None
+        else frozen({resource: _scaled(amount, scale) or 0 for resource, amount in bounds.items()})
+        for bounds in (quota.min, quota.max)
+    )
+    return replace(quota, min=least, max=most)
+
+
+def _scaled(amount: int | None, scale: Fraction) -> int | None:
+    return amount if amount is None or amount >= UNLIMITED else floor(amount * scale)

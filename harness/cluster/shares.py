@@ -1,0 +1,25 @@
+"""Divides whole amounts in proportion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from math import floor
+
+
+def largest_remainder(total: int, weights: Mapping[str, int | Fraction]) -> dict[str, int]:
+    """Whole shares of a total in proportion to weights.
+
+    What is left after rounding down goes to the largest remainders, among equal ones by name.
+
+    Args:
+        total: what is divided.
+        weights: 0 or more each, and not all of them 0.
+    """
+    whole = sum(weights.values())
+    exact = {name: Fraction(total) * weight / whole for name, weight in weights.items()}
+    shares = {name: floor(share) for name, share in exact.items()}
+    by_remainder = sorted(weights, key=lambda name: (shares[name] - exact[name], name))
+    for name in by_remainder[: total - sum(shares.values())]:
+        shares[name] += 1
+    return shares

@@ -1,0 +1,118 @@
+"""What a user changes of a trace and its cluster before a replay: in one fixed order, and all of it recorded.
+
+The order is that of the fields of `Calibration`. Priorities come before tenants, because what a trace calls
+its queue is often a priority, while the tenant is somebody else. Arrivals are scaled last, by the jobs
+themselves (`harness.trace.jobs`), and the cluster by `harness.cluster.scale`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Protocol
+
+from harness.cluster.scale import scaled_cluster
+from harness.errors import Fault, TraceError
+from harness.options import factor
+from harness.trace.priorities import PriorityFrom
+from harness.trace.sample import Sample
+from harness.trace.tenants import Tenants
+from harness.trace.trace import Trace
+from harness.trace.window import Window
+from harness.units import SECOND
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from harness.cluster.model import Cluster
+
+
+class Step(Protocol):
+    """One change of a trace; its text is what a user writes for it."""
+
+    def changed(self, trace: Trace) -> tuple[pl.DataFrame, str]:
+        """The rows that a replay gets instead, and what was done, as a sentence.
+
+        Raises:
+            InputError: the trace does not have what the step needs.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Explicit changes of what is replayed; by default none.
+
+    Attributes:
+        window: keep the jobs submitted in a span of time.
+        sample: keep a seeded share of the jobs, each whole.
+        priority_from: give priorities by the values of a column.
+        tenants: whose a job is: another column, the largest queues, so many hashed ones.
+        scale_cluster: how many times as large the cluster is.
+    """
+
+    window: Window | None = None
+    sample: Sample | None = None
+    priority_from: PriorityFrom | None = None
+    tenants: Tenants | None = None
+    scale_cluster: Fraction = Fraction(1)
+
+    @classmethod
+    def parse(cls, **texts: str | None) -> Calibration:
+        """A calibration from what a user wrote for each field; None for what was not given.
+
+        Raises:
+            OptionError: a text is not understood.
+        """
+        parsers = {
+            "window": Window.parse,
+            "sample": Sample.parse,
+            "priority_from": PriorityFrom.parse,
+            "tenants": Tenants.parse,
+            "scale_cluster": _scale,
+        }
+        given = {name: parsers[name](text) for name, text in texts.items() if text is not None}
+        return cls(**given)  # type: ignore[arg-type]
+
+    def of_trace(self, trace: Trace) -> Trace:
+        """The trace with every step applied; `Trace.calibration` and `notes` say so, `left_out` counts rows.
+
+        Raises:
+            InputError: a step does not fit the trace, or leaves no job.
+        """
+        for item in fields(self):
+            step = getattr(self, item.name)
+            if step is not None and item.name != "scale_cluster":
+                trace = self._applied(item.name, step, trace)
+        return trace
+
+    def of_cluster(self, cluster: Cluster) -> Cluster:
+        """The cluster, scaled."""
+        return scaled_cluster(cluster, self.scale_cluster)
+
+    def _applied(self, name: str, step: Step, trace: Trace) -> Trace:
+        option = f"--{name.replace('_', '-')} {step}"
+        frame, sentence = step.changed(trace)
+        if not frame.height:
+            raise TraceError(str(trace.path), [Fault(option, "leaves no job")])
+        gone = trace.frame.height - frame.height
+        first: int = frame["submit_time"].to_physical().min()  # type: ignore[assignment]
+        moves = trace.kind == "timestamp" or self.window is not None
+        return replace(
+            trace,
+            frame=frame,
+            origin=first // SECOND * SECOND if moves else trace.origin,
+            left_out={**trace.left_out, **({f"by {option}": gone} if gone else {})},
+            notes=(*trace.notes, f"{option}: {sentence}"),
+            calibration={**trace.calibration, name: str(step)},
+        )
+
+
+def calibration_of(trace: Trace, cluster: Cluster) -> Mapping[str, str]:
+    """What was changed of a trace and a cluster: step -> its text; empty when nothing was."""
+    scale = {"scale_cluster": str(cluster.scale)} if cluster.scale != 1 else {}
+    return {**trace.calibration, **scale}
+
+
+def _scale(text: str) -> Fraction:
+    return factor("the cluster", text, hint="2 gives twice the nodes and quotas, 1/8 an eighth of them")

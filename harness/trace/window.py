@@ -1,0 +1,96 @@
+"""Keeps the jobs that were submitted in a span of time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import polars as pl
+
+from harness.errors import InputError, OptionError
+from harness.trace.trace import Trace
+from harness.units import SECOND, parse_duration
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EXAMPLES = "examples: 10d..17d, 9400000s.., 2017-10-01..2017-11-01"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Submissions from `start` (included) to `end` (not included).
+
+    Attributes:
+        text: as it was written.
+        start, end: durations since the trace's origin, or dates in the trace's own time zone; microseconds,
+            None where the window is open.
+        dates: whether they are dates, counted from 1970.
+    """
+
+    text: str
+    start: int | None
+    end: int | None
+    dates: bool
+
+    @classmethod
+    def parse(cls, text: str) -> Window:
+        """`START..END`; either may be absent.
+
+        Raises:
+            OptionError: not of that form, or empty.
+        """
+        start, dots, end = text.partition("..")
+        if not dots or not (start.strip() or end.strip()):
+            raise OptionError(f"--window {text!r} is not understood", hint=f"write START..END; {_EXAMPLES}")
+        bounds = [_bound(part.strip(), text) for part in (start, end)]
+        kinds = {dated for _, dated in filter(None, bounds)}
+        if len(kinds) > 1:
+            raise OptionError(f"--window {text!r} mixes a date and a duration", hint=_EXAMPLES)
+        first, last = (None if bound is None else bound[0] for bound in bounds)
+        if first is not None and last is not None and first >= last:
+            raise OptionError(f"--window {text!r} ends before it starts")
+        return cls(text, first, last, kinds == {True})
+
+    def __str__(self) -> str:
+        return self.text
+
+    def changed(self, trace: Trace) -> tuple[pl.DataFrame, str]:
+        """The rows within; simulated time begins at the first of them.
+
+        Raises:
+            OptionError: dates for a trace whose times are durations.
+        """
+        if self.dates and trace.kind == "duration":
+            raise OptionError(
+                f"--window {self.text}: the times of {trace.path} are durations and have no date",
+                hint="write durations since its origin, such as 10d..17d",
+            )
+        submit = pl.col("submit_time")
+        if self.dates:  # what a clock in the trace's time zone showed
+            submit = submit.dt.replace_time_zone(None)
+        since = submit.to_physical() - (0 if self.dates else trace.origin)
+        inside = pl.lit(value=True)
+        if self.start is not None:
+            inside &= since >= self.start
+        if self.end is not None:
+            inside &= since < self.end
+        frame = trace.frame.filter(inside)
+        return frame, "only jobs submitted then; simulated time begins at the first of them"
+
+
+def _bound(part: str, text: str) -> tuple[int, bool] | None:
+    """Microseconds of one end, and whether it is a date; None for an open end."""
+    if not part:
+        return None
+    try:
+        return parse_duration(part), False
+    except InputError:
+        pass
+    try:
+        date = datetime.fromisoformat(part)
+    except ValueError:
+        date = None
+    if date is None or date.tzinfo is not None:
+        raise OptionError(
+            f"--window {text!r}: {part!r} is neither a duration nor a date", hint=_EXAMPLES
+        ) from None
+    return (date.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1) // SECOND * SECOND, True

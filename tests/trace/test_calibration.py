@@ -1,0 +1,185 @@
+"""What a calibration changes of a trace, in which order, and that it says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import harness
+from harness.cluster.model import Cluster
+from harness.errors import InputError, OptionError, RunError, TraceError
+from harness.plugins import load
+from harness.trace.calibration import Calibration
+from harness.trace.trace import Trace, open_trace
+from harness.units import DAY, SECOND
+
+PLUGINS = load(only=["readers"])
+_FOUR_DAYS = [{"submit_time": day * 86_400 + 1, "queue": f"q{day}"} for day in range(4)]
+
+
+@pytest.fixture
+def opened(write_trace: Callable[..., Path]) -> Callable[..., Trace]:
+    """A trace of these rows."""
+    return lambda *rows: open_trace(write_trace(*rows), PLUGINS)
+
+
+def calibrated(trace: Trace, **texts: str) -> Trace:
+    return Calibration.parse(**texts).of_trace(trace)
+
+
+def column(trace: Trace, name: str) -> list[Any]:
+    return trace.frame[name].to_list()
+
+
+def test_a_window_keeps_its_start_and_not_its_end(opened: Callable[..., Trace]) -> None:
+    """Submissions at the start are in, at the end out; time begins at the first that stays."""
+    trace = calibrated(opened(*_FOUR_DAYS), window=f"{86_401}s..{3 * 86_400 + 1}s")
+    assert column(trace, "queue") == ["q1", "q2"]
+    assert trace.origin == DAY + SECOND
+    assert trace.left_out == {"by --window 86401s..259201s": 2}
+
+
+@pytest.mark.parametrize(("text", "kept"), [("2d..", 2), ("..1d", 1), ("0..9d", 4)])
+def test_a_window_may_be_open(opened: Callable[..., Trace], text: str, kept: int) -> None:
+    """An absent end is no bound."""
+    assert calibrated(opened(*_FOUR_DAYS), window=text).frame.height == kept
+
+
+def test_dates_of_a_window_are_those_of_the_traces_clock(tmp_path: Path) -> None:
+    """A date means what a clock in the trace's own time zone showed."""
+    times = pl.Series(["2020-06-01 23:30:00", "2020-06-02 00:30:00"]).str.to_datetime(time_unit="us")
+    frame = pl.DataFrame(
+        {
+            "job_id": ["a", "b"],
+            "submit_time": times.dt.replace_time_zone("Europe/Berlin"),
+            "queue": ["q", "q"],
+        }
+    ).with_columns(pl.duration(seconds=pl.lit(1)).alias("duration"), pl.lit(1).alias("request.cpu"))
+    frame.write_parquet(tmp_path / "t.parquet")
+    trace = calibrated(open_trace(tmp_path / "t.parquet", PLUGINS), window="2020-06-02..2020-06-03")
+    assert column(trace, "job_id") == ["b"]
+
+
+def test_a_sample_keeps_jobs_whole(opened: Callable[..., Trace]) -> None:
+    """Either all pod sets of a job stay or none."""
+    rows = [{"job_id": f"j{number}", "pod_set": name} for number in range(40) for name in ("a", "b")]
+    trace = calibrated(opened(*rows), sample="0.5@1")
+    assert 0 < trace.frame.height < 80
+    assert set(trace.frame.group_by("job_id").len()["len"]) == {2}
+
+
+@given(st.floats(0.05, 0.95), st.floats(0.05, 0.95), st.integers(0, 99))
+def test_samples_of_one_seed_are_nested(one: float, other: float, seed: int) -> None:
+    """A larger one keeps what a smaller one does, so that a sweep over shares changes one thing only."""
+    frame = pl.DataFrame({"job_id": [str(number) for number in range(200)]})
+    trace = Trace(Path("t"), frame, "duration", None, 0, "")
+    small, large = (
+        Calibration.parse(sample=f"{share}@{seed}").sample.changed(trace)[0]  # type: ignore[union-attr]
+        for share in sorted((one, other))
+    )
+    assert set(small["job_id"]) <= set(large["job_id"])
+
+
+def test_priorities_come_from_any_column(opened: Callable[..., Trace]) -> None:
+    """Values that are listed get theirs, `*` all others; without it they keep what the trace states."""
+    rows = [{"class": "a", "priority": 7}, {"class": "b", "priority": 8}, {"class": None, "priority": 9}]
+    assert column(calibrated(opened(*rows), priority_from="class=a:100"), "priority") == [100, 8, 9]
+    assert column(calibrated(opened(*rows), priority_from="class=a:100,*:-1"), "priority") == [100, -1, -1]
+
+
+def test_priorities_are_taken_before_tenants_change(opened: Callable[..., Trace]) -> None:
+    """A queue that is a priority becomes one, and the user becomes the tenant."""
+    rows = [{"queue": "express", "user": "ann"}, {"queue": "low", "user": None}]
+    trace = calibrated(opened(*rows), tenants="column:user", priority_from="queue=express:9,low:1")
+    assert column(trace, "priority") == [9, 1]
+    assert column(trace, "queue") == ["ann", "unknown"]
+    assert list(trace.calibration) == ["priority_from", "tenants"]
+
+
+def test_top_tenants_are_those_with_most_jobs(opened: Callable[..., Trace]) -> None:
+    """All others share one queue; among equals the first by name stays."""
+    rows = [{"queue": name} for name in "cbbaaad"]
+    assert column(calibrated(opened(*rows), tenants="top:3"), "queue") == [*"cbbaaa", "other"]
+
+
+def test_hashed_tenants_are_the_same_in_every_trace(opened: Callable[..., Trace]) -> None:
+    """A name is always in the same part, whatever else the trace holds."""
+    names = [f"user-{number}" for number in range(30)]
+    every = calibrated(opened(*({"queue": name} for name in names)), tenants="hash:4")
+    some = calibrated(opened(*({"queue": name} for name in names[:5])), tenants="hash:4")
+    assert column(every, "queue")[:5] == column(some, "queue")
+    assert set(column(every, "queue")) == {"hash-0", "hash-1", "hash-2", "hash-3"}
+    assert column(some, "queue") == ["hash-1", "hash-0", "hash-0", "hash-1", "hash-1"]
+
+
+def test_names_of_tenants_become_what_kubernetes_accepts(opened: Callable[..., Trace]) -> None:
+    """Lower case, digits and dashes; two names that would become one are refused."""
+    rows = [{"queue": "Team_A"}, {"queue": "prod.eu"}, {"queue": "…"}]
+    assert column(calibrated(opened(*rows), tenants="names"), "queue") == ["team-a", "prod-eu", "queue"]
+    with pytest.raises(OptionError, match="would both be called 'a'"):
+        calibrated(opened({"queue": "A"}, {"queue": "a"}), tenants="names")
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "says"),
+    [
+        ("window", "10d", "not understood"),
+        ("window", "2d..1d", "ends before it starts"),
+        ("window", "1d..2020-01-01", "mixes"),
+        ("window", "1d..soon", "neither a duration nor a date"),
+        ("window", "2020-01-01..", "are durations"),
+        ("window", "9d..", "leaves no job"),
+        ("sample", "2", "no share"),
+        ("sample", "0.5@x", "no share"),
+        ("priority_from", "queue", "not understood"),
+        ("priority_from", "queue=q0:high", "not a whole number"),
+        ("priority_from", "queue=q0:3000000000", "32 bits"),
+        ("priority_from", "queue=q0:1,q0:2", "given twice"),
+        ("priority_from", "queue=nobody:1", "never 'nobody'"),
+        ("priority_from", "class=a:1", "no column 'class'"),
+        ("tenants", "top:0", "number of 1 or more"),
+        ("tenants", "best:3", "not understood"),
+        ("tenants", "column:team", "no such column"),
+        ("tenants", "column:duration", "no name of a tenant"),
+        ("scale_cluster", "0", "cannot be scaled"),
+    ],
+)
+def test_what_cannot_be_is_refused(opened: Callable[..., Trace], option: str, text: str, says: str) -> None:
+    """Each with the option, what was given, and what is wrong."""
+    with pytest.raises(InputError, match=says):
+        calibrated(opened(*_FOUR_DAYS), **{option: text})
+
+
+def test_a_run_says_how_it_was_calibrated_and_compares_only_with_its_like(
+    write_trace: Callable[..., Path], tmp_path: Path
+) -> None:
+    """The plan's settings have every step, so that equal file names never hide different jobs."""
+    trace = write_trace(*_FOUR_DAYS)
+    calibration = Calibration.parse(window="1d..", scale_cluster="2")
+    changed = harness.replay(trace, calibration=calibration, output=tmp_path / "results")
+    plain = harness.replay(trace, output=tmp_path / "results")
+    assert changed.info["settings"]["calibration"] == {"window": "1d..", "scale_cluster": "2"}
+    assert "calibration" not in plain.info["settings"]
+    assert changed.path != plain.path
+    with pytest.raises(RunError, match=r"calibrated by nothing, not by --window 1d\.\. --scale-cluster 2"):
+        harness.compare([changed, plain])
+
+
+def test_nothing_is_changed_without_being_asked(opened: Callable[..., Trace]) -> None:
+    """The empty calibration answers the very same trace and cluster."""
+    trace, cluster = opened(*_FOUR_DAYS), Cluster()
+    assert Calibration().of_trace(trace) is trace
+    assert Calibration(scale_cluster=Fraction(1)).of_cluster(cluster) is cluster
+
+
+def test_a_faulty_window_is_a_fault_of_the_trace(opened: Callable[..., Trace]) -> None:
+    """A step that leaves nothing names itself."""
+    with pytest.raises(TraceError, match=r"--sample 1e-09@0: leaves no job"):
+        calibrated(opened(*_FOUR_DAYS), sample="1e-9")
