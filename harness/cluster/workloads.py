@@ -140,7 +140,7 @@ def _pod_sets(spec: Fields, known: dict[str, tuple[PodSet, ...]]) -> tuple[PodSe
     pod_sets = known.get(text)
     if pod_sets is None:
         before = len(spec.faults)
-        pod_sets = tuple(_read_pod_set(item) for item in spec.items("podSets"))
+        pod_sets = tuple(read_pod_set(item) for item in spec.items("podSets"))
         if not pod_sets:
             spec.fault("podSets", "must name at least one pod set")
         if len(spec.faults) == before:
@@ -164,7 +164,8 @@ def read_time(fields: Fields, name: str) -> int | None:
     return (since.days * 86400 + since.seconds) * 1_000_000 + since.microseconds
 
 
-def _read_pod_set(fields: Fields) -> PodSet:
+def read_pod_set(fields: Fields) -> PodSet:
+    """One of a Workload's `podSets`, or a mapping of the same shape: name, count, minCount, template."""
     count = fields.integer("count", 1, least=0)
     least = fields.integer("minCount", count, least=1, most=max(1, count))
     template = fields.child("template")

@@ -107,6 +107,21 @@ SPOT_OPTIONS = (
     Option("gpu_model", "affinity", "whether jobs need nodes of their model", choices=("affinity", "ignore")),
 )
 
+CSV_OPTIONS = (
+    Option("map", "", "the schema's columns and where they come from: job_id=JobID, duration=Elapsed:hms"),
+    Option("mapping", "", "a YAML file with such a mapping"),
+    Option("delimiter", "comma", "what stands between the cells: comma, tab, or one character"),
+)
+
+KUBERNETES_OPTIONS = (
+    Option(
+        "priority",
+        "number",
+        "the number that the cluster resolved, or the name of the priority class",
+        choices=("number", "class"),
+    ),
+)
+
 
 @hookimpl
 def harness_register_readers(register: RegisterReader) -> None:
@@ -167,4 +182,18 @@ def harness_register_readers(register: RegisterReader) -> None:
         help="tasks of OpenDC's Parquet traces and of the Workflow Trace Format",
         suffixes=(".parquet",),
         sniff=signs.is_opendc,
+    )
+    register(
+        "kubernetes",
+        _reader("kubernetes"),
+        help="kubectl get -o json of Kueue's Workloads, of Jobs or of Pods",
+        sniff=signs.is_kubernetes,
+        options=KUBERNETES_OPTIONS,
+    )
+    register(
+        "csv",
+        _reader("mapped_csv"),
+        help="delimited text of any columns, by a mapping",
+        sniff=signs.is_canonical_csv,
+        options=CSV_OPTIONS,
     )

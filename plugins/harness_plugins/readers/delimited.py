@@ -10,6 +10,7 @@ import csv
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from math import isnan
 from pathlib import Path
 
@@ -23,6 +24,8 @@ from harness_plugins.readers.numbers import EXACT, SECONDS, is_amount, is_second
 from harness_plugins.readers.source import contents, lines_of, refusal, shown
 
 _SHOWN = 200
+_EXAMPLE = datetime(2017, 10, 9, 7, 1, 55)
+_SPAN = r"^(?:(\d{1,6})-)?(?:(\d{1,6}):)?(\d{1,2}):(\d{2}(?:\.\d+)?)$"
 _UNREADABLE = (pa.ArrowException, pl.exceptions.PolarsError, ValueError)
 
 
@@ -31,13 +34,14 @@ class Field:
     """One column of a file.
 
     Attributes:
-        name: as the header has it.
+        name: in the table that is made, and as the header has it, unless `column` says otherwise.
         value: what a cell's text means; null where the text means nothing of the kind.
         expects: what a cell must be, for messages.
         limits: between which numbers it must be, if it is a number.
         empty: whether a cell may be empty, which gives null.
         absent: whether the file may lack the column; the table then lacks it too.
-        label: what messages call it, its name if empty.
+        label: what messages call it, its column if empty.
+        column: as the header has it, where the name is another.
     """
 
     name: str
@@ -47,6 +51,12 @@ class Field:
     empty: bool = False
     absent: bool = False
     label: str = ""
+    column: str = ""
+
+    @property
+    def source(self) -> str:
+        """The column of the file."""
+        return self.column or self.name
 
     def or_empty(self) -> Field:
         """The same column, whose cells may be empty."""
@@ -123,21 +133,53 @@ def seconds(name: str, least: float = 0, unit: int = SECOND) -> Field:
     return Field(name, value, "a number", (least, most))
 
 
-def moment(name: str, *forms: str, example: str, zone: str | None = None) -> Field:
-    """A column of moments as text, timestamp[us].
+def moment(name: str, form: str) -> Field:
+    """A column of moments as text, timestamp[us] without a zone.
 
     Args:
         name: the column.
-        forms: how they may be written (`%Y-%m-%d %H:%M:%S`), the first that fits.
-        example: one, for messages.
-        zone: `UTC` if the texts state their offsets; then all are moved there. None if they state none.
+        form: how they are written, such as `%Y-%m-%d %H:%M:%S`.
+
+    Raises:
+        ValueError: a form by which a time cannot be read again.
     """
+    example = _EXAMPLE.strftime(form)
+    datetime.strptime(example, form)
+    return Field(
+        name,
+        lambda cell: cell.str.to_datetime(form, time_unit="us", strict=False),
+        f"a time such as {example}",
+    )
+
+
+def iso_moment(name: str) -> Field:
+    """A column of moments as ISO 8601 writes them, timestamp[us, UTC]; without an offset they are UTC."""
 
     def value(cell: pl.Expr) -> pl.Expr:
-        parsed = [cell.str.to_datetime(form, time_unit="us", strict=False, time_zone=zone) for form in forms]
-        return pl.coalesce(parsed)
+        text = cell.str.replace(" ", "T", literal=True).str.replace("Z$", "+00:00")
+        parsed = [
+            text.str.to_datetime(form, time_unit="us", strict=False, time_zone="UTC")
+            for form in ("%Y-%m-%dT%H:%M:%S%.f%z", "%Y-%m-%dT%H:%M%z")
+        ]
+        plain = [
+            text.str.to_datetime(form, time_unit="us", strict=False).dt.replace_time_zone("UTC")
+            for form in ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M")
+        ]
+        return pl.coalesce(*parsed, *plain)
 
-    return Field(name, value, f"a time such as {example}")
+    return Field(name, value, "a time such as 2017-10-09T07:01:55+02:00")
+
+
+def span(name: str) -> Field:
+    """A column of durations as `[days-]hours:minutes:seconds`, int64 microseconds."""
+
+    def value(cell: pl.Expr) -> pl.Expr:
+        groups = cell.str.extract_groups(_SPAN)
+        part = [groups.struct.field(str(place)) for place in (1, 2, 3, 4)]
+        days, hours, minutes = (text.fill_null("0").cast(pl.Int64, strict=False) for text in part[:3])
+        return microseconds(part[3].cast(pl.Float64) + days * 86_400 + hours * 3600 + minutes * 60)
+
+    return Field(name, value, "a duration such as 1-02:30:00")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,17 +193,19 @@ class Check:
 
 @dataclass(frozen=True)
 class Table:
-    """A comma-separated file whose header line was read.
+    """A file of delimited text whose header line was read.
 
     Attributes:
         path: the file.
         names: of its columns.
         lines: the others, numbered, none of them blank.
+        delimiter: between their cells.
     """
 
     path: Path
     names: tuple[str, ...]
     lines: Iterable[tuple[int, bytes]]
+    delimiter: str = ","
 
     def typed(self, fields: Sequence[Field], *, checks: Iterable[Check] = ()) -> pl.DataFrame:
         """Its rows in the columns that are stated; others are left aside.
@@ -173,21 +217,22 @@ class Table:
         Raises:
             TraceError: no such columns, no rows, or malformed lines, all of them named.
         """
-        missing = [field.name for field in fields if not field.absent and field.name not in self.names]
+        missing = [field.source for field in fields if not field.absent and field.source not in self.names]
         if missing:
             has = ", ".join(self.names)
             has = has if len(has) <= _SHOWN else f"{has[: _SHOWN - 3]}..."
             says = f"has no column {', '.join(missing)}; the columns are {has}"
             raise TraceError(str(self.path), [Fault("header", says)])
-        return typed_rows(self.path, self.lines, self.names, fields, checks=checks)
+        return typed_rows(self.path, self.lines, self.names, fields, checks=checks, delimiter=self.delimiter)
 
 
-def open_table(path: Path, names: Sequence[str] | None = None) -> Table:
-    """A comma-separated file, plain or gzipped.
+def open_table(path: Path, names: Sequence[str] | None = None, *, delimiter: str = ",") -> Table:
+    """A file of delimited text, plain or gzipped.
 
     Args:
         path: the file.
         names: its columns if it has no header line.
+        delimiter: between its cells.
 
     Raises:
         TraceError: it cannot be read, or its header line names a column twice.
@@ -196,14 +241,14 @@ def open_table(path: Path, names: Sequence[str] | None = None) -> Table:
     if names is None:
         place, head = next(lines)
         try:
-            names = _cells(head)
+            names = _cells(head, delimiter)
         except UnicodeDecodeError as error:
             raise TraceError(str(path), [Fault(f"line {place:,}", "is not UTF-8 text")]) from error
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         faults = [Fault("header", f"names the column {shown(name)} twice") for name in twice]
         raise TraceError(str(path), faults)
-    return Table(path, tuple(names), lines)
+    return Table(path, tuple(names), lines, delimiter)
 
 
 def typed_rows(
@@ -233,7 +278,7 @@ def typed_rows(
     numbered = list(lines)
     if not numbered:
         raise TraceError(str(path), [Fault("", "holds no jobs")])
-    rules = _Rules([field for field in fields if field.name in names], list(checks))
+    rules = _Rules([field for field in fields if field.source in names], list(checks))
     try:
         cells = _split(numbered, names, rules.fields, delimiter, quoted)
     except _UNREADABLE as error:
@@ -262,26 +307,28 @@ class _Rules:
 
     def typed(self, cells: pl.DataFrame) -> pl.DataFrame:
         """The values of cells; null where there is none, or none that can be."""
-        return cells.select(field.value(pl.col(field.name)).alias(field.name) for field in self.fields)
+        return cells.select(field.value(pl.col(field.source)).alias(field.name) for field in self.fields)
 
     def faults(
         self, lines: Sequence[tuple[int, bytes]], cells: pl.DataFrame, table: pl.DataFrame
     ) -> list[tuple[int, Fault]]:
         """Every cell that is wrong with the number of its line, in the order of lines."""
-        labels = {field.name: field.label or field.name for field in self.fields}
+        known = {field.name: field for field in self.fields}
         found: list[tuple[int, str, str]] = []
         for field in self.fields:
-            rows = _wrong(field, cells[field.name], table[field.name])
-            found += [(row, field.name, _why(field, cells[field.name][row])) for row in rows.arg_true()]
+            texts = cells[field.source]
+            rows = _wrong(field, texts, table[field.name])
+            found += [(row, field.name, _why(field, texts[row])) for row in rows.arg_true()]
         for check in self.checks:
             rows = table.select(check.broken.fill_null(value=False)).to_series()
             found += [(row, check.field, check.says) for row in rows.arg_true()]
         found.sort(key=lambda item: item[0])
         faults = []
         for row, name, says in found:
-            cell = cells[name][row]
+            field, place = known[name], lines[row][0]
+            cell = cells[field.source][row]
             what = f"{shown(cell)} {says}" if cell else "is empty"
-            faults.append((lines[row][0], Fault(f"line {lines[row][0]:,}", f"{labels[name]}: {what}")))
+            faults.append((place, Fault(f"line {place:,}", f"{field.label or field.source}: {what}")))
         return faults
 
 
@@ -293,7 +340,7 @@ def _split(
     quoted: bool,
 ) -> pl.DataFrame:
     """The cells of the columns wanted as texts without blanks around them."""
-    wanted = [field.name for field in fields]
+    wanted = list(dict.fromkeys(field.source for field in fields))
     table = pyarrow.csv.read_csv(
         pa.BufferReader(b"\n".join(line for _, line in lines)),
         read_options=pyarrow.csv.ReadOptions(column_names=list(names), use_threads=False),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 import polars as pl
@@ -31,3 +32,13 @@ def _affinity(models: str) -> str | None:
     terms = [{"matchExpressions": [{"key": MODEL, "operator": "In", "values": named}]}]
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
     return json.dumps({"nodeAffinity": required})
+
+
+def label_maps(name: str, tables: Sequence[Mapping[str, str]]) -> pl.Series:
+    """A column of maps as the schema has them; null where a map is empty."""
+    entries = [[{"key": key, "value": value} for key, value in sorted(table.items())] for table in tables]
+    return pl.Series(
+        name,
+        [entry or None for entry in entries],
+        dtype=pl.List(pl.Struct({"key": pl.String, "value": pl.String})),
+    )

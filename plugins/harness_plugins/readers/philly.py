@@ -26,7 +26,7 @@ _MOST_GPUS = 1_000_000
 _ROUNDING = 500_000  # microseconds by which gpu_time may differ from duration x num_gpus
 
 _FIELDS = (
-    moment("timestamp", "%Y-%m-%d %H:%M:%S", example="2017-10-09 07:01:55"),
+    moment("timestamp", "%Y-%m-%d %H:%M:%S"),
     seconds("duration"),
     whole("num_gpus", 1, _MOST_GPUS),
     seconds("gpu_time"),

@@ -63,6 +63,17 @@ def _parquet_columns(path: Path) -> set[str]:
         return set()
 
 
+def is_canonical_csv(path: Path, head: bytes) -> bool:
+    """Whether the header line has the schema's own names."""
+    first = head.removeprefix(_MARK).lstrip().partition(b"\n")[0]
+    return has_columns(head, ("job_id", "submit_time", "duration", "queue")) and b"request." in first
+
+
+def is_kubernetes(path: Path, head: bytes) -> bool:
+    """Whether a file begins like an object, or a list of objects, of Kubernetes."""
+    return head.removeprefix(_MARK).lstrip().startswith(b"{") and b'"apiVersion"' in head
+
+
 def is_swf(path: Path, head: bytes) -> bool:
     """Whether the first line that is no comment has 18 numbers, or those and three more words.
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import json
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from harness.errors import Fault, TraceError
 
@@ -34,6 +36,27 @@ def contents(path: Path) -> bytes:
     if not data.strip():
         raise TraceError(str(path), [Fault("", "has no lines")])
     return data
+
+
+def read_json(path: Path) -> Any:
+    """The value of a JSON file, plain or gzipped.
+
+    Raises:
+        TraceError: not JSON, with the line.
+    """
+    data = contents(path)
+    try:
+        return json.loads(data.decode())
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        fault = Fault(f"line {line:,}", "is not UTF-8 text")
+    except json.JSONDecodeError as error:
+        fault = Fault(f"line {error.lineno:,}", f"is not JSON: {error.msg} (column {error.colno:,})")
+    except RecursionError:
+        fault = Fault("", "is not read: its values are nested too deeply")
+    except ValueError:  # Python refuses to read very long numbers
+        fault = Fault("", "holds a number that is too long to be one")
+    raise TraceError(str(path), [fault])
 
 
 def lines_of(data: bytes, comment: bytes | None = None) -> Iterator[tuple[int, bytes]]:

@@ -15,11 +15,10 @@ import polars as pl
 
 from harness_plugins.readers.gangs import pods_of
 from harness_plugins.readers.machines import Machine, read_machines
-from harness_plugins.readers.names import MACHINE
+from harness_plugins.readers.names import MACHINE, label_maps
 
 _KIB = 1024
 _DIGITS = 6
-_MAP = pl.List(pl.Struct({"key": pl.String, "value": pl.String}))
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,7 @@ def _by_request(records: pl.DataFrame, options: Mapping[str, Any]) -> Layout:
     labels = {f"cl_{machine.name}": machine.name for machine in machines}
     specs = {spec: _pod_sets(spec) for spec in records["node_spec"].unique()}
     rows: list[tuple[int, int, int, str]] = []
-    selectors: list[list[dict[str, str]] | None] = []
+    selectors: list[dict[str, str]] = []
     other = 0
     for job, (spec, processors) in enumerate(records.select("node_spec", "processors").iter_rows()):
         parts = specs[spec]
@@ -124,7 +123,7 @@ def _by_request(records: pl.DataFrame, options: Mapping[str, Any]) -> Layout:
     if layout["pod_set"].n_unique() > 1:
         columns.append(layout["pod_set"])
     if labels:
-        columns.append(pl.Series("node_selector", selectors, dtype=_MAP))
+        columns.append(label_maps("node_selector", selectors))
     gangs = layout.group_by("job").agg(pl.col("pods").sum()).filter(pl.col("pods") > 1).height
     notes = (
         f"a job has the pods that it requested, nodes x ppn of column 21 ({gangs:,} jobs are gangs)",
@@ -148,15 +147,15 @@ def _pod_sets(spec: str) -> tuple[_PodSet, ...]:
     return tuple(found)
 
 
-def _selector(part: _PodSet, labels: Mapping[str, str]) -> list[dict[str, str]] | None:
+def _selector(part: _PodSet, labels: Mapping[str, str]) -> dict[str, str]:
     names = [labels[word] for word in part.properties if word in labels]
-    return [{"key": MACHINE, "value": names[0]}] if names else None
+    return {MACHINE: names[0]} if names else {}
 
 
 def _selected(labels: Mapping[str, str], selectors: Sequence[object]) -> str:
     if not labels:
         return "properties that nodes must have are ignored (give the machines with machines=FILE)"
-    count = sum(selector is not None for selector in selectors)
+    count = sum(map(bool, selectors))
     known = ", ".join(labels)
     return (
         f"the properties {known} are a node selector, {MACHINE} ({count:,} pod sets); the log does not say "

@@ -1,0 +1,197 @@
+"""Reads what a live cluster answers to `kubectl get ... -o json`: Kueue's Workloads, Jobs, and Pods.
+
+A cluster knows only what it has not yet deleted, and how long a job runs only once it has ended: what still
+runs or waits is left out, and counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from harness import Reading
+from harness.errors import Fault, TraceError
+from harness.job import PodSet
+from harness.trace.schema import LIMIT, REQUEST
+from harness_plugins.readers.kubernetes_objects import QUEUE_LABEL, READERS, Recorded
+from harness_plugins.readers.names import label_maps
+from harness_plugins.readers.source import read_json
+
+METADATA = {"harness.source": "objects of a Kubernetes cluster, printed by kubectl get -o json"}
+_NO_JOB = ("DaemonSet", "Node")
+"""Owners of pods that a scheduler does not place as work."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """One object of the answer."""
+
+    kind: tuple[str, str]
+    where: str
+    manifest: Mapping[str, Any]
+
+    @property
+    def uid(self) -> str:
+        metadata = self.manifest.get("metadata")
+        return str(metadata.get("uid") or "") if isinstance(metadata, Mapping) else ""
+
+    @property
+    def owners(self) -> Iterator[tuple[str, str]]:
+        """Kind and uid of what it was made for."""
+        metadata = self.manifest.get("metadata")
+        owners = metadata.get("ownerReferences") if isinstance(metadata, Mapping) else None
+        for owner in owners if isinstance(owners, list) else []:
+            if isinstance(owner, Mapping):
+                yield str(owner.get("kind") or ""), str(owner.get("uid") or "")
+
+
+def read(path: Path, options: Mapping[str, Any]) -> Reading:
+    """Read a list of objects; a Workload stands for the Job it was made for, and a Job for its Pods.
+
+    Raises:
+        TraceError: no answer of a cluster, or objects that are malformed, all of them named.
+    """
+    items = _items(path, read_json(path))
+    stands_for = {uid for item in items if item.kind[1] == "Workload" for _, uid in item.owners if uid}
+    jobs_listed = {item.uid for item in items if item.kind[1] == "Job"} - {""}
+    left_out: Counter[str] = Counter()
+    jobs: list[Recorded] = []
+    faults: list[Fault] = []
+    for item in items:
+        reason = _no_job(item, stands_for, jobs_listed)
+        if not reason:
+            job = READERS[item.kind](item.manifest, item.where, faults)
+            reason = _without_times(job)
+            if not reason:
+                jobs.append(job)
+        if reason:
+            left_out[reason] += 1
+    if faults:
+        raise TraceError(str(path), list(dict.fromkeys(faults)))
+    if not jobs:
+        counts = "; ".join(f"{count:,} {reason}" for reason, count in left_out.items())
+        raise TraceError(str(path), [Fault("", f"holds no job that has ended ({counts or 'no objects'})")])
+    return Reading(_frame(jobs, options), len(items), dict(left_out), _notes(options), METADATA)
+
+
+def _items(path: Path, document: Any) -> list[_Item]:
+    if not isinstance(document, Mapping) or "kind" not in document:
+        raise TraceError(str(path), [Fault("", "is not what kubectl get -o json prints: there is no kind")])
+    listed = document.get("items", [document])
+    if not isinstance(listed, list):
+        raise TraceError(str(path), [Fault("items", "must be a list")])
+    items: list[_Item] = []
+    faults: list[Fault] = []
+    for number, manifest in enumerate(listed, start=1):
+        if not isinstance(manifest, Mapping):
+            faults.append(Fault(f"item {number:,}", "is not an object"))
+            continue
+        api, kind = manifest.get("apiVersion"), manifest.get("kind")
+        if not isinstance(api, str) or not isinstance(kind, str):
+            faults.append(Fault(f"item {number:,}", "has no apiVersion or no kind"))
+            continue
+        group = api.rpartition("/")[0]
+        items.append(_Item((group, kind), f"item {number:,} ({kind})", manifest))
+    if faults:
+        raise TraceError(str(path), faults)
+    return items
+
+
+def _no_job(item: _Item, stands_for: set[str], jobs_listed: set[str]) -> str:
+    """Why an object is no job of its own; empty if it is one."""
+    if item.kind not in READERS:
+        return f"of kind {item.kind[1]}, which is no Workload, Job or Pod"
+    if item.uid in stands_for:
+        return "that have a Workload in the list"
+    for kind, uid in item.owners if item.kind[1] != "Workload" else ():
+        if uid in jobs_listed or uid in stands_for:
+            return "that belong to a Job or Workload in the list"
+        if kind in _NO_JOB:
+            return f"of a {kind}, which every node has"
+    return ""
+
+
+def _without_times(job: Recorded) -> str:
+    if not job.pod_sets:
+        return "that ask for no pods"
+    if job.submit is None:
+        return "without creationTimestamp"
+    if job.start is None:
+        return "that never started, as far as the cluster knows"
+    if job.end is None:
+        return "that have not ended: how long they run is not known"
+    if job.end < job.start:
+        return "that ended before they started"
+    return ""
+
+
+def _frame(jobs: Sequence[Recorded], options: Mapping[str, Any]) -> pl.DataFrame:
+    """One row a pod set."""
+    rows = [(job, pod_set) for job in jobs for pod_set in job.pod_sets]
+    pods = [pod_set for _, pod_set in rows]
+    zoned = pl.Datetime("us", "UTC")
+
+    def of_job(name: str, dtype: Any, *, column: str = "") -> pl.Series:
+        values = [getattr(job, name) for job, _ in rows]
+        return pl.Series(column or name, [None if value == "" else value for value in values], dtype=dtype)
+
+    columns = [
+        pl.Series("job_id", [job.name for job, _ in rows]),
+        of_job("submit", pl.Int64, column="submit_time").cast(zoned),
+        pl.Series("duration", [_run(job) for job, _ in rows], dtype=pl.Duration("us")),
+        of_job("queue", pl.String),
+        *_amounts(REQUEST, [pod_set.requests for pod_set in pods]),
+        *_amounts(LIMIT, [pod_set.limits for pod_set in pods]),
+        pl.Series("pods", [pod_set.count for pod_set in pods], dtype=pl.Int32),
+        pl.Series("min_pods", [pod_set.min_count for pod_set in pods], dtype=pl.Int32),
+        of_job("gang", pl.Boolean),
+        of_job("priority", pl.Int32)
+        if options["priority"] == "number"
+        else of_job("priority_class", pl.String),
+        of_job("preemption_policy", pl.String),
+        of_job("namespace", pl.String),
+        pl.Series("pod_set", [pod_set.name for pod_set in pods]),
+        of_job("grace_period", pl.Duration("us")),
+        label_maps("labels", [pod_set.labels for pod_set in pods]),
+        label_maps("node_selector", [pod_set.node_selector for pod_set in pods]),
+        *(_texts(name, pods) for name in ("tolerations", "affinity", "pod_template")),
+        of_job("uid", pl.String),
+        of_job("start", pl.Int64, column="recorded_start").cast(zoned),
+        of_job("end", pl.Int64, column="recorded_end").cast(zoned),
+    ]
+    return pl.DataFrame([column for column in columns if column.null_count() < len(rows)])
+
+
+def _run(job: Recorded) -> int:
+    assert job.start is not None
+    assert job.end is not None
+    return job.end - job.start
+
+
+def _texts(name: str, pods: Iterable[PodSet]) -> pl.Series:
+    return pl.Series(name, [getattr(pod_set, name) for pod_set in pods], dtype=pl.String)
+
+
+def _amounts(prefix: str, tables: Sequence[Mapping[str, int]]) -> list[pl.Series]:
+    resources = sorted({resource for table in tables for resource in table})
+    return [
+        pl.Series(f"{prefix}{resource}", [table.get(resource) for table in tables], dtype=pl.Int128)
+        for resource in resources
+    ]
+
+
+def _notes(options: Mapping[str, Any]) -> tuple[str, ...]:
+    which = "the number that the cluster resolved" if options["priority"] == "number" else "the class's name"
+    return (
+        "what the cluster had deleted already is not in the list, and nobody knows how much that is",
+        "a job runs from its last start (a Workload: its last admission) to its end",
+        "what earlier evictions threw away is not recorded",
+        f"the queue is the LocalQueue (the label {QUEUE_LABEL}), else the namespace",
+        f"priority is {which}",
+        "times are whole seconds, as Kubernetes keeps them",
+    )

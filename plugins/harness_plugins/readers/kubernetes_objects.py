@@ -1,0 +1,200 @@
+"""What Workloads, Jobs and Pods say about a job: when it came, ran and ended, and what it asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from harness.cluster.fields import Fields
+from harness.cluster.workloads import read_pod_set, read_time, workload_from
+from harness.errors import Fault
+from harness.job import PodSet
+from harness.units import SECOND
+
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+
+_FILLED_IN = ("nodeName", "priority", "priorityClassName", "schedulerName")
+"""Fields of a pod's spec that a cluster fills in, or that are columns of their own in a trace."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A job as a cluster has it.
+
+    Attributes:
+        name: with its namespace, unique in the cluster.
+        uid: as the cluster gave it.
+        queue: its LocalQueue; the namespace where it has none.
+        submit, start, end: microseconds since 1970; None where it is not known, or has not come.
+        pod_sets: what it asks for; their labels are those of the pods.
+        gang: whether it was admitted as a whole.
+        priority: None where the object does not say.
+        grace_period: microseconds, None where the object does not say.
+    """
+
+    name: str
+    namespace: str
+    uid: str
+    queue: str
+    submit: int | None
+    start: int | None
+    end: int | None
+    pod_sets: tuple[PodSet, ...]
+    gang: bool
+    priority: int | None
+    priority_class: str
+    preemption_policy: str
+    grace_period: int | None
+
+
+def read_workload(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Recorded:
+    """Kueue's Workload, v1beta1 or v1beta2: from its creation; from its last admission to its end."""
+    pod_sets = _list(_map(manifest, "spec"), "podSets")
+    templates = [_map(item, "template") for item in pod_sets]
+    trimmed = [
+        {**item, "template": {**template, "spec": _trimmed(_map(template, "spec"))}}
+        for item, template in zip(pod_sets, templates, strict=True)
+    ]
+    whole = {**manifest, "spec": {**_map(manifest, "spec"), "podSets": trimmed}} if pod_sets else manifest
+    workload = workload_from(Fields(whole, where, faults), {})
+    spec = _map(templates[0], "spec") if templates else {}
+
+    def since(condition: str) -> int | None:
+        found = workload.conditions.get(condition)
+        return found.since if found is not None and found.status else None
+
+    return Recorded(
+        workload.key,
+        workload.namespace,
+        workload.uid,
+        workload.queue or workload.namespace,
+        workload.created,
+        since("Admitted"),
+        since("Finished"),
+        tuple(
+            replace(pod_set, labels=_labels(template))
+            for pod_set, template in zip(workload.pod_sets, templates, strict=False)
+            if pod_set.count > 0
+        ),
+        sum(pod_set.count for pod_set in workload.pod_sets) > 1,
+        workload.priority,
+        workload.priority_class,
+        _text(spec, "preemptionPolicy"),
+        _grace_period(Fields(spec, where, faults, "spec.podSets[0].template.spec")),
+    )
+
+
+def read_job(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Recorded:
+    """A Job of batch/v1: as many pods as it lets run at once, from its start to its end."""
+    fields = Fields(manifest, where, faults)
+    spec, status = fields.child("spec"), fields.child("status")
+    parallelism = spec.integer("parallelism", 1, least=0)
+    completions = spec.integer("completions", parallelism, least=0) if "completions" in spec else parallelism
+    ends = [read_time(status, "completionTime")]
+    for condition in status.items("conditions"):
+        ended = condition.string("type") in ("Complete", "Failed") and condition.string("status") == "True"
+        ends.append(read_time(condition, "lastTransitionTime") if ended else None)
+    template = _map(_map(manifest, "spec"), "template")
+    return _recorded(
+        manifest,
+        where,
+        faults,
+        template=template,
+        count=max(1, min(parallelism, completions)),
+        start=read_time(status, "startTime"),
+        end=next((end for end in ends if end is not None), None),
+    )
+
+
+def read_pod(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Recorded:
+    """A Pod: from its start on a node to the end of its last container."""
+    fields = Fields(manifest, where, faults)
+    status = fields.child("status")
+    ended = status.string("phase") in ("Succeeded", "Failed")
+    ends = [
+        read_time(container.child("state").child("terminated"), "finishedAt")
+        for container in status.items("containerStatuses")
+    ]
+    known = [end for end in ends if end is not None]
+    return _recorded(
+        manifest,
+        where,
+        faults,
+        template=manifest,
+        count=1,
+        start=read_time(status, "startTime"),
+        end=max(known) if ended and known else None,
+    )
+
+
+READERS: Mapping[tuple[str, str], Callable[[Mapping[str, Any], str, list[Fault]], Recorded]] = {
+    ("kueue.x-k8s.io", "Workload"): read_workload,
+    ("batch", "Job"): read_job,
+    ("", "Pod"): read_pod,
+}
+
+
+def _recorded(
+    manifest: Mapping[str, Any],
+    where: str,
+    faults: list[Fault],
+    *,
+    template: Mapping[str, Any],
+    count: int,
+    start: int | None,
+    end: int | None,
+) -> Recorded:
+    """What Jobs and Pods have in common; `template` is that of the pods."""
+    metadata = Fields(_map(manifest, "metadata"), where, faults, "metadata")
+    name, namespace = metadata.string("name", required=True), metadata.string("namespace", "default")
+    queue = _labels(manifest).get(QUEUE_LABEL, "")
+    spec = _map(template, "spec")
+    pods = {"name": "main", "count": count, "template": {"spec": _trimmed(spec)}}
+    fields = Fields(spec, where, faults, "spec")
+    return Recorded(
+        f"{namespace}/{name}",
+        namespace,
+        metadata.string("uid"),
+        queue or namespace,
+        read_time(metadata, "creationTimestamp"),
+        start,
+        end,
+        (replace(read_pod_set(Fields(pods, where, faults, "spec")), labels=_labels(template)),),
+        bool(queue) and count > 1,
+        fields.integer("priority") if "priority" in fields else None,
+        _text(spec, "priorityClassName"),
+        _text(spec, "preemptionPolicy"),
+        _grace_period(fields),
+    )
+
+
+def _trimmed(spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in spec.items() if name not in _FILLED_IN}
+
+
+def _labels(manifest: Mapping[str, Any]) -> dict[str, str]:
+    labels = _map(_map(manifest, "metadata"), "labels")
+    return {key: value for key, value in labels.items() if isinstance(value, str)}
+
+
+def _grace_period(spec: Fields) -> int | None:
+    name = "terminationGracePeriodSeconds"
+    return spec.integer(name, least=0) * SECOND if name in spec else None
+
+
+def _text(manifest: Mapping[str, Any], name: str) -> str:
+    value = manifest.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _map(manifest: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A field that is a mapping; nothing where it is none, which the fields that are read complain about."""
+    value = manifest.get(name)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(manifest: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    value = manifest.get(name)
+    items = value if isinstance(value, list) else []
+    return items if all(isinstance(item, Mapping) for item in items) else []

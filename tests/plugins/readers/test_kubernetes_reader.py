@@ -1,0 +1,215 @@
+"""A live cluster's objects: Workloads of both versions, Jobs, Pods, and what cannot be known of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from harness.trace.schema import entries
+from harness.trace.trace import Trace
+
+T0, T1, T2 = "2025-03-01T10:00:00Z", "2025-03-01T10:05:00Z", "2025-03-01T11:05:30Z"
+
+
+def template(**spec: Any) -> dict[str, Any]:
+    """A pod template as a live cluster has it, with what the API server fills in."""
+    resources = {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {"nvidia.com/gpu": "1"}}
+    filled_in = {"schedulerName": "default-scheduler", "terminationGracePeriodSeconds": 45}
+    containers = [{"name": "main", "image": "train", "resources": resources}]
+    return {"metadata": {"labels": {"app": "train"}}, "spec": {"containers": containers, **filled_in, **spec}}
+
+
+def condition(kind: str, since: str, status: str = "True") -> dict[str, Any]:
+    """A condition of an object."""
+    return {"type": kind, "status": status, "reason": kind, "message": "", "lastTransitionTime": since}
+
+
+def metadata(name: str, **more: Any) -> dict[str, Any]:
+    """An object's metadata."""
+    return {"name": name, "namespace": "team", "uid": f"uid-{name}", "creationTimestamp": T0, **more}
+
+
+def workload(
+    name: str = "w", version: str = "v1beta1", conditions: Any = None, **spec: Any
+) -> dict[str, Any]:
+    """A Workload of two pod sets that was admitted and has finished."""
+    priority: dict[str, Any] = {"priorityClassName": "high", "priorityClassSource": "kueue.x-k8s.io/x"}
+    if version == "v1beta2":
+        priority = {"priorityClassRef": {"group": "kueue.x-k8s.io", "kind": "X", "name": "high"}}
+    pod_sets = [
+        {"name": "head", "count": 1, "template": template()},
+        {"name": "workers", "count": 4, "minCount": 2, "template": template(nodeSelector={"pool": "gpu"})},
+        {"name": "none", "count": 0, "template": template()},
+    ]
+    done = [condition("QuotaReserved", T0), condition("Admitted", T1), condition("Finished", T2)]
+    return {
+        "apiVersion": f"kueue.x-k8s.io/{version}",
+        "kind": "Workload",
+        "metadata": metadata(name),
+        "spec": {"queueName": "lq", "priority": 100, "active": True, "podSets": pod_sets, **priority, **spec},
+        "status": {"conditions": done if conditions is None else conditions},
+    }
+
+
+def job(name: str = "j", labels: dict[str, str] | None = None, **status: Any) -> dict[str, Any]:
+    """A Job that ran three pods at once."""
+    ended = {"startTime": T1, "completionTime": T2, "conditions": [condition("Complete", T2)], "succeeded": 5}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": metadata(name, labels=labels or {}),
+        "spec": {"parallelism": 3, "completions": 5, "template": template()},
+        "status": status or ended,
+    }
+
+
+def pod(name: str = "p", owner: tuple[str, str] | None = None, phase: str = "Succeeded") -> dict[str, Any]:
+    """A Pod whose last container ended."""
+    owners = [{"kind": owner[0], "name": "o", "uid": owner[1]}] if owner else []
+    states = [{"state": {"terminated": {"exitCode": 0, "finishedAt": end}}} for end in (T1, T2)]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata(name, ownerReferences=owners, labels={"app": "train"}),
+        "spec": template(nodeName="n1", priority=7, priorityClassName="low")["spec"],
+        "status": {"phase": phase, "startTime": T1, "containerStatuses": states},
+    }
+
+
+@pytest.fixture
+def read(read_text: Callable) -> Callable[..., Trace]:
+    """The trace of a list of objects."""
+
+    def trace(*items: dict[str, Any], **options: Any) -> Trace:
+        answer = {"apiVersion": "v1", "items": items, "kind": "List", "metadata": {"resourceVersion": ""}}
+        return read_text(json.dumps(answer, indent=4), name="answer.json", **options)
+
+    return trace
+
+
+@pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
+def test_a_workload_runs_from_its_admission_to_its_end(read: Callable[..., Trace], version: str) -> None:
+    """Submitted when it was created; a row for each pod set that has pods."""
+    trace = read(workload(version=version))
+    assert trace.reader == "kubernetes"
+    names = ("job_id", "queue", "namespace", "pod_set", "pods", "min_pods", "priority", "uid")
+    assert trace.frame.select(names).rows() == [
+        ("team/w", "lq", "team", "head", 1, 1, 100, "uid-w"),
+        ("team/w", "lq", "team", "workers", 4, 2, 100, "uid-w"),
+    ]
+    first, second = trace.frame.to_dicts()
+    assert first["submit_time"] == datetime(2025, 3, 1, 10, tzinfo=UTC)
+    assert first["recorded_start"] == datetime(2025, 3, 1, 10, 5, tzinfo=UTC)
+    assert first["duration"] == timedelta(hours=1, seconds=30)
+    assert (first["request.cpu"], first["request.memory"], first["request.nvidia.com/gpu"]) == (500, 2**30, 1)
+    assert first["grace_period"] == timedelta(seconds=45)
+    assert entries(first["labels"]) == (("app", "train"),)
+    assert (entries(first["node_selector"]), entries(second["node_selector"])) == ((), (("pool", "gpu"),))
+    assert "pod_template" not in trace.frame.columns
+    assert read(workload(version=version), priority="class").frame["priority_class"].to_list() == ["high"] * 2
+
+
+def test_what_has_not_ended_is_left_out_and_counted(read: Callable[..., Trace]) -> None:
+    """Nobody knows how long it would run."""
+    waiting = workload("waiting", conditions=[condition("QuotaReserved", T0, "False")])
+    running = workload("running", conditions=[condition("Admitted", T1)])
+    trace = read(
+        workload(),
+        waiting,
+        running,
+        job("started", startTime=T1),
+        pod("runs", phase="Running"),
+        job("new", x=1),
+    )
+    assert trace.left_out == {
+        "that never started, as far as the cluster knows": 2,
+        "that have not ended: how long they run is not known": 3,
+    }
+    assert trace.frame["job_id"].unique().to_list() == ["team/w"]
+
+
+def test_a_list_without_an_ended_job_says_what_there_is(faults_of_text: Callable) -> None:
+    """Instead of an empty trace."""
+    answer = json.dumps({"apiVersion": "v1", "kind": "List", "items": [job(startTime=T1)]})
+    assert faults_of_text(answer) == [
+        "holds no job that has ended (1 that have not ended: how long they run is not known)"
+    ]
+
+
+def test_a_job_is_as_many_pods_as_run_at_once(read: Callable[..., Trace]) -> None:
+    """Its namespace is the queue, unless Kueue's label names one; with it the job is admitted as a whole."""
+    failed = {"startTime": T1, "conditions": [condition("Failed", T2)]}
+    queued = job("k", {"kueue.x-k8s.io/queue-name": "lq"}, **failed)
+    trace = read(job(), queued)
+    assert trace.frame.select("job_id", "queue", "pods", "gang").rows() == [
+        ("team/j", "team", 3, False),
+        ("team/k", "lq", 3, True),
+    ]
+    assert trace.frame["duration"].to_list() == [timedelta(hours=1, seconds=30)] * 2
+
+
+def test_a_pod_runs_until_its_last_container_ends(read: Callable[..., Trace]) -> None:
+    """Where it ran does not bind it in the replay."""
+    (row,) = read(pod()).frame.to_dicts()
+    assert (row["duration"], row["priority"], row["queue"]) == (timedelta(hours=1, seconds=30), 7, "team")
+    assert "pod_template" not in row
+
+
+def test_every_piece_of_work_counts_once(read: Callable[..., Trace]) -> None:
+    """A Workload stands for its Job, a Job for its Pods; pods of every node are no work."""
+    queued = workload()
+    queued["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "j", "uid": "uid-j"}]
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
+    trace = read(
+        queued,
+        job(),
+        job("alone"),
+        pod("of-job", ("Job", "uid-j")),
+        pod("of-other", ("Job", "uid-alone")),
+        pod("agent", ("DaemonSet", "uid-d")),
+        config,
+    )
+    assert trace.frame["job_id"].unique(maintain_order=True).to_list() == ["team/w", "team/alone"]
+    assert trace.left_out == {
+        "that have a Workload in the list": 1,
+        "that belong to a Job or Workload in the list": 2,
+        "of a DaemonSet, which every node has": 1,
+        "of kind ConfigMap, which is no Workload, Job or Pod": 1,
+    }
+    assert trace.rows_read == 7
+
+
+def test_faults_name_the_object_and_the_field(faults_of_text: Callable) -> None:
+    """All of them at once."""
+    wrong = workload("bad", priority="much")
+    wrong["spec"]["podSets"][0]["count"] = 2**40
+    late = job(startTime="yesterday")
+    answer = json.dumps({"apiVersion": "v1", "kind": "List", "items": [wrong, late]})
+    assert faults_of_text(answer) == [
+        "item 1 (Workload): spec.priority: must be a whole number, not 'much'",
+        f"item 1 (Workload): spec.podSets[0].count: {2**40} is out of range (0 to 2147483647)",
+        "item 2 (Job): status.startTime: 'yesterday' is not a time such as 2025-01-31T08:00:00Z",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"apiVersion": "v1"', "line 1: is not JSON: Expecting ',' delimiter (column 20)"),
+        ("[1]", "is not what kubectl get -o json prints: there is no kind"),
+        ('{"kind": "List", "items": 3}', "items: must be a list"),
+        ('{"kind": "List", "items": [3, {}]}', "item 1: is not an object"),
+        ('{"kind": "List", "n": ' + "9" * 5000 + "}", "holds a number that is too long to be one"),
+        ("[" * 100_000, "is not read: its values are nested too deeply"),
+        (b'{"kind":\n"\xff"}', "line 2: is not UTF-8 text"),
+    ],
+)
+def test_what_is_no_answer_of_a_cluster_is_refused(
+    faults_of_text: Callable, text: str | bytes, message: str
+) -> None:
+    """With the line where that helps."""
+    assert faults_of_text(text, reader="kubernetes")[0] == message

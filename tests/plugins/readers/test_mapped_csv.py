@@ -1,0 +1,126 @@
+"""Plain CSV: the grammar of mappings, units, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from harness.errors import OptionError, TraceError
+
+SACCT = (
+    "JobID|Submit|Start|End|Account|User|NCPUS|ReqMem|Nodes\n"
+    "7|2024-01-01T00:00:00|2024-01-01T00:01:00|2024-01-01T01:01:00|physics|ann|4|1.5|2\n"
+    "8|2024-01-01T00:00:10Z|2024-01-01T02:00:00+01:00|2024-01-01T01:00:30|bio|bob|1|8|1\n"
+)
+MAP = (
+    "job_id=JobID, submit_time=Submit:iso, duration=End - Start:iso, recorded_start=Start:iso, "
+    "queue=Account, user=User, request.cpu=NCPUS, request.memory=ReqMem:GiB, pods=Nodes"
+)
+CANONICAL = "job_id,submit_time,duration,queue,request.cpu,priority,site\na,0,5.5,q,2,7,x\nb,1,,q,1,,y\n"
+
+
+def test_columns_are_mapped_with_their_units(read_text: Callable) -> None:
+    """A table as Slurm's sacct prints it."""
+    trace = read_text(SACCT, reader="csv", delimiter="|", map=MAP)
+    first, second = trace.frame.to_dicts()
+    assert first == {
+        "job_id": "7",
+        "submit_time": datetime(2024, 1, 1, tzinfo=UTC),
+        "duration": timedelta(hours=1),
+        "queue": "physics",
+        "request.cpu": 4_000,
+        "request.memory": 3 * 2**29,
+        "pods": 2,
+        "user": "ann",
+        "recorded_start": datetime(2024, 1, 1, 0, 1, tzinfo=UTC),
+    }
+    assert second["recorded_start"] == datetime(2024, 1, 1, 1, tzinfo=UTC)
+    assert second["duration"] == timedelta(seconds=30)
+    assert "duration is the column End - Start in iso" in trace.notes
+
+
+def test_the_schemas_own_names_need_no_mapping(read_text: Callable) -> None:
+    """Numbers are seconds and cores; a row without a duration is left out and counted."""
+    trace = read_text(CANONICAL)
+    assert (trace.reader, dict(trace.left_out), trace.rows_read) == ("csv", {"without duration": 1}, 2)
+    (job,) = trace.frame.to_dicts()
+    assert job == {
+        "job_id": "a",
+        "submit_time": timedelta(0),
+        "duration": timedelta(seconds=5.5),
+        "queue": "q",
+        "request.cpu": 2_000,
+        "priority": 7,
+    }
+
+
+def test_a_mapping_can_be_a_file(read_text: Callable, tmp_path: Path) -> None:
+    """The same texts, by column of the schema."""
+    mapping = tmp_path / "mapping.yaml"
+    mapping.write_text("queue: \"'all'\"\nsite: site\nduration: duration:h\n")
+    (job,) = read_text(CANONICAL, mapping=str(mapping)).frame.to_dicts()
+    assert (job["queue"], job["site"], job["duration"]) == ("all", "x", timedelta(hours=5.5))
+    mapping.write_text("- queue\n")
+    with pytest.raises(TraceError, match="must be one mapping"):
+        read_text(CANONICAL, mapping=str(mapping))
+
+
+@pytest.mark.parametrize(
+    ("source", "unit", "text", "expected"),
+    [
+        ("duration", "hms", "1-02:30:00", timedelta(hours=26.5)),
+        ("duration", "hms", "02:30.5", timedelta(seconds=150.5)),
+        ("duration", "ms", "1500", timedelta(seconds=1.5)),
+        ("submit_time", "unix", "1356996147", datetime(2012, 12, 31, 23, 22, 27, tzinfo=UTC)),
+        ("submit_time", "%d.%m.%Y %H:%M", "31.12.2012 23:22", datetime(2012, 12, 31, 23, 22)),
+        ("request.cpu", "millicores", "250", 250),
+        ("request.memory", "MB", "2", 2_000_000),
+        ("gang", "", "yes", True),
+    ],
+)
+def test_units(read_text: Callable, source: str, unit: str, text: str, expected: object) -> None:
+    """Each as it is written in the mapping."""
+    names = ["job_id", "submit_time", "duration", "queue", "request.cpu", "x"]
+    line = f"a,0,1,q,1,{text}\n"
+    trace = read_text(",".join(names) + "\n" + line, map=f"{source}=x:{unit}")
+    assert trace.frame[source].to_list() == [expected]
+
+
+@pytest.mark.parametrize(
+    ("mapping", "message"),
+    [
+        ("job_id", "option map: 'job_id' is not COLUMN=SOURCE"),
+        ("duration=duration:years", "'years' is not one of its units"),
+        ("labels=site", "option map: labels holds maps"),
+        ("request.cpu='many'", "option map: request.cpu cannot be 'many' in every row"),
+        ("request.cpu=priority - site", "option map: request.cpu is no duration"),
+        ("submit_time=site:%Y-%Q", "is no form of times"),
+    ],
+)
+def test_a_mapping_that_cannot_be_is_refused(read_text: Callable, mapping: str, message: str) -> None:
+    """Before anything is read by it."""
+    with pytest.raises(OptionError, match=message):
+        read_text(CANONICAL, map=mapping)
+
+
+def test_faults_name_the_columns_of_the_file(faults_of_text: Callable) -> None:
+    """Not those that they are mapped to."""
+    text = "A,B,E\n1,2024-01-01T00:00:00,x\n,2024-01-01T00:00:00,2023-01-01T00:00:00\n"
+    mapping = "job_id=A, submit_time=B:iso, duration=E - B:iso, queue='q', request.cpu='1000'"
+    assert faults_of_text(text, reader="csv", map=mapping) == [
+        "line 2: E: 'x' is not a time such as 2017-10-09T07:01:55+02:00",
+        "line 3: A: is empty",
+        "line 3: E: '2023-01-01T00:00:00' is before B",
+    ]
+    assert faults_of_text(text, reader="csv", map="job_id=Z")[0].startswith("header: has no column Z")
+    assert faults_of_text(text, reader="csv")[0].startswith("header: no column is mapped")
+
+
+def test_a_delimiter_is_one_character(read_text: Callable) -> None:
+    """Or the word for a tab."""
+    assert read_text(CANONICAL.replace(",", "\t"), reader="csv", delimiter="tab").frame.height == 1
+    with pytest.raises(OptionError, match="option delimiter: '::' is neither comma, tab, nor one character"):
+        read_text(CANONICAL, delimiter="::")
