@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import Option, Reading, RegisterReader, boolean, hookimpl
-from harness.units import HOUR, MINUTE, parse_duration
+from harness.units import HOUR, MINUTE, parse_duration, to_amount
 from harness_plugins.readers import signs
 
 
@@ -23,6 +23,10 @@ def _reader(module: str) -> Callable[[Path, Mapping[str, Any]], Reading]:
         return reading
 
     return read
+
+
+def _bytes(text: str) -> int:
+    return to_amount("memory", text)
 
 
 GPUS_PER_NODE = Option(
@@ -105,6 +109,52 @@ DLRM_OPTIONS = (
 SPOT_OPTIONS = (
     PRIORITY,
     Option("gpu_model", "affinity", "whether jobs need nodes of their model", choices=("affinity", "ignore")),
+)
+
+PHILLY_LOG_OPTIONS = (
+    GPUS_PER_NODE,
+    Option(
+        "attempts",
+        "total",
+        "how long a job runs: as long as all its attempts took together, or the last one",
+        choices=("total", "last"),
+    ),
+)
+
+PAI_OPTIONS = (
+    Option("tasks", "", "the task table; by default beside the job table, task for job in its name"),
+    Option(
+        "gpu",
+        "milli",
+        "GPUs in thousandths, so that pods can share one, or whole",
+        choices=("milli", "count"),
+    ),
+    Option("tenant", "user", "which column is the queue", choices=("user", "gpu_type")),
+    Option("gpu_type", "affinity", "whether pods need nodes of their model", choices=("affinity", "ignore")),
+    Option("failed", "keep", "jobs that failed", choices=("keep", "drop")),
+)
+
+HELIOS_OPTIONS = (
+    Option("tenant", "vc", "which column is the queue", choices=("vc", "user")),
+    GPUS_PER_NODE,
+)
+
+ACME_OPTIONS = (
+    Option("tenant", "type", "which column is the queue", choices=("type", "user")),
+    GPUS_PER_NODE,
+)
+
+GOOGLE_OPTIONS = (
+    Option(
+        "instances",
+        "",
+        "the instance events; by default beside the collection events, instance in their name",
+    ),
+    Option("tenant", "user", "whose a job is: the user's, or its tier's", choices=("user", "tier")),
+    Option("cores", 100.0, "how many cores the largest machine is taken to have", type=float),
+    Option(
+        "memory", 100 * 2**30, "how many bytes of memory the largest machine is taken to have", type=_bytes
+    ),
 )
 
 CSV_OPTIONS = (
@@ -196,4 +246,39 @@ def harness_register_readers(register: RegisterReader) -> None:
         help="delimited text of any columns, by a mapping",
         sniff=signs.is_canonical_csv,
         options=CSV_OPTIONS,
+    )
+    register(
+        "philly-log",
+        _reader("philly_log"),
+        help="the whole log of Microsoft's Philly: cluster_job_log, JSON with every attempt",
+        sniff=signs.is_philly_log,
+        options=PHILLY_LOG_OPTIONS,
+    )
+    register(
+        "pai",
+        _reader("pai"),
+        help="the job and task tables of Alibaba's PAI (cluster-trace-gpu-v2020)",
+        sniff=signs.is_pai,
+        options=PAI_OPTIONS,
+    )
+    register(
+        "helios",
+        _reader("helios"),
+        help="job logs of SenseTime's Helios: cluster_log.csv",
+        sniff=signs.names_columns(*signs.HELIOS_COLUMNS),
+        options=HELIOS_OPTIONS,
+    )
+    register(
+        "acme",
+        _reader("acme"),
+        help="job traces of Shanghai AI Lab's Acme: trace_seren.csv, trace_kalos.csv",
+        sniff=signs.names_columns(*signs.ACME_COLUMNS),
+        options=ACME_OPTIONS,
+    )
+    register(
+        "google-2019",
+        _reader("google"),
+        help="Google's ClusterData 2019: collection and instance events, JSON lines",
+        sniff=signs.is_google,
+        options=GOOGLE_OPTIONS,
     )

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from math import isnan
 from pathlib import Path
 
@@ -200,12 +201,14 @@ class Table:
         names: of its columns.
         lines: the others, numbered, none of them blank.
         delimiter: between their cells.
+        nulls: words that mean that a cell is empty.
     """
 
     path: Path
     names: tuple[str, ...]
     lines: Iterable[tuple[int, bytes]]
     delimiter: str = ","
+    nulls: tuple[str, ...] = ()
 
     def typed(self, fields: Sequence[Field], *, checks: Iterable[Check] = ()) -> pl.DataFrame:
         """Its rows in the columns that are stated; others are left aside.
@@ -223,16 +226,27 @@ class Table:
             has = has if len(has) <= _SHOWN else f"{has[: _SHOWN - 3]}..."
             says = f"has no column {', '.join(missing)}; the columns are {has}"
             raise TraceError(str(self.path), [Fault("header", says)])
-        return typed_rows(self.path, self.lines, self.names, fields, checks=checks, delimiter=self.delimiter)
+        return typed_rows(
+            self.path,
+            self.lines,
+            self.names,
+            fields,
+            checks=checks,
+            delimiter=self.delimiter,
+            nulls=self.nulls,
+        )
 
 
-def open_table(path: Path, names: Sequence[str] | None = None, *, delimiter: str = ",") -> Table:
+def open_table(
+    path: Path, names: Sequence[str] | None = None, *, delimiter: str = ",", nulls: Sequence[str] = ()
+) -> Table:
     """A file of delimited text, plain or gzipped.
 
     Args:
         path: the file.
         names: its columns if it has no header line.
         delimiter: between its cells.
+        nulls: words that mean that a cell is empty, besides the empty one.
 
     Raises:
         TraceError: it cannot be read, or its header line names a column twice.
@@ -248,7 +262,7 @@ def open_table(path: Path, names: Sequence[str] | None = None, *, delimiter: str
     if twice:
         faults = [Fault("header", f"names the column {shown(name)} twice") for name in twice]
         raise TraceError(str(path), faults)
-    return Table(path, tuple(names), lines, delimiter)
+    return Table(path, tuple(names), lines, delimiter, tuple(nulls))
 
 
 def typed_rows(
@@ -260,6 +274,7 @@ def typed_rows(
     checks: Iterable[Check] = (),
     delimiter: str = ",",
     quoted: bool = True,
+    nulls: Sequence[str] = (),
 ) -> pl.DataFrame:
     """Lines of delimited text as typed columns.
 
@@ -271,6 +286,7 @@ def typed_rows(
         checks: what must hold between the values of a row.
         delimiter: between the cells.
         quoted: whether a cell may stand in double quotes.
+        nulls: words that mean that a cell is empty.
 
     Raises:
         TraceError: no lines, or malformed ones, all of them named.
@@ -278,15 +294,16 @@ def typed_rows(
     numbered = list(lines)
     if not numbered:
         raise TraceError(str(path), [Fault("", "holds no jobs")])
+    split = partial(_split, names=names, delimiter=delimiter, quoted=quoted, nulls=nulls)
     rules = _Rules([field for field in fields if field.source in names], list(checks))
     try:
-        cells = _split(numbered, names, rules.fields, delimiter, quoted)
+        cells = split(numbered, rules.fields)
     except _UNREADABLE as error:
         faults = _broken_lines(numbered, len(names), delimiter, quoted)
         sound = [item for item in numbered if item[0] not in faults]
         with suppress(*_UNREADABLE):  # name what is wrong in the others as well
             if faults and sound:
-                cells = _split(sound, names, rules.fields, delimiter, quoted)
+                cells = split(sound, rules.fields)
                 for place, fault in rules.faults(sound, cells, rules.typed(cells)):
                     faults.setdefault(place, []).append(fault)
         ordered = [fault for _, found in sorted(faults.items()) for fault in found]
@@ -334,10 +351,12 @@ class _Rules:
 
 def _split(
     lines: Sequence[tuple[int, bytes]],
-    names: Sequence[str],
     fields: Sequence[Field],
+    *,
+    names: Sequence[str],
     delimiter: str,
     quoted: bool,
+    nulls: Sequence[str],
 ) -> pl.DataFrame:
     """The cells of the columns wanted as texts without blanks around them."""
     wanted = list(dict.fromkeys(field.source for field in fields))
@@ -353,7 +372,8 @@ def _split(
     assert isinstance(cells, pl.DataFrame)
     if cells.height != len(lines):
         raise ValueError("a cell in quotes goes over more than one line")
-    return cells.select(pl.all().str.strip_chars())
+    cells = cells.select(pl.all().str.strip_chars())
+    return cells.select(pl.all().replace(list(nulls), "")) if nulls else cells
 
 
 def _broken_lines(

@@ -15,11 +15,14 @@ from harness import Reading
 from harness_plugins.readers.delimited import Check, moment, open_table, seconds, text, whole
 from harness_plugins.readers.gangs import gpu_columns, gpu_notes
 
+LICENSE = (
+    "CC-BY-4.0; Jeon et al., Analysis of Large-Scale Multi-Tenant GPU Clusters for DNN Training Workloads, "
+    "USENIX ATC 2019"
+)
 METADATA = {
     "harness.source": "Microsoft Philly (github.com/msr-fiddle/philly-traces), extract of jobs "
     "timestamp,duration,num_gpus,gpu_time,cluster",
-    "harness.license": "CC-BY-4.0; Jeon et al., Analysis of Large-Scale Multi-Tenant GPU Clusters for DNN "
-    "Training Workloads, USENIX ATC 2019",
+    "harness.license": LICENSE,
 }
 
 _MOST_GPUS = 1_000_000

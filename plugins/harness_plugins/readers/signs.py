@@ -16,6 +16,9 @@ DLRM_COLUMNS = ("instance_sn", "role", "app_name", "rdma_request", "max_instance
 SPOT_COLUMNS = ("job_name", "organization", "worker_num", "job_type")
 SPOT_NODE_COLUMNS = ("gpu_model", "gpu_capacity_num", "cpu_num", "node_name")
 
+HELIOS_COLUMNS = ("job_id", "user", "vc", "gpu_num", "cpu_num", "node_num", "state", "start_time")
+ACME_COLUMNS = ("job_id", "user", "node_num", "gpu_num", "cpu_num", "type", "state", "start_time")
+
 _PARQUET = b"PAR1"
 _MARK = b"\xef\xbb\xbf"
 
@@ -72,6 +75,23 @@ def is_canonical_csv(path: Path, head: bytes) -> bool:
 def is_kubernetes(path: Path, head: bytes) -> bool:
     """Whether a file begins like an object, or a list of objects, of Kubernetes."""
     return head.removeprefix(_MARK).lstrip().startswith(b"{") and b'"apiVersion"' in head
+
+
+def is_philly_log(path: Path, head: bytes) -> bool:
+    """Whether a file begins like a JSON list of Philly's jobs."""
+    head = head.removeprefix(_MARK).lstrip()
+    return head.startswith(b"[") and b'"attempts"' in head and b'"vc"' in head
+
+
+def is_pai(path: Path, head: bytes) -> bool:
+    """Whether a file is called as PAI's job table, which has no header line."""
+    return path.name.startswith("pai_job_table.csv")
+
+
+def is_google(path: Path, head: bytes) -> bool:
+    """Whether the first line is an event of a collection."""
+    first = head.removeprefix(_MARK).lstrip().partition(b"\n")[0]
+    return first.startswith(b"{") and b'"collection_id"' in first and b'"time"' in first
 
 
 def is_swf(path: Path, head: bytes) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import zlib
 from collections.abc import Iterable, Iterator
@@ -57,6 +58,29 @@ def read_json(path: Path) -> Any:
     except ValueError:  # Python refuses to read very long numbers
         fault = Fault("", "holds a number that is too long to be one")
     raise TraceError(str(path), [fault])
+
+
+def json_lines(path: Path, faults: list[Fault]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a file with one in every line, with the numbers of the lines.
+
+    Args:
+        path: the file.
+        faults: where lines that are no objects are added.
+    """
+    for number, line in lines_of(contents(path)):
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            value = None
+        if isinstance(value, dict):
+            yield number, value
+        else:
+            faults.append(Fault(f"line {number:,}", "is not a JSON object"))
+
+
+def also_read(path: Path) -> dict[str, str]:
+    """What to keep with a trace about a second file that it was made of."""
+    return {f"harness.also_read.{path.name}": f"sha256 {hashlib.sha256(path.read_bytes()).hexdigest()}"}
 
 
 def lines_of(data: bytes, comment: bytes | None = None) -> Iterator[tuple[int, bytes]]:

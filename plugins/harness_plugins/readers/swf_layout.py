@@ -16,6 +16,7 @@ import polars as pl
 from harness_plugins.readers.gangs import pods_of
 from harness_plugins.readers.machines import Machine, read_machines
 from harness_plugins.readers.names import MACHINE, label_maps
+from harness_plugins.readers.source import also_read
 
 _KIB = 1024
 _DIGITS = 6
@@ -131,7 +132,7 @@ def _by_request(records: pl.DataFrame, options: Mapping[str, Any]) -> Layout:
         _selected(labels, selectors),
         memory,
     )
-    return Layout(layout["job"], columns, tuple(note for note in notes if note), _capacity(machines))
+    return Layout(layout["job"], columns, tuple(note for note in notes if note), _about(machines, options))
 
 
 def _pod_sets(spec: str) -> tuple[_PodSet, ...]:
@@ -163,9 +164,14 @@ def _selected(labels: Mapping[str, str], selectors: Sequence[object]) -> str:
     )
 
 
-def _capacity(machines: Sequence[Machine]) -> dict[str, str]:
+def _about(machines: Sequence[Machine], options: Mapping[str, Any]) -> dict[str, str]:
+    """The machines' file, and what they have together."""
+    if not machines:
+        return {}
     total = {
-        "cpu": sum(machine.nodes * machine.allocatable["cpu"] for machine in machines),
-        "memory": sum(machine.nodes * machine.allocatable["memory"] for machine in machines),
+        f"harness.capacity.{resource}": str(
+            sum(machine.nodes * machine.allocatable[resource] for machine in machines)
+        )
+        for resource in ("cpu", "memory")
     }
-    return {f"harness.capacity.{resource}": str(amount) for resource, amount in total.items() if amount}
+    return {**total, **also_read(Path(options["machines"]))}

@@ -1,0 +1,39 @@
+"""Reads the job traces of Shanghai AI Lab's Acme, `trace_seren.csv` and `trace_kalos.csv`, of 2023.
+
+In Kalos' rows the column `duration` counts from the submission, against what its description says; run times
+are taken from the times of start and end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from harness import Reading
+from harness_plugins.readers.delimited import iso_moment
+from harness_plugins.readers.node_jobs import read_node_jobs
+
+METADATA = {
+    "harness.source": "Shanghai AI Lab Acme (github.com/InternLM/AcmeTrace), job trace",
+    "harness.license": "CC-BY-4.0; Hu et al., Characterization of Large Language Model Development in the "
+    "Datacenter, NSDI 2024",
+}
+
+
+def read(path: Path, options: Mapping[str, Any]) -> Reading:
+    """Read a trace; the queue is the type of the workload or the user.
+
+    Raises:
+        TraceError: malformed lines, all of them named.
+        OptionError: a node without GPUs.
+    """
+    return read_node_jobs(
+        path,
+        iso_moment,
+        options["tenant"],
+        ("type",),
+        options["gpus_per_node"],
+        notes=(f"the queue is {options['tenant']}", "times are UTC; memory, where it is said, is GiB a pod"),
+        metadata=METADATA,
+    )

@@ -1,0 +1,252 @@
+"""Reads Google's ClusterData 2019 (Borg) as it is downloaded: JSON lines of collection and instance events.
+
+Amounts are fractions of the largest machine; how large that was is not published, so that the options say
+what it is taken to have.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from harness import Reading
+from harness.cluster.fields import shown
+from harness.errors import Fault, OptionError
+from harness.units import INT64_MAX
+from harness_plugins.readers.source import also_read, json_lines, refusal
+
+METADATA = {
+    "harness.source": "Google ClusterData 2019 (github.com/google/cluster-data)",
+    "harness.license": "CC-BY; Tirmazi et al., Borg: the Next Generation, EuroSys 2020",
+}
+_SUBMIT, _SCHEDULE, _EVICT, _FINISH = 0, 3, 4, 6
+_ENDS = {_FINISH: "finish", 5: "fail", 7: "kill", 8: "lost"}
+_ALLOC_SET = 1
+_TIERS = ((99, "free"), (115, "best-effort-batch"), (119, "mid"), (359, "production"))
+"""Up to which priority a tier goes, as the authors' paper has them; what is above is monitoring."""
+
+
+@dataclass
+class _Collection:
+    """What is known of one collection; times in microseconds since the trace's start, None where unknown."""
+
+    identity: int
+    kind: int = 0
+    priority: int = 0
+    user: str = ""
+    scheduling_class: int = 0
+    submit: int | None = None
+    start: int | None = None
+    end: int | None = None
+    how: str = ""
+    evictions: int = 0
+    in_alloc_set: bool = False
+    requests: dict[int, tuple[float, float]] = field(default_factory=dict)
+
+
+def read(path: Path, options: Mapping[str, Any]) -> Reading:
+    """Read collection events, and the instance events beside them; the instances of a job are its pods.
+
+    Raises:
+        TraceError: lines that are no events, all of them named.
+        OptionError: no instance events are named, or a machine of no size.
+    """
+    if options["cores"] <= 0 or options["memory"] <= 0:
+        raise OptionError("options cores and memory: the largest machine must have some")
+    collections: dict[int, _Collection] = {}
+    for identity, event in _events(path):
+        found = collections.get(identity)
+        if found is None:
+            found = collections[identity] = _Collection(identity)
+        _collect(found, event)
+    strangers = 0
+    beside = _instances(path, options)
+    for identity, event in _events(beside):
+        found = collections.get(identity)
+        if found is None:
+            strangers += 1
+        else:
+            _instance(found, event)
+    left_out = Counter(reason for found in collections.values() if (reason := _without(found)))
+    jobs = [found for found in collections.values() if not _without(found)]
+    notes = _notes(jobs, options, strangers)
+    return Reading(
+        _frame(jobs, options), len(collections), dict(left_out), notes, {**METADATA, **also_read(beside)}
+    )
+
+
+def _instances(path: Path, options: Mapping[str, Any]) -> Path:
+    if options["instances"]:
+        return Path(options["instances"])
+    if "collection_events" not in path.name:
+        raise OptionError(
+            f"option instances: {path.name} does not say where its instance events are; name them"
+        )
+    return path.with_name(path.name.replace("collection_events", "instance_events"))
+
+
+# --- events -----------------------------------------------------------------------------------------------
+
+_NEEDED = ("time", "type", "collection_id")
+_WHOLE = (
+    *_NEEDED,
+    "collection_type",
+    "priority",
+    "scheduling_class",
+    "instance_index",
+    "alloc_collection_id",
+)
+
+
+def _events(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Events with the collection that each is of; whole numbers may be written as text, as BigQuery does."""
+    faults: list[Fault] = []
+    for number, event in json_lines(path, faults):
+        for name in _WHOLE:
+            value = event.get(name)
+            event[name] = _integer(value)
+            if event[name] is None and (value is not None or name in _NEEDED):
+                what = "is missing" if value is None else f"{shown(value)} is not a whole number"
+                faults.append(Fault(f"line {number:,}", f"{name}: {what}"))
+        if not faults:
+            yield event["collection_id"], event
+    if faults:
+        raise refusal(path, faults, "")
+
+
+def _integer(value: Any) -> int | None:
+    if isinstance(value, str) and len(value) <= _DIGITS and value.removeprefix("-").isdecimal():
+        value = int(value)
+    return value if type(value) is int and abs(value) <= INT64_MAX else None
+
+
+_DIGITS = 20
+
+
+def _collect(found: _Collection, event: Mapping[str, Any]) -> None:
+    """Add an event of a collection."""
+    time, kind = event["time"], event["type"]
+    found.kind = event.get("collection_type") or 0
+    found.priority = event.get("priority") or 0
+    found.scheduling_class = event.get("scheduling_class") or 0
+    found.in_alloc_set = bool(event.get("alloc_collection_id"))
+    user = event.get("user")
+    found.user = user if isinstance(user, str) and user else found.user
+    if kind == _SUBMIT and found.submit is None:
+        found.submit = time
+    elif kind == _SCHEDULE and found.start is None:
+        found.start = time
+    elif kind in _ENDS:
+        found.end, found.how = time, _ENDS[kind]
+
+
+def _instance(found: _Collection, event: Mapping[str, Any]) -> None:
+    """Add an event of an instance; what it asked for last counts."""
+    found.evictions += event["type"] == _EVICT
+    asked = event.get("resource_request")
+    index = event.get("instance_index") or 0
+    if isinstance(asked, Mapping):
+        amounts = tuple(_fraction(asked.get(name)) for name in ("cpus", "memory"))
+        found.requests[index] = (amounts[0], amounts[1])
+
+
+def _fraction(value: Any) -> float:
+    return float(value) if isinstance(value, (int, float)) and 0 <= value <= _LARGEST else 0.0
+
+
+_LARGEST = 1e6
+
+
+def _without(found: _Collection) -> str:
+    """Why a collection is no job that can be replayed; empty if it is one."""
+    if found.kind == _ALLOC_SET:
+        return "alloc sets, which are reservations and no jobs"
+    if not found.submit:
+        return "submitted before the trace, or submission not recorded"
+    if found.start is None:
+        return "never scheduled"
+    if found.end is None or found.end < found.start or found.end >= INT64_MAX:
+        return "not ended within the trace"
+    if not found.requests:
+        return "no request of an instance is recorded"
+    return ""
+
+
+# --- jobs -------------------------------------------------------------------------------------------------
+
+
+def _frame(jobs: list[_Collection], options: Mapping[str, Any]) -> pl.DataFrame:
+    """One row for each request that instances of a job have in common."""
+    rows = [
+        (found, f"part-{number}", cpu, memory, count)
+        for found in jobs
+        for number, ((cpu, memory), count) in enumerate(_parts(found, options), start=1)
+    ]
+    by_tier = options["tenant"] == "tier"
+    span = pl.Duration("us")
+    return pl.DataFrame(
+        [
+            pl.Series("job_id", [str(found.identity) for found, *_ in rows], dtype=pl.String),
+            pl.Series("submit_time", [found.submit for found, *_ in rows], dtype=span),
+            pl.Series("duration", [_run(found) for found, *_ in rows], dtype=span),
+            pl.Series(
+                "queue",
+                [_tier(found.priority) if by_tier else found.user or "default" for found, *_ in rows],
+                dtype=pl.String,
+            ),
+            pl.Series("request.cpu", [cpu for _, _, cpu, _, _ in rows], dtype=pl.Int64),
+            pl.Series("request.memory", [memory for _, _, _, memory, _ in rows], dtype=pl.Int64),
+            pl.Series("pods", [count for *_, count in rows], dtype=pl.Int32),
+            pl.Series("gang", [False] * len(rows), dtype=pl.Boolean),
+            pl.Series("priority", [found.priority for found, *_ in rows], dtype=pl.Int64),
+            pl.Series("user", [found.user or None for found, *_ in rows], dtype=pl.String),
+            pl.Series("pod_set", [name for _, name, *_ in rows], dtype=pl.String),
+            pl.Series("recorded_start", [found.start for found, *_ in rows], dtype=span),
+            pl.Series("recorded_end", [found.end for found, *_ in rows], dtype=span),
+            pl.Series("tier", [_tier(found.priority) for found, *_ in rows], dtype=pl.String),
+            pl.Series("scheduling_class", [found.scheduling_class for found, *_ in rows], dtype=pl.Int64),
+            pl.Series("how_it_ended", [found.how for found, *_ in rows], dtype=pl.String),
+            pl.Series("evictions", [found.evictions for found, *_ in rows], dtype=pl.Int64),
+        ]
+    )
+
+
+def _parts(found: _Collection, options: Mapping[str, Any]) -> list[tuple[tuple[int, int], int]]:
+    """Millicores and bytes of an instance, and how many instances ask for that, the most of them first."""
+    amounts = Counter(
+        (round(cpu * options["cores"] * 1000), round(memory * options["memory"]))
+        for _, (cpu, memory) in sorted(found.requests.items())
+    )
+    return amounts.most_common()
+
+
+def _run(found: _Collection) -> int:
+    assert found.start is not None
+    assert found.end is not None
+    return found.end - found.start
+
+
+def _tier(priority: int) -> str:
+    return next((name for most, name in _TIERS if priority <= most), "monitoring")
+
+
+def _notes(jobs: list[_Collection], options: Mapping[str, Any], strangers: int) -> tuple[str, ...]:
+    inside = sum(found.in_alloc_set for found in jobs)
+    evicted = sum(found.evictions > 0 for found in jobs)
+    notes = [
+        "a job is a collection; it runs from its first SCHEDULE to its last FINISH, FAIL, KILL or LOST",
+        "its instances are pods that need not run together, each asking for what it asked for last",
+        f"the largest machine is taken to have {options['cores']:g} cores and {options['memory']:,} bytes",
+        f"the queue is the {options['tenant']}; priorities are Borg's",
+        f"{evicted:,} jobs had instances evicted, in the column evictions",
+    ]
+    if inside:
+        notes.append(f"{inside:,} jobs ran inside alloc sets and ask for their resources themselves")
+    if strangers:
+        notes.append(f"{strangers:,} instance events are of collections that are not in the file")
+    return tuple(notes)

@@ -1,0 +1,115 @@
+"""Tables of Slurm jobs that say on how many nodes each ran: those of Helios and of Acme have one shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from harness import Reading
+from harness.trace.reader import leave_out
+from harness_plugins.readers.delimited import Field, amount, open_table, seconds, text, whole
+from harness_plugins.readers.gangs import pods_of
+from harness_plugins.readers.names import GPU
+
+_MOST = 1_000_000
+_NULLS = ("None", "NaN", "nan", "NaT", "NULL", "Unknown")
+
+
+def read_node_jobs(
+    path: Path,
+    time: Callable[[str], Field],
+    tenant: str,
+    kept: Sequence[str],
+    gpus_per_node: int,
+    *,
+    notes: Sequence[str],
+    metadata: Mapping[str, str],
+) -> Reading:
+    """Read a table with job_id, user, gpu_num, cpu_num, node_num, state, three times and a duration.
+
+    Args:
+        path: the table.
+        time: makes the column of a time.
+        tenant: the column that is the queue.
+        kept: further columns of texts.
+        gpus_per_node: how jobs are split whose GPUs do not divide by their nodes.
+        notes: what else was assumed.
+        metadata: of the trace.
+
+    Raises:
+        TraceError: malformed lines, all of them named.
+        OptionError: a node without GPUs.
+    """
+    fields = [
+        text("job_id"),
+        *(text(name).or_empty() for name in dict.fromkeys(("user", "state", tenant, *kept))),
+        whole("gpu_num", most=_MOST).or_empty(),
+        whole("cpu_num", most=_MOST).or_empty(),
+        whole("node_num", most=_MOST).or_empty(),
+        *(time(f"{name}_time").or_empty() for name in ("submit", "start", "end")),
+        seconds("duration").or_empty(),
+        amount("mem_per_pod_GB", 2**30).or_absent(),
+    ]
+    rows = open_table(path, nulls=_NULLS).typed(fields)
+    start, end = pl.col("start_time"), pl.col("end_time")
+    jobs, left_out = leave_out(
+        rows,
+        {
+            "submit time unknown": pl.col("submit_time").is_null(),
+            "never started (no start_time)": start.is_null(),
+            "not ended (no end_time)": end.is_null(),
+            "ended before it started": end < start,
+        },
+    )
+    pods = _pods(jobs, gpus_per_node)
+    run = (end - start).alias("duration")
+    frame = jobs.select(
+        "job_id",
+        "submit_time",
+        run,
+        pl.when(pl.col(tenant) == "").then(pl.lit("default")).otherwise(tenant).alias("queue"),
+        "user",
+        start.alias("recorded_start"),
+        end.alias("recorded_end"),
+        "state",
+        *(name for name in kept if name != "user"),
+        *([pl.col("mem_per_pod_GB").alias("request.memory")] if "mem_per_pod_GB" in jobs.columns else []),
+    ).hstack(pods)
+    differs = (jobs.select(run).to_series().dt.total_microseconds() - jobs["duration"]).abs() > _SECOND
+    said = (
+        f"a job runs from start_time to end_time; for {int(differs.sum()):,} jobs the column duration differs"
+    )
+    return Reading(frame, rows.height, left_out, (said, *_split_notes(jobs, pods), *notes), metadata)
+
+
+_SECOND = 1_000_000
+
+
+def _pods(jobs: pl.DataFrame, gpus_per_node: int) -> pl.DataFrame:
+    """Equal pods, one on each of a job's nodes; where its GPUs do not divide by them, parts of one node."""
+    gpus, nodes = jobs["gpu_num"].fill_null(0), jobs["node_num"].fill_null(1).clip(lower_bound=1)
+    other = pods_of(gpus, gpus_per_node, "gpus_per_node")
+    even = gpus % nodes == 0
+    pods = nodes.zip_with(even, other["pods"].cast(pl.Int64))
+    cpu = jobs["cpu_num"].fill_null(0) * 1000
+    return pl.DataFrame(
+        [
+            (-(-cpu // pods)).alias("request.cpu"),
+            (gpus // nodes).zip_with(even, other["each"]).alias(f"request.{GPU}"),
+            pods.cast(pl.Int32).alias("pods"),
+            (pods > 1).alias("gang"),
+        ]
+    )
+
+
+def _split_notes(jobs: pl.DataFrame, pods: pl.DataFrame) -> tuple[str, ...]:
+    uneven = int((pods["pods"] != jobs["node_num"].fill_null(1).clip(lower_bound=1)).sum())
+    gangs = int(pods["gang"].sum())
+    notes = [f"a job of several nodes ({gangs:,} jobs) is a gang of equal pods, one on each"]
+    if uneven:
+        notes.append(
+            f"{uneven:,} jobs whose GPUs do not divide by their nodes are gangs of parts that a node holds"
+        )
+    return tuple(notes)

@@ -1,0 +1,150 @@
+"""Reads the tables of Alibaba's PAI trace of 2020: jobs, and beside them the tasks that each consists of.
+
+The tables have no header lines. Times are seconds from a point that was not published; 0 stands for an
+unknown one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from harness import Reading
+from harness.errors import OptionError
+from harness.trace.reader import leave_out
+from harness_plugins.readers.delimited import amount, open_table, seconds, text, whole
+from harness_plugins.readers.names import GPU, MILLI_GPU, MODEL, affinity_to_models
+from harness_plugins.readers.source import also_read
+
+METADATA = {
+    "harness.source": "Alibaba PAI, cluster-trace-gpu-v2020 (github.com/alibaba/clusterdata)",
+    "harness.license": "CC-BY-4.0; Weng et al., MLaaS in the Wild, NSDI 2022",
+}
+JOB_COLUMNS = ("job_name", "inst_id", "user", "status", "start_time", "end_time")
+TASK_COLUMNS = (
+    "job_name", "task_name", "inst_num", "status", "start_time", "end_time", "plan_cpu", "plan_mem",
+    "plan_gpu", "gpu_type",
+)  # fmt: skip
+
+_MOST = 1_000_000
+_FAILED = "Failed"
+_GIB = 2**30
+_JOBS = (text("job_name"), text("user").or_empty(), text("status"), seconds("start_time").or_empty())
+_TASKS = (
+    text("job_name"),
+    text("task_name"),
+    whole("inst_num", 0, _MOST).or_empty(),
+    seconds("start_time").or_empty(),
+    seconds("end_time").or_empty(),
+    amount("plan_cpu", 10).or_empty(),
+    amount("plan_mem", _GIB).or_empty(),
+    amount("plan_gpu", 10).or_empty(),
+    text("gpu_type").or_empty(),
+)
+
+
+def read(path: Path, options: Mapping[str, Any]) -> Reading:
+    """Read the job table, and the task table beside it; a job's tasks are its pod sets.
+
+    Raises:
+        TraceError: one of the tables cannot be read, or has malformed lines, all of them named.
+        OptionError: no task table is named, and the job table's name does not say where it is.
+    """
+    jobs = open_table(path, JOB_COLUMNS).typed(_JOBS)
+    beside = _task_table(path, options)
+    tasks = open_table(beside, TASK_COLUMNS).typed(_TASKS)
+    read_jobs = jobs.height
+    jobs = jobs.join(_spans(tasks), on="job_name", how="left", maintain_order="left")
+    jobs, left_out = leave_out(
+        jobs,
+        {
+            "a job of that name has a row already": ~pl.col("job_name").is_first_distinct(),
+            "submit time unknown": _unknown("start_time"),
+            "without tasks in the task table": pl.col("tasks").is_null(),
+            "a task has no number of instances": pl.col("uncounted"),
+            "not ended, or not known when (a task has no start or no end)": pl.col("open"),
+            "failed": pl.col("status") == _FAILED if options["failed"] == "drop" else None,
+        },
+    )
+    frame = _pod_sets(jobs, tasks, options)
+    gpu = f"{MILLI_GPU}, plan_gpu x 10" if options["gpu"] == "milli" else f"{GPU}, whole: a share takes one"
+    notes = (
+        "a job is submitted at its own start_time; it runs from its first task's start to its last one's end",
+        "its tasks are pod sets of so many instances each; a job of more than one instance is a gang",
+        f"the queue is the {options['tenant']}",
+        f"GPUs are {gpu}",
+        f"gpu_type is a required node affinity to the label {MODEL}"
+        if options["gpu_type"] == "affinity"
+        else "gpu_type is not asked for",
+        "times count from a point that was not published; hours of the day and weekdays are those of UTC+8",
+    )
+    return Reading(frame, read_jobs, left_out, notes, {**METADATA, **also_read(beside)})
+
+
+def _task_table(path: Path, options: Mapping[str, Any]) -> Path:
+    if options["tasks"]:
+        return Path(options["tasks"])
+    if "job_table" not in path.name:
+        raise OptionError(f"option tasks: {path.name} does not say where its task table is; name it")
+    return path.with_name(path.name.replace("job_table", "task_table"))
+
+
+def _unknown(time: str) -> pl.Expr:
+    """The publisher's own analysis takes 0 for a time that is missing."""
+    return pl.col(time).fill_null(0) == 0
+
+
+def _spans(tasks: pl.DataFrame) -> pl.DataFrame:
+    """Job by job: from when to when its tasks ran, and whether all of that is known."""
+    return tasks.group_by("job_name").agg(
+        pl.col("start_time").min().alias("began"),
+        pl.col("end_time").max().alias("ended"),
+        (_unknown("start_time") | _unknown("end_time") | (pl.col("end_time") < pl.col("start_time")))
+        .any()
+        .alias("open"),
+        (pl.col("inst_num").fill_null(0) == 0).any().alias("uncounted"),
+        pl.len().alias("tasks"),
+    )
+
+
+def _pod_sets(jobs: pl.DataFrame, tasks: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFrame:
+    """One row a task; a second task of one name is told apart by a number."""
+    again = pl.int_range(1, pl.len() + 1).over("job_name", "task_name").cast(pl.String)
+    tasks = tasks.select(
+        "job_name",
+        pl.when(again == "1").then("task_name").otherwise(pl.col("task_name") + "-" + again).alias("pod_set"),
+        "inst_num",
+        pl.col("plan_cpu").fill_null(0),
+        pl.col("plan_mem").fill_null(0),
+        pl.col("plan_gpu").fill_null(0),
+        "gpu_type",
+    )
+    rows = jobs.join(tasks, on="job_name", how="inner", maintain_order="left_right")
+    tenant = pl.col(options["tenant"])
+    milli = options["gpu"] == "milli"
+    gpus = pl.col("plan_gpu") if milli else -(-pl.col("plan_gpu") // 1000)
+    model = pl.when(pl.col("plan_gpu") > 0).then("gpu_type").otherwise(pl.lit(""))
+    return rows.select(
+        pl.col("job_name").alias("job_id"),
+        pl.col("start_time").cast(pl.Duration("us")).alias("submit_time"),
+        (pl.col("ended") - pl.col("began")).cast(pl.Duration("us")).alias("duration"),
+        pl.when(tenant == "")
+        .then(pl.lit("default"))
+        .otherwise(tenant)
+        .first()
+        .over("job_name")
+        .alias("queue"),
+        pl.col("plan_cpu").alias("request.cpu"),
+        pl.col("plan_mem").alias("request.memory"),
+        gpus.alias(f"request.{MILLI_GPU if milli else GPU}"),
+        pl.col("inst_num").cast(pl.Int32).alias("pods"),
+        "user",
+        "pod_set",
+        *([affinity_to_models(model).alias("affinity")] if options["gpu_type"] == "affinity" else []),
+        pl.col("began").cast(pl.Duration("us")).alias("recorded_start"),
+        pl.col("ended").cast(pl.Duration("us")).alias("recorded_end"),
+        "status",
+    )
