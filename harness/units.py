@@ -91,6 +91,20 @@ def format_amount(resource: str, amount: int) -> str:
     return str(amount)
 
 
+def short_amount(resource: str, amount: float) -> str:
+    """An amount at a glance: cores, GiB, or the resource's own unit."""
+    if resource == "cpu":
+        return short_number(amount / 1000)
+    if resource in ("memory", "ephemeral-storage"):
+        return f"{short_number(amount / 2**30)}Gi"
+    return short_number(amount)
+
+
+def short_number(number: float) -> str:
+    """A number at a glance: whole from a hundred on, else of three digits."""
+    return f"{number:,.0f}" if number >= 100 or number == int(number) else f"{number:.3g}"
+
+
 def parse_duration(text: str) -> int:
     """Microseconds of a duration such as `30s`, `1h30m`, `7d`, `1.5h` or `0`.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -113,6 +114,92 @@ def info(
     opened = calibration.of_trace(_open(ctx, file, reader, settings))
     summary = summarize(opened)
     click.echo(json.dumps(document(opened, summary)) if as_json else report(opened, summary))
+
+
+@trace.command(
+    epilog="""\b
+Examples:
+  harness trace lint traces/philly.parquet
+  harness trace lint traces/philly.parquet --cluster traces/philly.cluster.yaml --scale-cluster 4"""
+)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--cluster", type=click.Path(path_type=Path), help="What it is to be replayed on.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@_from_file
+@calibrated(cluster=True)
+@click.pass_context
+def lint(
+    ctx: click.Context,
+    file: Path,
+    cluster: Path | None,
+    as_json: bool,
+    reader: str | None,
+    settings: tuple[str, ...],
+    calibration: Calibration,
+) -> None:
+    """Say what of a trace will mislead: each finding with its figure and what to do about it.
+
+    A cluster far too big or too small, silences, bursts, durations that were cut, tenants of one job, ids
+    that are used twice, units that look wrong. A finding is no fault: the exit code is 0.
+    """
+    from harness.cluster.load import load_cluster
+    from harness.trace.lint import lint as findings_of
+
+    opened = calibration.of_trace(_open(ctx, file, reader, settings))
+    found = findings_of(
+        opened, calibration.of_cluster(load_cluster(cluster)) if cluster is not None else None
+    )
+    if as_json:
+        rows = [asdict(finding) for finding in found]
+        click.echo(json.dumps({"schema": "1", "path": str(file), "findings": rows}))
+        return
+    count = "1 finding" if len(found) == 1 else f"{len(found)} findings"
+    click.echo(printable(f"{file}: {count}" if found else f"{file}: nothing that would mislead"))
+    for finding in found:
+        click.echo(printable(f"{finding.check}: {finding.says}"))
+        click.echo(printable(f"  do: {finding.do}"))
+
+
+@trace.command(
+    epilog="""\b
+Examples:
+  harness trace calibrate traces/philly.parquet --target-load 1.2
+  harness trace calibrate traces/philly.parquet --target-load 0.9 --sample 0.5"""
+)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--target-load", required=True, metavar="LOAD", help="1.2 asks for 120 % of the capacity.")
+@click.option(
+    "--cluster", type=click.Path(path_type=Path), metavar="FILE",
+    help="Kubernetes manifests. [default: FILE's .cluster.yaml beside it, else made from the trace]",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@_from_file
+@calibrated(cluster=True)
+@click.pass_context
+def calibrate(
+    ctx: click.Context,
+    file: Path,
+    target_load: str,
+    cluster: Path | None,
+    as_json: bool,
+    reader: str | None,
+    settings: tuple[str, ...],
+    calibration: Calibration,
+) -> None:
+    """Say which scale of arrivals or of the cluster offers a wanted load.
+
+    The load is resource-time of all jobs by the time from the first to the last submission and the capacity
+    of the scarcest resource. Nothing is changed: give one of the options to `harness replay`.
+    """
+    from harness import api
+    from harness.cli.trace_target import document, report
+    from harness.options import factor
+    from harness.trace.target import aim
+
+    load = factor("the load", target_load, hint="1.2 asks for 120 % of the capacity")
+    opened = calibration.of_trace(_open(ctx, file, reader, settings))
+    target = aim(opened, api.read_cluster(cluster, opened, calibration), load)
+    click.echo(json.dumps(document(target)) if as_json else report(target))
 
 
 @trace.command(

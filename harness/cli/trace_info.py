@@ -13,7 +13,7 @@ from harness.text import aligned, printable
 from harness.trace.schema import LEFT_OUT_KEY, LICENSE_KEY, SOURCE_KEY
 from harness.trace.summary import Spread, Summary
 from harness.trace.trace import Trace
-from harness.units import format_duration
+from harness.units import format_duration, short_amount, short_number
 
 _SHOWN = 20
 
@@ -37,24 +37,21 @@ def document(opened: Trace, summary: Summary) -> dict[str, Any]:
 def report(opened: Trace, summary: Summary) -> str:
     """The summary as text: a few lines, then tables."""
     head = ("jobs", "mean", "p50", "p90", "p99", "max")
+    wait = summary.recorded_wait
+    waits = [("recorded wait", *_spread(wait, format_duration))] if wait is not None else []
     parts = [
         "\n".join(printable(line) for line in _about(opened, summary)),
         _table(
             ("", *head),
             [
                 ("duration", *_spread(summary.durations, format_duration)),
-                ("pods", *_spread(summary.pods, _short)),
+                ("pods", *_spread(summary.pods, short_number)),
+                *waits,
             ],
         ),
-        _table(
-            ("requested by a job", *head, "mean load", "peak load"),
-            [
-                (name, *_spread(use.job, show), show(use.mean), show(use.peak))
-                for name, use in summary.resources.items()
-                for show in (partial(_amount, name),)
-            ],
-        ),
+        _resources(summary, head),
         _tenants(summary),
+        _table(("pods of a gang", "jobs"), _gangs(summary)),
         _table(("priority", "jobs"), [(name, f"{jobs:,}") for name, jobs in summary.priorities.items()]),
         "\n".join(printable(line) for line in _missing(summary)),
         "\n".join(printable(line) for line in _conventions(opened)),
@@ -97,17 +94,43 @@ def _tenants(summary: Summary) -> str:
     resources = list(summary.resources)
     total = {name: sum(tenant.resource_seconds[name] for tenant in summary.tenants) for name in resources}
     head = ["queue", "jobs", "share"]
+    if summary.recorded_wait is not None:
+        head.append("median wait")
     for name in resources:
         head += [f"{name} hours", "share"]
     rows = []
     for tenant in summary.tenants[:_SHOWN]:
         row = [tenant.queue, f"{tenant.jobs:,}", _percent(tenant.jobs, summary.jobs)]
+        if summary.recorded_wait is not None:
+            row.append("-" if tenant.recorded_wait is None else format_duration(tenant.recorded_wait))
         for name in resources:
             work = tenant.resource_seconds[name]
-            row += [_amount(name, work / 3600), _percent(work, total[name])]
+            row += [short_amount(name, work / 3600), _percent(work, total[name])]
         rows.append(row)
     more = len(summary.tenants) - _SHOWN
     return _table(head, rows) + (f"\n… and {more:,} more queues (all: --json)" if more > 0 else "")
+
+
+def _resources(summary: Summary, spread: Sequence[str]) -> str:
+    """What jobs ask for, and the load they offer."""
+    recorded = any(use.recorded_peak is not None for use in summary.resources.values())
+    rows = []
+    for name, use in summary.resources.items():
+        show = partial(short_amount, name)
+        loads = [use.mean, use.p95, use.peak] + ([use.recorded_peak or 0] if recorded else [])
+        rows.append((name, *_spread(use.job, show), *map(show, loads)))
+    head = ["requested by a job", *spread, "mean load", "p95 load", "peak load"]
+    return _table([*head, "recorded peak"] if recorded else head, rows)
+
+
+def _gangs(summary: Summary) -> list[tuple[str, str]]:
+    """The sizes of gangs, the smallest first; the largest sizes of many share a row."""
+    sizes = list(summary.gang_sizes.items())
+    rows = [(f"{pods:,}", f"{jobs:,}") for pods, jobs in sizes[:_SHOWN]]
+    more = sizes[_SHOWN:]
+    if more:
+        rows.append((f"{more[0][0]:,} to {more[-1][0]:,}", f"{sum(jobs for _, jobs in more):,}"))
+    return rows
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -117,19 +140,6 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _spread(spread: Spread, show: Callable[[float], str]) -> tuple[str, ...]:
     figures = (spread.mean, spread.p50, spread.p90, spread.p99, spread.max)
     return (f"{spread.count:,}", *(show(figure) for figure in figures))
-
-
-def _amount(resource: str, amount: float) -> str:
-    """An amount at a glance: cores, GiB, or the resource's own unit."""
-    if resource == "cpu":
-        return _short(amount / 1000)
-    if resource in ("memory", "ephemeral-storage"):
-        return f"{_short(amount / 2**30)}Gi"
-    return _short(amount)
-
-
-def _short(number: float) -> str:
-    return f"{number:,.0f}" if number >= 100 or number == int(number) else f"{number:.3g}"
 
 
 def _percent(part: float, whole: float) -> str:

@@ -24,9 +24,14 @@ def demands_of(trace: Trace) -> dict[str, Demand]:
         amount = pl.col(f"{REQUEST}{resource}")
         work = amount.cast(pl.Int128) * pl.col("duration").to_physical()
         largest, total = jobs.select(amount.max(), work.sum().alias("work")).row(0)
-        capacity = trace.metadata.get(f"{CAPACITY}{resource}", "")
-        found[resource] = Demand(largest, -(-total // span), int(capacity) if capacity.isdecimal() else None)
+        found[resource] = Demand(largest, -(-total // span), traced_capacity(trace, resource))
     return found
+
+
+def traced_capacity(trace: Trace, resource: str) -> int | None:
+    """How much of a resource the traced machine had; None where the trace does not say."""
+    capacity = trace.metadata.get(f"{CAPACITY}{resource}", "")
+    return int(capacity) if capacity.isdecimal() else None
 
 
 def derived_cluster(trace: Trace) -> Cluster:

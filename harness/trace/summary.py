@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import polars as pl
 
-from harness.trace.job_rows import job_rows
+from harness.trace.level import SUBMIT, level_of, recorded_peak, timed_jobs
 from harness.trace.schema import COLUMNS, LIMIT, REQUEST, resources_of
 from harness.trace.trace import Trace
 from harness.units import SECOND
+
+_P95 = Fraction(95, 100)
+_WAIT = "harness.wait"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,21 +36,34 @@ class ResourceUse:
     Attributes:
         job: the spread of what jobs ask for over all their pods, among those that ask for any.
         mean: resource-time of all jobs divided by the time from the first to the last submission.
-        peak: the most that is asked for at once if every job starts when it is submitted.
+        p95: what is asked for at once if every job starts when it is submitted, at most for 95 % of the time
+            from the first to the last submission.
+        peak: the most that is asked for at once then, at any time.
+        recorded_peak: the most that really ran at once; None where that is not known.
     """
 
     job: Spread
     mean: float
+    p95: int
     peak: int
+    recorded_peak: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """A queue: its jobs, and resource -> resource-time in units of the resource times seconds."""
+    """A queue.
+
+    Attributes:
+        queue: its name.
+        jobs: how many it has.
+        resource_seconds: resource -> resource-time in units of the resource times seconds.
+        recorded_wait: the median of what its jobs really waited, microseconds; None where that is not known.
+    """
 
     queue: str
     jobs: int
     resource_seconds: dict[str, float]
+    recorded_wait: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +74,8 @@ class Summary:
         first, last: the first and last submission, as text.
         span: between them.
         gangs: jobs that make progress only with all their pods.
+        gang_sizes: pods -> gangs of so many.
+        recorded_wait: what jobs really waited before they started; None where that is not known.
         priorities: (priority or class) -> jobs; empty if the trace has neither.
         missing: columns of the schema that the trace does not have, or that are null in some rows, with how
             many.
@@ -70,6 +89,8 @@ class Summary:
     durations: Spread
     pods: Spread
     gangs: int
+    gang_sizes: dict[int, int]
+    recorded_wait: Spread | None
     resources: dict[str, ResourceUse]
     tenants: tuple[Tenant, ...]
     priorities: dict[str, int]
@@ -78,11 +99,11 @@ class Summary:
 
 def summarize(trace: Trace) -> Summary:
     """The figures of a trace."""
-    jobs = job_rows(trace.frame).with_columns(
-        (pl.col("submit_time").to_physical() - trace.origin).alias("harness.submit"),
-        pl.col("duration").to_physical(),
-    )
-    submit = jobs["harness.submit"]
+    jobs = timed_jobs(trace)
+    known = "recorded_start" in jobs.columns and jobs["recorded_start"].count() > 0
+    start = pl.col("recorded_start").to_physical() - trace.origin if known else pl.lit(None, pl.Int64)
+    jobs = jobs.with_columns((start - pl.col(SUBMIT)).alias(_WAIT))
+    submit = jobs[SUBMIT]
     first, last = _first_and_last(trace.frame["submit_time"])
     span = _whole(submit.max()) - _whole(submit.min())
     gang = jobs["pods"] > 1
@@ -98,7 +119,9 @@ def summarize(trace: Trace) -> Summary:
         durations=_spread(jobs["duration"]),
         pods=_spread(jobs["pods"]),
         gangs=int(gang.sum()),
-        resources={name: _use(jobs, name, span) for name in resources},
+        gang_sizes=dict(jobs.filter(gang)["pods"].value_counts().sort("pods").iter_rows()),
+        recorded_wait=_spread(jobs[_WAIT].drop_nulls()) if known else None,
+        resources={name: _use(jobs, name) for name in resources},
         tenants=_tenants(jobs, resources),
         priorities=_priorities(jobs),
         missing=_missing(trace.frame),
@@ -122,28 +145,11 @@ def _spread(values: pl.Series) -> Spread:
     return Spread(len(values), mean, p50, p90, p99, _whole(values.max()))
 
 
-def _use(jobs: pl.DataFrame, resource: str, span: int) -> ResourceUse:
+def _use(jobs: pl.DataFrame, resource: str) -> ResourceUse:
     amount = jobs[f"{REQUEST}{resource}"]
-    # A statistic, so in floating point, which no product can overflow.
-    work: Any = (amount.cast(pl.Float64) * jobs["duration"].cast(pl.Float64)).sum()
-    return ResourceUse(_spread(amount.filter(amount > 0)), work / max(span, 1), _peak(jobs, resource))
-
-
-def _peak(jobs: pl.DataFrame, resource: str) -> int:
-    """The most that runs at once without waiting; at one instant ends come before starts."""
-    runs = jobs.filter(pl.col("duration") > 0).select(
-        pl.col("harness.submit").alias("start"),
-        (pl.col("harness.submit") + pl.col("duration")).alias("end"),
-        pl.col(f"{REQUEST}{resource}").alias("amount"),
-    )
-    changes = pl.concat(
-        [
-            runs.select(pl.col("start").alias("time"), "amount"),
-            runs.select(pl.col("end").alias("time"), -pl.col("amount")),
-        ]
-    )
-    level = changes.sort("time", "amount")["amount"].cast(pl.Int128).cum_sum().max()
-    return _whole(level or 0)
+    level = level_of(jobs, resource)
+    ran = recorded_peak(jobs, resource)
+    return ResourceUse(_spread(amount.filter(amount > 0)), level.mean, level.quantile(_P95), level.peak, ran)
 
 
 def _tenants(jobs: pl.DataFrame, resources: list[str]) -> tuple[Tenant, ...]:
@@ -157,12 +163,13 @@ def _tenants(jobs: pl.DataFrame, resources: list[str]) -> tuple[Tenant, ...]:
                 (pl.col(f"{REQUEST}{name}").cast(pl.Float64) * duration / SECOND).sum().alias(name)
                 for name in resources
             ),
+            pl.col(_WAIT).quantile(0.5, "nearest").cast(pl.Int64),
         )
         .sort(["jobs", "queue"], descending=[True, False])
     )
     return tuple(
-        Tenant(queue, count, dict(zip(resources, work, strict=True)))
-        for queue, count, *work in table.iter_rows()
+        Tenant(queue, count, dict(zip(resources, work, strict=True)), wait)
+        for queue, count, *work, wait in table.iter_rows()
     )
 
 

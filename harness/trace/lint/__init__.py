@@ -1,0 +1,38 @@
+"""Says what of a trace will mislead: each finding with its figure and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from harness.cluster.model import Cluster
+from harness.trace.lint import capacity, durations, names, times, units
+from harness.trace.lint.finding import Finding, Material
+from harness.trace.trace import Trace
+
+__all__ = ["CHECKS", "Finding", "lint"]
+
+CHECKS: tuple[Callable[[Material], Iterator[Finding]], ...] = (
+    capacity.check,
+    times.check_span,
+    times.check_bursts,
+    times.check_clock,
+    durations.check_censored,
+    durations.check_limits,
+    names.check_tenants,
+    names.check_priorities,
+    names.check_ids,
+    units.check,
+)
+"""What is looked at, in the order in which it is said."""
+
+
+def lint(trace: Trace, cluster: Cluster | None = None) -> list[Finding]:
+    """What is misleading about a trace.
+
+    Args:
+        trace: a valid trace; what breaks the schema is refused before.
+        cluster: what it is to be replayed on; without it the size of the traced machine counts, where the
+            trace says it.
+    """
+    material = Material(trace, cluster)
+    return [finding for check in CHECKS for finding in check(material)]

@@ -1,0 +1,48 @@
+"""Whether a cluster is far too big or too small for a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.trace.level import level_of, recorded_peak
+from harness.trace.lint.finding import Finding, Material, counted
+from harness.trace.schema import REQUEST
+from harness.units import short_amount
+
+_CALIBRATE = "harness trace calibrate --target-load 0.9 says how to scale the cluster or the arrivals"
+
+
+def check(material: Material) -> Iterator[Finding]:
+    """A cluster on which nothing waits, on which the queue only grows, or on which jobs can never run."""
+    jobs = material.jobs
+    enough: list[str] = []
+    known = {name: amount for name, amount in sorted(material.capacity.items()) if name in material.resources}
+    for resource, there in known.items():
+        level = level_of(jobs, resource)
+        most = max(level.peak, recorded_peak(jobs, resource) or 0)
+        has = f"{short_amount(resource, there)} of {resource}"
+        if most <= there:
+            share = f", {100 * most / there:.2g} %" if there else ""
+            mean = short_amount(resource, level.mean)
+            enough.append(f"{short_amount(resource, most)} of {has} ({mean} on average{share})")
+        elif level.mean > there:
+            yield Finding(
+                "cluster-too-small",
+                f"jobs ask on average for {short_amount(resource, level.mean)} of {has} "
+                f"({100 * level.mean / max(there, 1):.0f} %): the queue grows until the last submission, and "
+                "every wait depends on how long the trace is",
+                _CALIBRATE,
+            )
+        large = int((jobs[f"{REQUEST}{resource}"] > there).sum())
+        if large:
+            yield Finding(
+                "job-too-large",
+                f"{counted(large, jobs.height)} ask for more than the {has}",
+                "a replay refuses them on that cluster: give a larger one, or leave them out",
+            )
+    if known and len(enough) == len(known):
+        yield Finding(
+            "cluster-too-big",
+            f"all jobs together never need more than {'; '.join(enough)}: nothing ever waits for resources",
+            f"{_CALIBRATE}; as it is, only packing can be compared",
+        )

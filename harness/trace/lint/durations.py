@@ -1,0 +1,73 @@
+"""Whether durations are what jobs needed, and not what somebody allowed or saw of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from harness.trace.level import SUBMIT
+from harness.trace.lint.finding import Finding, Material, counted
+from harness.units import MINUTE, SECOND, format_duration
+
+REQUESTED = "requested_time"
+"""The column in which readers keep the run time that a user asked for."""
+
+_LEAST = 10
+_FEW = 1000
+_STILL_RUNNING = ("running", "pending", "unknown")
+
+
+def check_censored(material: Material) -> Iterator[Finding]:
+    """Jobs whose recorded end is only the end of the record."""
+    jobs = material.jobs
+    for name in ("status", "state", "pod_phase"):
+        if name in jobs.columns and jobs[name].dtype == pl.String:
+            open_ended = jobs.filter(pl.col(name).str.to_lowercase().is_in(_STILL_RUNNING))
+            if open_ended.height:
+                yield Finding(
+                    "censored",
+                    f"{counted(open_ended.height, jobs.height)} were still running when they were last seen "
+                    f"({name})",
+                    "their durations are lower bounds: compare schedulers on them, but do not forecast load",
+                )
+    end = (jobs[SUBMIT] + jobs["duration"]).alias("end")
+    if "recorded_end" in jobs.columns:
+        end = jobs["recorded_end"].to_physical() // SECOND
+    last = int((end == end.max()).sum())
+    if last >= _LEAST and last * _FEW >= jobs.height:
+        yield Finding(
+            "cut-at-the-end",
+            f"{counted(last, jobs.height)} end at the very last instant of the trace",
+            "the record ended, not they: their durations are lower bounds; --window ..TIME leaves them out",
+        )
+
+
+def check_limits(material: Material) -> Iterator[Finding]:
+    """Jobs that ran longer than they may, as long as they may, or all equally long."""
+    jobs = material.jobs
+    if REQUESTED in jobs.columns and isinstance(jobs[REQUESTED].dtype, pl.Duration):
+        over = jobs["duration"] - jobs[REQUESTED].to_physical()
+        longer = int((over > 0).sum())
+        if longer:
+            yield Finding(
+                "over-request",
+                f"{counted(longer, jobs.height)} run longer than requested",
+                "a scheduler that plans with requests would be surprised; the swf reader cuts them with "
+                "--set cut_at_request=true",
+            )
+        limited = int((over.abs() <= MINUTE).sum())
+        if limited * 100 >= jobs.height:
+            yield Finding(
+                "cut-at-request",
+                f"{counted(limited, jobs.height)} run as long as requested, to a minute",
+                "most of them were killed at their limit and would have run longer",
+            )
+    long = jobs.filter(pl.col("duration") >= pl.col("duration").quantile(0.95, "nearest"))["duration"]
+    duration, same = long.value_counts(sort=True).sort(["count", "duration"], descending=True).row(0)
+    if duration and same >= _LEAST and same * 10 >= len(long) and jobs["duration"].n_unique() > 1:
+        yield Finding(
+            "cut-at-limit",
+            f"{counted(same, jobs.height)} run for exactly {format_duration(duration)}, like the longest",
+            "a limit, or a default where the duration was not known: look where it comes from",
+        )

@@ -1,0 +1,100 @@
+"""Whether queues are tenants, and whether ids name one thing each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from harness.trace.level import SUBMIT
+from harness.trace.lint.finding import Finding, Material, counted
+from harness.units import SECOND, format_duration
+
+_SHOWN = 6
+_SMALL = 100
+"""A queue with less than one in so many jobs says little about itself."""
+
+
+def check_tenants(material: Material) -> Iterator[Finding]:
+    """Only one queue, or many with a single job."""
+    jobs = material.jobs
+    sizes = jobs.group_by("queue").len()
+    single = int((sizes["len"] == 1).sum())
+    if sizes.height == 1 and jobs.height > 1:
+        users = jobs["user"].n_unique()
+        yield Finding(
+            "one-tenant",
+            f"all jobs are in one queue, {sizes['queue'][0]!r}: there is nobody to be fair to",
+            f"--tenants column:user makes {users:,} queues of the users"
+            if users > 1
+            else "--tenants column:NAME takes another column, column:job_id,hash:8 makes up eight tenants",
+        )
+    elif single:
+        yield Finding(
+            "tenant-of-one-job",
+            f"{single:,} of {sizes.height:,} queues have a single job: figures about them are one sample",
+            f"--tenants top:{max(1, min(20, sizes.height - single))} puts all but the largest into one",
+        )
+
+
+def check_priorities(material: Material) -> Iterator[Finding]:
+    """Queues that were priorities: without stated ones, recorded waits tell."""
+    jobs = material.jobs
+    if "recorded_start" not in jobs.columns or {"priority", "priority_class"} & set(jobs.columns):
+        return
+    start = pl.col("recorded_start").to_physical() - material.trace.origin
+    ranks = (
+        jobs.group_by("queue")
+        .agg(pl.len().alias("jobs"), (start - pl.col(SUBMIT)).median().alias("wait"))
+        .filter((pl.col("jobs") * _SMALL >= jobs.height) & pl.col("wait").is_not_null())
+        .sort("wait", "queue")
+    )
+    if ranks.height < 2 or ranks["wait"][-1] <= max(10 * SECOND, 3 * ranks["wait"][0]):
+        return
+    names = [str(name) for name in ranks["queue"]]
+    shown = ", ".join(
+        f"{name} {format_duration(wait)}"
+        for name, wait in ranks.select("queue", "wait").head(_SHOWN).iter_rows()
+    )
+    given = ",".join(f"{name}:{100 * (len(names) - place)}" for place, name in enumerate(names))
+    yield Finding(
+        "queues-rank",
+        f"the recorded median waits rank the queues as priorities would: {shown}",
+        f"--priority-from queue={given},*:0 makes them priorities, --tenants column:user takes the tenants "
+        "from elsewhere",
+    )
+
+
+def check_ids(material: Material) -> Iterator[Finding]:
+    """Ids that name several things."""
+    jobs = material.jobs
+    if "uid" in jobs.columns:
+        again = int(jobs["uid"].drop_nulls().is_duplicated().sum())
+        if again:
+            yield Finding(
+                "uid-reused",
+                f"{counted(again, jobs.height)} share their uid with another job",
+                "leave the column out: ties are then broken by the row's number",
+            )
+    folded = jobs["job_id"].str.strip_chars().str.to_lowercase()
+    alike = int(folded.is_duplicated().sum())
+    if alike:
+        yield Finding(
+            "id-reused",
+            f"{counted(alike, jobs.height)} have an id that differs from another only in case or blanks",
+            "probably one job that was recorded several times, such as its attempts",
+        )
+    several = jobs.filter(pl.col("pods") > 1)["job_id"]
+    if len(several):
+        clash = int(
+            (
+                jobs["job_id"].str.replace(r"-\d+$", "").is_in(several.implode())
+                & jobs["job_id"].str.contains(r"-\d+$")
+            ).sum()
+        )
+        if clash:
+            yield Finding(
+                "id-like-a-pod",
+                f"{counted(clash, jobs.height)} are called like a pod of another job (NAME-0, NAME-1, ...)",
+                "rename them: a join by pod name would mix them up",
+            )

@@ -1,0 +1,99 @@
+"""Whether the times of submissions can be taken as they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from harness.trace.level import SUBMIT
+from harness.trace.lint.finding import Finding, Material, counted
+from harness.units import DAY, HOUR, SECOND, format_duration
+
+_FEW = 100
+"""One in so many jobs is few."""
+
+_LONG = 4
+"""A quarter of the span is long."""
+
+_SILENCE = 20
+"""A pause of a twentieth of the span is remarkable."""
+
+
+def check_span(material: Material) -> Iterator[Finding]:
+    """A long beginning or end with hardly any jobs, and long times without any."""
+    submit = material.jobs[SUBMIT].sort()
+    count, first, last = len(submit), int(submit[0]), int(submit[-1])
+    span = last - first
+    if not span:
+        return
+    time = (submit - first) / span
+    share = pl.int_range(count, eager=True) / count
+    start = int((time - share).arg_max() or 0)  # from here on jobs come denser than on average
+    end = int((time - share).arg_min() or 0)
+    head, tail = int(submit[start]) - first, last - int(submit[end])
+    if start * _FEW <= count and head * _LONG > span:
+        yield Finding(
+            "sparse-start",
+            f"the first {counted(start, count)} take {format_duration(head)} of {format_duration(span)}",
+            f"--window {_at(int(submit[start]))}.. begins where jobs come regularly",
+        )
+    if (count - 1 - end) * _FEW <= count and tail * _LONG > span:
+        yield Finding(
+            "sparse-end",
+            f"the last {counted(count - 1 - end, count)} take {format_duration(tail)} of "
+            f"{format_duration(span)}",
+            f"--window ..{_at(int(submit[end]) + SECOND)} ends where jobs come regularly",
+        )
+    pauses = submit.diff().fill_null(0)
+    longest = int(pauses.max())  # type: ignore[arg-type]
+    if longest * _SILENCE > span and longest > HOUR and span > DAY:
+        after = int(submit[int(pauses.arg_max() or 0)])
+        yield Finding(
+            "silence",
+            f"nothing is submitted for {format_duration(longest)}, {100 * longest / span:.2g} % of the span, "
+            f"until {format_duration(after)} after the origin",
+            "a clock that jumped or a gap in the record counts as idle time: choose a --window beside it",
+        )
+
+
+def check_bursts(material: Material) -> Iterator[Finding]:
+    """Many jobs within one second: times that were made up, or rounded."""
+    jobs = material.jobs
+    seconds = jobs.select(pl.col(SUBMIT) // SECOND).to_series().value_counts(sort=True)
+    second, most = seconds.row(0)
+    if most >= 10 and (most * _FEW >= jobs.height or most >= 1000):
+        yield Finding(
+            "burst",
+            f"{counted(most, jobs.height)} are submitted within one second, {_at(second * SECOND)} after the "
+            "origin",
+            "jobs that were there before the record began arrive at its first second: begin later with "
+            "--window, or read their waits as those of a backlog",
+        )
+
+
+def check_clock(material: Material) -> Iterator[Finding]:
+    """Times that run backwards, from row to row or within a job."""
+    frame, jobs = material.trace.frame, material.jobs
+    back = int((frame["submit_time"].to_physical().diff() < 0).sum())
+    if back:
+        yield Finding(
+            "unsorted",
+            f"{back:,} rows are submitted before the row above them",
+            "jobs arrive by submit_time, those of one instant in the order of rows; check that this order "
+            "means something",
+        )
+    for earlier, later in (("submit_time", "recorded_start"), ("recorded_start", "recorded_end")):
+        if earlier in jobs.columns and later in jobs.columns:
+            wrong = int((jobs[later] < jobs[earlier]).sum())
+            if wrong:
+                yield Finding(
+                    "clock-backwards",
+                    f"{counted(wrong, jobs.height)} have a {later} before their {earlier}",
+                    "clocks of several machines, or a changed clock: recorded waits are not to be trusted",
+                )
+
+
+def _at(time: int) -> str:
+    """A time since the origin that can be given to an option."""
+    return f"{time // SECOND}s"

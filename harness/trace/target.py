@@ -1,0 +1,93 @@
+"""How far arrivals or the cluster must be scaled so that a trace offers a wanted load."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from harness.cluster.model import Cluster
+from harness.cluster.scale import scaled_cluster
+from harness.errors import InputError
+from harness.trace.level import level_of, timed_jobs
+from harness.trace.schema import resources_of
+from harness.trace.trace import Trace
+
+_DIGITS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a trace offers a cluster of one resource.
+
+    Attributes:
+        mean: resource-time of all jobs divided by the time between the first and the last submission.
+        capacity: how much the cluster has.
+    """
+
+    mean: Fraction
+    capacity: int
+
+    @property
+    def load(self) -> Fraction:
+        """The part of the capacity that is asked for on average; above 1 the queue only grows."""
+        return self.mean / self.capacity
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The ways to a wanted load.
+
+    Attributes:
+        resource: the scarcest one, which the target is about.
+        offers: resource -> what is offered now.
+        scale_arrivals, scale_cluster: either of them alone gives the load.
+        arrivals_load, cluster_load: the load that it gives exactly; a cluster has whole nodes.
+    """
+
+    resource: str
+    offers: Mapping[str, Offer]
+    scale_arrivals: Fraction
+    arrivals_load: Fraction
+    scale_cluster: Fraction
+    cluster_load: Fraction
+
+
+def offers_of(trace: Trace, cluster: Cluster) -> dict[str, Offer]:
+    """What a trace offers of each resource that it asks for and the cluster has."""
+    jobs = timed_jobs(trace)
+    levels = {
+        resource: level_of(jobs, resource)
+        for resource in resources_of(jobs.columns)
+        if cluster.capacity.get(resource, 0) > 0
+    }
+    return {
+        resource: Offer(level.exact_mean, cluster.capacity[resource])
+        for resource, level in levels.items()
+        if level.work
+    }
+
+
+def aim(trace: Trace, cluster: Cluster, load: Fraction) -> Target:
+    """How to offer `load` times the capacity of the scarcest resource.
+
+    Raises:
+        InputError: the cluster has nothing that the trace asks for.
+    """
+    offers = offers_of(trace, cluster)
+    if not offers:
+        raise InputError(
+            f"{cluster.source or 'the cluster'} has nothing that {trace.path} asks for, or no end of it",
+            hint="give the manifests of what it is to be replayed on: --cluster FILE",
+        )
+    resource = max(sorted(offers), key=lambda name: offers[name].load)
+    now = offers[resource].load
+    arrivals, size = _rounded(load / now), _rounded(now / load)
+    after = offers_of(trace, scaled_cluster(cluster, size))
+    reached = after[resource].load if resource in after else Fraction(0)
+    return Target(resource, offers, arrivals, now * arrivals, size, reached)
+
+
+def _rounded(number: Fraction) -> Fraction:
+    """A few digits that a person can type."""
+    return Fraction(f"{float(number):.{_DIGITS}g}")

@@ -1,0 +1,185 @@
+"""Findings about traces that were made to mislead in one way each, and about the recorded ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from harness.cluster.load import cluster_from
+from harness.plugins import load
+from harness.trace.lint import lint
+from harness.trace.summary import summarize
+from harness.trace.trace import Trace, open_trace
+
+PLUGINS = load(only=["readers"])
+SHARED = Path(__file__).parents[3] / "shared" / "traces"
+recorded = pytest.mark.skipif(not SHARED.is_dir(), reason="the recorded traces are not beside this checkout")
+
+
+@pytest.fixture
+def findings(write_trace: Callable[..., Path]) -> Callable[..., dict[str, str]]:
+    """What is said of a trace of these rows, by the kind of finding."""
+
+    def of(*rows: Mapping[str, Any], cpu: int | None = None) -> dict[str, str]:
+        trace = open_trace(write_trace(*rows), PLUGINS)
+        cluster = None if cpu is None else cluster_from(yaml.safe_load_all(NODE.format(cpu)), "test")
+        return {finding.check: finding.says for finding in lint(trace, cluster)}
+
+    return of
+
+
+NODE = "{{apiVersion: v1, kind: Node, metadata: {{name: n}}, status: {{allocatable: {{cpu: {}}}}}}}"
+
+
+def spread(count: int, *, every: int = 7, **same: Any) -> list[dict[str, Any]]:
+    """Inconspicuous jobs of two queues, one after the other."""
+    return [
+        {"submit_time": every * number, "duration": 5 + number % 97, "queue": "ab"[number % 2], **same}
+        for number in range(count)
+    ]
+
+
+def test_an_ordinary_trace_has_no_findings(findings: Callable[..., dict[str, str]]) -> None:
+    """Regular arrivals, two tenants, durations of all kinds, and a cluster that is neither big nor small."""
+    assert findings(*spread(200), cpu=10) == {}
+
+
+def test_a_cluster_on_which_nothing_waits_is_too_big(findings: Callable[..., dict[str, str]]) -> None:
+    """The peak with every job started at its submission is within the capacity."""
+    rows = [{"submit_time": 0, "queue": "a"}, {"submit_time": 5, "queue": "b"}] * 2
+    rows = [{**row, "job_id": str(number)} for number, row in enumerate(rows)]
+    said = findings(*rows, cpu=40)["cluster-too-big"]
+    assert said.startswith("all jobs together never need more than 4 of 40 of cpu")
+    assert "cluster-too-big" not in findings(*rows, cpu=3)
+
+
+def test_a_cluster_that_cannot_keep_up_is_too_small(findings: Callable[..., dict[str, str]]) -> None:
+    """More is asked for on average than there is; and no job may ask for more than all of it."""
+    said = findings(*spread(50, every=1, **{"request.cpu": 2000}), cpu=1)
+    assert "of 1 of cpu" in said["cluster-too-small"]
+    assert said["job-too-large"] == "50 of 50 jobs (100 %) ask for more than the 1 of cpu"
+
+
+def test_few_jobs_long_before_the_others_are_named(findings: Callable[..., dict[str, str]]) -> None:
+    """The window that leaves them out begins at the first regular one."""
+    rows = [{"submit_time": 0, "queue": "a"}, *spread(300)]
+    rows[1:] = [{**row, "submit_time": row["submit_time"] + 9_000_000} for row in rows[1:]]
+    said = findings(*rows)
+    assert said["sparse-start"] == "the first 1 of 301 jobs (0.33 %) take 104d04h of 104d04h"
+    assert "nothing is submitted for 104d04h" in said["silence"]
+
+
+def test_many_jobs_in_one_second_are_a_burst(findings: Callable[..., dict[str, str]]) -> None:
+    """Times that were rounded, or jobs that were there before the record began."""
+    said = findings(*spread(100), *({"submit_time": 350, "duration": n + 3} for n in range(20)))
+    assert said["burst"] == "21 of 120 jobs (17.5 %) are submitted within one second, 350s after the origin"
+
+
+def test_clocks_that_run_backwards_are_named(findings: Callable[..., dict[str, str]]) -> None:
+    """Rows out of order."""
+    assert findings(*reversed(spread(30)))["unsorted"] == "29 rows are submitted before the row above them"
+
+
+def test_jobs_that_end_with_the_record_are_censored(findings: Callable[..., dict[str, str]]) -> None:
+    """A common last end, and a status that says they still ran."""
+    rows = [{**row, "duration": 1000 - row["submit_time"], "status": "x"} for row in spread(30)]
+    rows[0]["status"] = "Running"
+    said = findings(*rows)
+    assert said["cut-at-the-end"].startswith("30 of 30 jobs")
+    assert said["censored"].startswith("1 of 30 jobs")
+
+
+def test_equal_longest_durations_are_a_limit(findings: Callable[..., dict[str, str]]) -> None:
+    """One duration that many of the longest share exactly."""
+    rows = [{**row, "duration": min(row["duration"], 60)} for row in spread(300)]
+    assert "run for exactly 1m00s" in findings(*rows)["cut-at-limit"]
+
+
+def test_queues_that_are_no_tenants_are_named(findings: Callable[..., dict[str, str]]) -> None:
+    """A single one, and some with a single job."""
+    assert "nobody to be fair to" in findings({"user": "a"}, {"user": "b"})["one-tenant"]
+    rows = [*spread(20), {"queue": "c", "submit_time": 3}]
+    assert findings(*rows)["tenant-of-one-job"].startswith("1 of 3 queues")
+
+
+def test_ids_that_name_two_things_are_named(findings: Callable[..., dict[str, str]]) -> None:
+    """Ids alike but for case or blanks, uids given twice, and a job called like another's pod."""
+    rows = [
+        {"job_id": "a", "pods": 2, "uid": "1", "queue": "a"},
+        {"job_id": "A ", "uid": "1", "queue": "b"},
+        {"job_id": "a-1", "uid": "2", "queue": "a"},
+        {"job_id": "b-1", "uid": "3", "queue": "b"},
+    ]
+    said = findings(*rows)
+    assert {check: text.split()[0] for check, text in said.items() if "id" in check} == {
+        "uid-reused": "2",
+        "id-reused": "2",
+        "id-like-a-pod": "1",
+    }
+
+
+@pytest.mark.parametrize(
+    ("request_", "says"),
+    [
+        ({"request.memory": 512}, "no pod asks for more than 512 bytes of memory"),
+        ({"request.memory": 2**50}, "half of the pods that ask for memory ask for at most 1024Ti"),
+        ({"request.cpu": 16}, "no pod asks for more than 16 millicores of cpu"),
+        ({"request.nvidia.com/gpu": 500}, "half of the pods that ask for nvidia.com/gpu ask for at most 500"),
+    ],
+)
+def test_amounts_of_another_unit_are_named(
+    findings: Callable[..., dict[str, str]], request_: dict[str, int], says: str
+) -> None:
+    """MiB where bytes are meant, cores where millicores are, per cent of a device where devices are."""
+    assert findings(*spread(30, **request_))["unit"] == says
+
+
+def test_durations_of_another_unit_are_named(findings: Callable[..., dict[str, str]]) -> None:
+    """Seconds that were taken for microseconds."""
+    rows = [{**row, "duration": row["duration"] / 10_000} for row in spread(30)]
+    assert findings(*rows)["unit"] == "no job runs longer than 3ms"
+
+
+def opened(*parts: str, **options: str) -> Trace:
+    return open_trace(SHARED.joinpath(*parts), PLUGINS, options=options)
+
+
+@recorded
+def test_openb_never_needs_more_than_65_of_6212_gpus() -> None:
+    """What its source says comes out by itself."""
+    trace = opened("openb", "csv", "openb_pod_list_default.csv.gz")
+    node = NODE.format(1).replace("cpu: 1", "nvidia.com/gpu-milli: 6212000")
+    found = {
+        each.check: each.says for each in lint(trace, cluster_from(yaml.safe_load_all(node), "all nodes"))
+    }
+    assert "65,590 of 6,212,000 of nvidia.com/gpu-milli" in found["cluster-too-big"]
+    assert found["sparse-start"].startswith("the first 46 of 7,255 jobs")
+    assert found["censored"].startswith("5,193 of 7,255 jobs")
+
+
+@recorded
+def test_hpc2n_has_14817_jobs_that_run_longer_than_requested() -> None:
+    """What its source says comes out by itself."""
+    found = {each.check: each.says for each in lint(opened("swf-hpc2n-2002", "HPC2N-2002-2.2-cln.swf.gz"))}
+    assert found["over-request"] == "14,817 of 202,871 jobs (7.3 %) run longer than requested"
+
+
+@recorded
+def test_the_queues_of_sdsc_blue_rank_as_priorities() -> None:
+    """Interactive, express, high, normal, low: in the order of their recorded median waits."""
+    found = {each.check: each for each in lint(opened("swf-sdsc-blue-2000", "SDSC-BLUE-2000-4.2-cln.swf.gz"))}
+    assert found["queues-rank"].do.startswith(
+        "--priority-from queue=0:600,22:500,1:400,2:300,3:200,4:100,*:0"
+    )
+
+
+def test_the_bundled_philly_averages_374_gpus() -> None:
+    """The mean of the extract, its peak, and the scale that fills its cluster to 120 %."""
+    traces = Path(__file__).parents[2] / "traces"
+    trace = open_trace(traces / "philly.parquet", PLUGINS)
+    gpus = summarize(trace).resources["nvidia.com/gpu"]
+    assert (round(gpus.mean), gpus.p95, gpus.peak) == (374, 758, 1243)
