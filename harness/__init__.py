@@ -44,13 +44,14 @@ from harness.policy import (
 from harness.trace.reader import Reading
 
 if TYPE_CHECKING:
-    from harness.api import compare, replay
+    from harness.api import compare, make_report, replay
     from harness.comparison import Comparison
     from harness.run import Plan, Run
 
 _LAZY = {
     "replay": "harness.api",
     "compare": "harness.api",
+    "make_report": "harness.api",
     "Comparison": "harness.comparison",
     "Plan": "harness.run",
     "Run": "harness.run",
@@ -89,6 +90,7 @@ __all__ = [
     "boolean",
     "compare",
     "hookimpl",
+    "make_report",
     "replay",
 ]
 

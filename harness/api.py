@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from harness.cluster.model import Cluster
     from harness.comparison import Comparison
     from harness.policy import PolicyFactory
+    from harness.report.report import Report
     from harness.trace.calibration import Calibration
     from harness.trace.trace import Trace
 
@@ -99,6 +100,32 @@ def compare(runs: Sequence[Run | str | Path], *, baseline: str | None = None) ->
 
     opened = [run if isinstance(run, Run) else Run.open(run) for run in runs]
     return Comparison(opened, baseline=baseline)
+
+
+def make_report(
+    runs: Sequence[Run | str | Path] | Comparison,
+    *,
+    baseline: str | None = None,
+    plugins: Plugins | None = None,
+    command: str | None = None,
+) -> Report:
+    """A report of runs of one trace on one cluster: `.html()` and `.markdown()` write it.
+
+    Args:
+        runs: runs or their folders, or a comparison of them.
+        baseline: the label of the run that the others are compared with; the first by default.
+        plugins: who registers sections; loaded when absent.
+        command: the command line that makes the report, to be shown in it.
+
+    Raises:
+        RunError: a folder is no run, or the runs cannot be compared; says what differs.
+        PluginError: a section failed.
+    """
+    from harness.comparison import Comparison
+    from harness.report.report import compose
+
+    comparison = runs if isinstance(runs, Comparison) else compare(runs, baseline=baseline)
+    return compose(comparison, plugins or load(), command=command)
 
 
 def read_trace(trace: str | Path | Trace, plugins: Plugins, calibration: Calibration | None = None) -> Trace:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from harness.conformance import RegisterConformance
     from harness.plugins import RegisterMetric, RegisterPolicy, RegisterReader
+    from harness.report.section import RegisterSection
     from harness.run import Plan, Run
 
 hookspec = pluggy.HookspecMarker("harness")
@@ -38,6 +39,11 @@ def harness_register_readers(register: RegisterReader) -> None:
 @hookspec
 def harness_register_metrics(register: RegisterMetric) -> None:
     """Register metrics over a finished run: `register(name, compute, help=...)`."""
+
+
+@hookspec
+def harness_register_sections(register: RegisterSection) -> None:
+    """Register sections of reports: `register(name, make, title=..., help=..., place=...)`."""
 
 
 @hookspec

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from harness.conformance import Answer, Case, ConformanceSpec
     from harness.metrics.measurement import Compute
     from harness.policy import PolicyFactory, RunningJobs
+    from harness.report.section import MakeSection, SectionSpec
     from harness.trace.reader import Reading
 
 GROUP = "harness"
@@ -186,12 +187,18 @@ class Plugins:
     """All that was loaded, ready to be passed on."""
 
     hooks: pluggy.HookRelay
-    policies: Registry[PolicySpec]
-    readers: Registry[ReaderSpec]
-    metrics: Registry[MetricSpec]
-    conformance: Registry[ConformanceSpec]
+    policies: Registry[PolicySpec] = field(default_factory=lambda: Registry("policy"))
+    readers: Registry[ReaderSpec] = field(default_factory=lambda: Registry("reader"))
+    metrics: Registry[MetricSpec] = field(default_factory=lambda: Registry("metric"))
+    sections: Registry[SectionSpec] = field(default_factory=lambda: Registry("section"))
+    conformance: Registry[ConformanceSpec] = field(default_factory=lambda: Registry("conformance component"))
     found: tuple[PluginInfo, ...] = field(default=())
     left_out: tuple[str, ...] = field(default=())
+
+    @property
+    def registries(self) -> tuple[Registry[Any], ...]:
+        """Everything that plugins register, kind by kind."""
+        return self.policies, self.readers, self.metrics, self.sections, self.conformance
 
     def policy(self, name: str) -> PolicySpec:
         """The policy of that name.
@@ -239,11 +246,7 @@ def load(
     """
     manager = pluggy.PluginManager(GROUP)
     manager.add_hookspecs(hookspecs)
-    policies: Registry[PolicySpec] = Registry("policy")
-    readers: Registry[ReaderSpec] = Registry("reader")
-    metrics: Registry[MetricSpec] = Registry("metric")
-    conformance: Registry[ConformanceSpec] = Registry("conformance component")
-    loaded = Plugins(manager.hook, policies, readers, metrics, conformance)
+    loaded = Plugins(manager.hook)
     found: list[PluginInfo] = []
     for candidate in _candidates(only, set(block), extra or {}):
         info = candidate.info
@@ -258,7 +261,7 @@ def load(
         except Exception as error:
             if manager.has_plugin(info.name):
                 manager.unregister(name=info.name)
-            for registry in (policies, readers, metrics, conformance):
+            for registry in loaded.registries:
                 registry.drop_owner(info.name)
             found.append(replace(info, error=_reason(error)))
         else:
@@ -305,6 +308,8 @@ def _installed() -> list[tuple[EntryPoint, str, str]]:
 
 def _register(plugin: object, info: PluginInfo, loaded: Plugins) -> None:
     """Call the plugin's registration hooks with registrars that know whose they are."""
+    from harness.report.section import UNPLACED, SectionSpec
+
     owner, version = info.name, info.version
 
     def policy(
@@ -336,6 +341,9 @@ def _register(plugin: object, info: PluginInfo, loaded: Plugins) -> None:
     def metric(name: str, compute: Compute, *, help: str) -> None:
         loaded.metrics.add(MetricSpec(name, compute, help, owner, version))
 
+    def section(name: str, make: MakeSection, *, title: str, help: str, place: int = UNPLACED) -> None:
+        loaded.sections.add(SectionSpec(name, make, title, help, place, owner, version))
+
     def component(
         name: str,
         answer: Callable[[Case], Answer],
@@ -353,6 +361,7 @@ def _register(plugin: object, info: PluginInfo, loaded: Plugins) -> None:
         (loaded.hooks.harness_register_policies, policy),
         (loaded.hooks.harness_register_readers, reader),
         (loaded.hooks.harness_register_metrics, metric),
+        (loaded.hooks.harness_register_sections, section),
         (loaded.hooks.harness_register_conformance, component),
     ):
         for implementation in hook.get_hookimpls():

@@ -59,6 +59,10 @@ def _report(loaded: Plugins) -> Iterator[str]:
         "metrics (of every run)",
         [(spec.name, spec.help, ()) for spec in loaded.metrics],
     )
+    yield _section(
+        "sections (of every report)",
+        [(spec.name, spec.help, ()) for spec in sorted(loaded.sections, key=lambda spec: spec.order)],
+    )
     entries = [(spec.name, spec.help, ()) for spec in loaded.conformance]
     yield _section("components (harness conform FILE... --component NAME)", entries)
 
@@ -87,7 +91,7 @@ def _brings(loaded: Plugins, owner: str) -> str:
     """What a plugin registers: `reader parquet, swf; metric waiting`."""
     kinds = (
         (registry.kind, [spec.name for spec in registry if spec.owner == owner])
-        for registry in (loaded.policies, loaded.readers, loaded.metrics, loaded.conformance)
+        for registry in loaded.registries
     )
     return "; ".join(f"{kind} {', '.join(names)}" for kind, names in kinds if names) or "nothing"
 
@@ -149,4 +153,8 @@ def _document(loaded: Plugins) -> dict[str, Any]:
             for spec in loaded.readers
         ],
         "metrics": [{"name": spec.name, "plugin": spec.owner, "help": spec.help} for spec in loaded.metrics],
+        "sections": [
+            {"name": spec.name, "plugin": spec.owner, "title": spec.title, "help": spec.help}
+            for spec in sorted(loaded.sections, key=lambda spec: spec.order)
+        ],
     }

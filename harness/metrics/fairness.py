@@ -10,16 +10,12 @@ from math import fsum
 
 import polars as pl
 
-from harness.metrics.ideal import Grid, Wants, ideal_shares
 from harness.metrics.levels import Piece, Queue, pieces, queue_of_jobs, queues, unused_queues
 from harness.metrics.measurement import Measurement, Window, resource_hours
+from harness.metrics.shares import Sharing, changes_at_once
 from harness.metrics.waiting import job_times
 from harness.run import Run
 from harness.units import INT64_MAX
-
-_CELLS = 1 << 20  # queues times instants that are looked at together
-_LEAST = 1 << 9
-_MOST = 1 << 17
 
 _DEFICIT = "fairness.guarantee_deficit"
 _ZERO = pl.Series([0.0])
@@ -29,8 +25,7 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
     """The fairness metrics over all queues, and what each queue was owed."""
     users = queues(run)
     shares, owed = _Shares(run, users), _Owed(run, users)
-    changes = min(_MOST, max(_LEAST, _CELLS // max(1, len(users))))
-    for piece in pieces(run, window, changes=changes):
+    for piece in pieces(run, window, changes=changes_at_once(users)):
         shares.add(piece)
         owed.add(piece)
     yield from shares.measurements()
@@ -42,12 +37,7 @@ class _Shares:
     """Adds up how far shares are from ideal."""
 
     def __init__(self, run: Run, users: Sequence[Queue]) -> None:
-        self._capacity = [
-            (number, run.capacity[resource])
-            for number, resource in enumerate(run.resources)
-            if run.capacity.get(resource)
-        ]
-        self._weight = pl.Series([queue.weight for queue in users], dtype=pl.Float64)
+        self._sharing = Sharing(run, users)
         self._off: list[float] = []
         self._ideal: list[float] = []
         self._jain: list[float] = []
@@ -55,20 +45,10 @@ class _Shares:
 
     def add(self, piece: Piece) -> None:
         """Take a piece into account."""
-        if not self._capacity:
+        found = self._sharing.of(piece)
+        if found is None:
             return
-        rows = self._of_queues(piece.rows)
-        if rows.is_empty():
-            return
-        grid = Grid(rows["queue"].n_unique(), len(piece.times))
-        place = rows["queue"].rle_id().cast(pl.Int64) * grid.instants + rows["at"]
-        first = pl.Series([0], dtype=pl.UInt32).new_from_index(0, grid.queues * grid.instants)
-        cells = first.scatter(place, 1).cum_sum() - 1
-        share, weight, demand, limit = (
-            rows[name].gather(cells) for name in ("share", "weight", "demand", "limit")
-        )
-        rates = [rows[f"rate{number}"].gather(cells) for number, _ in self._capacity]
-        ideal = ideal_shares(grid, Wants(weight, demand, limit, rates))
+        grid, share, ideal = found.grid, found.share, found.ideal
         compared = ideal > 0
         ratio = (share / ideal).zip_with(compared, _ZERO)
         sums = pl.DataFrame(
@@ -95,28 +75,6 @@ class _Shares:
         yield Measurement("fairness.share_deviation", deviation, "ratio", "lower")
         jain = fsum(self._jain) / self._compared if self._compared else None
         yield Measurement("fairness.jain_share", jain, "ratio", "higher")
-
-    def _of_queues(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """What each level means as shares, without the queues that ask for nothing in this piece."""
-        parts = [pl.col(f"demand{number}") / capacity for number, capacity in self._capacity]
-        held = [pl.col(f"allocated{number}") / capacity for number, capacity in self._capacity]
-        rows = rows.with_columns(
-            top=pl.max_horizontal(parts),
-            share=pl.max_horizontal(held),
-            weight=self._weight.gather(rows["queue"]),
-        )
-        top, weight = pl.col("top"), pl.col("weight")
-        asking = rows.filter(top > 0)["queue"].unique()
-        rises = (top > 0) & (weight > 0)
-        demand = pl.min_horizontal(top, pl.lit(1.0))
-        wants = {"demand": demand, "limit": demand / weight}
-        wants |= {
-            f"rate{number}": weight * part / top
-            for part, (number, _) in zip(parts, self._capacity, strict=True)
-        }
-        return rows.filter(pl.col("queue").is_in(asking.implode())).with_columns(
-            pl.when(rises).then(want).otherwise(0.0).alias(name) for name, want in wants.items()
-        )
 
 
 class _Owed:

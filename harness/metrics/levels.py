@@ -48,18 +48,18 @@ class Piece(NamedTuple):
 
 def queues(run: Run) -> list[Queue]:
     """Every queue that jobs of a run use, by name; its place is its number in `Piece.rows`."""
-    return [_queue(run, name) for name in sorted(set(_behind(run).values()))]
+    return [_queue(run, name) for name in sorted(set(quota_behind(run).values()))]
 
 
 def unused_queues(run: Run) -> list[Queue]:
     """Every queue that has a quota and no jobs, by name."""
-    used = set(_behind(run).values())
+    used = set(quota_behind(run).values())
     return [_queue(run, name) for name in sorted(run.info["cluster"]["queues"]) if name not in used]
 
 
 def queue_of_jobs(run: Run) -> pl.Series:
     """For each job, in order of arrival, the name of its queue."""
-    behind = _behind(run)
+    behind = quota_behind(run)
     jobs = run.scan("jobs").select("namespace", "queue").collect()
     apart = pl.concat_str("namespace", "queue", separator="/")
     names = jobs.select(pl.when(pl.col("queue").is_in(list(behind))).then("queue").otherwise(apart))
@@ -118,7 +118,7 @@ def moves(run: Run, window: Window) -> Iterator[pl.DataFrame]:
     One row a change of a queue of the trace; several of these may stand for one queue.
     """
     levels = level_names(run)
-    behind, width = _behind(run), len(run.resources)
+    behind, width = quota_behind(run), len(run.resources)
     places = {queue.name: number for number, queue in enumerate(queues(run))}
     numbers = [places[name] for name in behind.values()]
     tenants, codes = list(behind), list(range(len(behind)))
@@ -151,8 +151,8 @@ def level_names(run: Run) -> list[str]:
     return [f"{kind}{number}" for number in range(len(run.resources)) for kind in ("allocated", "demand")]
 
 
-def _behind(run: Run) -> Mapping[str, str]:
-    """A name of the timeline -> the name of its queue."""
+def quota_behind(run: Run) -> Mapping[str, str]:
+    """A name of the timeline -> the name of its queue: the quota that its jobs count against, else itself."""
     quota_of: Mapping[str, str | None] = run.info["cluster"]["quota_of"]
     return {name: quota or name for name, quota in quota_of.items()}
 

@@ -160,7 +160,7 @@ def test_help_of_a_plugins_command_is_there(harness: Callable, install: Callable
 
 def test_the_shell_completes_commands_and_policies(shell: Callable) -> None:
     """Click's own completion, with the names of plugins."""
-    asked = {"_HARNESS_COMPLETE": "bash_complete", "COMP_WORDS": "harness rep", "COMP_CWORD": "1"}
+    asked = {"_HARNESS_COMPLETE": "bash_complete", "COMP_WORDS": "harness repl", "COMP_CWORD": "1"}
     assert shell("harness", **asked).out == "plain,replay\n"
     asked |= {"COMP_WORDS": "harness replay x.parquet --plugin n", "COMP_CWORD": "4"}
     names = [f"plain,{name}" for name in load().policies.names() if name.startswith("n")]

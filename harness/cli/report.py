@@ -1,0 +1,65 @@
+"""`harness report`: finished runs as one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from harness.cli.context import command_line, loaded_plugins
+from harness.errors import OptionError, RunError
+
+_PAGE = Path("report.html")
+_STDOUT = Path("-")
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  harness report results/philly/* -o report.html
+  harness report results/philly/none-* --format markdown"""
+)
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE",
+    help="Where to write it; - is stdout. [default: report.html, and stdout for Markdown]",
+)  # fmt: skip
+@click.option(
+    "--format", "form", type=click.Choice(["html", "markdown"]), default="html", show_default=True,
+    help="A page that needs nothing else, or text for a pull request.",
+)  # fmt: skip
+@click.option(
+    "--baseline",
+    metavar="LABEL",
+    help="The run that the others are compared with, by its label. [default: the first]",
+)
+@click.option(
+    "--interactive", is_flag=True, help="Charts that can be zoomed and asked for values; a few MB more."
+)
+@click.pass_context
+def report(
+    ctx: click.Context,
+    runs: tuple[Path, ...],
+    output: Path | None,
+    form: str,
+    baseline: str | None,
+    interactive: bool,
+) -> None:
+    """Write a report of finished runs of one trace: figures, charts, and what they rest on."""
+    from harness import api
+
+    if interactive and form != "html":
+        raise OptionError("only a page can be interactive", hint="leave out --interactive or --format")
+    made = api.make_report(runs, baseline=baseline, plugins=loaded_plugins(ctx), command=command_line(ctx))
+    text = made.html(interactive=interactive) if form == "html" else made.markdown()
+    place = output or (_PAGE if form == "html" else _STDOUT)
+    if place == _STDOUT:
+        click.echo(text, nl=False)
+        return
+    try:
+        place.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise RunError(
+            f"{place} cannot be written: {error.strerror or error}", hint="choose another file with -o"
+        ) from error
+    click.echo(str(place))

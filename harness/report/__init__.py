@@ -1,0 +1,66 @@
+"""Reports of runs, and their built-in sections, registered like any other plugin's.
+
+Authors of sections find here what a section is made of; see `harness.report.blocks`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from harness.hookspecs import hookimpl
+from harness.report.blocks import Block, Cell, Code, Figure, Key, Points, Score, Scores, Table, Text
+from harness.report.section import MakeSection, RegisterSection
+
+if TYPE_CHECKING:
+    from harness.report.material import Material
+
+__all__ = [
+    "Block",
+    "Cell",
+    "Code",
+    "Figure",
+    "Key",
+    "Points",
+    "RegisterSection",
+    "Score",
+    "Scores",
+    "Table",
+    "Text",
+]
+
+_BUILT_IN = (
+    ("headlines", "At a glance", "utilization, fairness, disruption and waiting in one figure each"),
+    ("metrics", "All figures", "the metrics of all runs in one table"),
+    ("tradeoff", "What is traded for what", "utilization, fairness and disruption of the runs in one chart"),
+    ("allocation", "Who held what, when", "what queues held over time, beside what is their own"),
+    ("fairness", "How fairly it was shared", "how far shares were from ideal ones over time"),
+    ("waiting", "Who waited, and how long", "waiting jobs over time, and how long queues' jobs waited"),
+    ("disruption", "What was preempted, and why", "preemptions over time by reason"),
+    ("losses", "Who pays, who gains", "lost work by the queue that lost it and the queue it was lost for"),
+    ("gantt", "Job by job", "every job as a bar, for small runs"),
+)
+
+
+@hookimpl
+def harness_register_sections(register: RegisterSection) -> None:
+    """Register the built-in sections."""
+    for number, (name, title, help_text) in enumerate(_BUILT_IN, start=1):
+        register(name, _section(name), title=title, help=help_text, place=100 * number)
+    register(
+        "assumed",
+        _section("assumed"),
+        title="What this rests on",
+        help="the cluster, the settings, what was assumed, and how to repeat it",
+        place=10_000,
+    )
+
+
+def _section(name: str) -> MakeSection:
+    """A section from the module of its name, which is imported when a report is made."""
+
+    def make(material: Material) -> Iterable[Block]:
+        return import_module(f"harness.report.sections.{name}").blocks(material)  # type: ignore[no-any-return]
+
+    return make

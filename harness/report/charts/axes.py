@@ -1,0 +1,119 @@
+"""Axes, sizes and panels that all charts have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import altair as alt
+import polars as pl
+
+from harness.report import palette
+from harness.report.blocks import Key
+from harness.report.material import Material
+from harness.units import DAY, HOUR, MINUTE, SECOND
+
+LEFT = 58
+"""Pixels that the vertical axis takes, whatever is written on it, so that panels stand in line."""
+RIGHT = 14
+NARROW = 500
+"""Charts that are not as wide as this have to make do with less."""
+
+_UNITS = ((DAY, "days"), (HOUR, "hours"), (MINUTE, "minutes"), (SECOND, "seconds"), (1, "microseconds"))
+
+
+def inner(width: int, *, columns: int = 1) -> int:
+    """How wide a plot is within a chart of so many columns."""
+    return width // columns - LEFT - RIGHT
+
+
+def time_axis(material: Material, *, labels: bool = True) -> alt.X:
+    """The axis of time, the same for all runs."""
+    domain = [_at(material, material.window.start), _at(material, material.window.end)]
+    if domain[0] == domain[1]:
+        domain[1] += 1.0
+    axis = alt.Axis(title=None, labels=labels, ticks=labels, grid=False, labelFlush=True, tickCount=6)
+    if _dated(material):
+        # As expressions: Vega-Lite wraps plain times into what its interpreter of expressions cannot read.
+        ends = [alt.ExprRef(expr=f"{time:.0f}") for time in domain]
+        scale = alt.Scale(type="utc", domain=ends, nice=False)
+        return alt.X("at:T", scale=scale, axis=axis)
+    axis.title = f"{_unit(material)[1]} since the first submission" if labels else None
+    return alt.X("at:Q", scale=alt.Scale(domain=domain, nice=False), axis=axis)
+
+
+def timed(material: Material, frame: pl.DataFrame) -> pl.DataFrame:
+    """A frame with its `time` as the axis of time has it, `at`."""
+    return frame.with_columns(at=_value(material, pl.col("time"))).drop("time")
+
+
+def amount_axis(title: str, *, top: float, shown_as: str = "~s", field: str = "mean:Q") -> alt.Y:
+    """A vertical axis from 0; `shown_as` is the format of its numbers, as d3 has it."""
+    axis = alt.Axis(
+        title=title,
+        titlePadding=6,
+        minExtent=LEFT - 20,
+        maxExtent=LEFT - 20,
+        tickCount=4,
+        labelExpr=f"format(datum.value, '{shown_as}')",
+    )
+    return alt.Y(field, scale=alt.Scale(domain=[0, top or 1], nice=False), axis=axis)
+
+
+def coloured(field: str, keys: Sequence[Key]) -> alt.Color:
+    """Colours by the name of a key."""
+    return alt.Color(
+        field,
+        scale=alt.Scale(domain=[key.name for key in keys], range=[key.colour for key in keys]),
+        legend=None,
+    )
+
+
+def dashed(field: str, keys: Sequence[Key]) -> alt.StrokeDash:
+    """Dashes by the name of a key."""
+    dashes = [list(key.dash) or [1, 0] for key in keys]
+    return alt.StrokeDash(
+        field,
+        scale=alt.Scale(domain=[key.name for key in keys], range=dashes),
+        legend=None,
+    )
+
+
+def named(numbers: pl.Series, keys: Sequence[Key]) -> pl.Series:
+    """The names of keys by their number."""
+    return pl.Series([key.name for key in keys], dtype=pl.String).gather(numbers)
+
+
+def level(value: float, dash: Sequence[int]) -> alt.Chart:
+    """A horizontal line for reference."""
+    frame = pl.DataFrame({"mean": [float(value)]})
+    rule: alt.Chart = alt.Chart(frame).mark_rule(
+        color=palette.INK.light, strokeWidth=1.2, strokeDash=list(dash)
+    )
+    return rule.encode(y="mean:Q")
+
+
+def panel(layers: Iterable[alt.Chart], *, title: str, width: int, height: int) -> alt.LayerChart:
+    """Layers on one pair of axes, below a heading."""
+    chart = alt.layer(*layers)
+    assert isinstance(chart, alt.LayerChart)  # charts that are not facets make no facet
+    return chart.properties(width=width, height=height, title=alt.Title(title, anchor="start", limit=width))
+
+
+def _dated(material: Material) -> bool:
+    return str(material.runs[0].info["trace"]["times"]) == "timestamp"
+
+
+def _unit(material: Material) -> tuple[int, str]:
+    span = material.window.end - material.window.start
+    return next(unit for unit in _UNITS if span >= 4 * unit[0] or unit[0] == 1)
+
+
+def _value(material: Material, time: pl.Expr) -> pl.Expr:
+    if _dated(material):
+        origin: int = material.runs[0].info["trace"]["origin_us"]
+        return (time + origin) // 1000
+    return (time - material.window.start) / _unit(material)[0]
+
+
+def _at(material: Material, time: int) -> float:
+    return float(pl.select(_value(material, pl.lit(time))).item())

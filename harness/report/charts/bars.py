@@ -1,0 +1,74 @@
+"""Horizontal bars around a zero line: a row for each queue, in it a bar for each of several things."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import altair as alt
+import polars as pl
+
+from harness.report import palette
+from harness.report.blocks import Key
+from harness.report.charts import axes
+
+_LABEL = 130
+_NARROW_LABEL = 92
+
+
+def grouped(
+    rows: Sequence[tuple[int, int, float]],
+    labels: Sequence[str],
+    keys: Sequence[Key],
+    *,
+    width: int,
+    title: str,
+    shown_as: str,
+    name: str = "",
+    limit: float | None = None,
+) -> alt.LayerChart:
+    """Bars side by side.
+
+    Args:
+        rows: the number of the label, that of the key, and the value.
+        labels: what the rows are called.
+        keys: the colours of the bars in a row.
+        width: of the chart.
+        title: of the horizontal axis.
+        shown_as: the format of its numbers.
+        name: of the panel.
+        limit: how far the axis goes to both sides; as far as is needed by default.
+    """
+    room = _LABEL if width >= axes.NARROW else _NARROW_LABEL
+    frame = pl.DataFrame(rows, schema={"row": pl.Int64, "key": pl.Int64, "value": pl.Float64}, orient="row")
+    most = limit or max((abs(value) for _, _, value in rows), default=1.0) * 1.05 or 1.0
+    frame = frame.with_columns(
+        row=pl.Series(labels, dtype=pl.String).gather(frame["row"]), of=axes.named(frame["key"], keys)
+    )
+    bars = (
+        alt.Chart(frame)
+        .mark_bar()
+        .encode(
+            alt.X(
+                "value:Q",
+                scale=alt.Scale(domain=[-most, most], nice=False),
+                axis=alt.Axis(
+                    title=title,
+                    labelExpr=f"format(datum.value, '{shown_as}')",
+                    tickCount=6 if width >= axes.NARROW else 3,
+                ),
+            ),
+            alt.Y(
+                "row:N",
+                sort=list(labels),
+                axis=alt.Axis(
+                    title=None, labelLimit=room - 8, minExtent=room, maxExtent=room, domain=False, ticks=False
+                ),
+            ),
+            axes.coloured("of:N", keys),
+            yOffset=alt.YOffset("key:O", scale=alt.Scale(domain=list(range(len(keys))))),
+        )
+    )
+    zero = alt.Chart(pl.DataFrame({"value": [0.0]})).mark_rule(color=palette.INK.light).encode(x="value:Q")
+    height = len(labels) * max(14, 7 * len(keys) + 4)
+    inside = width - room - axes.RIGHT - 12
+    return axes.panel([bars, zero], title=name, width=inside, height=height)

@@ -1,0 +1,102 @@
+"""Turns altair's charts into SVG, or into specifications for the browser; says what to do without altair."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from harness.errors import InputError
+from harness.report import palette
+from harness.report.blocks import Figure
+
+WIDE, NARROW = 900, 350
+"""The widths that figures are drawn in: for desks and paper, and for telephones."""
+
+_PATH = re.compile(r'(<path\b[^>]*?\bd=")([^"]*)')
+_NUMBER = re.compile(r"-?\d+\.\d+")
+
+_CONFIG: dict[str, Any] = {
+    "background": "transparent",
+    "font": "sans-serif",
+    "view": {"stroke": None},
+    # Charts are described as a whole, by the page; their parts are not.
+    "mark": {"aria": False},
+    "axis": {
+        "aria": False,
+        "domainColor": palette.GRID.light,
+        "gridColor": palette.GRID.light,
+        "tickColor": palette.GRID.light,
+        "labelColor": palette.INK.light,
+        "titleColor": palette.INK.light,
+        "labelFontSize": 11,
+        "titleFontSize": 11,
+        "titleFontWeight": "normal",
+    },
+    "title": {"aria": False, "color": palette.INK.light, "fontSize": 12, "fontWeight": 600, "offset": 6},
+}
+
+
+def check_installed() -> None:
+    """That charts can be drawn.
+
+    Raises:
+        InputError: altair or vl-convert is missing.
+    """
+    try:
+        import altair  # noqa: F401
+        import vl_convert  # noqa: F401
+    except ImportError as error:
+        raise InputError(
+            f"the charts of a report need altair and vl-convert-python, and {error.name} is not installed",
+            hint="pip install 'harness-replay[report]'; --format markdown needs neither",
+        ) from error
+
+
+def specification(figure: Figure, width: int) -> dict[str, Any]:
+    """A figure as Vega-Lite."""
+    import altair as alt
+
+    with alt.data_transformers.enable("default", max_rows=None):
+        spec: dict[str, Any] = figure.draw(width).to_dict()
+    own = spec.get("config", {})
+    spec["config"] = {
+        **own,
+        **{
+            key: {**value, **own.get(key, {})} if isinstance(value, dict) else value
+            for key, value in _CONFIG.items()
+        },
+    }
+    return spec
+
+
+def live(figure: Figure) -> dict[str, Any]:
+    """A figure for the browser: values are shown under the pointer, and the horizontal axis can be moved."""
+    spec = specification(figure, WIDE)
+    spec["config"]["mark"] |= {"tooltip": True}
+    views = []
+    for number, panel in enumerate(spec.get("vconcat") or spec.get("concat") or [spec]):
+        first = panel["layer"][0] if "layer" in panel else panel
+        if "mark" in first:
+            first["name"] = f"panel_{number}"
+            views.append(first["name"])
+    # The wheel alone scrolls the page.
+    move = {"type": "interval", "encodings": ["x"], "zoom": "wheel![event.shiftKey]"}
+    if views:
+        spec["params"] = [{"name": "move", "select": move, "bind": "scales", "views": views}]
+    for rows in spec.get("datasets", {}).values():
+        for row in rows:
+            row.update((name, float(f"{value:.6g}")) for name, value in row.items() if type(value) is float)
+    return spec
+
+
+def svg(figure: Figure, width: int) -> str:
+    """A figure as SVG."""
+    import vl_convert
+
+    drawn: str = vl_convert.vegalite_to_svg(specification(figure, width))
+    return _PATH.sub(lambda path: path[1] + _NUMBER.sub(_shorter, path[2]), drawn)
+
+
+def _shorter(number: re.Match[str]) -> str:
+    """A coordinate to a tenth of a pixel."""
+    return f"{float(number[0]):.1f}".removesuffix(".0")

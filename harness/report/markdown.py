@@ -1,0 +1,72 @@
+"""A report as Markdown, for a pull request: tables as tables, charts in words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from harness.report.blocks import Block, Cell, Code, Figure, Points, Scores, Table, Text
+from harness.report.report import Report
+from harness.text import printable
+
+_SIGNS = {"better": " ▲", "worse": " ▼", "same": "", "": ""}
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~@!&$])")
+
+
+def markdown(report: Report) -> str:
+    """All chapters; what a name could mean in Markdown or HTML is taken from it."""
+    lines = [f"# {_text(report.title)}", "", _text(report.summary), ""]
+    for chapter in report.chapters:
+        lines += [f"## {_text(chapter.title)}", ""]
+        for block in chapter.blocks:
+            lines += [*_block(block), ""]
+    return "\n".join(lines)
+
+
+def _text(text: str) -> str:
+    """Text that stays what it is."""
+    return _SPECIAL.sub(r"\\\1", printable(text))
+
+
+def _block(block: Block) -> Iterator[str]:
+    match block:
+        case Text(text):
+            yield _text(text)
+        case Points(items, title):
+            if title:
+                yield from (f"**{_text(title)}**", "")
+            yield from (f"- {_text(item)}" for item in items)
+        case Code(text):
+            # Indented, because no text can end that; a fence could be closed by what is in it.
+            yield from (f"    {printable(line)}" for line in text.split("\n"))
+        case Table(caption, head, rows):
+            yield from (f"**{_text(caption)}**", "")
+            yield from _rows(head, rows)
+        case Scores(scores):
+            names = [name for name, _, _ in scores[0].values] if scores else []
+            rows = [
+                [
+                    score.topic,
+                    *(f"{value} {_cell(change)}".rstrip() for _, value, change in score.values),
+                    score.meaning,
+                ]
+                for score in scores
+            ]
+            yield from _rows(["", *names, "what it is"], rows)
+        case Figure(title, words):
+            yield f"**{_text(title)}.** {_text(words)}"
+
+
+def _rows(head: Sequence[str], rows: Sequence[Sequence[str | Cell]]) -> Iterator[str]:
+    yield _row(head)
+    yield _row(["---", *["---:"] * (len(head) - 1)], escaped=False)
+    for row in rows:
+        yield _row([_cell(cell) for cell in row])
+
+
+def _row(cells: Sequence[str], *, escaped: bool = True) -> str:
+    return f"| {' | '.join(_text(cell) if escaped else cell for cell in cells)} |"
+
+
+def _cell(cell: str | Cell) -> str:
+    return cell if isinstance(cell, str) else f"{cell.text}{_SIGNS[cell.verdict]}"

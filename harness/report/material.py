@@ -1,0 +1,180 @@
+"""What sections of a report are made from: the runs, and what several sections need of them, read once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import polars as pl
+
+from harness.comparison import Comparison
+from harness.metrics.levels import queues
+from harness.metrics.measurement import Window
+from harness.report import palette, series
+from harness.report.blocks import Key
+from harness.report.reduction import per_pixel
+from harness.text import printable, shortened
+
+_LONGEST_NAME = 32
+
+
+class Lane(NamedTuple):
+    """What a chart shows as one: a queue, or all those that are too small to be shown by themselves.
+
+    Attributes:
+        name: for people, printable and short; no two lanes have the same.
+        queues: the queues, by name.
+        colour: the same in every chart.
+        nominal: how much of the charts' resource is their own; None without quotas.
+    """
+
+    name: str
+    queues: Sequence[str]
+    colour: str
+    nominal: int | None
+
+
+class Material:
+    """Several runs of one trace, ready to be drawn.
+
+    Args:
+        comparison: the runs.
+        command: the command line that makes the report, if there was one.
+
+    Attributes:
+        comparison: the runs, the baseline first.
+        command: as given.
+        runs: those of the comparison.
+        names: what each run is called, printable.
+        window: from the first submission to the end of the run that ends last: the axis of time.
+        resource: what charts of amounts show: the resource that the baseline uses most of.
+    """
+
+    def __init__(self, comparison: Comparison, *, command: str | None = None) -> None:
+        self.comparison = comparison
+        self.command = command
+        self.runs = comparison.runs
+        self.names = distinct(comparison.names)
+        self.window = Window(
+            min(run.window.start for run in self.runs), max(run.window.end for run in self.runs)
+        )
+        self.resource = _fullest(comparison)
+
+    @property
+    def capacity(self) -> int | None:
+        """How much of `resource` there is, if that is known."""
+        return self.runs[0].capacity.get(self.resource)
+
+    @cached_property
+    def lanes(self) -> list[Lane]:
+        """The queues that held most of `resource`, over all runs, and the rest as one."""
+        sums: dict[str, int] = {queue.name: 0 for run in self.runs for queue in queues(run)}
+        for run, changes in zip(self.runs, self._moves, strict=True):
+            for queue, amount in series.used(changes, run.window).items():
+                sums[queue] += amount
+        ranked = sorted(sums, key=lambda queue: (-sums[queue], queue))
+        most = len(palette.QUEUES)
+        alone, rest = ranked[:most], sorted(ranked[most:])
+        names = [*alone, others(len(rest))] if rest else alone
+        members = [[queue] for queue in alone] + ([rest] if rest else [])
+        tones = [*palette.QUEUES[: len(alone)], palette.OTHER]
+        nominal = {
+            queue.name: queue.nominal.get(self.resource)
+            for queue in queues(self.runs[0])
+            if queue.nominal is not None
+        }
+        return [
+            Lane(name, own, tone.light, _total(nominal.get(queue) for queue in own))
+            for name, own, tone in zip(distinct(names), members, tones, strict=False)
+        ]
+
+    @property
+    def places(self) -> Mapping[str, int]:
+        """Queue -> the number of its lane."""
+        return {queue: number for number, lane in enumerate(self.lanes) for queue in lane.queues}
+
+    @cached_property
+    def held(self) -> list[list[float]]:
+        """For each run how much of `resource` each lane held, on average over the run's own window."""
+        found = []
+        for run, changes in zip(self.runs, self._moves, strict=True):
+            span = max(1, run.window.end - run.window.start)
+            sums = series.used(changes, run.window)
+            found.append([sum(sums.get(queue, 0) for queue in lane.queues) / span for lane in self.lanes])
+        return found
+
+    @property
+    def run_keys(self) -> list[Key]:
+        """The legend of charts that tell runs apart."""
+        tones, dashes = palette.RUNS, palette.DASHES
+        return [
+            Key(name, tones[place % len(tones)].light, dashes[place % len(dashes)], line=True)
+            for place, name in enumerate(self.names)
+        ]
+
+    @property
+    def lane_keys(self) -> list[Key]:
+        """The legend of charts that tell queues apart."""
+        return [Key(lane.name, lane.colour) for lane in self.lanes]
+
+    def per_pixel(self, level: str, pixels: int, *, together: bool = False) -> list[pl.DataFrame]:
+        """For each run what `harness.report.reduction.per_pixel` says, on one axis, to the run's own end.
+
+        Args:
+            level: one of `harness.report.series.LEVELS`.
+            pixels: how many there are for `window`.
+            together: all queues as one series, number 0; else one series a lane.
+        """
+        found = []
+        for run, levels in zip(self.runs, self._together if together else self._apart, strict=True):
+            steps = levels.select("series", "time", level=level)
+            reduced = per_pixel(steps, self.window, pixels)
+            found.append(reduced.filter(pl.col("time") <= run.window.end))
+        return found
+
+    @cached_property
+    def _apart(self) -> list[pl.DataFrame]:
+        return [series.levels(changes, self.places) for changes in self._moves]
+
+    @cached_property
+    def _together(self) -> list[pl.DataFrame]:
+        return [series.levels(changes, dict.fromkeys(self.places, 0)) for changes in self._moves]
+
+    @cached_property
+    def _moves(self) -> list[pl.DataFrame]:
+        return [series.moves(run, self.resource) for run in self.runs]
+
+
+def distinct(names: Iterable[str]) -> list[str]:
+    """Names for people: without control characters, short, and no two the same."""
+    found: list[str] = []
+    for name in names:
+        plain = label = shortened(printable(name), _LONGEST_NAME)
+        count = 1
+        while label in found:
+            count += 1
+            label = f"{plain} ({count})"
+        found.append(label)
+    return found
+
+
+def others(count: int) -> str:
+    """What so many queues that are shown as one are called."""
+    return "1 other" if count == 1 else f"{count:,} others"
+
+
+def _fullest(comparison: Comparison) -> str:
+    """The resource with the highest utilization in the baseline; the first where none is known."""
+    resources = comparison.runs[0].resources
+    known = {
+        measured.resource: values[0]
+        for measured, values in comparison.select("utilization.allocated")
+        if values[0] is not None
+    }
+    return max(resources, key=lambda resource: known.get(resource) or 0.0)
+
+
+def _total(amounts: Iterable[int | None]) -> int | None:
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known) if known else None

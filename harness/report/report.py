@@ -1,0 +1,87 @@
+"""A report: what all registered sections say of some runs, to be written as a page or as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from harness.comparison import Comparison
+from harness.errors import HarnessError, PluginError
+from harness.plugins import Plugins
+from harness.report.blocks import Block
+from harness.report.material import Material
+
+
+class Chapter(NamedTuple):
+    """A section with what stands in it."""
+
+    name: str
+    title: str
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What is to be written, chapter by chapter.
+
+    Attributes:
+        title: of the whole.
+        summary: what it is about, in a sentence.
+        chapters: in order.
+    """
+
+    title: str
+    summary: str
+    chapters: Sequence[Chapter]
+
+    def html(self, *, interactive: bool = False) -> str:
+        """One page that needs nothing else.
+
+        Args:
+            interactive: adds a script that lets charts be zoomed and asked for values.
+
+        Raises:
+            InputError: what charts are drawn with is not installed.
+        """
+        from harness.report.page import page
+
+        return page(self, interactive=interactive)
+
+    def markdown(self) -> str:
+        """For a pull request: charts are told in words."""
+        from harness.report.markdown import markdown
+
+        return markdown(self)
+
+
+def compose(comparison: Comparison, plugins: Plugins, *, command: str | None = None) -> Report:
+    """Ask every section what it has to say of some runs.
+
+    Args:
+        comparison: the runs.
+        plugins: who registered sections.
+        command: the command line that makes the report.
+
+    Raises:
+        PluginError: a section failed.
+    """
+    material = Material(comparison, command=command)
+    chapters = []
+    for spec in sorted(plugins.sections, key=lambda spec: spec.order):
+        try:
+            blocks = list(spec.make(material))
+        except HarnessError:
+            raise
+        except Exception as error:
+            raise PluginError(
+                f"section {spec.name!r} of plugin {spec.owner!r} failed: {type(error).__name__}: {error}",
+                hint=f"--debug shows where; --no-plugin {spec.owner} leaves it out",
+            ) from error
+        if blocks:
+            chapters.append(Chapter(spec.name, spec.title, blocks))
+    trace = material.runs[0].info["trace"]
+    title = f"{trace['name']}: {', '.join(material.names)}"
+    several = f"{len(material.runs)} runs, all compared with {material.names[0]}"
+    summary = f"{trace['jobs']:,} jobs replayed; {several if len(material.runs) > 1 else 'one run'}"
+    return Report(title, summary, chapters)

@@ -1,0 +1,95 @@
+"""What this rests on: the trace, the cluster, the settings, conventions, warnings, and how to repeat it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from harness.report.blocks import Block, Code, Points, Table, Text
+from harness.report.material import Material
+from harness.report.repeat import repeat
+from harness.units import format_amount, format_duration
+
+_CONVENTIONS = (
+    "Times are on a virtual clock; integrals are exact over change points, nothing is sampled.",
+    "allocated = useful + lost + idle held + unfinished, to the resource-microsecond.",
+    "A queue's share is its dominant share: the largest part of any resource's capacity that it holds.",
+    "Ideal shares are weighted max-min fair over all resources.",
+    "A wait is from submission to first progress. Percentiles interpolate linearly between order statistics.",
+    "One preemption is one job taken for one other job at one instant, however many pods it had.",
+    "Utilization is compared over the window that all runs share; everything else over each run's own.",
+)
+
+
+def blocks(material: Material) -> Iterator[Block]:
+    """What a reader needs to trust a figure, or to doubt it."""
+    info = material.runs[0].info
+    yield Points(list(_trace(info["trace"])), title="Trace")
+    yield Points(list(_cluster(info)), title="Cluster")
+    yield Table(
+        caption="Settings of the runs",
+        head=["setting", *material.names],
+        rows=[[name, *values] for name, values in _settings(material)],
+    )
+    warnings = dict.fromkeys(
+        warning for run in material.runs for warning in run.info["cluster"].get("warnings", [])
+    )
+    if warnings:
+        yield Points(list(warnings), title="Warnings")
+    yield Points(_CONVENTIONS, title="Conventions")
+    yield Text("To repeat it:")
+    yield Code("\n".join(repeat(material)))
+
+
+def _trace(trace: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{trace['name']}, {trace['jobs']:,} jobs, sha256 {trace['sha256']}"
+    for reason, count in trace.get("left_out", {}).items():
+        yield f"left out: {count:,} rows: {reason}"
+    yield from trace.get("notes", [])
+    for key, value in trace.get("metadata", {}).items():
+        yield f"{key.removeprefix('harness.')}: {value}"
+
+
+def _cluster(info: Mapping[str, Any]) -> Iterator[str]:
+    cluster = info["cluster"]
+    amounts = ", ".join(
+        f"{format_amount(resource, amount)} {resource}" for resource, amount in cluster["capacity"].items()
+    )
+    nodes = f"{cluster['nodes']:,} nodes" if cluster["nodes"] else "no nodes: a pool"
+    queues = f"; {len(cluster['queues']):,} queues with quotas" if cluster["queues"] else "; no quotas"
+    yield f"{nodes}; {amounts or 'no capacity'}{queues}; sha256 {cluster['sha256']}"
+    for sentence in cluster.get("assumed", []):
+        yield f"assumed: {sentence}"
+
+
+def _settings(material: Material) -> Iterator[tuple[str, list[str]]]:
+    """What was chosen for each run, line by line."""
+    infos = [run.info for run in material.runs]
+    policies = [info["policy"] for info in infos]
+    yield "plugin", [f"{each['name']} {each.get('version', '')}".rstrip() for each in policies]
+    if any(each.get("clairvoyant") for each in policies):
+        yield "sees how long jobs run", ["yes" if each.get("clairvoyant") else "no" for each in policies]
+    for option in dict.fromkeys(key for each in policies for key in each["options"]):
+        yield (
+            f"option {option}",
+            [_plain(each["options"][option]) if option in each["options"] else "–" for each in policies],
+        )
+    settings = [info["settings"] for info in infos]
+    yield "a preempted job loses", [_loss(each["on_preemption"]) for each in settings]
+    yield "grace period", [format_duration(each["grace_period_us"]) for each in settings]
+    yield "arrivals", [f"× {each['scale_arrivals']}" for each in settings]
+    yield (
+        "stopped after",
+        ["–" if each.get("until_us") is None else format_duration(each["until_us"]) for each in settings],
+    )
+    yield "window", [format_duration(run.window.end - run.window.start) for run in material.runs]
+
+
+def _loss(model: str) -> str:
+    return {"restart": "all (restart)", "resume": "nothing (resume)"}.get(model, model)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "–" if value in (None, "") else str(value)

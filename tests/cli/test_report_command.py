@@ -1,0 +1,78 @@
+"""`harness report`: where it writes, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from report_runs import write
+
+import harness as library
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> list[library.Run]:
+    """Two runs of a small trace."""
+    folder = tmp_path_factory.mktemp("two")
+    rows = [{"submit_time": number, "queue": "q"} for number in range(8)]
+    trace = write(folder / "trace.parquet", rows)
+    return [library.replay(trace, label=label, output=folder / "results") for label in ("calm", "rough")]
+
+
+def test_a_page_is_written_and_named(harness: Callable, folder: Path, two: list[library.Run]) -> None:
+    """`report.html` unless another file is asked for; the page says the command that made it."""
+    pytest.importorskip("altair", reason="charts need altair: pip install 'harness-replay[report]'")
+    pytest.importorskip("vl_convert", reason="charts need vl-convert: pip install 'harness-replay[report]'")
+    ended = harness("report", two[0].path)
+    assert ended == (0, "report.html\n", "")
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert f"harness report {two[0].path}" in page
+
+
+def test_markdown_goes_to_stdout(harness: Callable, folder: Path, two: list[library.Run]) -> None:
+    """Or to a file, whose name is printed then."""
+    ended = harness("report", *(run.path for run in two), "--format", "markdown", "--baseline", "rough")
+    assert ended.code == 0
+    assert ended.out.startswith("# trace: rough, calm\n")
+    written = harness("report", two[0].path, "--format", "markdown", "-o", "pr.md")
+    assert written.out == "pr.md\n"
+    assert (folder / "pr.md").read_text(encoding="utf-8").startswith("# trace: calm\n")
+
+
+@pytest.mark.parametrize("missing", ["altair", "vl_convert"])
+def test_what_is_missing_is_named_with_the_way_to_get_it(
+    harness: Callable, two: list[library.Run], monkeypatch: pytest.MonkeyPatch, folder: Path, missing: str
+) -> None:
+    """Markdown needs neither."""
+    monkeypatch.setitem(sys.modules, missing, None)
+    ended = harness("report", two[0].path)
+    assert ended.code == 2
+    assert "altair and vl-convert-python" in ended.err
+    assert "pip install 'harness-replay[report]'" in ended.err
+    assert not (folder / "report.html").exists()
+    assert harness("report", two[0].path, "--format", "markdown").code == 0
+
+
+def test_a_place_that_cannot_be_written_is_named(harness: Callable, two: list[library.Run]) -> None:
+    """No traceback, and what to do."""
+    ended = harness("report", two[0].path, "--format", "markdown", "-o", "no/such/folder.md")
+    assert ended.code == 2
+    assert "no/such/folder.md cannot be written: No such file or directory" in ended.err
+
+
+def test_only_a_page_is_interactive(harness: Callable, two: list[library.Run]) -> None:
+    """Options that contradict each other are refused before anything is read."""
+    assert harness("report", two[0].path, "--interactive", "--format", "markdown").code == 2
+
+
+def test_runs_that_do_not_compare_are_refused(
+    harness: Callable, two: list[library.Run], tmp_path: Path
+) -> None:
+    """With what differs, as `compare` does."""
+    trace = write(tmp_path / "other.parquet", [{"submit_time": 0, "queue": "q"}])
+    other = library.replay(trace, output=tmp_path / "results")
+    ended = harness("report", two[0].path, other.path)
+    assert ended.code == 2
+    assert "another trace" in ended.err

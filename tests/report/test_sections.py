@@ -1,0 +1,187 @@
+"""Sections: which there are, when they say nothing, and those of third parties."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from policies import Greedy
+from report_runs import write
+
+import harness
+from harness import plugins
+from harness.errors import PluginError
+from harness.report import Block, Figure, Points, RegisterSection, Scores, Table, Text
+from harness.report.deviation import ONE, deviation
+from harness.report.material import Material, distinct
+from harness.report.report import Report
+
+
+def chapters(report: Report) -> list[str]:
+    return [chapter.name for chapter in report.chapters]
+
+
+def blocks(report: Report, name: str) -> list[Block]:
+    return next(list(chapter.blocks) for chapter in report.chapters if chapter.name == name)
+
+
+def with_section(make: object, **settings: object) -> plugins.Plugins:
+    """The installed plugins and one with a section."""
+
+    def hook(register: RegisterSection) -> None:
+        register("mine", make, title="My own", help="what I want to see", **settings)  # type: ignore[arg-type]
+
+    own = types.SimpleNamespace(harness_register_sections=harness.hookimpl(hook))
+    return plugins.load(extra={"third": own})
+
+
+def test_the_built_in_sections_stand_in_their_order(runs: list[harness.Run]) -> None:
+    """From the headlines to what it all rests on; a Gantt chart only for small runs."""
+    found = chapters(harness.make_report(runs))
+    assert found == [
+        "headlines",
+        "metrics",
+        "tradeoff",
+        "allocation",
+        "fairness",
+        "waiting",
+        "disruption",
+        "losses",
+        "assumed",
+    ]
+
+
+def test_small_runs_are_shown_job_by_job(hostile: list[harness.Run]) -> None:
+    """A bar for each span in which a job held resources."""
+    (figure,) = blocks(harness.make_report(hostile), "gantt")
+    assert isinstance(figure, Figure)
+    assert "18 of 18 jobs finished" in figure.words
+
+
+def test_one_run_is_reported_without_comparison(runs: list[harness.Run]) -> None:
+    """No trade-off and no verdicts, all else is there."""
+    report = harness.make_report(runs[1:])
+    assert "tradeoff" not in chapters(report)
+    (scores,) = blocks(report, "headlines")
+    assert isinstance(scores, Scores)
+    assert [score.topic for score in scores.scores] == ["Utilization", "Fairness", "Disruption", "Waiting"]
+    assert {change.text for score in scores.scores for _, _, change in score.values} == {""}
+
+
+def test_verdicts_follow_the_comparison(runs: list[harness.Run]) -> None:
+    """What threw work away is worse in disruption, in the card and in the sentence."""
+    scores, verdicts = blocks(harness.make_report(runs), "headlines")
+    assert isinstance(scores, Scores)
+    assert isinstance(verdicts, Points)
+    disruption = scores.scores[2]
+    assert [change.verdict for _, _, change in disruption.values] == ["", "worse"]
+    assert verdicts.items[0].startswith("rough: ")
+    assert "disruption worse" in verdicts.items[0]
+
+
+def test_a_plugin_adds_a_section(runs: list[harness.Run]) -> None:
+    """It gets the runs, and stands where it asks to."""
+
+    def make(material: Material) -> Iterable[Block]:
+        yield Text(f"{len(material.runs)} runs of {material.resource}")
+        yield Table("Mine", ["run", "jobs"], [[run.label, str(run.jobs.height)] for run in material.runs])
+
+    report = harness.make_report(runs, plugins=with_section(make, place=150))
+    assert chapters(report)[:3] == ["headlines", "mine", "metrics"]
+    assert blocks(report, "mine")[0] == Text("2 runs of cpu")
+    assert "| rough | 300 |" in report.markdown()
+    unplaced = harness.make_report(runs, plugins=with_section(make))
+    assert chapters(unplaced)[-2:] == ["mine", "assumed"]
+
+
+def test_a_section_that_says_nothing_is_left_out(runs: list[harness.Run]) -> None:
+    """No heading without anything below it."""
+    assert "mine" not in chapters(harness.make_report(runs, plugins=with_section(lambda material: ())))
+
+
+def test_a_section_that_fails_names_its_plugin(runs: list[harness.Run]) -> None:
+    """The report is not written, and the error says how to write it without that section."""
+
+    def make(material: Material) -> Iterable[Block]:
+        raise ZeroDivisionError
+
+    with pytest.raises(
+        PluginError, match="section 'mine' of plugin 'third' failed: ZeroDivisionError"
+    ) as error:
+        harness.make_report(runs, plugins=with_section(make))
+    assert "--no-plugin third" in str(error.value.hint)
+
+
+def test_two_sections_of_one_name_clash() -> None:
+    """As with everything that plugins register."""
+
+    def hook(register: RegisterSection) -> None:
+        register("waiting", lambda material: (), title="", help="")
+
+    own = types.SimpleNamespace(harness_register_sections=harness.hookimpl(hook))
+    with pytest.raises(PluginError, match="section 'waiting' is registered by both 'report' and 'third'"):
+        plugins.load(extra={"third": own})
+
+
+def test_of_many_queues_those_that_hold_most_are_shown(tmp_path: Path) -> None:
+    """The rest is one lane, and no queue is lost or counted twice."""
+    rows = [
+        {"submit_time": 0, "queue": f"q{number:03}", "duration": 10 + number, "request.cpu": 1000}
+        for number in range(300)
+    ]
+    run = harness.replay(write(tmp_path / "trace.parquet", rows), plugin=Greedy, output=tmp_path / "results")
+    material = Material(harness.compare([run]))
+    assert [lane.name for lane in material.lanes] == [
+        *(f"q{n:03}" for n in range(299, 290, -1)),
+        "291 others",
+    ]
+    assert sorted(queue for lane in material.lanes for queue in lane.queues) == [row["queue"] for row in rows]
+    used = run.metrics.filter(metric="utilization.allocated", resource="cpu")["value"][0]
+    assert sum(material.held[0]) == pytest.approx(used * run.capacity["cpu"])
+
+
+def test_the_deviation_over_time_comes_to_the_metric(runs: list[harness.Run]) -> None:
+    """`fairness.share_deviation` is the integral of what is drawn, divided by that of all ideal shares."""
+    for run in runs:
+        found = deviation(run)
+        span = found.changes["time"].shift(-1, fill_value=run.window.end) - found.changes["time"]
+        off = (found.changes["level"] * span).sum() / ONE
+        share = run.metrics.filter(metric="fairness.share_deviation")["value"][0]
+        # What queues have beyond ideal shares comes to what is held, less the ideal shares.
+        timeline = run.micros("timeline").filter(resource="cpu").collect()
+        assert timeline.height
+        total = (run.window.end - run.window.start) * (
+            sum(_held_share(run).values()) - sum(found.excess.values())
+        )
+        assert off / total == pytest.approx(share, rel=1e-6)
+
+
+def _held_share(run: harness.Run) -> dict[str, float]:
+    """Queue -> its dominant share, on average over the window."""
+    rows = run.micros("timeline").filter(resource="cpu").collect()
+    found = {}
+    for (queue,), own in rows.group_by("queue"):
+        span = own["time"].shift(-1, fill_value=run.window.end) - own["time"]
+        found[str(queue)] = (own["share"] * span).sum() / (run.window.end - run.window.start)
+    return found
+
+
+def test_a_run_without_length_or_preemption_is_reported(tmp_path: Path) -> None:
+    """Jobs that take no time leave nothing to draw, and no error."""
+    rows = [{"submit_time": 0, "duration": 0, "queue": "q"}]
+    run = harness.replay(write(tmp_path / "trace.parquet", rows), output=tmp_path / "results")
+    report = harness.make_report([run])
+    assert blocks(report, "disruption") == [Text("Nothing was preempted.")]
+    assert report.html().startswith("<!doctype html>")
+
+
+def test_names_that_look_alike_are_told_apart() -> None:
+    """Control characters and length may make two names the same; a number sets them apart."""
+    assert distinct(["a\x00", "a\x01", "x" * 40, "x" * 41]) == [
+        "a\N{REPLACEMENT CHARACTER}",
+        "a\N{REPLACEMENT CHARACTER} (2)",
+        f"{'x' * 16}…{'x' * 15}",
+        f"{'x' * 16}…{'x' * 15} (2)",
+    ]

@@ -1,0 +1,36 @@
+"""What tests of reports are made of: traces, and names that try to be markup."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from harness.units import SECOND
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(2)>',
+    "</script><svg onload=alert(3)>",
+    "a\x1b[31mred\u202eder",
+    "`|**b**[l](javascript:alert(4))|",
+    ' d="M1.2345,6.7" </title>&amp;',
+)
+"""Queues whose names are taken for text wherever they are written."""
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    """A trace; times in seconds."""
+    frame = pl.DataFrame(
+        [
+            {"duration": 10, "request.cpu": 1000, "priority": 0, "job_id": f"j{n}", **row}
+            for n, row in enumerate(rows)
+        ],
+        infer_schema_length=None,
+    )
+    times = ["submit_time", "duration"]
+    frame.with_columns(
+        (pl.col(times) * SECOND).cast(pl.Duration("us")), pl.col("priority").cast(pl.Int32)
+    ).write_parquet(path)
+    return path
