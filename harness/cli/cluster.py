@@ -50,6 +50,49 @@ def check(file: Path, *, as_json: bool) -> None:
     click.echo(json.dumps(content, indent=2) if as_json else "\n".join(_report(content)))
 
 
+_CONVERT_EXAMPLES = """\b
+Examples:
+  harness cluster convert --to elasticquota --keep traces/philly.cluster.yaml -o both.cluster.yaml
+  harness cluster convert --to elasticquota traces/philly.cluster.yaml
+"""
+
+
+@cluster.command(epilog=_CONVERT_EXAMPLES)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--to", required=True, type=click.Choice(["elasticquota", "kueue"]), help="Which quotas are wanted."
+)
+@click.option("--keep", is_flag=True, help="Keep the quotas of FILE as well: one file for both.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file. [default: stdout]")
+def convert(file: Path, to: str, *, keep: bool, output: Path | None) -> None:
+    """Turn ClusterQueues into elastic quotas, or elastic quotas into ClusterQueues.
+
+    Nominal quota is min, and nominal quota with borrowing limit is max. Prints the manifests of FILE with its
+    quotas converted; what has no counterpart is named on stderr.
+    """
+    from harness.cluster.convert import convert as converted
+    from harness.cluster.load import load_cluster
+    from harness.cluster.manifests import dump_yaml
+    from harness.errors import InputError
+
+    if output is not None and output.exists() and output.samefile(file):
+        raise InputError(f"{output} is the file itself", hint="give the converted manifests another name")
+    found = converted(load_cluster(file), to, keep=keep)
+    for note in found.notes:
+        click.echo(printable(f"no counterpart: {note}"), err=True)
+    text = dump_yaml(found.manifests)
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"{output} cannot be written: {error.strerror or error}", hint="choose another file with -o"
+        ) from error
+    click.echo(printable(f"{len(found.manifests):,} manifests written to {output}"))
+
+
 def _content(cluster: Cluster) -> dict[str, Any]:
     """What a cluster holds, as JSON values."""
     return {

@@ -285,7 +285,7 @@ def _check_children(quotas: Objects[str, ElasticQuota], *, in_tree: bool) -> Non
     for name, quota in quotas.items():
         children, fields = below.get(name, []), quotas.fields(name)
         for resource in dict.fromkeys(each for child in children for each in _named(child)):
-            total = sum(child.min_of(resource) for child in children)
+            total = min(sum(child.min_of(resource) for child in children), UNLIMITED)
             if total > quota.min_of(resource):
                 sum_of, own = _amounts(resource, total, quota.min_of(resource))
                 fields.refuse(f"min.{resource}", f"{own} is below the sum of its children's, {sum_of}")

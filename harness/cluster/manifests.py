@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from harness.cluster.documents import reads_as_text
+from harness.cluster.model import ResourceQuota
 from harness.units import format_amount
 
 if TYPE_CHECKING:
@@ -28,28 +29,87 @@ def flavor_manifest(name: str, node_labels: Mapping[str, str] | None = None) -> 
 
 
 def cluster_queue_manifest(
-    name: str, flavor: str, nominal: Mapping[str, int], *, cohort: str = "", preemption: Mapping[str, str]
+    name: str,
+    flavor: str,
+    quotas: Mapping[str, int | ResourceQuota],
+    *,
+    cohort: str = "",
+    preemption: Mapping[str, str],
 ) -> dict[str, Any]:
     """A ClusterQueue that is open to every namespace, with quotas in one flavor.
 
     Args:
         name: the queue.
         flavor: the flavor of all its quotas.
-        nominal: resource -> amount.
+        quotas: resource -> quota, or its nominal amount where nothing is limited.
         cohort: whom it lends to and borrows from; "" for nobody.
         preemption: the fields of `spec.preemption`.
     """
     spec: dict[str, Any] = {"cohortName": cohort} if cohort else {}
     spec["namespaceSelector"] = {}
     spec["preemption"] = dict(preemption)
-    if nominal:
-        resources = [
-            {"name": resource, "nominalQuota": format_amount(resource, amount)}
-            for resource, amount in nominal.items()
-        ]
-        group = {"coveredResources": list(nominal), "flavors": [{"name": flavor, "resources": resources}]}
-        spec["resourceGroups"] = [group]
+    if quotas:
+        spec["resourceGroups"] = [_resource_group(flavor, quotas)]
     return {"apiVersion": KUEUE, "kind": "ClusterQueue", "metadata": {"name": name}, "spec": spec}
+
+
+def cohort_manifest(
+    name: str, parent: str, flavor: str, quotas: Mapping[str, int | ResourceQuota]
+) -> dict[str, Any]:
+    """A Cohort with quotas of its own in one flavor; `parent` is "" for none."""
+    spec: dict[str, Any] = {"parentName": parent} if parent else {}
+    if quotas:
+        spec["resourceGroups"] = [_resource_group(flavor, quotas)]
+    cohort: dict[str, Any] = {"apiVersion": KUEUE, "kind": "Cohort", "metadata": {"name": name}}
+    return {**cohort, "spec": spec} if spec else cohort
+
+
+def _resource_group(flavor: str, quotas: Mapping[str, int | ResourceQuota]) -> dict[str, Any]:
+    resources = []
+    for name, quota in quotas.items():
+        nominal = quota.nominal if isinstance(quota, ResourceQuota) else quota
+        written = {"name": name, "nominalQuota": format_amount(name, nominal)}
+        if isinstance(quota, ResourceQuota):
+            limits = {"borrowingLimit": quota.borrowing_limit, "lendingLimit": quota.lending_limit}
+            written |= {key: format_amount(name, limit) for key, limit in limits.items() if limit is not None}
+        resources.append(written)
+    return {"coveredResources": list(quotas), "flavors": [{"name": flavor, "resources": resources}]}
+
+
+def local_queue_manifest(namespace: str, cluster_queue: str) -> dict[str, Any]:
+    """A LocalQueue that is called like its ClusterQueue."""
+    return {
+        "apiVersion": KUEUE,
+        "kind": "LocalQueue",
+        "metadata": {"name": cluster_queue, "namespace": namespace},
+        "spec": {"clusterQueue": cluster_queue},
+    }
+
+
+def quota_node(
+    name: str,
+    least: Mapping[str, int],
+    most: Mapping[str, int],
+    children: Sequence[Mapping[str, Any]] = (),
+    namespaces: Sequence[str] = (),
+) -> dict[str, Any]:
+    """A node of an ElasticQuotaTree: `min` and `max` as resource -> amount, and what is below it."""
+    node: dict[str, Any] = {"name": name}
+    for key, amounts in (("min", least), ("max", most)):
+        node[key] = {resource: format_amount(resource, amount) for resource, amount in amounts.items()}
+    return node | {
+        key: list(items) for key, items in (("namespaces", namespaces), ("children", children)) if items
+    }
+
+
+def elastic_quota_tree_manifest(root: Mapping[str, Any]) -> dict[str, Any]:
+    """The ElasticQuotaTree of a cluster; `root` is a `quota_node`."""
+    return {
+        "apiVersion": "scheduling.sigs.k8s.io/v1beta1",
+        "kind": "ElasticQuotaTree",
+        "metadata": {"name": "elastic-quota-tree", "namespace": "kube-system"},
+        "spec": {"root": dict(root)},
+    }
 
 
 def node_pool_manifest(

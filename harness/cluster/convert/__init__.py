@@ -1,0 +1,85 @@
+"""Quotas given once serve both families: ClusterQueues as elastic quotas, and the other way round.
+
+A ClusterQueue's nominal quota and an elastic quota's `min` are what is guaranteed; nominal quota with
+borrowing limit and `max` are what is never exceeded. What has no counterpart is said, object by object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.cluster.convert.to_elastic import elastic_quota_tree
+from harness.cluster.convert.to_kueue import kueue_queues
+from harness.cluster.draft import Warnings
+from harness.cluster.load import cluster_from
+from harness.cluster.manifests import to_manifests
+from harness.cluster.model import Cluster
+from harness.errors import InputError
+
+ELASTIC = "elasticquota"
+KUEUE = "kueue"
+FAMILIES = (ELASTIC, KUEUE)
+
+_OF_FAMILY: Mapping[str, Mapping[str, str]] = {
+    ELASTIC: {"ElasticQuotaTree": "scheduling", "ElasticQuota": "scheduling"},
+    KUEUE: {
+        "ResourceFlavor": "kueue",
+        "ClusterQueue": "kueue",
+        "Cohort": "kueue",
+        "LocalQueue": "kueue",
+        "Workload": "kueue",
+        "Configuration": "config",
+    },
+}
+"""The kinds of a family, with how their API groups begin. WorkloadPriorityClasses give priorities to jobs
+whatever schedules them, so they are of neither."""
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """Manifests with the quotas of the other family, and what those cannot say, in sentences."""
+
+    manifests: tuple[Mapping[str, Any], ...]
+    notes: tuple[str, ...]
+
+
+def convert(cluster: Cluster, to: str, *, keep: bool = False) -> Converted:
+    """The manifests of a cluster with its quotas as those of another family.
+
+    Args:
+        cluster: read from manifests.
+        to: one of `FAMILIES`.
+        keep: leave the quotas that there are in place, so that the manifests serve both.
+
+    Raises:
+        InputError: the cluster has no quotas to convert, or has such quotas already.
+    """
+    has = {
+        ELASTIC: len(cluster.elastic_quotas),
+        KUEUE: len(cluster.cluster_queues) + len(cluster.cohorts),
+    }
+    called = {ELASTIC: "elastic quotas", KUEUE: "ClusterQueues"}
+    (source,) = (family for family in FAMILIES if family != to)
+    if has[to]:
+        raise InputError(
+            f"{cluster.source} has {called[to]} already",
+            hint=f"take them out of the file to convert its {called[source]}",
+        )
+    if not has[source]:
+        raise InputError(
+            f"{cluster.source} has no {called[source]} to convert", hint="harness cluster check shows it"
+        )
+    notes = Warnings()
+    made = elastic_quota_tree(cluster, notes) if to == ELASTIC else kueue_queues(cluster, notes)
+    manifests = to_manifests(cluster)
+    stay = [manifest for manifest in manifests if keep or not _is_of(manifest, source)]
+    whole = (*stay, *made)
+    cluster_from(whole, f"{cluster.source}, converted to {to}")  # what is written can be read
+    return Converted(whole, notes.sentences())
+
+
+def _is_of(manifest: Mapping[str, Any], family: str) -> bool:
+    group = _OF_FAMILY[family].get(str(manifest.get("kind")))
+    return group is not None and str(manifest.get("apiVersion")).startswith(f"{group}.")

@@ -1,0 +1,198 @@
+"""ClusterQueues and cohorts as an ElasticQuotaTree: queues become leaves, cohorts the quotas above them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.cluster.draft import Warnings
+from harness.cluster.manifests import elastic_quota_tree_manifest, quota_node
+from harness.cluster.model import UNLIMITED, Cluster, ClusterQueue, Cohort, ResourceGroup
+from harness.cluster.selectors import LabelSelector
+
+_ROOT = "root"
+
+
+@dataclass(slots=True)
+class _Node:
+    """A queue or a cohort in the making.
+
+    Attributes:
+        name: what it will be called.
+        groups: its own quotas.
+        children: what is below it.
+        namespaces: whose pods it counts.
+        least: resource -> what is guaranteed to it and to all below it.
+    """
+
+    name: str
+    groups: tuple[ResourceGroup, ...] = ()
+    children: list[_Node] = field(default_factory=list)
+    namespaces: tuple[str, ...] = ()
+    least: dict[str, int] = field(default_factory=dict)
+
+
+def elastic_quota_tree(cluster: Cluster, notes: Warnings) -> list[dict[str, Any]]:
+    """One ElasticQuotaTree of a cluster's queues and cohorts.
+
+    Quotas of several flavors are added up. A queue that may borrow without limit is bounded by what the whole
+    cohort has; one without a cohort by its own quota.
+
+    Args:
+        cluster: has queues or cohorts.
+        notes: what a tree cannot say is added here.
+    """
+    _tell_queues(cluster, notes)
+    _tell_flavors(cluster, notes)
+    tops = _forest(cluster, notes)
+    resources = list(dict.fromkeys(each for top in tops for each in _guarantee(top)))
+    apart = len(tops) > 1 or not tops[0].children
+    root = _Node(_ROOT, children=tops) if apart else tops[0]
+    _guarantee(root)
+    # Cohorts do not lend to each other, and neither does a queue without one.
+    most = {top.name: {each: top.least.get(each, 0) for each in resources} for top in tops}
+    written = [_written(top, most[top.name]) for top in tops]
+    if apart:
+        bound = {each: root.least.get(each, 0) for each in resources}
+        written = [quota_node(root.name, root.least, bound, written)]
+    return [elastic_quota_tree_manifest(written[0])]
+
+
+def _forest(cluster: Cluster, notes: Warnings) -> list[_Node]:
+    """Queues and cohorts under what is above them; answers those that are under nothing."""
+    namespaces = _namespaces(cluster, notes)
+    taken = {*cluster.cluster_queues, _ROOT}
+    cohorts: dict[str, _Node] = {}
+    for name, cohort in cluster.cohorts.items():
+        only = len(cluster.cohorts) == 1
+        called = name
+        while called in taken and not (only and called == _ROOT and name not in cluster.cluster_queues):
+            called += "-cohort"
+        taken.add(called)
+        if called != name:
+            notes.add("Cohort", name, f"is called {called}: names in a tree are unique")
+        cohorts[name] = _Node(called, cohort.resource_groups)
+    tops: list[_Node] = []
+    for name, cohort in cluster.cohorts.items():
+        (cohorts[cohort.parent].children if cohort.parent else tops).append(cohorts[name])
+    for name, queue in cluster.cluster_queues.items():
+        node = _Node(name, queue.resource_groups, namespaces=tuple(namespaces.get(name, ())))
+        (cohorts[queue.cohort].children if queue.cohort else tops).append(node)
+    return tops
+
+
+def _namespaces(cluster: Cluster, notes: Warnings) -> dict[str, list[str]]:
+    """Queue -> the namespaces of which all LocalQueues belong to it."""
+    queues: dict[str, dict[str, None]] = {}
+    for local in cluster.local_queues.values():
+        queues.setdefault(local.namespace, {})[local.cluster_queue] = None
+    found: dict[str, list[str]] = {}
+    for namespace, names in queues.items():
+        if len(names) == 1:
+            found.setdefault(next(iter(names)), []).append(namespace)
+        else:
+            what = "its LocalQueues belong to several ClusterQueues, and a namespace has one quota: "
+            what += "keep the LocalQueues, or label the pods"
+            notes.add("Namespace", namespace, what)
+    return found
+
+
+def _guarantee(node: _Node) -> dict[str, int]:
+    """Work out what is guaranteed to a node: its own quotas, and those of all below it."""
+    node.least = {resource: nominal for resource, (nominal, _) in _own(node.groups).items()}
+    for child in node.children:
+        for resource, amount in _guarantee(child).items():
+            node.least[resource] = min(node.least.get(resource, 0) + amount, UNLIMITED)
+    return node.least
+
+
+def _own(groups: Iterable[ResourceGroup]) -> dict[str, tuple[int, int | None]]:
+    """Resource -> nominal quota and borrowing limit, over all flavors; None for no limit."""
+    found: dict[str, tuple[int, int | None]] = {}
+    for group in groups:
+        for quotas in group.flavors:
+            for resource, quota in quotas.resources.items():
+                nominal, limit = found.get(resource, (0, 0))
+                endless = limit is None or quota.borrowing_limit is None
+                found[resource] = (
+                    min(nominal + quota.nominal, UNLIMITED),
+                    None if endless else min((limit or 0) + (quota.borrowing_limit or 0), UNLIMITED),
+                )
+    return found
+
+
+def _written(node: _Node, most: Mapping[str, int]) -> dict[str, Any]:
+    """A node as the tree has it, with all below it, which is never allowed more than the node itself.
+
+    Every resource of the tree is named: what a queue does not cover no pod of it may have.
+    """
+    below = [_written(child, _bounds(child, most)) for child in node.children]
+    own = _own(node.groups)
+    least = {resource: amount for resource, amount in node.least.items() if amount or resource in own}
+    return quota_node(node.name, least, most, below, node.namespaces)
+
+
+def _bounds(node: _Node, above: Mapping[str, int]) -> dict[str, int]:
+    """What a node below another is allowed: as much as that one, unless a borrowing limit says less."""
+    own, bounds = _own(node.groups), {}
+    for resource, most in above.items():
+        nominal, limit = own.get(resource, (0, None))
+        if resource not in own and not node.children:
+            bounds[resource] = 0
+        elif limit is None:
+            bounds[resource] = most
+        else:
+            bounds[resource] = min(node.least.get(resource, nominal) + limit, most)
+    return bounds
+
+
+# --- what a tree cannot say -------------------------------------------------------------------------------
+
+
+def _tell_queues(cluster: Cluster, notes: Warnings) -> None:
+    for queue in cluster.cluster_queues.values():
+        _tell_preemption(queue, notes)
+        if queue.queueing_strategy != "BestEffortFIFO":
+            notes.add("ClusterQueue", queue.name, f"{queue.queueing_strategy}: pods may pass those that wait")
+        if queue.stop_policy != "None":
+            notes.add("ClusterQueue", queue.name, f"stopPolicy {queue.stop_policy}: the quota admits pods")
+        if queue.namespace_selector != LabelSelector():
+            what = "namespaceSelector: any namespace may use the quota"
+            notes.add("ClusterQueue", queue.name, what)
+        if cluster.missing_flavors(queue):
+            what = "a flavor has no ResourceFlavor: Kueue admits nothing, the quota admits pods"
+            notes.add("ClusterQueue", queue.name, what)
+    owners: list[tuple[str, ClusterQueue | Cohort]] = [
+        *(("ClusterQueue", queue) for queue in cluster.cluster_queues.values()),
+        *(("Cohort", cohort) for cohort in cluster.cohorts.values()),
+    ]
+    for kind, owner in owners:
+        quotas = [quotas for group in owner.resource_groups for quotas in group.flavors]
+        if owner.weight != 1:
+            notes.add(kind, owner.name, "fairSharing.weight: elastic quotas know no shares")
+        if any(quota.lending_limit is not None for each in quotas for quota in each.resources.values()):
+            notes.add(kind, owner.name, "lendingLimit: others may borrow all that is idle")
+        if len({each.flavor for each in quotas}) > 1:
+            notes.add(kind, owner.name, "several flavors: their quotas are added up")
+
+
+def _tell_preemption(queue: ClusterQueue, notes: Warnings) -> None:
+    chosen, name = queue.preemption, queue.name
+    if queue.cohort and chosen.reclaim_within_cohort != "Any":
+        what = f"reclaimWithinCohort {chosen.reclaim_within_cohort}: a guarantee is taken back from anybody"
+        notes.add("ClusterQueue", name, what)
+    if chosen.within_cluster_queue != "LowerPriority":
+        what = f"withinClusterQueue {chosen.within_cluster_queue}: lower priority is preempted within a quota"
+        notes.add("ClusterQueue", name, what)
+    if chosen.borrow_within_cohort != "Never":
+        what = "borrowWithinCohort: who borrows takes from nobody outside of the quota"
+        notes.add("ClusterQueue", name, what)
+
+
+def _tell_flavors(cluster: Cluster, notes: Warnings) -> None:
+    for flavor in cluster.flavors.values():
+        if flavor.node_labels or flavor.taints or flavor.tolerations:
+            notes.add("ResourceFlavor", flavor.name, "a quota may use any node")
+    if cluster.kueue is not None:
+        notes.add("Configuration", "of Kueue", "says nothing about elastic quotas")
