@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from harness.cluster.scale import scaled_cluster
 from harness.errors import Fault, TraceError
 from harness.options import factor
-from harness.trace.priorities import PriorityFrom
+from harness.trace.priorities import PriorityFrom, PriorityShare
 from harness.trace.sample import Sample
 from harness.trace.tenants import Tenants
 from harness.trace.trace import Trace
@@ -47,6 +47,7 @@ class Calibration:
         window: keep the jobs submitted in a span of time.
         sample: keep a seeded share of the jobs, each whole.
         priority_from: give priorities by the values of a column.
+        priority_share: give a priority to a seeded share of each queue's jobs.
         tenants: whose a job is: another column, the largest queues, so many hashed ones.
         scale_cluster: how many times as large the cluster is.
     """
@@ -54,6 +55,7 @@ class Calibration:
     window: Window | None = None
     sample: Sample | None = None
     priority_from: PriorityFrom | None = None
+    priority_share: PriorityShare | None = None
     tenants: Tenants | None = None
     scale_cluster: Fraction = Fraction(1)
 
@@ -68,6 +70,7 @@ class Calibration:
             "window": Window.parse,
             "sample": Sample.parse,
             "priority_from": PriorityFrom.parse,
+            "priority_share": PriorityShare.parse,
             "tenants": Tenants.parse,
             "scale_cluster": _scale,
         }

@@ -1,18 +1,21 @@
-"""Gives jobs priorities that the trace implies but does not state."""
+"""Gives jobs priorities that the trace implies but does not state, or that nobody knows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 import polars as pl
 
 from harness.errors import OptionError
 from harness.options import did_you_mean
+from harness.trace.sample import draws
 from harness.trace.trace import Trace
 
 _OTHERS = "*"
 _FORM = "write COLUMN=VALUE:PRIORITY,VALUE:PRIORITY, such as queue=prod:100,*:0"
+_SHARE_FORM = "write SHARE:PRIORITY,...[@SEED], such as 0.2:1000@7"
 _INT32 = 2**31
 
 
@@ -44,14 +47,7 @@ class PriorityFrom:
                 raise OptionError(f"--priority-from {text!r} is not understood", hint=_FORM)
             if value in priorities:
                 raise OptionError(f"--priority-from {text!r}: {value!r} is given twice")
-            try:
-                priorities[value] = int(number)
-            except ValueError:
-                raise OptionError(
-                    f"--priority-from {text!r}: {number!r} is not a whole number", hint=_FORM
-                ) from None
-            if not -_INT32 <= priorities[value] < _INT32:
-                raise OptionError(f"--priority-from {text!r}: {number} does not fit 32 bits")
+            priorities[value] = _priority(number, f"--priority-from {text!r}", _FORM)
         return cls(column, priorities)
 
     def __str__(self) -> str:
@@ -78,8 +74,91 @@ class PriorityFrom:
                 hint=did_you_mean(absent[0], present),
             )
         listed = {value: rank for value, rank in self.priorities.items() if value != _OTHERS}
-        stated = pl.col("priority") if "priority" in frame.columns else pl.lit(None, pl.Int32)
-        others = pl.lit(self.priorities[_OTHERS], pl.Int32) if _OTHERS in self.priorities else stated
+        others = pl.lit(self.priorities[_OTHERS], pl.Int32) if _OTHERS in self.priorities else _stated(frame)
         found = key.replace_strict(list(listed), list(listed.values()), default=None, return_dtype=pl.Int32)
         changed = frame.with_columns(pl.coalesce(found, others).alias("priority"))
         return changed, f"priorities by {self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityShare:
+    """Priorities of a seeded share of each queue's jobs, for traces that know nothing of them.
+
+    Attributes:
+        shares: (share, priority) in turn; each takes of the jobs that those before it left. All other jobs
+            keep the priority that the trace states.
+        seed: equal seeds choose equal jobs, and a larger first share chooses all that a smaller one does.
+    """
+
+    shares: tuple[tuple[Fraction, int], ...]
+    seed: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> PriorityShare:
+        """`SHARE:PRIORITY,...[@SEED]`, such as `0.2:1000@7`.
+
+        Raises:
+            OptionError: not of that form, shares that are not above 0 or more than 1 together, or a priority
+                that does not fit 32 bits.
+        """
+        option = f"--priority-share {text!r}"
+        listed, _, seed = text.partition("@")
+        shares = []
+        for part in listed.split(","):
+            share, _, number = part.partition(":")
+            try:
+                shares.append((Fraction(share), _priority(number, option, _SHARE_FORM)))
+            except (ValueError, ZeroDivisionError):
+                raise OptionError(f"{option}: {share!r} is no share", hint=_SHARE_FORM) from None
+        if any(share <= 0 for share, _ in shares) or sum(share for share, _ in shares) > 1:
+            raise OptionError(f"{option}: shares are above 0, and at most 1 together", hint=_SHARE_FORM)
+        if max(sum(share for share, _ in shares[: 1 + at]).denominator for at in range(len(shares))) > 10**6:
+            raise OptionError(f"{option}: shares have at most six decimals", hint=_SHARE_FORM)
+        if seed and not (seed.isascii() and seed.isdigit()):
+            raise OptionError(f"{option}: {seed!r} is not a whole number of 0 or more", hint=_SHARE_FORM)
+        return cls(tuple(shares), int(seed or 0))
+
+    def __str__(self) -> str:
+        return ",".join(f"{_plain(share)}:{rank}" for share, rank in self.shares) + f"@{self.seed}"
+
+    def changed(self, trace: Trace) -> tuple[pl.DataFrame, str]:
+        """The rows with these priorities: of each queue those drawn first, rounded to whole jobs."""
+        frame = trace.frame
+        drawn = frame.select("job_id", "queue", draws(frame, self.seed))
+        jobs = drawn.unique("job_id", keep="first", maintain_order=True)
+        place = pl.col("draw").rank("ordinal").over("queue").cast(pl.Int64)
+        chosen, before = pl.lit(None, pl.Int32), Fraction(0)
+        for share, rank in self.shares:
+            before += share
+            last = _rounded(before, pl.len().over("queue").cast(pl.Int64))
+            chosen = pl.coalesce(chosen, pl.when(place <= last).then(pl.lit(rank, pl.Int32)))
+        ranks = jobs.select("job_id", chosen.alias("rank"))
+        found = frame["job_id"].replace_strict(ranks["job_id"], ranks["rank"], return_dtype=pl.Int32)
+        changed = frame.with_columns(pl.coalesce(found, _stated(frame)).alias("priority"))
+        return changed, f"of each queue so many jobs, chosen with seed {self.seed}, have that priority"
+
+
+def _rounded(share: Fraction, count: pl.Expr) -> pl.Expr:
+    """So much of a count, to the nearest whole number."""
+    return (count * (2 * share.numerator) + share.denominator) // (2 * share.denominator)
+
+
+def _plain(share: Fraction) -> str:
+    """A share as a decimal number where it is one."""
+    text = str(float(share))
+    return text if Fraction(text) == share else str(share)
+
+
+def _priority(text: str, option: str, form: str) -> int:
+    try:
+        priority = int(text)
+    except ValueError:
+        raise OptionError(f"{option}: {text!r} is not a whole number", hint=form) from None
+    if not -_INT32 <= priority < _INT32:
+        raise OptionError(f"{option}: {text} does not fit 32 bits")
+    return priority
+
+
+def _stated(frame: pl.DataFrame) -> pl.Expr:
+    """The priorities that a trace states."""
+    return pl.col("priority") if "priority" in frame.columns else pl.lit(None, pl.Int32)

@@ -46,11 +46,16 @@ class Sample:
 
     def changed(self, trace: Trace) -> tuple[pl.DataFrame, str]:
         """The rows of the jobs that stay."""
-        draw = Random(self.seed).random  # noqa: S311 - Python promises this sequence on every version
-        if "pod_set" not in trace.frame.columns:
-            kept = pl.Series([draw() < self.share for _ in range(trace.frame.height)], dtype=pl.Boolean)
-            return trace.frame.filter(kept), "each job stays with that probability"
-        names = trace.frame["job_id"].unique(maintain_order=True)
-        staying = names.filter(pl.Series([draw() < self.share for _ in range(len(names))], dtype=pl.Boolean))
-        frame = trace.frame.filter(pl.col("job_id").is_in(staying.implode()))
-        return frame, "each job stays with that probability, with all its pod sets"
+        frame = trace.frame.filter(draws(trace.frame, self.seed) < self.share)
+        whole = ", with all its pod sets" if "pod_set" in trace.frame.columns else ""
+        return frame, f"each job stays with that probability{whole}"
+
+
+def draws(frame: pl.DataFrame, seed: int) -> pl.Series:
+    """A seeded number of at least 0 and below 1 for each row; the rows of one job have the same."""
+    draw = Random(seed).random  # noqa: S311 - Python promises this sequence on every version
+    if "pod_set" not in frame.columns:
+        return pl.Series("draw", [draw() for _ in range(frame.height)], dtype=pl.Float64)
+    names = frame["job_id"].unique(maintain_order=True)
+    drawn = pl.Series("draw", [draw() for _ in names], dtype=pl.Float64)
+    return frame["job_id"].replace_strict(names, drawn, return_dtype=pl.Float64).alias("draw")

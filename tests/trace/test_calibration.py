@@ -17,6 +17,7 @@ from harness.cluster.model import Cluster
 from harness.errors import InputError, OptionError, RunError, TraceError
 from harness.plugins import load
 from harness.trace.calibration import Calibration
+from harness.trace.priorities import PriorityShare
 from harness.trace.trace import Trace, open_trace
 from harness.units import DAY, SECOND
 
@@ -94,6 +95,39 @@ def test_priorities_come_from_any_column(opened: Callable[..., Trace]) -> None:
     assert column(calibrated(opened(*rows), priority_from="class=a:100,*:-1"), "priority") == [100, -1, -1]
 
 
+def test_a_share_of_each_queues_jobs_gets_a_priority(opened: Callable[..., Trace]) -> None:
+    """Rounded to whole jobs in every queue; all others keep what the trace states."""
+    rows = [{"queue": "a" if number % 4 else "b", "priority": 7} for number in range(40)]
+    trace = calibrated(opened(*rows), priority_share="0.2:1000,0.1:500@3")
+    counts = trace.frame.group_by("queue", "priority").len().sort("queue", "priority").rows()
+    assert counts == [("a", 7, 21), ("a", 500, 3), ("a", 1000, 6), ("b", 7, 7), ("b", 500, 1), ("b", 1000, 2)]
+    assert trace.calibration == {"priority_share": "0.2:1000,0.1:500@3"}
+    assert column(trace, "priority") != column(
+        calibrated(opened(*rows), priority_share="0.2:1000,0.1:500@4"), "priority"
+    )
+
+
+def test_the_rows_of_a_job_get_one_priority(opened: Callable[..., Trace]) -> None:
+    """A job of several pod sets counts once, and is chosen as a whole."""
+    rows = [{"job_id": f"j{number}", "pod_set": name} for number in range(10) for name in ("a", "b")]
+    frame = calibrated(opened(*rows), priority_share="1/2:9").frame
+    assert frame.group_by("job_id").agg(pl.col("priority").n_unique())["priority"].unique().to_list() == [1]
+    assert frame["priority"].drop_nulls().to_list() == [9] * 10
+
+
+@given(st.integers(1, 99), st.integers(1, 99), st.integers(0, 9))
+def test_shares_of_one_seed_are_nested(one: int, other: int, seed: int) -> None:
+    """A larger share makes important what a smaller one does."""
+    frame = pl.DataFrame({"job_id": [str(number) for number in range(100)], "queue": ["q"] * 100})
+    trace = Trace(Path("t"), frame, "duration", None, 0, "")
+    important = []
+    for share in sorted((one, other)):
+        changed, _ = PriorityShare.parse(f"{share}/100:5@{seed}").changed(trace)
+        important.append(set(changed.filter(pl.col("priority") == 5)["job_id"]))
+        assert len(important[-1]) == share
+    assert important[0] <= important[1]
+
+
 def test_priorities_are_taken_before_tenants_change(opened: Callable[..., Trace]) -> None:
     """A queue that is a priority becomes one, and the user becomes the tenant."""
     rows = [{"queue": "express", "user": "ann"}, {"queue": "low", "user": None}]
@@ -143,6 +177,13 @@ def test_names_of_tenants_become_what_kubernetes_accepts(opened: Callable[..., T
         ("priority_from", "queue=q0:3000000000", "32 bits"),
         ("priority_from", "queue=q0:1,q0:2", "given twice"),
         ("priority_from", "queue=nobody:1", "never 'nobody'"),
+        ("priority_share", "0.2", "'' is not a whole number"),
+        ("priority_share", "some:1", "'some' is no share"),
+        ("priority_share", "0.6:1,0.6:2", "at most 1 together"),
+        ("priority_share", "0:1", "above 0"),
+        ("priority_share", "0.1234567:1", "six decimals"),
+        ("priority_share", "0.2:3000000000", "32 bits"),
+        ("priority_share", "0.2:1@x", "not a whole number"),
         ("priority_from", "class=a:1", "no column 'class'"),
         ("tenants", "top:0", "number of 1 or more"),
         ("tenants", "best:3", "not understood"),
