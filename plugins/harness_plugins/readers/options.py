@@ -1,0 +1,154 @@
+"""The options of the readers, each with what it moves."""
+
+from __future__ import annotations
+
+from harness import Option, boolean
+from harness.units import HOUR, MINUTE, parse_duration, to_amount
+
+
+def _bytes(text: str) -> int:
+    return to_amount("memory", text)
+
+
+GPUS_PER_NODE = Option(
+    "gpus_per_node", 8, "a job of more GPUs becomes a gang of equal pods of at most these", type=int
+)
+
+PRIORITY = Option(
+    "priority",
+    "number",
+    "the kind of a job as a number, as the name of a priority class, or not at all",
+    choices=("number", "class", "none"),
+)
+
+SWF_OPTIONS = (
+    Option(
+        "processors",
+        "requested",
+        "how many a job gets; where that is unknown, the other",
+        choices=("requested", "allocated"),
+    ),
+    Option(
+        "processors_per_node",
+        0,
+        "a job of more processors becomes a gang of equal pods of at most these; 0: any job is one pod",
+        type=int,
+    ),
+    Option(
+        "cut_at_request",
+        False,
+        "end jobs at the run time they requested, as the machine might have done",
+        type=boolean,
+    ),
+    Option("tenant", "queue", "which column is the queue", choices=("queue", "user", "group")),
+    Option("cancelled", "keep", "jobs with status 5 (cancelled)", choices=("keep", "drop")),
+    Option("zero_length", "keep", "jobs that ran for 0 seconds", choices=("keep", "drop")),
+    Option(
+        "unknown_run",
+        "drop",
+        "jobs without a run time (-1): leave them out, or let them run for 0 seconds",
+        choices=("drop", "zero"),
+    ),
+    Option("memory", "requested", "whether jobs ask for memory", choices=("requested", "ignore")),
+    Option("machines", "", "of MetaCentrum's extension: the machines file, for node selectors and capacity"),
+)
+
+OPENB_OPTIONS = (
+    Option(
+        "gpu",
+        "milli",
+        "GPUs in thousandths, so that pods can share one, or whole",
+        choices=("milli", "count"),
+    ),
+    Option("tenant", "qos", "which column is the queue", choices=("qos", "gpu_spec")),
+    Option("priority", "qos", "derive priorities from the QoS class, or give none", choices=("qos", "none")),
+    Option(
+        "pending", "drop", "pods that never ran: leave them out, or let them run", choices=("drop", "keep")
+    ),
+    Option("run", HOUR, "how long pods run of which the list does not say it", type=parse_duration),
+    Option("rate", 0.0, "of lists without times: pods that arrive an hour; 0: all at once", type=float),
+)
+
+CHRONUS_OPTIONS = (
+    GPUS_PER_NODE,
+    PRIORITY,
+    Option("unit", MINUTE, "what one unit of the file's times is", type=parse_duration),
+)
+
+DLRM_OPTIONS = (
+    Option("tenant", "app", "which column is the queue", choices=("app", "role")),
+    Option(
+        "outlived",
+        "end",
+        "instances that ran past the trace: let them end with it, or leave them out",
+        choices=("end", "drop"),
+    ),
+    Option("disk_and_rdma", "ignore", "whether instances ask for them", choices=("ignore", "request")),
+    Option("priority", 0, "the priority of all instances", type=int),
+)
+
+SPOT_OPTIONS = (
+    PRIORITY,
+    Option("gpu_model", "affinity", "whether jobs need nodes of their model", choices=("affinity", "ignore")),
+)
+
+PHILLY_LOG_OPTIONS = (
+    GPUS_PER_NODE,
+    Option(
+        "attempts",
+        "total",
+        "how long a job runs: as long as all its attempts took together, or the last one",
+        choices=("total", "last"),
+    ),
+)
+
+PAI_OPTIONS = (
+    Option("tasks", "", "the task table; by default beside the job table, task for job in its name"),
+    Option(
+        "gpu",
+        "milli",
+        "GPUs in thousandths, so that pods can share one, or whole",
+        choices=("milli", "count"),
+    ),
+    Option("tenant", "user", "which column is the queue", choices=("user", "gpu_type")),
+    Option("gpu_type", "affinity", "whether pods need nodes of their model", choices=("affinity", "ignore")),
+    Option("failed", "keep", "jobs that failed", choices=("keep", "drop")),
+)
+
+HELIOS_OPTIONS = (
+    Option("tenant", "vc", "which column is the queue", choices=("vc", "user")),
+    GPUS_PER_NODE,
+)
+
+ACME_OPTIONS = (
+    Option("tenant", "type", "which column is the queue", choices=("type", "user")),
+    GPUS_PER_NODE,
+)
+
+GOOGLE_OPTIONS = (
+    Option(
+        "instances",
+        "",
+        "the instance events; by default beside the collection events, instance in their name",
+    ),
+    Option("tenant", "user", "whose a job is: the user's, or its tier's", choices=("user", "tier")),
+    Option("cores", 100.0, "how many cores the largest machine is taken to have", type=float),
+    Option(
+        "memory", 100 * 2**30, "how many bytes of memory the largest machine is taken to have", type=_bytes
+    ),
+)
+
+CSV_OPTIONS = (
+    Option("map", "", "the schema's columns and where they come from: job_id=JobID, duration=Elapsed:hms"),
+    Option("mapping", "", "a YAML file with such a mapping"),
+    Option("delimiter", "comma", "what stands between the cells: comma, tab, or one character"),
+)
+
+KUBERNETES_OPTIONS = (
+    Option(
+        "priority",
+        "number",
+        "the number that the cluster resolved, or the name of the priority class",
+        choices=("number", "class"),
+    ),
+)
