@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _CHUNK = 1 << 17  # rows; large enough that the cost of a chunk is nothing, small enough that its memory is
 
+_REMEMBERED = 4096  # objects whose text is known, so that it is made once
+
 
 class _Codes:
     """Texts as small integers, for columns in which few texts recur; -1 stands for none."""
@@ -80,6 +82,7 @@ class ParquetRecorder:
         self._timeline = Timeline(timeline, names, jobs.resources, capacity, on_nodes=on_nodes)
         self._flavors, self._reasons, self._nodes = _Codes(), _Codes(), _Codes()
         self._flavors_seen: dict[int, tuple[object, int]] = {}
+        self._details_seen: dict[int, tuple[object, str]] = {}
         self._seq = 0
         self._clear_decisions()
         self._clear_stints()
@@ -132,7 +135,7 @@ class ParquetRecorder:
         if flavors is not None:
             self._flavor[row] = self._flavor_code(flavors)
         if detail is not None:
-            self._detail[row] = as_json(detail)
+            self._detail[row] = self._detail_text(detail)
 
     def stint(
         self, job: Job, pods: int, amounts: Amounts | None, start: int, end: int, state: int, lost: int
@@ -317,12 +320,23 @@ class ParquetRecorder:
             writer.write(columns)
         writer.close()
 
+    def _detail_text(self, detail: Mapping[str, Any]) -> str:
+        """A detail as text; an object that was seen before is not turned into text again."""
+        seen = self._details_seen.get(id(detail))
+        if seen is not None and seen[0] is detail:
+            return seen[1]
+        if len(self._details_seen) > _REMEMBERED:
+            self._details_seen.clear()
+        text = as_json(detail)
+        self._details_seen[id(detail)] = (detail, text)
+        return text
+
     def _flavor_code(self, flavors: Mapping[str, Mapping[str, str]]) -> int:
         """The code of a choice of flavors; an object that was seen before is not turned into text again."""
         seen = self._flavors_seen.get(id(flavors))
         if seen is not None and seen[0] is flavors:
             return seen[1]
-        if len(self._flavors_seen) > 4096:
+        if len(self._flavors_seen) > _REMEMBERED:
             self._flavors_seen.clear()
         code = self._flavors.of(as_json({name: dict(chosen) for name, chosen in flavors.items()}))
         self._flavors_seen[id(flavors)] = (flavors, code)

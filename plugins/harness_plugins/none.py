@@ -21,6 +21,7 @@ from harness import (
     Job,
     Option,
     Policy,
+    Refuse,
     RegisterPolicy,
     Reject,
     View,
@@ -55,6 +56,9 @@ NODE_OPTIONS = (PERCENTAGE, GANG)
 """How kube-scheduler decides on nodes; the queue without nodes always starts whole jobs."""
 
 OPTIONS = (*QUEUE_OPTIONS, *NODE_OPTIONS)
+
+NO_QUOTA = "NoQuota"
+"""Why a job is refused that is the first of its lane: its queue and cohort have too little left."""
 
 
 @hookimpl
@@ -117,6 +121,7 @@ class JobQueue:
         self._blocked: dict[int, list[Lane]] = {}  # home -> lanes whose first job did not fit
         self._claims: dict[int, Claim] = {}
         self._rejected: list[tuple[Job, str]] = []
+        self._refused: set[int] = set()  # jobs that wait and were found not to fit
 
     def submit(self, job: Job, pods: range, now: int) -> None:
         """A job waits in its lane, or is remembered as one that can never run."""
@@ -158,8 +163,12 @@ class JobQueue:
             claim = self._quotas.claim(request, job)
             if claim is None:
                 self._blocked.setdefault(request.home, []).append(lane)
+                if index not in self._refused:
+                    self._refused.add(index)
+                    yield Refuse(job, NO_QUOTA, self._quotas.shortage(request))
                 continue
             heappop(lane.jobs)
+            self._refused.discard(index)
             self._quotas.charge(claim)
             self._claims[index] = claim
             yield Admit(job, claim.flavors)

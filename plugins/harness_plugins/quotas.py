@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 from harness import Cluster, Job, PodSet
 from harness.quota import QuotaTree
 from harness.units import format_amount
+from harness_plugins.shortage import shortage
 
 _REMEMBERED = 1 << 16  # shapes of jobs; a trace in which every job is different must not fill the memory
 
@@ -87,6 +88,17 @@ class Quotas:
         if claim is None:
             claim = request.claims[numbers] = self._claim(request, numbers, job)
         return claim
+
+    def shortage(self, request: Request) -> dict[str, Any]:
+        """The figures of a request that has no claim now: of each group that no flavor has room for."""
+        cells = [
+            cell
+            for flavors in request.groups
+            if not any(self._has_room(request.node, of_flavor) for _, of_flavor in flavors)
+            for _, of_flavor in flavors
+            for cell in of_flavor
+        ]
+        return shortage(self._tree, request.node, cells, borrow=self._borrow)
 
     def charge(self, claim: Claim) -> None:
         """Take what was claimed."""

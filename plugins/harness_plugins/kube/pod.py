@@ -8,7 +8,7 @@ the rules about other pods.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, final
+from typing import Any, Protocol, final
 
 from harness import Job
 from harness.cluster.pods import HostPort, PodSpec
@@ -94,6 +94,17 @@ class Template:
         return peers
 
 
+class Refusal(Protocol):
+    """Why a pod got no node and nobody is preempted for it."""
+
+    @property
+    def rule(self) -> str:
+        """The reason, as the record has it."""
+
+    def figures(self) -> dict[str, Any]:
+        """The figures behind it, right after the attempt."""
+
+
 @final
 class Peers:
     """Pods that differ in nothing that the scheduler looks at, but in age.
@@ -101,13 +112,15 @@ class Peers:
     Attributes:
         hopeless: the version of the cache at which one of them, without a nomination, last failed.
         rejected_by: the plugins that rejected it.
+        refusal: why it failed, for the record.
     """
 
-    __slots__ = ("hopeless", "rejected_by")
+    __slots__ = ("hopeless", "refusal", "rejected_by")
 
     def __init__(self) -> None:
         self.hopeless = -1
         self.rejected_by: frozenset[str] = frozenset()
+        self.refusal: Refusal | None = None
 
 
 @final

@@ -30,11 +30,14 @@ class SchedulingQueue:
     Attributes:
         now: the instant that is being played.
         attempts: how many pods were tried.
+        failed_alike: pods that failed for the first time, at once because an equal one had failed; the
+            scheduler takes them out.
     """
 
     def __init__(self, hints: Hints) -> None:
         self.now = -1
         self.attempts = 0
+        self.failed_alike: list[PodInfo] = []
         self._hints = hints
         self._count = 0
         # Sorted, the next one last: by priority and age, and before that by the end of the backoff.
@@ -79,6 +82,8 @@ class SchedulingQueue:
             self.attempts += 1
             if pod.peers.hopeless != version or pod.nominated:
                 return pod
+            if not pod.failures:
+                self.failed_alike.append(pod)
             self.add_unschedulable(pod, pod.peers.rejected_by)
         return None
 

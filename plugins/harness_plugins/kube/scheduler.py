@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, final
 
-from harness import Bind, Cluster, Decision, Job, Nominate, Preempt, Unnominate, Wake
+from harness import Bind, Cluster, Decision, Job, Nominate, Preempt, Refuse, Unnominate, Wake
 from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness_plugins.kube.budgets import Budgets
 from harness_plugins.kube.cache import Cache
@@ -22,6 +22,7 @@ from harness_plugins.kube.preemption import (
     pick_one_node_for_preemption,
 )
 from harness_plugins.kube.queue import SchedulingQueue
+from harness_plugins.kube.refusal import DISABLED, NO_VICTIMS, Unschedulable, refuse
 from harness_plugins.kube.scheduling import Diagnosis, Scheduling
 from harness_plugins.kube.victims import Candidate
 
@@ -109,7 +110,9 @@ class Scheduler:
         queue, cache = self.queue, self.cache
         yield from self.begin()
         while (pod := queue.pop(cache.version)) is not None:
+            yield from self.refuse_alike()
             yield from self._schedule_one(pod)
+        yield from self.refuse_alike()
         yield from self.doze()
 
     def begin(self) -> Iterator[Decision]:
@@ -124,6 +127,16 @@ class Scheduler:
         if flush is not None and (self._woken <= self.queue.now or flush < self._woken):
             self._woken = flush
             yield Wake(flush, idle=True)
+
+    def refuse_alike(self) -> Iterator[Refuse]:
+        """Say of pods that were not tried because an equal one had failed why they wait, once for a job."""
+        alike = self.queue.failed_alike
+        last: Job | None = None
+        for pod in alike:
+            if pod.job is not last:
+                last = pod.job
+                yield refuse(pod, pod.peers.refusal)
+        alike.clear()
 
     def _schedule_one(self, pod: PodInfo) -> Iterator[Decision]:
         self.budgets.refresh()
@@ -149,21 +162,28 @@ class Scheduler:
     def _post_filter(self, pod: PodInfo, diagnosis: Diagnosis) -> Iterator[Decision]:
         """A pod fits nowhere: make room for it by preemption if it may and that helps."""
         preemption, rejecting = self._preemption, diagnosis.rejecting
-        if preemption is None or preemption.pod_eligible_to_preempt_others(pod, diagnosis) is not None:
-            self._fail(pod, rejecting)
+        why_not = DISABLED
+        if preemption is not None:
+            why_not = preemption.pod_eligible_to_preempt_others(pod, diagnosis) or ""
+        if preemption is None or why_not:
+            yield from self._fail(pod, rejecting, Unschedulable(diagnosis, why_not))
             return
         found = preemption.find_candidates(pod, diagnosis)
         if found.candidates:
             yield from self._preempt(preemption, pod, rejecting, found.candidates)
             return
-        self._fail(pod, rejecting)
+        yield from self._fail(pod, rejecting, Unschedulable(diagnosis, NO_VICTIMS))
         if pod.nominated and not found.failed:
             yield from self.withdraw(pod)
 
-    def _fail(self, pod: PodInfo, rejecting: frozenset[str]) -> None:
+    def _fail(self, pod: PodInfo, rejecting: frozenset[str], why: Unschedulable) -> Iterator[Refuse]:
+        """A pod waits; why is recorded when it is new."""
+        peers, is_new = pod.peers, pod.rejected_by != rejecting
         if not pod.nominated:
-            pod.peers.hopeless, pod.peers.rejected_by = self.cache.version, rejecting
+            peers.hopeless, peers.rejected_by, peers.refusal = self.cache.version, rejecting, why
         self.queue.add_unschedulable(pod, rejecting)
+        if is_new:
+            yield refuse(pod, why)
 
     def _preempt(
         self, preemption: Preemption, pod: PodInfo, rejecting: frozenset[str], candidates: Any

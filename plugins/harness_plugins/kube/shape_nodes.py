@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
-from typing import final
+from typing import Any, final
 
 from harness_plugins.kube.cache import Cache
 from harness_plugins.kube.filters import oversized, ports_taken, resources_short, unchanging
@@ -39,6 +40,7 @@ class ShapeNodes:
         keys: the key of each node.
         taints: raw score of TaintToleration for each node.
         preferred: the same for NodeAffinity.
+        said: what was last recorded about them, see `refusal.py`.
         varied: whether one of these differs between nodes that could ever fit, so that keys do not decide.
     """
 
@@ -59,6 +61,7 @@ class ShapeNodes:
         self._helpful = [position for position in open_nodes if not self._too_small[position]]
         self.kinds = bytearray([FIXED]) * len(nodes)
         self.keys = [NO_KEY] * len(nodes)
+        self.said: tuple[object, dict[str, Any]] = (None, {})
         for node in nodes:
             self._evaluate(node)
 
@@ -145,6 +148,10 @@ class ShapeNodes:
             self.kinds[position] = kind
             self.keys[position] = key
 
+    def fits(self, position: int) -> bool:
+        """Whether a node has room by itself."""
+        return self.kinds[position] == FITS
+
     def ruled_out(self, position: int) -> Status | None:
         """Why a node can never run the shape; None when it could."""
         return self._fixed[position]
@@ -170,6 +177,36 @@ class ShapeNodes:
             names[resource] for resource, amount in shape.requests if amount > node.allocatable[resource]
         ]
         return tuple(f"Insufficient {name}" for name in (*large, *shape.missing))
+
+    def tally(self) -> tuple[Counter[str], dict[str, int]]:
+        """Why nodes reject the shape by themselves: reason -> nodes, and what is free at most.
+
+        The second says for each resource that is short somewhere how much of it any one node has free, among
+        the nodes that could ever run the shape.
+        """
+        nodes, kinds, names = self._cache.nodes, self.kinds, self._cache.names
+        reasons: Counter[str] = Counter()
+        if FIXED in kinds or TAKEN in kinds:
+            for position, kind in enumerate(kinds):
+                status = self._fixed[position] if kind == FIXED else PORT_TAKEN if kind == TAKEN else None
+                if status is not None:
+                    reasons.update(status.reasons)
+            nodes = [node for node in nodes if kinds[node.position] in (SHORT, OVERSIZED, FITS)]
+        most: dict[str, int] = {}
+        for resource, amount in self.shape.requests:
+            free = [node.free[resource] for node in nodes]
+            most_free = max(free, default=0)
+            short = len(free) if most_free < amount else len([left for left in free if left < amount])
+            if short:
+                reasons[f"Insufficient {names[resource]}"] = short
+                most[names[resource]] = max(0, most_free)
+        for name in self.shape.missing:
+            reasons[f"Insufficient {name}"] = len(nodes)
+            most[name] = 0
+        full = [node for node in nodes if node.slots < 1]
+        if full:
+            reasons["Too many pods"] = len(full)
+        return reasons, most
 
     def unschedulable(self) -> list[int]:
         """Positions of the nodes on which a preemption may help when none fits, in order."""

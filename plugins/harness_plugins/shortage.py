@@ -1,0 +1,60 @@
+"""What a queue lacks for a request, as decisions record it: the same fields for all policies with quotas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from harness.quota import UNLIMITED, QuotaTree
+
+
+def shortage(
+    tree: QuotaTree, node: int, request: Iterable[tuple[int, int]], *, borrow: bool = True
+) -> dict[str, Any]:
+    """The figures of a request that does not fit.
+
+    `request` is what is asked for and `short` what of it is missing; `usage` and `quota` are the queue's, and
+    `pool` is the cohort at the top with what its queues use of it. A quota without end is left out.
+
+    Args:
+        tree: the quotas.
+        node: the queue.
+        request: flavor-resources, each with the amount that is asked for.
+        borrow: whether the queue may use what its cohort leaves unused.
+    """
+    asked: dict[int, int] = {}
+    for cell, amount in request:
+        asked[cell] = asked.get(cell, 0) + amount
+    missing: dict[str, int] = {}
+    for cell, amount in asked.items():
+        free = tree.available(node, cell)
+        if not borrow:
+            at = node * tree.width + cell
+            free = min(free, tree.nominal[at] - tree.usage[at])
+        if amount > max(0, free):
+            missing[label(tree, cell)] = amount - max(0, free)
+    detail: dict[str, Any] = {
+        "queue": tree.names[node],
+        "request": {label(tree, cell): amount for cell, amount in asked.items()},
+        "short": missing,
+        "usage": {tree.names[node]: _amounts(tree, tree.usage, node, asked)},
+        "quota": {tree.names[node]: _amounts(tree, tree.nominal, node, asked)},
+    }
+    top = tree.root[node]
+    if top != node:
+        detail["pool"] = {
+            "name": tree.names[top],
+            "usage": _amounts(tree, tree.usage, top, asked),
+            "quota": _amounts(tree, tree.subtree, top, asked),
+        }
+    return detail
+
+
+def label(tree: QuotaTree, cell: int) -> str:
+    """What decisions call a flavor-resource."""
+    return "/".join(tree.flavor_resources[cell])
+
+
+def _amounts(tree: QuotaTree, values: list[int], node: int, cells: Iterable[int]) -> dict[str, int]:
+    first = node * tree.width
+    return {label(tree, cell): values[first + cell] for cell in cells if values[first + cell] < UNLIMITED}
