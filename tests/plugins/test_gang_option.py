@@ -69,7 +69,9 @@ def test_a_gang_preempts_for_all_of_its_pods_or_for_none() -> None:
     assert [row.pod for row in replay("default-preemption", jobs).of("preempt")] == ["low"]
     together = replay("default-preemption", jobs, gang="all-or-nothing")
     assert together.of("preempt") == []
-    assert [row.reason for row in together.of("refuse")] == ["no node can be freed for it"]
+    (refused,) = together.of("refuse")
+    assert refused.detail is not None
+    assert refused.detail["preemption"] == "no node can be freed for it"
 
 
 def test_all_or_nothing_without_preemption_preempts_nobody() -> None:

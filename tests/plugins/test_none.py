@@ -14,6 +14,7 @@ from harness.cluster.model import ClusterQueue, FlavorQuotas, ResourceGroup, Res
 from harness.errors import InputError, OptionError
 from harness.options import resolve
 from harness.testing import Decisions, Script, nodes, pool, queues, replayed
+from harness.units import SECOND
 from harness_plugins.none import OPTIONS, without_preemption
 
 
@@ -149,3 +150,20 @@ def test_a_cluster_with_nothing_on_it_is_refused() -> None:
     """Without nodes and queues there is nothing that could run a job."""
     with pytest.raises(InputError, match="neither nodes nor ClusterQueues"):
         replay(Script().job("a", cpu=1), Cluster())
+
+
+def test_a_job_that_waits_is_refused_once_with_what_its_queue_and_cohort_lack() -> None:
+    """3 of the cohort's 4 cpu are taken, so 1 of 2 is missing, although the queue itself uses nothing."""
+    jobs = Script().job("theirs", queue="b", cpu=3, seconds=9).job("mine", at=1, queue="a", cpu=2, seconds=1)
+    jobs.job("more", at=2, queue="b", cpu=1, seconds=3)
+    decisions = replay(jobs, queues(cohort="all", a={"cpu": 2}, b={"cpu": 2}))
+    (row,) = decisions.of("refuse")
+    assert (row.job, row.time, row.reason) == ("mine", SECOND, "NoQuota")
+    assert row.detail == {
+        "queue": "a",
+        "request": {"default/cpu": 2},
+        "short": {"default/cpu": 1},
+        "usage": {"a": {"default/cpu": 0}},
+        "quota": {"a": {"default/cpu": 2}},
+        "pool": {"name": "all", "usage": {"default/cpu": 3}, "quota": {"default/cpu": 4}},
+    }

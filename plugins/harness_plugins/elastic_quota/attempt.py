@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias, final
 
 from harness_plugins.elastic_quota.accounts import Accounts
 from harness_plugins.elastic_quota.claim import Claim, add, claim_of
-from harness_plugins.elastic_quota.failure import Failure, Refusal, in_words
+from harness_plugins.elastic_quota.failure import Failure, Refusal
 from harness_plugins.elastic_quota.plan import Plan
 from harness_plugins.elastic_quota.rules import Rules
 from harness_plugins.elastic_quota.search import DefaultSearch, QuotaSearch, Search
@@ -20,6 +20,7 @@ from harness_plugins.kube.budgets import Budgets
 from harness_plugins.kube.node import NodeInfo
 from harness_plugins.kube.pod import PodInfo
 from harness_plugins.kube.preemption import Preemption, pick_one_node_for_preemption
+from harness_plugins.kube.refusal import DISABLED, NO_VICTIMS
 from harness_plugins.kube.scheduling import Diagnosis, Scheduling
 from harness_plugins.kube.victims import Candidate
 
@@ -197,7 +198,7 @@ class Attempts:
     def _refused(self, search: Search | None, failure: Failure) -> Refusal | None:
         """Why no preemption is tried for a pod; None when one is."""
         if search is None:
-            return _refusal(failure, "nobody is preempted", keeps=True)
+            return _refusal(failure, DISABLED, keeps=True)
         why = search.why_not(failure)
         if why is not None:
             return _refusal(failure, why, keeps=True)
@@ -237,7 +238,7 @@ class Attempts:
                     failure = again
                 found = search.candidates(failure, failures.values())
                 if not found.candidates:
-                    rule = "no node can be freed for it"
+                    rule = NO_VICTIMS
                     return _refusal(failure, rule, found.rejected, keeps=found.failed, rejecting=rejecting)
                 chosen = pick_one_node_for_preemption(found.candidates)
                 figures = search.figures(pod, chosen, found)
@@ -261,7 +262,6 @@ def _refusal(
     keeps: bool = False,
     rejecting: frozenset[str] | None = None,
 ) -> Refusal:
-    said = in_words(failure.excess) if failure.excess is not None else ""
     return Refusal(
-        failure.claim.pod.name, rule, said, nodes, keeps=keeps, rejecting=rejecting or failure.rejecting
+        failure.claim.pod.name, rule, failure, nodes, keeps=keeps, rejecting=rejecting or failure.rejecting
     )

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from harness_plugins.elastic_quota.claim import Claim
+from harness_plugins.elastic_quota.figures import states
 from harness_plugins.elastic_quota.tree import Excess
 from harness_plugins.kube.cache import Cache
 from harness_plugins.kube.node import NodeInfo
+from harness_plugins.kube.refusal import node_figures
 from harness_plugins.kube.scheduling import Diagnosis
 from harness_plugins.kube.status import NODE_RESOURCES_FIT, Code, Status
 from harness_plugins.kube.trial import PreFilter
@@ -71,7 +73,7 @@ class Refusal:
     Attributes:
         pod: the pod that could not be placed.
         rule: which rule said so, in words.
-        quota: what its quota said, or "".
+        failure: why it got no node.
         nodes: why each node is no candidate, by position; empty where nodes did not matter.
         keeps: whether nominations stay: it waits for victims to leave, or a dry run ended in an error.
         rejecting: the plugins that rejected pods.
@@ -79,33 +81,47 @@ class Refusal:
 
     pod: str
     rule: str
-    quota: str = ""
+    failure: Failure
     nodes: Mapping[int, Status] | None = None
     keeps: bool = False
     rejecting: frozenset[str] = frozenset()
 
     @property
-    def said(self) -> tuple[str, str, str]:
-        """What tells refusals apart; nodes do not."""
-        return self.pod, self.rule, self.quota
+    def said(self) -> tuple[str, str]:
+        """What tells refusals apart; nodes and amounts do not."""
+        excess = self.failure.excess
+        return self.rule, in_words(excess) if excess is not None else ""
 
-    def figures(self, cache: Cache) -> dict[str, Any]:
+    def figures(self) -> dict[str, Any]:
         """The figures for the record; nodes that say the same are counted, and the first ones named."""
-        said: dict[str, Any] = {"pod": self.pod}
-        if self.quota:
-            said["quota"] = self.quota
-        if self.nodes:
-            by_reason: dict[str, list[str]] = {}
-            for position, status in self.nodes.items():
-                reason = ", ".join(status.reasons)
-                if status.code is Code.UNRESOLVABLE and not status.plugin:
-                    reason = "no pod on it may be a victim"
-                by_reason.setdefault(reason, []).append(cache.nodes[position].name)
-            said["nodes"] = {
-                reason: {"count": len(names), "first": names[:_NAMED]}
-                for reason, names in sorted(by_reason.items())
+        claim, diagnosis, excess = self.failure.claim, self.failure.diagnosis, self.failure.excess
+        said: dict[str, Any] = {"preemption": self.rule}
+        if diagnosis is not None:
+            said = node_figures(diagnosis, self.rule)
+        if excess is not None and claim.quota is not None:
+            said |= {
+                "message": in_words(excess),
+                "queue": claim.quota.name,
+                "request": dict(claim.in_quota),
+                "short": {excess.resource: excess.amount},
+                **states(each for each in claim.quota.line if each.name in (claim.quota.name, excess.quota)),
             }
-        return said
+        if self.nodes:
+            said = {**said, "not_freed": self._by_reason(self.nodes)}
+        job = claim.pod.job
+        return {**said, "pod": self.pod} if job is not None and job.pods > 1 else said
+
+    def _by_reason(self, nodes: Mapping[int, Status]) -> dict[str, dict[str, Any]]:
+        by_reason: dict[str, list[str]] = {}
+        for position, status in nodes.items():
+            reason = ", ".join(status.reasons)
+            if status.code is Code.UNRESOLVABLE and not status.plugin:
+                reason = "no pod on it may be a victim"
+            by_reason.setdefault(reason, []).append(self.failure.cache.nodes[position].name)
+        return {
+            reason: {"count": len(names), "first": names[:_NAMED]}
+            for reason, names in sorted(by_reason.items())
+        }
 
 
 def in_words(excess: Excess) -> str:

@@ -12,7 +12,9 @@ from harness_plugins.kube.pod import PodInfo
 
 
 def quota_figures(pod: PodInfo, victims: Iterable[PodInfo], accounts: Accounts) -> dict[str, Any]:
-    """The preemptor's quota and the victims', as they are before anybody is evicted.
+    """What the preemptor's quota and the victims' use, are guaranteed and may use, before anybody is evicted.
+
+    `queue` is the preemptor's quota, `request` what the pod asks for, `taken` what each quota loses.
 
     Args:
         pod: the preemptor.
@@ -30,19 +32,22 @@ def quota_figures(pod: PodInfo, victims: Iterable[PodInfo], accounts: Accounts) 
             for resource, amount in accounts.amounts(victim).items():
                 total[resource] = total.get(resource, 0) + amount
     return {
-        "quota": {"name": quota.name, "request": dict(accounts.amounts(pod)), **state_of(quota)},
-        "victim_quotas": [
-            {"name": theirs.name, "taken": amounts, **state_of(theirs)} for theirs, amounts in taken.items()
-        ],
+        "queue": quota.name,
+        "request": dict(accounts.amounts(pod)),
+        "taken": {theirs.name: amounts for theirs, amounts in taken.items()},
+        **states(dict.fromkeys((quota, *taken))),
     }
 
 
-def state_of(quota: Quota) -> dict[str, Amounts]:
-    """What a quota uses, is guaranteed and may use; what has no bound is left out."""
-    most = {
-        resource: bound
-        for resource, bound in quota.max.items()
-        if bound < UNLIMITED and (bound or quota.used.get(resource))
-    }
-    used = {resource: amount for resource, amount in quota.used.items() if amount}
-    return {"used": used, "min": dict(quota.min), "max": most}
+def states(quotas: Iterable[Quota]) -> dict[str, dict[str, Amounts]]:
+    """What quotas use, are guaranteed (`quota`) and may use (`max`); what has no bound is left out."""
+    said: dict[str, dict[str, Amounts]] = {"usage": {}, "quota": {}, "max": {}}
+    for quota in quotas:
+        said["usage"][quota.name] = {resource: amount for resource, amount in quota.used.items() if amount}
+        said["quota"][quota.name] = dict(quota.min)
+        said["max"][quota.name] = {
+            resource: bound
+            for resource, bound in quota.max.items()
+            if bound < UNLIMITED and (bound or quota.used.get(resource))
+        }
+    return said

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, final
 
-from harness import Bind, Cluster, Decision, Job, Nominate, Refuse
+from harness import Bind, Cluster, Decision, Job, Nominate
 from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness_plugins.elastic_quota.accounts import Accounts
 from harness_plugins.elastic_quota.attempt import Attempts, Placed, Planned
@@ -20,6 +20,7 @@ from harness_plugins.kube.budgets import Budgets
 from harness_plugins.kube.node import NodeInfo
 from harness_plugins.kube.pod import Peers, PodInfo
 from harness_plugins.kube.preemption import Preemption
+from harness_plugins.kube.refusal import refuse
 from harness_plugins.kube.scheduler import Scheduler
 from harness_plugins.kube.status import NODE_RESOURCES_FIT
 
@@ -139,13 +140,22 @@ class QuotaScheduler:
         yield from self._kube.begin()
         queue = self._kube.queue
         while (pod := queue.pop(self._version)) is not None:
+            yield from self._refuse_alike()
             self._kube.budgets.refresh()
             gang = self._gangs.of(pod)
             if gang is None:
                 yield from self._try_pod(pod)
             else:
                 yield from self._try_gang(gang)
+        yield from self._refuse_alike()
         yield from self._kube.doze()
+
+    def _refuse_alike(self) -> Iterator[Decision]:
+        """Say of pods and gangs that were not tried because an equal one had failed why they wait."""
+        for pod in self._kube.queue.failed_alike:
+            if self._gangs.of(pod) is not None and isinstance(pod.peers.refusal, Refusal):
+                self.refusals[_job(pod).index] = pod.peers.refusal
+        yield from self._kube.refuse_alike()
 
     def _try_pod(self, pod: PodInfo) -> Iterator[Decision]:
         outcome = self._attempts.try_pod(pod)
@@ -164,8 +174,8 @@ class QuotaScheduler:
             yield from self._post_filter(leader, pods, outcome, rejecting)
             return
         gang.bound()
-        detail: dict[str, Any] = {"gang": len(pods)}
         self.refusals.pop(_job(leader).index, None)
+        detail: dict[str, Any] = {"gang": len(pods)}
         for pod, node in outcome.nodes.items():
             yield from self._bind(pod, node, detail)
             detail = {}
@@ -202,20 +212,23 @@ class QuotaScheduler:
             return
         nominated = [pod for pod in pods if pod.nominated]
         if not nominated:
-            leader.peers.hopeless, leader.peers.rejected_by = self._version, rejecting
+            peers = leader.peers
+            peers.hopeless, peers.rejected_by, peers.refusal = self._version, rejecting, outcome
+        is_new = leader.rejected_by != rejecting
         self._kube.queue.add_unschedulable(leader, rejecting)
         if self._gangs.of(leader) is not None:
-            yield from self._record(_job(leader), outcome)
+            is_new = self._is_new(leader, outcome)
+        if is_new:
+            yield refuse(leader, outcome)
         if not outcome.keeps:
             for pod in nominated:
                 yield from self._withdraw(pod)
 
-    def _record(self, job: Job, refusal: Refusal) -> Iterator[Decision]:
-        """Record why a gang is refused, when it was not said before."""
-        before = self.refusals.get(job.index)
-        if before is None or before.said != refusal.said:
-            self.refusals[job.index] = refusal
-            yield Refuse(job, refusal.rule, refusal.figures(self.cache))
+    def _is_new(self, leader: PodInfo, refusal: Refusal) -> bool:
+        """Whether it was not said before why a gang is refused; it has been now."""
+        before = self.refusals.get(_job(leader).index)
+        self.refusals[_job(leader).index] = refusal
+        return before is None or before.said != refusal.said
 
     def _preempt(self, leader: PodInfo, planned: Planned, rejecting: frozenset[str]) -> Iterator[Decision]:
         """Evict the victims and nominate all pods of the attempt to their nodes; they are tried again."""

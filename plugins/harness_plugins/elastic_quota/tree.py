@@ -18,11 +18,12 @@ Amounts = Mapping[str, int]
 
 
 class Excess(NamedTuple):
-    """Which bound would be exceeded: `max` or `min` of a quota, or the `min` of all quotas together."""
+    """Which bound would be exceeded, and by how much: of a quota, or the `min` of all quotas together."""
 
     bound: str
     quota: str
     resource: str
+    amount: int
 
 
 @final
@@ -177,31 +178,33 @@ class QuotaTree:
         """
         for quota in leaf.line:
             more = shared.get(quota) if shared else None
-            resource = quota.over_max(amounts if more is None else _sum(amounts, more))
+            asked = amounts if more is None else _sum(amounts, more)
+            resource = quota.over_max(asked)
             if resource is not None:
-                return Excess("max", quota.name, resource)
+                excess = quota.used.get(resource, 0) + asked.get(resource, 0) - quota.max[resource]
+                return Excess("max", quota.name, resource, excess)
         return None
 
     def never(self, leaf: Quota, amounts: Amounts) -> Excess | None:
         """A bound that these amounts exceed even when nothing else is used."""
         for quota in leaf.line:
             for resource, amount in amounts.items():
-                if amount > quota.max.get(resource, UNLIMITED):
-                    return Excess("max", quota.name, resource)
+                excess = amount - quota.max.get(resource, UNLIMITED)
+                if excess > 0:
+                    return Excess("max", quota.name, resource, excess)
         for resource, amount in amounts.items():
-            if amount > self.guaranteed.get(resource, 0):
-                return Excess("min", "", resource)
+            excess = amount - self.guaranteed.get(resource, 0)
+            if excess > 0:
+                return Excess("min", "", resource, excess)
         return None
 
     def over_guaranteed(self, amounts: Amounts) -> Excess | None:
         """Whether all quotas together would use more than they are guaranteed: nobody's `min` is idle."""
         guaranteed = self.guaranteed
-        for resource, used in self.used.items():
-            if used + amounts.get(resource, 0) > guaranteed.get(resource, 0):
-                return Excess("min", "", resource)
-        for resource, amount in amounts.items():
-            if self.used.get(resource, 0) + amount > guaranteed.get(resource, 0):
-                return Excess("min", "", resource)
+        for resource in (*self.used, *amounts):
+            excess = self.used.get(resource, 0) + amounts.get(resource, 0) - guaranteed.get(resource, 0)
+            if excess > 0:
+                return Excess("min", "", resource, excess)
         return None
 
     def within_min(self, leaf: Quota, amounts: Amounts) -> bool:

@@ -97,10 +97,6 @@ class Template:
 class Refusal(Protocol):
     """Why a pod got no node and nobody is preempted for it."""
 
-    @property
-    def rule(self) -> str:
-        """The reason, as the record has it."""
-
     def figures(self) -> dict[str, Any]:
         """The figures behind it, right after the attempt."""
 

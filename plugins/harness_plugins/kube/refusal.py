@@ -12,8 +12,8 @@ from harness_plugins.kube.scheduling import Diagnosis
 UNSCHEDULABLE = "Unschedulable"
 """The reason of a refusal, as in a pod's condition PodScheduled."""
 
-DISABLED = "preemption is disabled"
-NO_VICTIMS = "No preemption victims found for incoming pod."
+DISABLED = "nobody is preempted"
+NO_VICTIMS = "no node can be freed for it"
 
 
 @final
@@ -29,21 +29,16 @@ class Unschedulable:
     diagnosis: Diagnosis
     preemption: str
 
-    @property
-    def rule(self) -> str:
-        """The reason of its refusal."""
-        return UNSCHEDULABLE
-
     def figures(self) -> dict[str, Any]:
         """The figures for the record; the same object for the same figures."""
         return node_figures(self.diagnosis, self.preemption)
 
 
-def node_figures(diagnosis: Diagnosis, preemption: str) -> dict[str, Any]:
+def node_figures(diagnosis: Diagnosis, preemption: str = "") -> dict[str, Any]:
     """What a pod asks for, how many nodes rejected it for which reason, and what is free at most.
 
     `most_free` says for each resource that is short how much of it any one node has, of those that could
-    ever run the pod.
+    ever run the pod; `preemption` why nobody is preempted.
     """
     nodes = diagnosis.nodes
     reasons, most = nodes.tally()
@@ -56,7 +51,7 @@ def node_figures(diagnosis: Diagnosis, preemption: str) -> dict[str, Any]:
             "request": {name: amount for name, amount in nodes.shape.spec.requests.items() if amount},
             "nodes": {reason: {"count": count} for reason, count in sorted(reasons.items())},
             "most_free": most,
-            "preemption": preemption,
+            **({"preemption": preemption} if preemption else {}),
         }
         nodes.said = (reasons, most, preemption), detail
     return detail
@@ -67,4 +62,4 @@ def refuse(pod: PodInfo, why: Refusal | None) -> Refuse:
     assert pod.job is not None, "a pod of a replay belongs to a job"
     assert why is not None, "a pod fails for a reason"
     detail = why.figures()
-    return Refuse(pod.job, why.rule, {**detail, "pod": pod.name} if pod.job.pods > 1 else detail)
+    return Refuse(pod.job, UNSCHEDULABLE, {"pod": pod.name, **detail} if pod.job.pods > 1 else detail)

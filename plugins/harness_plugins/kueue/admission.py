@@ -43,6 +43,14 @@ class Preempted(NamedTuple):
         return [target for target in self.targets if not target.workload.evicted]
 
 
+class Refused(NamedTuple):
+    """A head goes back to its queue, and nothing was done that helps it."""
+
+    workload: Workload
+    assignment: Assignment
+    reason: str
+
+
 @final
 class AdmissionCycle:
     """Runs admission cycles.
@@ -55,6 +63,7 @@ class AdmissionCycle:
 
     Attributes:
         parked: whether the last cycle found some head inadmissible.
+        refused: the heads of the last cycle that nothing helps, if that is the first time since they wait.
         restless: the roots of trees in which the next cycle would not go the same way.
     """
 
@@ -65,6 +74,7 @@ class AdmissionCycle:
         self._order = order
         self._gates = gates
         self.parked = False
+        self.refused: list[Refused] = []
         self.restless: set[int] = set()
         self._reserved: list[tuple[int, Amounts]] = []
         self._victims: dict[int, dict[Workload, None]] = {}
@@ -90,6 +100,12 @@ class AdmissionCycle:
         for entry in entries:
             if entry.reason:
                 self._put_back(entry)
+                if (
+                    entry.reason in (NO_PREEMPTION_CANDIDATES, NO_QUOTA)
+                    and entry.reason not in entry.workload.refused
+                ):
+                    entry.workload.refused += (entry.reason,)
+                    self.refused.append(Refused(entry.workload, entry.assignment, entry.reason))
             else:
                 self.restless.add(entry.workload.home.queue.root)
 

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, final
 
 from harness.quota import UNLIMITED
-from harness_plugins.kueue.assignment import Assignment
+from harness_plugins.kueue.admission import Refused
+from harness_plugins.kueue.assignment import NO_FIT, Assignment
 from harness_plugins.kueue.cache import Cache, Queue
+from harness_plugins.kueue.flavors import PodSetOffer
 from harness_plugins.kueue.search import (
     IN_CLUSTER_QUEUE,
     IN_COHORT_FAIR_SHARING,
@@ -17,6 +19,7 @@ from harness_plugins.kueue.search import (
 )
 from harness_plugins.kueue.shares import Shares
 from harness_plugins.kueue.workload import Amounts, Workload
+from harness_plugins.shortage import label, shortage
 
 _IN_WORDS: Mapping[str, str] = {
     IN_CLUSTER_QUEUE: "prioritization in the ClusterQueue",
@@ -49,7 +52,7 @@ class Figures:
         queue = workload.home.queue
         detail: dict[str, Any] = {"borrowing": assignment.borrowing}
         lenders = {
-            self._label(cell): self._lender(queue, cell)
+            label(self._tree, cell): self._lender(queue, cell)
             for cell, _ in assignment.usage
             if queue.path and self._tree.borrows(queue.node, cell)
         }
@@ -67,19 +70,20 @@ class Figures:
     ) -> dict[Workload, dict[str, Any]]:
         """Of the preemptions for one preemptor, whose usage is charged already.
 
-        `request` is what the preemptor asks for; `usage` and `quota` tell what the queues of both sides use,
-        before it, and own of what it lacks. `share` has the weighted shares right below their lowest common
-        cohort as Kueue compares them: with the preemptor admitted, before and after the target goes.
+        `queue` is the preemptor's and `request` what it asks for; `usage` and `quota` tell what the queues of
+        both sides use, before it, and own of what it lacks. `share` has the weighted shares right below
+        their lowest common cohort as Kueue compares them: with the preemptor admitted, before and after the
+        target goes.
         """
         queue = preemptor.home.queue
-        request = {self._label(cell): amount for cell, amount in assignment.usage}
+        request = {label(self._tree, cell): amount for cell, amount in assignment.usage}
         details: dict[Workload, dict[str, Any]] = {}
         self._take(queue.node, assignment.usage, -1)
         tables = [self._table(assignment.need, queue, target.workload.home.queue) for target in targets]
         self._take(queue.node, assignment.usage, 1)
         for (victim, reason), table in zip(targets, tables, strict=True):
             message = self._message(preemptor, victim, reason)
-            details[victim] = {"message": message, "request": request, **table}
+            details[victim] = {"message": message, "queue": queue.name, "request": request, **table}
             before = self._sides(queue, victim)
             self._take(victim.home.queue.node, victim.usage, -1)
             after = self._sides(queue, victim)
@@ -88,6 +92,20 @@ class Figures:
         for victim in details:
             self._take(victim.home.queue.node, victim.usage, 1)
         return details
+
+    def refusal(self, refused: Refused, offers: Iterable[PodSetOffer]) -> dict[str, Any]:
+        """Of a head that nothing helps, as things stand after its cycle, see `shortage`."""
+        workload, assignment, _ = refused
+        cells: Iterable[tuple[int, int]] = assignment.usage
+        if assignment.mode == NO_FIT:
+            cells = [
+                (cell, amount * count)
+                for pod_set, count in zip(offers, workload.counts, strict=True)
+                for group in pod_set.groups
+                for flavor in group.cells
+                for cell, amount in zip(flavor or (), group.amounts, strict=bool(flavor))
+            ]
+        return shortage(self._tree, workload.home.queue.node, cells)
 
     def _message(self, preemptor: Workload, victim: Workload, reason: str) -> str:
         """The message of the conditions Evicted and Preempted."""
@@ -103,10 +121,6 @@ class Figures:
         names = self._tree.names
         return "".join(f"/{names[node]}" for node in (*reversed(queue.path), queue.node))
 
-    def _label(self, cell: int) -> str:
-        flavor, resource = self._tree.flavor_resources[cell]
-        return f"{flavor}/{resource}"
-
     def _lender(self, queue: Queue, cell: int) -> str:
         for cohort in queue.path:
             if not self._tree.borrows(cohort, cell):
@@ -120,9 +134,9 @@ class Figures:
         quota: dict[str, dict[str, int]] = {}
         for queue in queues:
             first = queue.node * tree.width
-            usage[queue.name] = {self._label(cell): tree.usage[first + cell] for cell in need}
+            usage[queue.name] = {label(self._tree, cell): tree.usage[first + cell] for cell in need}
             quota[queue.name] = {
-                self._label(cell): tree.nominal[first + cell]
+                label(self._tree, cell): tree.nominal[first + cell]
                 for cell in need
                 if tree.nominal[first + cell] < UNLIMITED
             }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from harness.cluster.model import Cluster
 from harness.job import Job
-from harness.policy import Admit, Decision, Preempt, Reject, Wake, Why
+from harness.policy import Admit, Decision, Preempt, Refuse, Reject, Wake, Why
 from harness_plugins.kueue.admission import Admitted, Preempted
 from harness_plugins.kueue.assignment import Assignment
 from harness_plugins.kueue.evictions import Evictions
@@ -126,6 +126,9 @@ class KueuePolicy:
         for workload in self._gone:
             self._leave(workload, now)
         self._gone.clear()
+        for refused in scheduler.refused:
+            detail = self._figures.refusal(refused, scheduler.nominator.offers(refused.workload))
+            yield Refuse(refused.workload.job, refused.reason, detail)
 
     def _end(self, workload: Workload, pods: range) -> None:
         """Some or all pods of a workload have ended."""

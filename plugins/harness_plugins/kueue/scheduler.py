@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import final
 
 from harness.cluster.model import Cluster
 from harness.job import Job
 from harness.quota import FlavorResource
 from harness.units import SECOND
-from harness_plugins.kueue.admission import AdmissionCycle, Admitted, Preempted
+from harness_plugins.kueue.admission import AdmissionCycle, Admitted, Preempted, Refused
 from harness_plugins.kueue.assignment import Assigner
 from harness_plugins.kueue.cache import Cache
 from harness_plugins.kueue.classical import ClassicPreemption
@@ -111,6 +111,7 @@ class Scheduler:
             pending.preemptor = None
         workload.memory = None
         workload.nomination = None
+        workload.refused = ()
         workload.assignment = assignment
         ended = workload.ended or (0,) * len(assignment.counts)
         workload.wanted = tuple(count + over for count, over in zip(assignment.counts, ended, strict=True))
@@ -163,6 +164,7 @@ class Scheduler:
 
         A preemptor whose targets are all going already waits for them, and is not told of again.
         """
+        self._cycle.refused.clear()
         heads = self._heads.take()
         if not heads:
             return
@@ -188,6 +190,11 @@ class Scheduler:
                 yield outcome
         self.idle = not (busy or self._cycle.parked)
         self._heads.settle(restless | self._cycle.restless)
+
+    @property
+    def refused(self) -> Sequence[Refused]:
+        """The heads of the last cycle that nothing helps, see `AdmissionCycle`."""
+        return self._cycle.refused
 
     def rest(self, cycles: int) -> None:
         """Count cycles in which all trees that have heads would do the same as in the last one: nothing."""

@@ -44,6 +44,7 @@ class Workload:
         memory: the flavors that were tried before, or None.
         nomination: what was found last, for as long as nothing changes.
         assignment: what it was admitted with last, or None.
+        refused: why nothing could help it when it was head, since it waits.
         admissions: how often it was admitted.
         wanted: the pods of each pod set that make it up since then, those that had ended before included.
         ended: pods of each pod set that have ended, () while there is none.
@@ -66,6 +67,7 @@ class Workload:
         "priority",
         "queue",
         "rank",
+        "refused",
         "reserved",
         "round",
         "ticket",
@@ -97,6 +99,7 @@ class Workload:
         self.memory: ScanMemory | None = None
         self.nomination: Nomination | None = None
         self.assignment: Assignment | None = None
+        self.refused: tuple[str, ...] = ()
         self.admissions = 0
         self.wanted: tuple[int, ...] = ()
         self.ended: tuple[int, ...] = ()

@@ -192,22 +192,12 @@ def test_the_figures_name_both_sides() -> None:
     assert row.reason == "QuotaReclaim"
     assert row.detail is not None
     memory = 2**40
-    assert row.detail["quota"] == {
-        "name": "a",
-        "request": {"cpu": 5000},
-        "used": {},
-        "min": {"cpu": 5000},
-        "max": {"cpu": 10000, "memory": memory},
-    }
-    assert row.detail["victim_quotas"] == [
-        {
-            "name": "b",
-            "taken": {"cpu": 10000},
-            "used": {"cpu": 10000},
-            "min": {"cpu": 5000},
-            "max": {"cpu": 10000, "memory": memory},
-        }
-    ]
+    assert row.detail["queue"] == "a"
+    assert row.detail["request"] == {"cpu": 5000}
+    assert row.detail["taken"] == {"b": {"cpu": 10000}}
+    assert row.detail["usage"] == {"a": {}, "b": {"cpu": 10000}}
+    assert row.detail["quota"] == {"a": {"cpu": 5000}, "b": {"cpu": 5000}}
+    assert row.detail["max"] == {name: {"cpu": 10000, "memory": memory} for name in ("a", "b")}
 
 
 def test_a_cluster_without_quotas_is_refused_with_the_way_out() -> None:

@@ -129,10 +129,14 @@ def test_a_refused_gang_says_which_pod_which_nodes_and_which_rule() -> None:
     jobs.add("gang", "a", 4, pods=2, at=10)
     quotas = tree(12, leaf("a", 8, 12), leaf("b", 3, 12))
     (row,) = Happened(cluster(*NODES, quotas), jobs, until=100).decisions.of("refuse")
-    assert row.reason == "no node can be freed for it"
+    assert row.reason == "Unschedulable"
     assert row.detail == {
         "pod": "gang-1",
-        "nodes": {"no pod on it may be a victim": {"count": 3, "first": ["n1", "n2", "n3"]}},
+        "preemption": "no node can be freed for it",
+        "request": {"cpu": 4000},
+        "nodes": {"Insufficient cpu": {"count": 3}},
+        "most_free": {"cpu": 0},
+        "not_freed": {"no pod on it may be a victim": {"count": 3, "first": ["n1", "n2", "n3"]}},
     }
 
 
@@ -141,11 +145,12 @@ def test_a_gang_beyond_its_quota_is_refused_with_the_quotas_words() -> None:
     quotas = tree(12, leaf("a", 6, 12), leaf("b", 6, 12))
     jobs = Jobs().add("theirs", "b", 4, pods=3, gang=False).add("gang", "a", 4, pods=2, at=10)
     (row,) = Happened(cluster(*NODES, quotas), jobs, until=100).decisions.of("refuse")
-    assert row.reason == "its quota would exceed its min, and has no pod of lower priority"
-    assert row.detail == {
-        "pod": "gang-0",
-        "quota": "quota root would use more cpu than its max",
-    }
+    assert row.detail is not None
+    assert row.detail["pod"] == "gang-0"
+    assert row.detail["preemption"] == "its quota would exceed its min, and has no pod of lower priority"
+    assert row.detail["message"] == "quota root would use more cpu than its max"
+    assert row.detail["short"] == {"cpu": 8000}
+    assert row.detail["usage"] == {"a": {}, "root": {"cpu": 12000}}
 
 
 def test_an_evicted_pod_of_a_gang_is_a_list_of_its_own() -> None:

@@ -1,0 +1,50 @@
+"""Why pods wait: recorded once for each new reason, with what the nodes lack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.options import resolve
+from harness.testing import Decisions, Script, nodes, replayed
+from harness_plugins.kube.policy import OPTIONS, DefaultPreemption
+
+
+def replay(jobs: Script, **options: Any) -> Decisions:
+    """Two nodes of 4 and 2 cpu."""
+    return replayed(
+        DefaultPreemption,
+        jobs,
+        nodes(n1={"cpu": 4}, n2={"cpu": 2}),
+        options=resolve(OPTIONS, options, owner="default-preemption"),
+    )
+
+
+def test_a_waiting_pod_is_refused_with_the_nodes_reasons_and_what_is_free_at_most() -> None:
+    """1 cpu is free on each node; both lack it, and nobody is less important."""
+    jobs = Script().job("a", cpu=3, seconds=9).job("b", cpu=1, seconds=9).job("c", at=1, cpu=2, seconds=1)
+    (row,) = replay(jobs).of("refuse")
+    assert (row.job, row.reason) == ("c", "Unschedulable")
+    assert row.detail == {
+        "request": {"cpu": 2},
+        "nodes": {"Insufficient cpu": {"count": 2}},
+        "most_free": {"cpu": 1},
+        "preemption": "no node can be freed for it",
+    }
+
+
+def test_a_pod_that_is_not_tried_because_an_equal_one_failed_is_refused_too() -> None:
+    """Each job once, at its first failure, and not again at every retry."""
+    jobs = Script().job("a", cpu=4, seconds=9).job("b", cpu=2, seconds=3)
+    for name in ("c", "d", "e"):
+        jobs.job(name, at=1, cpu=4, pods=2, gang=False, seconds=1)
+    refused = replay(jobs).of("refuse")
+    assert [row.job for row in refused] == ["c", "d", "e"]
+    assert [row.detail["pod"] for row in refused if row.detail] == ["c-0", "d-0", "e-0"]
+
+
+def test_where_nobody_is_preempted_the_refusal_says_so() -> None:
+    """The option turns preemption off."""
+    jobs = Script().job("a", cpu=4, seconds=9).job("b", at=1, cpu=4, seconds=9, priority=5)
+    (row,) = replay(jobs, disablePreemption=True).of("refuse")
+    assert row.detail is not None
+    assert row.detail["preemption"] == "nobody is preempted"
