@@ -58,6 +58,7 @@ class Scheduler:
             None if configuration.disable_preemption else Preemption(self.cache, self.budgets, configuration)
         )
         self.queue = SchedulingQueue(Hints(self.cache.labels_of))
+        self._refused: Job | None = None  # the last job of which it was said why it waits, in this cycle
         self._woken = -1
         self._running: list[tuple[PodInfo, NodeInfo]] = []
 
@@ -116,7 +117,8 @@ class Scheduler:
         yield from self.doze()
 
     def begin(self) -> Iterator[Decision]:
-        """Bind the pods that run already."""
+        """A cycle begins: bind the pods that run already."""
+        self._refused = None
         for running, node in self._running:
             yield self._place(running, node)
         self._running.clear()
@@ -131,10 +133,9 @@ class Scheduler:
     def refuse_alike(self) -> Iterator[Refuse]:
         """Say of pods that were not tried because an equal one had failed why they wait, once for a job."""
         alike = self.queue.failed_alike
-        last: Job | None = None
         for pod in alike:
-            if pod.job is not last:
-                last = pod.job
+            if pod.job is not self._refused:
+                self._refused = pod.job
                 yield refuse(pod, pod.peers.refusal)
         alike.clear()
 
@@ -183,6 +184,7 @@ class Scheduler:
             peers.hopeless, peers.rejected_by, peers.refusal = self.cache.version, rejecting, why
         self.queue.add_unschedulable(pod, rejecting)
         if is_new:
+            self._refused = pod.job
             yield refuse(pod, why)
 
     def _preempt(
