@@ -12,12 +12,13 @@ import harness
 
 @pytest.fixture(scope="session")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> list[harness.Run]:
-    """Two runs of jobs in queues with hostile names; the second one preempts."""
+    """Two runs of jobs in queues with hostile names, with room for two of them; the second run preempts."""
     folder = tmp_path_factory.mktemp("hostile")
     rows = [
         {"submit_time": 2 * number, "queue": queue, "priority": number, "job_id": f"{queue} {number}"}
         for number, queue in enumerate(HOSTILE * 3)
     ]
+    rows.append({"submit_time": 120, "queue": HOSTILE[0]})  # so that little is demanded on average
     trace = write(folder / "trace.parquet", rows)
     return [
         harness.replay(trace, plugin=policy, label=label, output=folder / "results", grace_period="1s")

@@ -117,8 +117,7 @@ def test_live_charts_take_the_place_of_drawn_ones(visit: Any, live_page: str) ->
     figures = tab.locator("figure").count()
     tab.wait_for_function(f"document.querySelectorAll('.vega-embed svg').length === {figures}")
     assert tab.locator("script").count() == 2
-    bar = tab.locator("#content .wide .mark-area path").first
-    bar.scroll_into_view_if_needed()
-    bar.hover(force=True)
+    area = tab.locator("#content .wide .mark-area path").first
+    area.dispatch_event("pointermove", {"bubbles": True})
     assert tab.locator("#vg-tooltip-element").inner_text()
     assert tab.locator("#vg-tooltip-element img, #vg-tooltip-element script").count() == 0

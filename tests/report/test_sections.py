@@ -57,7 +57,7 @@ def test_small_runs_are_shown_job_by_job(hostile: list[harness.Run]) -> None:
     """A bar for each span in which a job held resources."""
     (figure,) = blocks(harness.make_report(hostile), "gantt")
     assert isinstance(figure, Figure)
-    assert "18 of 18 jobs finished" in figure.words
+    assert "19 of 19 jobs finished" in figure.words
 
 
 def test_one_run_is_reported_without_comparison(runs: list[harness.Run]) -> None:

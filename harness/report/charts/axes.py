@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import floor, log10
 
 import altair as alt
 import polars as pl
@@ -46,17 +47,25 @@ def timed(material: Material, frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(at=_value(material, pl.col("time"))).drop("time")
 
 
-def amount_axis(title: str, *, top: float, shown_as: str = "~s", field: str = "mean:Q") -> alt.Y:
-    """A vertical axis from 0; `shown_as` is the format of its numbers, as d3 has it."""
+def amount_axis(title: str, *, top: float, shown_as: str = "", field: str = "mean:Q") -> alt.Y:
+    """A vertical axis from 0; see `written` for how its numbers are shown."""
     axis = alt.Axis(
         title=title,
         titlePadding=6,
         minExtent=LEFT - 20,
         maxExtent=LEFT - 20,
         tickCount=4,
-        labelExpr=f"format(datum.value, '{shown_as}')",
+        tickMinStep=0 if shown_as else min(1, 10 ** floor(log10(top or 1))),
+        labelExpr=written(shown_as),
     )
     return alt.Y(field, scale=alt.Scale(domain=[0, top or 1], nice=False), axis=axis)
+
+
+def written(shown_as: str) -> str:
+    """How an axis writes its numbers: in a format of d3, or else short, such as 0.25, 400 and 15k."""
+    if shown_as:
+        return f"format(datum.value, '{shown_as}')"
+    return "format(datum.value, abs(datum.value) < 1 ? '.2~g' : '~s')"
 
 
 def coloured(field: str, keys: Sequence[Key]) -> alt.Color:

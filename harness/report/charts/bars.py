@@ -22,7 +22,7 @@ def grouped(
     *,
     width: int,
     title: str,
-    shown_as: str,
+    shown_as: str = "",
     name: str = "",
     limit: float | None = None,
 ) -> alt.LayerChart:
@@ -34,7 +34,7 @@ def grouped(
         keys: the colours of the bars in a row.
         width: of the chart.
         title: of the horizontal axis.
-        shown_as: the format of its numbers.
+        shown_as: how its numbers are shown, as `axes.written` has it.
         name: of the panel.
         limit: how far the axis goes to both sides; as far as is needed by default.
     """
@@ -53,7 +53,7 @@ def grouped(
                 scale=alt.Scale(domain=[-most, most], nice=False),
                 axis=alt.Axis(
                     title=title,
-                    labelExpr=f"format(datum.value, '{shown_as}')",
+                    labelExpr=axes.written(shown_as),
                     tickCount=6 if width >= axes.NARROW else 3,
                 ),
             ),
@@ -61,7 +61,12 @@ def grouped(
                 "row:N",
                 sort=list(labels),
                 axis=alt.Axis(
-                    title=None, labelLimit=room - 8, minExtent=room, maxExtent=room, domain=False, ticks=False
+                    title=None,
+                    labelLimit=room - 28,
+                    minExtent=room,
+                    maxExtent=room,
+                    domain=False,
+                    ticks=False,
                 ),
             ),
             axes.coloured("of:N", keys),

@@ -128,7 +128,7 @@ def lines(
     title: str,
     name: str = "",
     top: float,
-    shown_as: str = "~s",
+    shown_as: str = "",
     references: Sequence[Reference] = (),
 ) -> alt.LayerChart:
     """One panel with a line for each run: the mean of each pixel, and a band from its lowest to its highest.

@@ -113,7 +113,7 @@ def _chart(
         panels.append(
             grouped(
                 rows, names, _KEYS, width=width, title=unit_of(material.resource).hours,
-                shown_as="~s", name=run, limit=most,
+                name=run, limit=most,
             )
         )  # fmt: skip
     return alt.vconcat(*panels, spacing=14)
