@@ -14,7 +14,8 @@ import polars as pl
 from harness import Reading
 from harness.errors import OptionError
 from harness.units import format_duration
-from harness_plugins.readers.delimited import choice, open_table, seconds, text, whole
+from harness_plugins.readers.cells import choice, seconds, text, whole
+from harness_plugins.readers.delimited import open_table
 from harness_plugins.readers.gangs import gpu_columns, gpu_notes
 from harness_plugins.readers.priorities import Band, priority_column, priority_note
 

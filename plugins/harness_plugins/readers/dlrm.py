@@ -13,7 +13,8 @@ import polars as pl
 
 from harness import Reading
 from harness.trace.reader import leave_out
-from harness_plugins.readers.delimited import amount, open_table, seconds, text, whole
+from harness_plugins.readers.cells import amount, seconds, text, whole
+from harness_plugins.readers.delimited import open_table
 from harness_plugins.readers.names import GPU
 
 METADATA = {

@@ -17,7 +17,8 @@ import click
 from harness.cluster.manifests import dump_yaml, node_pool_manifest
 from harness.errors import Fault, HarnessError, OptionError, TraceError
 from harness.units import format_amount
-from harness_plugins.readers.delimited import amount, number, open_table, text, typed_rows, whole
+from harness_plugins.readers.cells import amount, number, text, whole
+from harness_plugins.readers.delimited import open_table, typed_rows
 from harness_plugins.readers.names import GPU, MACHINE, MILLI_GPU, MODEL
 from harness_plugins.readers.signs import OPENB_NODE_COLUMNS, SPOT_NODE_COLUMNS, has_columns
 from harness_plugins.readers.source import contents, lines_of, shown
@@ -75,6 +76,8 @@ def read_machines(path: Path, *, gpu: str = "milli") -> list[Machine]:
     Raises:
         TraceError: a list of no known format, or malformed lines, all of them named.
     """
+    if path.name.startswith("pai_machine_spec"):
+        return _pai(path)
     head = contents(path)[:_SNIFFED]
     if has_columns(head, OPENB_NODE_COLUMNS):
         return _openb(path, gpu)
@@ -131,6 +134,22 @@ def _spot(path: Path) -> list[Machine]:
     return [
         _machine(name, cpu, 0, {GPU: gpus}, model)
         for name, cpu, gpus, model in open_table(path).typed(fields).iter_rows()
+    ]
+
+
+def _pai(path: Path) -> list[Machine]:
+    """PAI's machines, without a header line, so that the file's name tells them."""
+    fields = [
+        text("machine"),
+        text("gpu_type").or_empty(),
+        amount("cap_cpu", 1000),
+        amount("cap_mem", 2**30),
+        whole("cap_gpu", most=_MOST_GPUS),
+    ]
+    rows = open_table(path, [field.name for field in fields]).typed(fields)
+    return [
+        _machine(name, cpu, memory, {MILLI_GPU: 1000 * gpus}, model if gpus else "")
+        for name, model, cpu, memory, gpus in rows.iter_rows()
     ]
 
 

@@ -21,20 +21,18 @@ from harness.errors import Fault, OptionError, TraceError
 from harness.trace.reader import leave_out
 from harness.trace.schema import LIMIT, REQUEST, Kind, column_of
 from harness.units import DAY, HOUR, MINUTE, SECOND
-from harness_plugins.readers.delimited import (
-    Check,
+from harness_plugins.readers.cells import (
     Field,
-    Table,
     amount,
     choice,
     iso_moment,
     moment,
-    open_table,
     seconds,
     span,
     text,
     whole,
 )
+from harness_plugins.readers.delimited import Check, Table, open_table
 from harness_plugins.readers.source import contents
 
 _TIMES = {"us": 1, "ms": 1000, "s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY}

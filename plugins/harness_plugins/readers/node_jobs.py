@@ -9,7 +9,8 @@ import polars as pl
 
 from harness import Reading
 from harness.trace.reader import leave_out
-from harness_plugins.readers.delimited import Field, amount, open_table, seconds, text, whole
+from harness_plugins.readers.cells import Field, amount, seconds, text, whole
+from harness_plugins.readers.delimited import open_table
 from harness_plugins.readers.gangs import pods_of
 from harness_plugins.readers.names import GPU
 

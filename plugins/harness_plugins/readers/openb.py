@@ -16,7 +16,8 @@ from harness import Reading
 from harness.errors import OptionError
 from harness.trace.reader import leave_out
 from harness.units import HOUR, format_duration
-from harness_plugins.readers.delimited import amount, open_table, seconds, text, whole
+from harness_plugins.readers.cells import amount, seconds, text, whole
+from harness_plugins.readers.delimited import open_table
 from harness_plugins.readers.names import GPU, MILLI_GPU, MODEL, affinity_to_models
 
 METADATA = {
@@ -52,6 +53,8 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
         raise OptionError(f"option rate: {options['rate']} must not be negative")
     table = open_table(path)
     timed = set(table.names) != {field.name for field in _SIZES}
+    if timed and options["rate"]:
+        raise OptionError("option rate: this list has times of its own")
     pods = table.typed(_FIELDS if timed else _SIZES)
     read_rows = pods.height
     left_out: dict[str, int] = {}

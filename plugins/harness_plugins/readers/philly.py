@@ -12,7 +12,8 @@ from typing import Any
 import polars as pl
 
 from harness import Reading
-from harness_plugins.readers.delimited import Check, moment, open_table, seconds, text, whole
+from harness_plugins.readers.cells import moment, seconds, text, whole
+from harness_plugins.readers.delimited import Check, open_table
 from harness_plugins.readers.gangs import gpu_columns, gpu_notes
 
 LICENSE = (

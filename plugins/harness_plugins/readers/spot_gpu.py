@@ -12,7 +12,8 @@ from typing import Any
 import polars as pl
 
 from harness import Reading
-from harness_plugins.readers.delimited import amount, choice, open_table, seconds, text, whole
+from harness_plugins.readers.cells import amount, choice, seconds, text, whole
+from harness_plugins.readers.delimited import open_table
 from harness_plugins.readers.names import GPU, MODEL, affinity_to_models
 from harness_plugins.readers.priorities import Band, priority_column, priority_note
 

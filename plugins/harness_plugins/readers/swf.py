@@ -16,7 +16,8 @@ from typing import Any
 import polars as pl
 
 from harness import Reading
-from harness_plugins.readers.delimited import Field, seconds, text, typed_rows, whole
+from harness_plugins.readers.cells import Field, seconds, text, whole
+from harness_plugins.readers.delimited import typed_rows
 from harness_plugins.readers.numbers import EXACT, SECONDS
 from harness_plugins.readers.signs import SWF_EXTENDED_COLUMNS
 from harness_plugins.readers.source import contents, lines_of

@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from harness.errors import OptionError
 from harness_plugins.readers.gangs import pods_of
 from harness_plugins.readers.machines import Machine, read_machines
 from harness_plugins.readers.names import MACHINE, label_maps
@@ -45,10 +46,17 @@ def layout_of(records: pl.DataFrame, options: Mapping[str, Any]) -> Layout:
     Args:
         records: one row a job; `processors` is how many it gets.
         options: see `harness_plugins.readers`.
+
+    Raises:
+        OptionError: an option that is for the other kind of log.
     """
-    if "node_spec" in records.columns:
-        return _by_request(records, options)
     per_node = options["processors_per_node"]
+    if "node_spec" in records.columns:
+        if per_node:
+            raise OptionError("option processors_per_node: this log says itself on how many nodes jobs ran")
+        return _by_request(records, options)
+    if options["machines"]:
+        raise OptionError("option machines: only MetaCentrum's extension says which machines a job needs")
     processors = records["processors"]
     if per_node == 0:
         each, columns, note = processors, [], "a job is one pod that asks for all its processors"
@@ -59,7 +67,7 @@ def layout_of(records: pl.DataFrame, options: Mapping[str, Any]) -> Layout:
             f"a job of more than {per_node} processors ({int(pods['gang'].sum()):,} jobs) is a gang of equal "
             f"pods of at most {per_node}, as many as the largest such divisor allows"
         )
-    amounts, memory = _amounts(records["requested_memory"], each, options, unit=_KIB, of="processor")
+    amounts, memory = _amounts(records["requested_memory"], each, options, per_processor=True)
     return Layout(pl.arange(records.height, eager=True), [*amounts, *columns], (note, memory))
 
 
@@ -72,21 +80,28 @@ def recorded_hosts(records: pl.DataFrame) -> list[pl.Expr]:
 
 
 def _amounts(
-    requested: pl.Series, each: pl.Series, options: Mapping[str, Any], *, unit: int, of: str
+    requested: pl.Series, each: pl.Series, options: Mapping[str, Any], *, per_processor: bool
 ) -> tuple[list[pl.Series], str]:
-    """Processors and memory of a pod; `requested` is memory a processor or a pod, -1 where unknown."""
+    """Processors and memory of a pod, and what was assumed of the memory.
+
+    Args:
+        requested: what the log says: KiB a processor, else bytes a node; -1 where it says nothing.
+        each: processors of a pod.
+        options: see `harness_plugins.readers`.
+        per_processor: whether it is KiB a processor.
+    """
     cpu = (each * 1000).alias("request.cpu")
     known = requested > 0
     if options["memory"] == "ignore" or not known.any():
         why = "no job requests any" if options["memory"] == "requested" else "it is ignored"
         return [cpu], f"memory is not modelled: {why}"
-    times = pl.lit(unit, pl.Int128) * (pl.lit(each) if of == "processor" else 1)
-    amount = pl.lit(requested).cast(pl.Int128) * times
-    memory = pl.select(pl.when(pl.lit(known)).then(amount).alias("request.memory")).to_series()
+    bytes_of = pl.lit(each).cast(pl.Int128) * _KIB if per_processor else pl.lit(1, pl.Int128)
+    amount = pl.when(pl.lit(known)).then(pl.lit(requested).cast(pl.Int128) * bytes_of)
+    memory = pl.select(amount.alias("request.memory")).to_series()
+    of = "KiB a processor" if per_processor else "bytes (of what is not said; taken to be of a node)"
     silent = int((~known).sum())
     missing = f"; {silent:,} jobs do not say and ask for none" if silent else ""
-    size = "KiB" if unit == _KIB else "bytes"
-    return [cpu, memory], f"memory is what was requested, in {size} a {of}{missing}"
+    return [cpu, memory], f"memory is what was requested, in {of}{missing}"
 
 
 # --- MetaCentrum's extension ------------------------------------------------------------------------------
@@ -118,7 +133,7 @@ def _by_request(records: pl.DataFrame, options: Mapping[str, Any]) -> Layout:
     schema = {"job": pl.Int64, "pods": pl.Int32, "each": pl.Int64, "pod_set": pl.String}
     layout = pl.DataFrame(rows, schema=schema, orient="row")
     columns, memory = _amounts(
-        records["requested_memory"][layout["job"]], layout["each"], options, unit=1, of="node"
+        records["requested_memory"][layout["job"]], layout["each"], options, per_processor=False
     )
     columns.append(layout["pods"])
     if layout["pod_set"].n_unique() > 1:

@@ -12,7 +12,7 @@ import pytest
 
 from harness.cluster.load import load_cluster
 from harness.cluster.manifests import dump_yaml
-from harness.errors import TraceError
+from harness.errors import OptionError, TraceError
 from harness.plugins import load
 from harness.trace.schema import entries
 from harness.trace.trace import Trace, open_trace
@@ -85,6 +85,15 @@ def test_a_request_that_contradicts_the_processors_is_one_pod(tmp_path: Path) ->
     trace = read(tmp_path, record("2:ppn=4", 5) + record("x:ppn=y", 3, number=2))
     assert pods(trace) == [(1, 5_000), (1, 3_000)]
     assert any(note.startswith("2 jobs requested another number of processors") for note in trace.notes)
+
+
+def test_options_of_the_other_kind_of_log_are_refused(tmp_path: Path) -> None:
+    """Rather than ignored."""
+    with pytest.raises(OptionError, match="option processors_per_node: this log says itself"):
+        read(tmp_path, record("1", 1), processors_per_node="8")
+    plain = "1 0 5 60 1 1 1024 1 7200 -1 1 62 1 1 -1 1 1 1\n"
+    with pytest.raises(OptionError, match="option machines: only MetaCentrum's extension"):
+        read(tmp_path, plain, machines=with_machines(tmp_path))
 
 
 def test_memory_is_bytes_a_node(tmp_path: Path) -> None:

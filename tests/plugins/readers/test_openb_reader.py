@@ -92,6 +92,8 @@ def test_lists_without_times_can_arrive_at_a_rate(tmp_path: Path) -> None:
     )
     with pytest.raises(OptionError, match=r"option rate: -1\.0 must not be negative"):
         read(tmp_path, SHORT + "a,1,1,0,0\n", rate="-1")
+    with pytest.raises(OptionError, match="option rate: this list has times of its own"):
+        read(tmp_path, HEAD + RAN, rate="1")
 
 
 @pytest.mark.parametrize(

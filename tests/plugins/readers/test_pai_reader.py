@@ -11,6 +11,7 @@ import pytest
 
 from harness.errors import OptionError
 from harness.trace.trace import Trace
+from harness_plugins.readers.machines import read_machines
 
 JOBS = (
     "a,i1,u1,Terminated,100.0,900.0\n"
@@ -93,6 +94,15 @@ def test_the_task_table_is_named_or_beside(
     assert named.metadata["harness.also_read.pai_task_table.csv"].startswith("sha256 ")
     with pytest.raises(OptionError, match=r"jobs\.csv does not say where its task table is"):
         read_text(JOBS, name="jobs.csv", reader="pai")
+
+
+def test_the_machines_become_nodes(tmp_path: Path) -> None:
+    """With the model that pods need; one without GPUs has none."""
+    path = tmp_path / "pai_machine_spec.csv"
+    path.write_text("m1,V100,96,512,8\nm2,CPU,64,512,0\n")
+    first, second = read_machines(path)
+    assert dict(first.allocatable) == {"cpu": 96_000, "memory": 2**39, "nvidia.com/gpu-milli": 8_000}
+    assert (first.labels, second.labels) == ({"nvidia.com/gpu.product": "V100"}, {})
 
 
 def test_faults_name_the_table_and_the_line(

@@ -1,0 +1,187 @@
+"""What the cells of a column mean: texts, numbers, amounts, times; and what is wrong with one of them.
+
+A reader states its columns as `Field`s. A field converts a whole column at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from math import isnan
+
+import polars as pl
+
+from harness.units import SECOND
+from harness_plugins.readers.numbers import EXACT, SECONDS, is_amount, is_seconds, microseconds
+
+_EXAMPLE = datetime(2017, 10, 9, 7, 1, 55)
+_SPAN = r"^(?:(\d{1,6})-)?(?:(\d{1,6}):)?(\d{1,2}):(\d{2}(?:\.\d+)?)$"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One column of a file.
+
+    Attributes:
+        name: in the table that is made, and as the header has it, unless `column` says otherwise.
+        value: what a cell's text means; null where the text means nothing of the kind.
+        expects: what a cell must be, for messages.
+        limits: between which numbers it must be, if it is a number.
+        empty: whether a cell may be empty, which gives null.
+        absent: whether the file may lack the column; the table then lacks it too.
+        label: what messages call it, its column if empty.
+        column: as the header has it, where the name is another.
+    """
+
+    name: str
+    value: Callable[[pl.Expr], pl.Expr]
+    expects: str
+    limits: tuple[float, float] | None = None
+    empty: bool = False
+    absent: bool = False
+    label: str = ""
+    column: str = ""
+
+    @property
+    def source(self) -> str:
+        """The column of the file."""
+        return self.column or self.name
+
+    def wrong(self, cells: pl.Series, values: pl.Series) -> pl.Series:
+        """Which rows have no value where there must be one."""
+        missing = values.is_null()
+        return missing & (cells != "") if self.empty else missing | (cells == "")
+
+    def says(self, cell: str) -> str:
+        """What is wrong with a cell that has no value."""
+        if self.limits is not None:
+            least, most = self.limits
+            with suppress(ValueError):
+                if not least <= float(cell) <= most and not isnan(float(cell)):
+                    return f"is out of range ({least:,} to {most:,})"
+        return f"is not {self.expects}"
+
+    def or_empty(self) -> Field:
+        """The same column, whose cells may be empty."""
+        return replace(self, empty=True)
+
+    def or_absent(self) -> Field:
+        """The same column, which a file may lack and whose cells may be empty."""
+        return replace(self, empty=True, absent=True)
+
+
+def text(name: str) -> Field:
+    """A column of texts; blanks around them do not count."""
+    return Field(name, lambda cell: cell, "a text")
+
+
+def choice(name: str, *words: str) -> Field:
+    """A column of which each cell is one of these words."""
+    return Field(name, lambda cell: pl.when(cell.is_in(words)).then(cell), f"one of {', '.join(words)}")
+
+
+def whole(name: str, least: int = 0, most: int = EXACT) -> Field:
+    """A column of whole numbers (`4`, `4.0`), int64."""
+
+    def value(cell: pl.Expr) -> pl.Expr:
+        number = cell.cast(pl.Float64, strict=False)
+        return pl.when(is_amount(number) & number.is_between(least, most)).then(number).cast(pl.Int64)
+
+    return Field(name, value, "a whole number", (least, most))
+
+
+def number(name: str, least: float = 0, most: float = EXACT) -> Field:
+    """A column of finite numbers, float64."""
+
+    def value(cell: pl.Expr) -> pl.Expr:
+        number = cell.cast(pl.Float64, strict=False)
+        return pl.when(number.is_finite() & number.is_between(least, most)).then(number)
+
+    return Field(name, value, "a number", (least, most))
+
+
+def amount(name: str, scale: int, least: float = 0) -> Field:
+    """A column of amounts in a larger unit, int64 after scaling and rounding to the nearest.
+
+    Args:
+        name: the column.
+        scale: how much of the schema's unit one is, such as 1000 for cores or 2**30 for GiB.
+        least: the smallest amount, in the file's unit.
+    """
+    most = EXACT // scale
+    unscaled = number(name, least, most)
+
+    def value(cell: pl.Expr) -> pl.Expr:
+        return (unscaled.value(cell) * scale).round().cast(pl.Int64)
+
+    return replace(unscaled, value=value)
+
+
+def seconds(name: str, least: float = 0, unit: int = SECOND) -> Field:
+    """A column of times or durations as numbers, int64 microseconds.
+
+    Args:
+        name: the column.
+        least: the smallest allowed, in the file's unit.
+        unit: microseconds of one.
+    """
+    most = SECONDS * SECOND // unit
+
+    def value(cell: pl.Expr) -> pl.Expr:
+        number = cell.cast(pl.Float64, strict=False)
+        scaled = number * (unit / SECOND)
+        good = is_seconds(scaled) & (number >= least)
+        return microseconds(pl.when(good).then(scaled))
+
+    return Field(name, value, "a number", (least, most))
+
+
+def moment(name: str, form: str) -> Field:
+    """A column of moments as text, timestamp[us] without a zone.
+
+    Args:
+        name: the column.
+        form: how they are written, such as `%Y-%m-%d %H:%M:%S`.
+
+    Raises:
+        ValueError: a form by which a time cannot be read again.
+    """
+    example = _EXAMPLE.strftime(form)
+    datetime.strptime(example, form)
+    return Field(
+        name,
+        lambda cell: cell.str.to_datetime(form, time_unit="us", strict=False),
+        f"a time such as {example}",
+    )
+
+
+def iso_moment(name: str) -> Field:
+    """A column of moments as ISO 8601 writes them, timestamp[us, UTC]; without an offset they are UTC."""
+
+    def value(cell: pl.Expr) -> pl.Expr:
+        text = cell.str.replace(" ", "T", literal=True).str.replace("Z$", "+00:00")
+        parsed = [
+            text.str.to_datetime(form, time_unit="us", strict=False, time_zone="UTC")
+            for form in ("%Y-%m-%dT%H:%M:%S%.f%z", "%Y-%m-%dT%H:%M%z")
+        ]
+        plain = [
+            text.str.to_datetime(form, time_unit="us", strict=False).dt.replace_time_zone("UTC")
+            for form in ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M")
+        ]
+        return pl.coalesce(*parsed, *plain)
+
+    return Field(name, value, "a time such as 2017-10-09T07:01:55+02:00")
+
+
+def span(name: str) -> Field:
+    """A column of durations as `[days-]hours:minutes:seconds`, int64 microseconds."""
+
+    def value(cell: pl.Expr) -> pl.Expr:
+        groups = cell.str.extract_groups(_SPAN)
+        part = [groups.struct.field(str(place)) for place in (1, 2, 3, 4)]
+        days, hours, minutes = (text.fill_null("0").cast(pl.Int64, strict=False) for text in part[:3])
+        return microseconds(part[3].cast(pl.Float64) + days * 86_400 + hours * 3600 + minutes * 60)
+
+    return Field(name, value, "a duration such as 1-02:30:00")
