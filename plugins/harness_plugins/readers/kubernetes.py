@@ -76,7 +76,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     if not jobs:
         counts = "; ".join(f"{count:,} {reason}" for reason, count in left_out.items())
         raise TraceError(str(path), [Fault("", f"holds no job that has ended ({counts or 'no objects'})")])
-    return Reading(_frame(jobs, options), len(items), dict(left_out), _notes(options), METADATA)
+    return Reading(_frame(jobs, options), len(items), dict(left_out), _notes(jobs, options), METADATA)
 
 
 def _items(path: Path, document: Any) -> list[_Item]:
@@ -143,7 +143,7 @@ def _frame(jobs: Sequence[Recorded], options: Mapping[str, Any]) -> pl.DataFrame
     columns = [
         pl.Series("job_id", [job.name for job, _ in rows]),
         of_job("submit", pl.Int64, column="submit_time").cast(zoned),
-        pl.Series("duration", [_run(job) for job, _ in rows], dtype=pl.Duration("us")),
+        pl.Series("duration", [_run(job, options) for job, _ in rows], dtype=pl.Duration("us")),
         of_job("queue", pl.String),
         *_amounts(REQUEST, [pod_set.requests for pod_set in pods]),
         *_amounts(LIMIT, [pod_set.limits for pod_set in pods]),
@@ -163,14 +163,15 @@ def _frame(jobs: Sequence[Recorded], options: Mapping[str, Any]) -> pl.DataFrame
         of_job("uid", pl.String),
         of_job("start", pl.Int64, column="recorded_start").cast(zoned),
         of_job("end", pl.Int64, column="recorded_end").cast(zoned),
+        of_job("evictions", pl.Int64),
     ]
     return pl.DataFrame([column for column in columns if column.null_count() < len(rows)])
 
 
-def _run(job: Recorded) -> int:
+def _run(job: Recorded, options: Mapping[str, Any]) -> int:
     assert job.start is not None
     assert job.end is not None
-    return job.end - job.start
+    return job.end - job.start + (job.past if options["attempts"] == "total" else 0)
 
 
 def _texts(name: str, pods: Iterable[PodSet]) -> pl.Series:
@@ -185,12 +186,13 @@ def _amounts(prefix: str, tables: Sequence[Mapping[str, int]]) -> list[pl.Series
     ]
 
 
-def _notes(options: Mapping[str, Any]) -> tuple[str, ...]:
+def _notes(jobs: Sequence[Recorded], options: Mapping[str, Any]) -> tuple[str, ...]:
     which = "the number that the cluster resolved" if options["priority"] == "number" else "the class's name"
+    evicted = sum(bool(job.evictions or job.past) for job in jobs)
+    before = "and as long as it ran before that" if options["attempts"] == "total" else "and not before that"
     return (
         "what the cluster had deleted already is not in the list, and nobody knows how much that is",
-        "a job runs from its last start (a Workload: its last admission) to its end",
-        "what earlier evictions threw away is not recorded",
+        f"a job runs from its last start to its end, {before} ({evicted:,} jobs had been evicted)",
         f"the queue is the LocalQueue (the label {QUEUE_LABEL}), else the namespace",
         f"priority is {which}",
         "times are whole seconds, as Kubernetes keeps them",

@@ -31,6 +31,8 @@ class Recorded:
         gang: whether it was admitted as a whole.
         priority: None where the object does not say.
         grace_period: microseconds, None where the object does not say.
+        evictions: how often Kueue took back its quota; None where the object does not say.
+        past: microseconds that it ran before it was evicted, all times together.
     """
 
     name: str
@@ -46,6 +48,8 @@ class Recorded:
     priority_class: str
     preemption_policy: str
     grace_period: int | None
+    evictions: int | None = None
+    past: int = 0
 
 
 def read_workload(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Recorded:
@@ -82,7 +86,16 @@ def read_workload(manifest: Mapping[str, Any], where: str, faults: list[Fault]) 
         workload.priority_class,
         _text(spec, "preemptionPolicy"),
         _grace_period(Fields(spec, where, faults, "spec.podSets[0].template.spec")),
+        *_evictions(Fields(_map(manifest, "status"), where, faults, "status")),
     )
+
+
+def _evictions(status: Fields) -> tuple[int | None, int]:
+    """How often a Workload was evicted, and how long it had been admitted before."""
+    stats = status.child("schedulingStats")
+    counts = [item.integer("count", least=0) for item in stats.items("evictions")]
+    past = status.integer("accumulatedPastExecutionTimeSeconds", least=0)
+    return sum(counts) if "schedulingStats" in status else None, past * SECOND
 
 
 def read_job(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Recorded:

@@ -146,6 +146,12 @@ CSV_OPTIONS = (
 
 KUBERNETES_OPTIONS = (
     Option(
+        "attempts",
+        "last",
+        "how long a Workload runs: from its last admission, or all its admissions together",
+        choices=("last", "total"),
+    ),
+    Option(
         "priority",
         "number",
         "the number that the cluster resolved, or the name of the priority class",

@@ -113,6 +113,21 @@ def test_a_workload_runs_from_its_admission_to_its_end(read: Callable[..., Trace
     assert read(workload(version=version), priority="class").frame["priority_class"].to_list() == ["high"] * 2
 
 
+def test_evictions_of_a_workload_are_counted(read: Callable[..., Trace]) -> None:
+    """What it had done before it was evicted is no part of its run, unless it is asked for."""
+    evicted = workload()
+    counts = [{"reason": "Preempted", "underlyingCause": cause, "count": 2} for cause in ("", "InCohort")]
+    evicted["status"] |= {
+        "schedulingStats": {"evictions": counts},
+        "accumulatedPastExecutionTimeSeconds": 600,
+    }
+    trace = read(evicted, job())
+    assert trace.frame["evictions"].to_list() == [4, 4, None]
+    assert trace.frame["duration"][0] == timedelta(hours=1, seconds=30)
+    assert any("(1 jobs had been evicted)" in note for note in trace.notes)
+    assert read(evicted, attempts="total").frame["duration"][0] == timedelta(hours=1, minutes=10, seconds=30)
+
+
 def test_what_has_not_ended_is_left_out_and_counted(read: Callable[..., Trace]) -> None:
     """Nobody knows how long it would run."""
     waiting = workload("waiting", conditions=[condition("QuotaReserved", T0, "False")])
