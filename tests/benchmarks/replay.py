@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import random
 import resource
 import tempfile
 import time
 from pathlib import Path
 
-import polars as pl
-
 import harness
-from harness.units import SECOND
+
+from .many_jobs import write_jobs
 
 PHILLY = Path(__file__).parents[2] / "traces" / "philly.parquet"
 JOBS = 200_000
@@ -47,24 +45,7 @@ class Memory:
     def setup(self) -> None:
         """A trace of serial jobs on a pool that keeps up with them."""
         self.folder = tempfile.TemporaryDirectory()
-        draw = random.Random(2)
-        submit, now = [], 0.0
-        for _ in range(JOBS):
-            now += draw.expovariate(1.0)
-            submit.append(int(now * SECOND))
-        frame = pl.DataFrame(
-            {
-                "job_id": [f"job-{number}" for number in range(JOBS)],
-                "submit_time": pl.Series(submit).cast(pl.Duration("us")),
-                "duration": pl.Series([int(draw.expovariate(0.01) * SECOND) for _ in range(JOBS)]).cast(
-                    pl.Duration("us")
-                ),
-                "queue": "default",
-                "request.cpu": [draw.choice((1000, 2000, 4000)) for _ in range(JOBS)],
-            }
-        )
-        self.trace = Path(self.folder.name) / "many.parquet"
-        frame.write_parquet(self.trace)
+        self.trace = write_jobs(Path(self.folder.name) / "many.parquet", JOBS)
 
     def teardown(self) -> None:
         """Remove it."""

@@ -78,11 +78,18 @@ def _settings(material: Material) -> Iterator[tuple[str, list[str]]]:
     yield "a preempted job loses", [_loss(each["on_preemption"]) for each in settings]
     yield "grace period", [format_duration(each["grace_period_us"]) for each in settings]
     yield "arrivals", [f"× {each['scale_arrivals']}" for each in settings]
+    if any(each.get("calibration") for each in settings):
+        yield "changed of the trace", [_calibrated(each.get("calibration", {})) for each in settings]
     yield (
         "stopped after",
         ["–" if each.get("until_us") is None else format_duration(each["until_us"]) for each in settings],
     )
     yield "window", [format_duration(run.window.end - run.window.start) for run in material.runs]
+
+
+def _calibrated(changed: Mapping[str, str]) -> str:
+    """What was changed of the trace before the replay."""
+    return ", ".join(f"{name.replace('_', ' ')} {text}" for name, text in changed.items()) or "–"
 
 
 def _loss(model: str) -> str:
