@@ -4,6 +4,7 @@ HarnessError
 ├── InputError            what the user gave is wrong; the command line exits with 2
 │   ├── TraceError
 │   ├── ClusterError
+│   ├── SpecError
 │   ├── OptionError
 │   ├── PluginError
 │   └── RunError          a run folder that is missing, damaged or not comparable
@@ -91,6 +92,10 @@ class FaultyInputError(InputError):
 
 class TraceError(FaultyInputError):
     """A trace that cannot be read or breaks the schema."""
+
+
+class SpecError(FaultyInputError):
+    """A specification of a synthetic trace that cannot be read or is faulty."""
 
 
 class ClusterError(FaultyInputError):

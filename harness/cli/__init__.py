@@ -19,7 +19,7 @@ COMMANDS = {
     "replay": ("harness.cli.replay", "Replay a trace through scheduler plugins and measure what they do."),
     "compare": ("harness.cli.compare", "Compare finished runs of one trace."),
     "report": ("harness.cli.report", "Write a report of finished runs of one trace."),
-    "trace": ("harness.cli.trace", "Check, describe and convert job traces."),
+    "trace": ("harness.cli.trace", "Check, describe, convert and generate job traces."),
     "cluster": ("harness.cli.cluster", "Check cluster manifests."),
     "conform": ("harness.cli.conform", "Compare plugins with recorded decisions of what they model."),
     "plugins": ("harness.cli.plugins", "List plugins and what they bring."),

@@ -1,4 +1,4 @@
-"""`harness trace`: checks, describes and converts job traces."""
+"""`harness trace`: checks, describes, converts and generates job traces."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import click
 
 from harness.cli.calibration import calibrated
 from harness.cli.context import loaded_plugins
+from harness.cli.trace_generate import generate
 from harness.errors import InputError, OptionError, TraceError
 from harness.text import printable
 
@@ -44,7 +45,10 @@ Examples:
   harness trace info traces/philly.parquet"""
 )
 def trace() -> None:
-    """Check, describe and convert job traces."""
+    """Check, describe, convert and generate job traces."""
+
+
+trace.add_command(generate)
 
 
 @trace.command(

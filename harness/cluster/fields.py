@@ -57,7 +57,7 @@ class Fields:
 
     def _place(self, name: str) -> str:
         path = ".".join(part for part in (self.path, name) if part)
-        return f"{self.where}: {path}" if path else self.where
+        return ": ".join(part for part in (self.where, path) if part)
 
     def raw(self, name: str) -> Any:
         """A field as it stands, noted as read; None when absent."""

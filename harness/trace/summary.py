@@ -133,8 +133,15 @@ def _first_and_last(submit: pl.Series) -> tuple[str, str]:
     if submit.dtype == pl.Datetime:
         texts = ends.dt.to_string("%Y-%m-%d %H:%M:%S" + (" %Z" if ends.dtype.time_zone else ""))  # type: ignore[attr-defined]
     else:
-        texts = (ends.to_physical() / SECOND).cast(pl.String) + " s"
+        texts = pl.Series([f"{_seconds(time)} s" for time in ends.to_physical()])
     return texts[0], texts[1]
+
+
+def _seconds(time: int) -> str:
+    """Microseconds as seconds, exactly."""
+    whole, rest = divmod(time, SECOND)
+    digits = f"{rest:06}".rstrip("0") or "0"
+    return f"{whole}.{digits}"
 
 
 def _spread(values: pl.Series) -> Spread:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
 import polars as pl
 import pyarrow as pa
@@ -24,6 +27,7 @@ from harness.trace.schema import (
 from harness.trace.trace import Trace
 
 _ROW_GROUP = 1 << 17
+_SMALLEST = 9
 
 
 def write_trace(trace: Trace, path: Path) -> None:
@@ -32,33 +36,75 @@ def write_trace(trace: Trace, path: Path) -> None:
     Raises:
         InputError: the file cannot be written; whatever was there before is untouched.
     """
-    if not path.parent.is_dir():
-        raise InputError(f"{path} cannot be written: there is no folder {path.parent}")
-    table = pa.table({series.name: _column(series) for series in trace.frame})
-    table = table.replace_schema_metadata(dict(sorted(_metadata(trace).items())))
-    encodings = {field.name: encoding for field in table.schema if (encoding := _encoding(field))}
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
+    with TraceWriter(path, _metadata(trace)) as writer:
+        writer.write(trace.frame)
+
+
+class TraceWriter:
+    """A trace file that grows piece by piece; it is in its place when the `with` block ends well.
+
+    Args:
+        path: the file.
+        metadata: what the file says about itself; the version of the schema is added.
+        level: how hard zstd tries.
+
+    Raises:
+        InputError: the file cannot be written; whatever was there before is untouched.
+    """
+
+    def __init__(self, path: Path, metadata: Mapping[str, str], *, level: int = _SMALLEST) -> None:
+        if not path.parent.is_dir():
+            raise InputError(f"{path} cannot be written: there is no folder {path.parent}")
+        self._path, self._level = path, level
+        self._metadata = dict(sorted({**metadata, VERSION_KEY: VERSION}.items()))
+        self._aside = path.with_name(f".{path.name}.{os.getpid()}")
+        self._writer: pq.ParquetWriter | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def write(self, frame: pl.DataFrame) -> None:
+        """Add rows; their columns are those of the first piece."""
+        table = pa.table({series.name: _column(series) for series in frame})
+        table = table.replace_schema_metadata(self._metadata)
+        with self._said():
+            if self._writer is None:
+                self._writer = self._opened(table)
+            self._writer.write_table(table, row_group_size=_ROW_GROUP)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
-            pq.write_table(
-                table,
-                aside,
-                row_group_size=_ROW_GROUP,
-                compression="zstd",
-                compression_level=9,
-                use_dictionary=[name for name in table.column_names if name not in encodings],
-                column_encoding=encodings,
-            )
-            aside.replace(path)
+            with self._said():
+                if self._writer is not None:
+                    self._writer.close()
+                    if kind is None:
+                        self._aside.replace(self._path)
         finally:
-            aside.unlink(missing_ok=True)
-    except (OSError, pa.ArrowException) as error:
-        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
-        raise InputError(f"{path} cannot be written: {reason}") from error
+            self._aside.unlink(missing_ok=True)
+
+    def _opened(self, table: pa.Table) -> pq.ParquetWriter:
+        encodings = {field.name: encoding for field in table.schema if (encoding := _encoding(field))}
+        return pq.ParquetWriter(
+            self._aside,
+            table.schema,
+            compression="zstd",
+            compression_level=self._level,
+            use_dictionary=[name for name in table.column_names if name not in encodings],
+            column_encoding=encodings,
+        )
+
+    @contextmanager
+    def _said(self) -> Iterator[None]:
+        """Whatever keeps the file from being written becomes a message."""
+        try:
+            yield
+        except (OSError, pa.ArrowException) as error:
+            reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+            raise InputError(f"{self._path} cannot be written: {reason}") from error
 
 
 def _metadata(trace: Trace) -> dict[str, str]:
-    metadata = {SOURCE_KEY: trace.path.name, **trace.metadata, VERSION_KEY: VERSION}
+    metadata = {SOURCE_KEY: trace.path.name, **trace.metadata}
     if trace.notes:
         metadata[CONVENTIONS_KEY] = json.dumps(trace.notes, ensure_ascii=False)
     if trace.left_out:

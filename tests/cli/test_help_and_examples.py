@@ -59,7 +59,8 @@ def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with what the examples name, all of it small."""
     place = tmp_path_factory.mktemp("stocked")
     (place / "traces").mkdir()
-    shutil.copy(ROOT / "traces" / "philly.cluster.yaml", place / "traces")
+    for name in ("philly.cluster.yaml", "mix.yaml"):
+        shutil.copy(ROOT / "traces" / name, place / "traces")
     hours = pl.duration(hours=pl.int_range(40), time_unit="us")
     pl.select(
         job_id=pl.int_range(40).cast(pl.String),

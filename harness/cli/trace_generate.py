@@ -1,0 +1,139 @@
+"""`harness trace generate`: synthetic traces, specified or fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.cli.calibration import calibrated
+from harness.cli.context import loaded_plugins
+from harness.errors import InputError, OptionError
+from harness.text import printable
+from harness.units import parse_duration
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from harness.trace.calibration import Calibration
+
+_LEVEL = 3  # of compression: what is made in a minute need not be squeezed for one
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  harness trace generate traces/mix.yaml -o mix.parquet --seed 7
+  harness trace generate --fit traces/philly.parquet -o like-philly.parquet --seed 7 --block 12h"""
+)
+@click.argument("spec", required=False, type=click.Path(path_type=Path))
+@click.option("--fit", type=click.Path(path_type=Path), metavar="TRACE", help="Draw from a recorded trace.")
+@click.option(
+    "-o", "--output", required=True, type=click.Path(path_type=Path), metavar="OUT.parquet",
+    help="The trace to write.",
+)  # fmt: skip
+@click.option("--seed", type=int, default=0, show_default=True, help="Equal seeds give equal traces.")
+@click.option("--jobs", type=click.IntRange(min=1), help="At most so many jobs. [default: SPEC's]")
+@click.option("--span", metavar="TIME", help="How long jobs are submitted. [default: SPEC's or TRACE's]")
+@click.option(
+    "--block", default="7d", show_default=True, metavar="TIME", help="With --fit: what is drawn as one."
+)
+@calibrated(cluster=False)
+@click.pass_context
+def generate(
+    ctx: click.Context,
+    spec: Path | None,
+    fit: Path | None,
+    output: Path,
+    seed: int,
+    jobs: int | None,
+    span: str | None,
+    block: str,
+    calibration: Calibration,
+) -> None:
+    """Write a synthetic trace: from a specification in YAML, or drawn from a recorded trace.
+
+    SPEC says who submits how often what; Kueue's performance generator files (generator.yaml) are taken too,
+    and their queues are written beside the trace. With --fit every tenant's weeks are drawn anew, with
+    replacement. The same seed gives the same jobs. The calibration is of the recorded trace.
+    """
+    if (spec is None) == (fit is None):
+        raise OptionError("give either a specification or --fit TRACE", hint="harness trace generate --help")
+    given = None if span is None else _time("--span", span)
+    if spec is not None:
+        made = _specified(spec, output, seed, jobs, given)
+    else:
+        assert fit is not None
+        made = _fitted(ctx, fit, calibration, _time("--block", block), seed, jobs, given)
+    pieces, metadata = made
+    rows = _write(pieces, metadata, output)
+    click.echo(printable(f"{rows:,} rows written to {output}"))
+
+
+def _specified(
+    path: Path, output: Path, seed: int, jobs: int | None, span: int | None
+) -> tuple[Iterator[pl.DataFrame], Mapping[str, str]]:
+    from dataclasses import replace
+
+    from harness.cluster.manifests import dump_yaml
+    from harness.generate.spec_file import load_spec
+    from harness.generate.streams import jobs_of
+    from harness.trace.schema import SOURCE_KEY
+
+    spec = load_spec(path)
+    spec = replace(spec, jobs=jobs or spec.jobs, span=span if span is not None else spec.span)
+    if spec.manifests:
+        beside = output.with_name(f"{output.stem}.cluster.yaml")
+        try:
+            beside.write_text(dump_yaml(spec.manifests), encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"{beside} cannot be written: {error.strerror or error}") from error
+        click.echo(printable(f"its queues are in {beside}"))
+    return jobs_of(spec, seed), {SOURCE_KEY: f"{spec.source}, seed {seed}"}
+
+
+def _fitted(
+    ctx: click.Context,
+    path: Path,
+    calibration: Calibration,
+    block: int,
+    seed: int,
+    jobs: int | None,
+    span: int | None,
+) -> tuple[Iterator[pl.DataFrame], Mapping[str, str]]:
+    import json
+
+    from harness.generate.bootstrap import Bootstrap
+    from harness.trace.schema import CONVENTIONS_KEY
+    from harness.trace.trace import open_trace
+
+    opened = calibration.of_trace(open_trace(path, loaded_plugins(ctx)))
+    drawn = Bootstrap(opened, block)
+    notes = [*drawn.notes, f"seed {seed}"]
+    metadata = {**drawn.metadata, CONVENTIONS_KEY: json.dumps(notes, ensure_ascii=False)}
+    return drawn.pieces(drawn.span if span is None else span, seed, jobs), metadata
+
+
+def _write(pieces: Iterator[pl.DataFrame], metadata: Mapping[str, str], output: Path) -> int:
+    from harness.trace.write import TraceWriter
+
+    rows = 0
+    with TraceWriter(output, metadata, level=_LEVEL) as writer:
+        for piece in pieces:
+            writer.write(piece)
+            rows += piece.height
+        if not rows:
+            raise InputError("no job is submitted in that time", hint="give a longer --span")
+    return rows
+
+
+def _time(option: str, text: str) -> int:
+    try:
+        time = parse_duration(text)
+    except InputError as error:
+        raise OptionError(f"{option}: {error}") from error
+    if time <= 0:
+        raise OptionError(f"{option}: {text} is no time to fill")
+    return time

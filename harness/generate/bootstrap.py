@@ -1,0 +1,134 @@
+"""Traces like a recorded one: its weeks, drawn anew for every tenant (a block bootstrap).
+
+What happens within a week stays together: how jobs bunch, how long and how large they are. What differs from
+draw to draw is which weeks a tenant has and which coincide with those of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from harness.errors import Fault, SpecError
+from harness.generate.uniform import key_of, uniforms
+from harness.trace.schema import SOURCE_KEY
+from harness.trace.trace import Trace
+from harness.units import DAY, format_duration
+
+WEEK = 7 * DAY
+
+_BLOCK = "harness.block"
+_NOT_KEPT = ("uid", "recorded_start", "recorded_end")
+"""What belonged to the recorded jobs alone."""
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """Draws from a recorded trace.
+
+    Args:
+        trace: what was recorded.
+        block: the length of what is drawn as one, microseconds.
+
+    Attributes:
+        blocks: how many whole ones the record has; what is left of it is not drawn from.
+        span: the length of the record in blocks, rounded up, microseconds.
+
+    Raises:
+        SpecError: the record has less than two whole blocks.
+    """
+
+    trace: Trace
+    block: int = WEEK
+
+    def __post_init__(self) -> None:
+        if self.blocks < 2:
+            length, block = format_duration(self._length), format_duration(self.block)
+            what = f"lasts {length}, less than two blocks of {block}"
+            raise SpecError(str(self.trace.path), [Fault("", what)], hint="draw shorter ones: --block 1d")
+
+    @property
+    def _since(self) -> pl.Series:
+        submit = self.trace.frame["submit_time"].to_physical()
+        return submit - submit.min()
+
+    @property
+    def _length(self) -> int:
+        return int(self._since.max())  # type: ignore[arg-type]
+
+    @property
+    def blocks(self) -> int:
+        """Whole blocks of the record."""
+        return self._length // self.block
+
+    @property
+    def span(self) -> int:
+        """As long as the record, in whole blocks."""
+        return -(-self._length // self.block) * self.block
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was done, as sentences for the trace."""
+        rest = self._length - self.blocks * self.block
+        drawn = f"every tenant's jobs are drawn in blocks of {format_duration(self.block)}, with replacement"
+        left = f"the last {format_duration(rest)} of the record, no whole block, is not drawn from"
+        return (f"{drawn}, from {self.blocks} blocks of {self.trace.path.name}", *((left,) if rest else ()))
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What the record says about itself, and that this is none."""
+        source = self.trace.metadata.get(SOURCE_KEY, self.trace.path.name)
+        return {**self.trace.metadata, SOURCE_KEY: f"resampled from: {source}"}
+
+    def pieces(self, span: int, seed: int, jobs: int | None = None) -> Iterator[pl.DataFrame]:
+        """The rows of a synthetic trace, a block at a time, ascending by submission.
+
+        Args:
+            span: submissions are from 0 to before this, microseconds.
+            seed: equal seeds draw equal blocks, tenant by tenant.
+            jobs: how many rows there are at most; None for no bound.
+        """
+        recorded = self._recorded()
+        tenants = sorted({queue for queue, _ in recorded})
+        count = -(-span // self.block)
+        numbers = pl.int_range(count, eager=True)
+        drawn = {queue: self._drawn(key_of(seed, queue, "block"), numbers) for queue in tenants}
+        left = jobs
+        for place in range(count):
+            parts = [
+                recorded[queue, drawn[queue][place]]
+                for queue in tenants
+                if (queue, drawn[queue][place]) in recorded
+            ]
+            if not parts:
+                continue
+            begin = pl.duration(microseconds=place * self.block)
+            rows = pl.concat(parts).with_columns(
+                pl.col("submit_time") + begin, pl.col("job_id") + f".{place + 1}"
+            )
+            rows = rows.filter(pl.col("submit_time") < pl.duration(microseconds=span))
+            rows = rows.sort("submit_time", maintain_order=True)
+            if left is not None:
+                rows = rows.head(left)
+                left -= rows.height
+            if rows.height:
+                yield rows
+            if left == 0:
+                return
+
+    def _drawn(self, key: int, numbers: pl.Series) -> list[int]:
+        """A block of the record for each number."""
+        return (uniforms(key, numbers) * self.blocks).floor().cast(pl.Int64).to_list()
+
+    def _recorded(self) -> dict[tuple[str, int], pl.DataFrame]:
+        """(tenant, block) -> its rows, submitted from the beginning of the block."""
+        frame = self.trace.frame.drop(_NOT_KEPT, strict=False)
+        frame = frame.with_columns(
+            (self._since % self.block).cast(pl.Duration("us")).alias("submit_time"),
+            (self._since // self.block).alias(_BLOCK),
+        )
+        whole = frame.filter(pl.col(_BLOCK) < self.blocks)
+        parts = whole.partition_by("queue", _BLOCK, as_dict=True, include_key=True)
+        return {(str(queue), int(block)): rows.drop(_BLOCK) for (queue, block), rows in parts.items()}

@@ -1,0 +1,46 @@
+"""Random numbers that are a function of a key and a counter: the same on every version and machine.
+
+The generator is SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014),
+whose n-th number needs no state but n. It is computed for whole columns with Arrow's integer kernels, of
+which `multiply` and `add` are documented to wrap around.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_GAMMA = 0x9E3779B97F4A7C15
+_FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+
+
+def key_of(*parts: object) -> int:
+    """A key for one purpose, such as `key_of(seed, tenant, "duration")`; other parts give unrelated ones."""
+    text = "\0".join(str(part) for part in parts)
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
+
+
+def splitmix64(key: int, numbers: pl.Series) -> pa.Array:
+    """The `numbers`-th outputs (from 0) of SplitMix64 with a state of `key`, as unsigned 64-bit integers."""
+    counter = numbers.cast(pl.UInt64).to_arrow()
+    mixed = pc.add(pc.multiply(pc.add(counter, _word(1)), _word(_GAMMA)), _word(key))
+    mixed = pc.multiply(_shifted(mixed, 30), _word(_FIRST))
+    mixed = pc.multiply(_shifted(mixed, 27), _word(_SECOND))
+    return _shifted(mixed, 31)
+
+
+def uniforms(key: int, numbers: pl.Series) -> pl.Series:
+    """Numbers evenly spread over (0, 1), without its ends: one for each of `numbers`."""
+    bits = pc.shift_right(splitmix64(key, numbers), _word(12))
+    return (pl.Series(values=pl.from_arrow(bits), dtype=pl.UInt64).cast(pl.Float64) + 0.5) * 2.0**-52
+
+
+def _shifted(values: pa.Array, by: int) -> pa.Array:
+    return pc.bit_wise_xor(values, pc.shift_right(values, _word(by)))
+
+
+def _word(value: int) -> pa.Scalar:
+    return pa.scalar(value, pa.uint64())
