@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from harness_plugins.readers.machines import node_manifests
 
 PLUGINS = load(only=["readers"])
 MACHINES = "0\tbig\t2\t80\t1\t1048576\n1\tsmall\t40\t12\t1\t524288\n"
-LOG = Path(__file__).parents[4] / "shared" / "traces" / "metacentrum-wagap-2013" / "wagap-2013.swf.gz"
+LOG = "metacentrum-wagap-2013/wagap-2013.swf"
 
 
 def record(spec: str, processors: int, *, number: int = 1, run: int = 60, memory: int = 2**30) -> str:
@@ -149,11 +150,10 @@ def test_a_log_is_as_wide_as_its_first_record(tmp_path: Path) -> None:
         read(tmp_path, text)
 
 
-def test_the_published_log_equals_a_plain_reading() -> None:
+def test_the_published_log_equals_a_plain_reading(recorded: Callable) -> None:
     """17,900 jobs, two of which never ended; queues as its source page has them."""
-    if not LOG.is_file():
-        pytest.skip(f"the recorded log {LOG.name} is not at hand")
-    trace = open_trace(LOG, PLUGINS, options={"machines": str(LOG).removesuffix(".gz") + ".machines"})
+    log = recorded(f"{LOG}.gz")
+    trace = open_trace(log, PLUGINS, options={"machines": str(recorded(f"{LOG}.machines"))})
     assert (trace.rows_read, dict(trace.left_out)) == (17_900, {"run time negative: the job never ended": 2})
     assert trace.frame["job_id"].n_unique() == 17_898
     queues = dict(trace.frame.unique("job_id")["queue"].value_counts().iter_rows())
@@ -164,7 +164,7 @@ def test_the_published_log_equals_a_plain_reading() -> None:
     assert trace.frame["user"].n_unique() == 75
     assert trace.metadata["harness.capacity.cpu"] == "2176000"
     jobs = trace.frame.partition_by("job_id", as_dict=True)
-    for line in gzip.decompress(LOG.read_bytes()).decode().splitlines()[::50]:
+    for line in gzip.decompress(log.read_bytes()).decode().splitlines()[::50]:
         words = line.split()
         if int(words[3]) < 0:
             assert (words[0],) not in jobs

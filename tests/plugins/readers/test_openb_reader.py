@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import json
 import re
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,6 @@ NODES = "sn,cpu_milli,memory_mib,gpu,model\n"
 RAN = "a,4000,1024,2,1000,T4|P100,LS,Running,10,110,20\n"
 SHARED = "b,500,0,1,460,,BE,Succeeded,11.5,12.0,12.0\n"
 PENDING = "c,500,256,0,0,,Burstable,Pending,12,13,\n"
-LISTS = Path(__file__).parents[4] / "shared" / "traces" / "openb" / "csv"
 
 
 def read(folder: Path, text: str, **options: Any) -> Trace:
@@ -180,13 +179,10 @@ ROWS = {
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_published_lists_equal_a_plain_reading(name: str) -> None:
+def test_published_lists_equal_a_plain_reading(recorded: Callable, plain_rows: Callable, name: str) -> None:
     """Every row of the 24 lists is a job, or counted as left out; amounts and times as they stand there."""
-    path = LISTS / f"openb_pod_list_{name}.csv.gz"
-    if not path.is_file():
-        pytest.skip("the published lists are not here: they belong in ../shared/traces/openb/csv")
-    with gzip.open(path, "rt", newline="") as file:
-        rows = list(csv.DictReader(file))
+    path = recorded(f"openb/csv/openb_pod_list_{name}.csv.gz")
+    rows = list(plain_rows(path))
     trace = open_trace(path, PLUGINS)
     assert trace.rows_read == len(rows) == ROWS[name]
     assert trace.frame.height + sum(trace.left_out.values()) == len(rows)
@@ -204,13 +200,11 @@ def test_published_lists_equal_a_plain_reading(name: str) -> None:
             assert (job["affinity"] is None) == (row["gpu_spec"] == "")
 
 
-def test_published_nodes_are_all_read() -> None:
+def test_published_nodes_are_all_read(recorded: Callable) -> None:
     """1,523 nodes with 6,212 GPUs and 125,514 CPUs; 1,213 of them have GPUs."""
-    path = LISTS / "openb_node_list_all_node.csv.gz"
-    if not path.is_file():
-        pytest.skip("the published lists are not here: they belong in ../shared/traces/openb/csv")
+    path = recorded("openb/csv/openb_node_list_all_node.csv.gz")
     machines = read_machines(path)
     assert len(machines) == 1523
     assert sum(machine.allocatable.get("nvidia.com/gpu-milli", 0) for machine in machines) == 6_212_000
     assert sum(machine.allocatable["cpu"] for machine in machines) == 125_514_000
-    assert len(read_machines(LISTS / "openb_node_list_gpu_node.csv.gz")) == 1213
+    assert len(read_machines(recorded("openb/csv/openb_node_list_gpu_node.csv.gz"))) == 1213

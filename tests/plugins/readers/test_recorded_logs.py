@@ -5,18 +5,17 @@ from __future__ import annotations
 import csv
 import gzip
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from harness.plugins import load
+from harness.plugins import Plugins
 from harness.trace.summary import summarize
 from harness.trace.trace import Trace, open_trace
-
-TRACES = Path(__file__).parents[4] / "shared" / "traces"
-PLUGINS = load(only=["readers"])
 
 HPC2N = "swf-hpc2n-2002/HPC2N-2002-2.2-cln.swf.gz"
 BLUE = "swf-sdsc-blue-2000/SDSC-BLUE-2000-4.2-cln.swf.gz"
@@ -25,17 +24,15 @@ LCG = "lcg-2005/LCG.swf.gz"
 PHILLY = "philly-sia/philly.csv.gz"
 
 
-def recorded(name: str) -> Path:
-    """A recorded log, or the test is skipped."""
-    path = TRACES / name
-    if not path.is_file():
-        pytest.skip(f"the recorded log {path.name} is not at hand")
-    return path
+@pytest.fixture(scope="module")
+def opened(recorded: Callable[[str], Path], readers: Plugins) -> Callable[..., Trace]:
+    """The trace of a recorded log, or the test is skipped."""
 
+    @cache
+    def trace(name: str, **options: str) -> Trace:
+        return open_trace(recorded(name), readers, options=options)
 
-def opened(name: str, **options: str) -> Trace:
-    """The trace of a recorded log."""
-    return open_trace(recorded(name), PLUGINS, options=options)
+    return trace
 
 
 @pytest.mark.parametrize(
@@ -48,7 +45,7 @@ def opened(name: str, **options: str) -> Trace:
     ],
 )
 def test_every_record_is_a_job_or_left_out_for_a_reason(
-    name: str, records: int, left_out: dict[str, int], capacity: int
+    opened: Callable[..., Trace], name: str, records: int, left_out: dict[str, int], capacity: int
 ) -> None:
     """Rows in are rows out plus rows left out."""
     trace = opened(name)
@@ -58,7 +55,9 @@ def test_every_record_is_a_job_or_left_out_for_a_reason(
 
 
 @pytest.mark.parametrize("name", [HPC2N, BLUE, CTC, LCG])
-def test_records_equal_those_of_a_plain_reading(name: str) -> None:
+def test_records_equal_those_of_a_plain_reading(
+    opened: Callable[..., Trace], recorded: Callable[[str], Path], name: str
+) -> None:
     """Every five-thousandth record, split by hand."""
     trace = opened(name)
     text = gzip.decompress(recorded(name).read_bytes()).decode()
@@ -90,7 +89,7 @@ def test_records_equal_those_of_a_plain_reading(name: str) -> None:
     assert checked > 10
 
 
-def test_hpc2n_is_what_is_known_of_it() -> None:
+def test_hpc2n_is_what_is_known_of_it(opened: Callable[..., Trace]) -> None:
     """Users, groups, memory, and how many jobs outlast their request."""
     trace = opened(HPC2N)
     assert trace.frame["user"].n_unique() == 257
@@ -103,7 +102,7 @@ def test_hpc2n_is_what_is_known_of_it() -> None:
     assert (trace.frame["request.cpu"] != other.frame["request.cpu"]).sum() == 729
 
 
-def test_sdsc_blue_is_what_is_known_of_it() -> None:
+def test_sdsc_blue_is_what_is_known_of_it(opened: Callable[..., Trace]) -> None:
     """Statuses, users, and the queues that rank as priorities by their recorded median waits."""
     trace = opened(BLUE, unknown_run="zero")
     assert trace.frame.height == 243_306
@@ -122,7 +121,19 @@ def test_sdsc_blue_is_what_is_known_of_it() -> None:
     assert opened(BLUE, cancelled="drop").left_out["cancelled (status 5)"] == 47_718
 
 
-def test_lcg_is_what_is_known_of_it() -> None:
+def test_ctc_is_what_is_known_of_it(opened: Callable[..., Trace]) -> None:
+    """Users, LoadLeveler's classes, statuses, and the load that the machine was offered."""
+    trace = opened(CTC)
+    assert trace.frame["user"].n_unique() == 679
+    assert Counter(trace.frame["queue"].to_list()) == {"1": 74_066, "3": 3_094, "2": 37, "4": 25}
+    assert Counter(trace.frame["status"].to_list()) == {1: 60_553, 0: 16_669}
+    assert "7,174 jobs ran longer than they requested and keep their recorded run time" in trace.notes
+    assert opened(CTC, zero_length="drop").left_out == {"ran for 0 seconds": 17}
+    load_of_machine = summarize(trace).resources["cpu"].mean / 338_000
+    assert load_of_machine == pytest.approx(0.84, abs=0.01)
+
+
+def test_lcg_is_what_is_known_of_it(opened: Callable[..., Trace]) -> None:
     """28 groups are its tenants; 521 jobs ran for 0 seconds; nobody waited, as far as is known."""
     trace = opened(LCG, tenant="group")
     queues = trace.frame["queue"].value_counts(sort=True)
@@ -132,7 +143,9 @@ def test_lcg_is_what_is_known_of_it() -> None:
     assert opened(LCG, zero_length="drop").left_out == {"ran for 0 seconds": 521}
 
 
-def test_the_philly_extract_equals_a_plain_reading() -> None:
+def test_the_philly_extract_equals_a_plain_reading(
+    opened: Callable[..., Trace], recorded: Callable[[str], Path]
+) -> None:
     """Every row, in order of submission, with GPUs of all its pods."""
     trace = opened(PHILLY)
     with gzip.open(recorded(PHILLY), "rt", newline="") as file:
