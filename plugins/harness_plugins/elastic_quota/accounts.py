@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import final
+from collections.abc import Collection, Mapping
+from typing import NamedTuple, final
 
 from harness import Cluster
 from harness.cluster.elastic import QUOTA_NAME_LABEL
 from harness_plugins.elastic_quota.tree import Amounts, Quota, QuotaTree
 from harness_plugins.kube.pod import PodInfo, Template
+
+
+class Account(NamedTuple):
+    """The leaf that a pod belongs to, if any, and what the pod takes of it."""
+
+    quota: Quota | None
+    amounts: Amounts
 
 
 @final
@@ -30,18 +37,28 @@ class Accounts:
         for name, leaf in self.tree.leaves.items():
             for namespace in cluster.elastic_quotas[name].namespaces:
                 self._by_namespace.setdefault(namespace, leaf)
-        self._quotas: dict[tuple[Template, str], Quota | None] = {}
-        self._amounts: dict[Template, Amounts] = {}
+        self._accounts: dict[tuple[Template, str], Account] = {}
         self._bound: dict[Quota | None, dict[int, int]] = {}  # how many pods of each priority
+        self._nodes: dict[Quota | None, dict[int, int]] = {}  # how many pods on each node
 
     def quota_of(self, pod: PodInfo) -> Quota | None:
         """The leaf that a pod belongs to; None when it belongs to none."""
-        key = (pod.template, pod.job.queue if pod.job is not None else "")
-        try:
-            return self._quotas[key]
-        except KeyError:
-            found = self._quotas[key] = self.leaf_of(pod.template.namespace, pod.template.labels, key[1])
-            return found
+        return self.of(pod).quota
+
+    def of(self, pod: PodInfo) -> Account:
+        """A pod's account; it is asked for all the time, so the pod itself remembers it."""
+        known: Account | None = pod.account
+        if known is not None:
+            return known
+        template = pod.template
+        key = (template, pod.job.queue if pod.job is not None else "")
+        account = self._accounts.get(key)
+        if account is None:
+            amounts = {name: amount for name, amount in template.spec.requests.items() if name != "pods"}
+            account = Account(self.leaf_of(template.namespace, template.labels, key[1]), amounts)
+            self._accounts[key] = account
+        pod.account = account
+        return account
 
     def leaf_of(self, namespace: str, labels: Mapping[str, str], queue: str) -> Quota | None:
         """The same for any pod of a namespace, with labels, of a queue."""
@@ -56,42 +73,45 @@ class Accounts:
 
     def amounts(self, pod: PodInfo) -> Amounts:
         """What a pod takes of its quota."""
-        found = self._amounts.get(pod.template)
-        if found is None:
-            asked = pod.template.spec.requests
-            found = {resource: amount for resource, amount in asked.items() if resource != "pods"}
-            self._amounts[pod.template] = found
-        return found
+        return self.of(pod).amounts
 
     def charge(self, pod: PodInfo) -> None:
         """A pod takes of its quota."""
-        quota = self.quota_of(pod)
+        quota, amounts = self.of(pod)
         if quota is not None:
-            self.tree.charge(quota, self.amounts(pod))
+            self.tree.charge(quota, amounts)
             if pod.terminating:
-                self.tree.leave(quota, self.amounts(pod))
+                self.tree.leave(quota, amounts)
 
     def refund(self, pod: PodInfo) -> None:
         """A pod gives back what it took."""
-        quota = self.quota_of(pod)
+        quota, amounts = self.of(pod)
         if quota is not None:
-            self.tree.refund(quota, self.amounts(pod))
+            self.tree.refund(quota, amounts)
             if pod.terminating:
-                self.tree.leave(quota, self.amounts(pod), -1)
+                self.tree.leave(quota, amounts, -1)
 
-    def bind(self, pod: PodInfo) -> None:
-        """A pod is bound, for good and not as a trial."""
+    def bind(self, pod: PodInfo, position: int) -> None:
+        """A pod is bound to the node at a position, for good and not as a trial."""
         self.charge(pod)
-        bound = self._bound.setdefault(self.quota_of(pod), {})
-        bound[pod.priority] = bound.get(pod.priority, 0) + 1
+        quota = self.quota_of(pod)
+        for counts, key in ((self._bound, pod.priority), (self._nodes, position)):
+            of_quota = counts.setdefault(quota, {})
+            of_quota[key] = of_quota.get(key, 0) + 1
 
     def unbind(self, pod: PodInfo) -> None:
         """A pod that was bound is gone."""
         self.refund(pod)
-        bound = self._bound[self.quota_of(pod)]
-        bound[pod.priority] -= 1
-        if not bound[pod.priority]:
-            del bound[pod.priority]
+        quota = self.quota_of(pod)
+        for counts, key in ((self._bound, pod.priority), (self._nodes, pod.node)):
+            of_quota = counts[quota]
+            of_quota[key] -= 1
+            if not of_quota[key]:
+                del of_quota[key]
+
+    def nodes_of(self, quota: Quota | None) -> Collection[int]:
+        """Positions of the nodes on which pods of a quota, or of none, are bound."""
+        return self._nodes.get(quota, {}).keys()
 
     def has_lower(self, quota: Quota | None, priority: int) -> bool:
         """Whether a pod of a quota, or of none, and of lower priority is bound."""

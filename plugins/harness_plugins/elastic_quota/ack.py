@@ -8,7 +8,7 @@ https://www.alibabacloud.com/help/en/ack/ack-managed-and-ack-dedicated/user-guid
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import final
 
 from harness.cluster.model import SYSTEM_PRIORITY_CLASSES
@@ -88,6 +88,17 @@ class AckRules:
         """Nodes that are marked unschedulable are left out for one pod; for several they join the pool."""
         return not (alone and node.unschedulable)
 
+    def where(self, claim: Claim, *, reclaims: bool) -> Collection[int]:
+        """Nodes with pods of quotas that borrow, else with pods of its own."""
+        accounts, quota = self._accounts, claim.quota
+        if quota is None:
+            return ()
+        if not reclaims:
+            return accounts.nodes_of(quota)
+        tree = accounts.tree
+        losing = (leaf for leaf in tree.leaves.values() if leaf is not quota and tree.may_lose(leaf, quota))
+        return {position for leaf in losing for position in accounts.nodes_of(leaf)}
+
     def potential_victims(self, claim: Claim, node: NodeInfo, *, reclaims: bool) -> list[PodInfo]:
         """Borrowers of other quotas for a pod that reclaims, else less important pods of its own.
 
@@ -101,12 +112,12 @@ class AckRules:
         left: dict[int, int] = {}
         for each in reversed(node.by_importance()):
             theirs = accounts.quota_of(each)
-            if theirs is None or each.terminating or self._is_protected(each) or _same_job(each, pod):
-                continue
             if reclaims:
-                if theirs is quota or not accounts.tree.may_lose(theirs, quota):
+                if theirs is None or theirs is quota or not accounts.tree.may_lose(theirs, quota):
                     continue
             elif theirs is not quota or each.priority >= pod.priority:
+                continue
+            if each.terminating or self._is_protected(each) or _same_job(each, pod):
                 continue
             if each.template.budgets:
                 charged = list(budgets.charged(each))
@@ -114,15 +125,19 @@ class AckRules:
                     continue
                 for number in charged:
                     left[number] -= 1
-            accounts.refund(each)
             found.append(each)
-        for each in found:
+            if reclaims:
+                accounts.refund(each)
+        for each in found if reclaims else ():
             accounts.charge(each)
         found.reverse()
         return found
 
     def _is_protected(self, pod: PodInfo) -> bool:
-        if pod.priority >= _SYSTEM or (pod.job is not None and pod.job.priority_class.startswith("system-")):
+        if pod.priority >= _SYSTEM:
+            return True
+        named = pod.job.priority_class if pod.job is not None else ""
+        if named and named.startswith("system-"):
             return True
         if self._protected is None:
             return False

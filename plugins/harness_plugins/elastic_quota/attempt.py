@@ -6,7 +6,7 @@ Everything is worked out here and nothing is decided: the books are as before wh
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias, final
 
 from harness_plugins.elastic_quota.accounts import Accounts
@@ -130,7 +130,7 @@ class Attempts:
             excess = self._over(quota, whole)
             if excess is None:
                 continue
-            claim = replace(whole.first, in_quota=whole.in_quota, in_all=whole.in_all, refusal=excess)
+            claim = whole.first._replace(in_quota=whole.in_quota, in_all=whole.in_all, refusal=excess)
             refusal = self._refused(search, self._failure(claim, excess))
             if refusal is not None:
                 return refusal

@@ -6,7 +6,7 @@ claims its guarantee takes from namespaces that borrow, whatever their priority.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import final
 
 from harness_plugins.elastic_quota.accounts import Accounts
@@ -65,6 +65,15 @@ class CapacityRules:
     def examines(self, node: NodeInfo, *, alone: bool) -> bool:
         """Every node is tried."""
         return True
+
+    def where(self, claim: Claim, *, reclaims: bool) -> Collection[int]:
+        """Nodes with pods of quotas that borrow, else with pods of its own, or of none."""
+        accounts, quota = self._accounts, claim.quota
+        if not reclaims:
+            return accounts.nodes_of(quota)
+        leaves = accounts.tree.leaves.values()
+        losing = (leaf for leaf in leaves if leaf is not quota and leaf.borrows() is not None)
+        return {position for leaf in losing for position in accounts.nodes_of(leaf)}
 
     def potential_victims(self, claim: Claim, node: NodeInfo, *, reclaims: bool) -> list[PodInfo]:
         """Borrowers of other quotas for a pod that reclaims, else less important pods of its own."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from typing import final
+from types import MappingProxyType
+from typing import NamedTuple
 
 from harness.cluster.model import frozen
 from harness_plugins.elastic_quota.accounts import Accounts
@@ -12,10 +12,11 @@ from harness_plugins.elastic_quota.tree import Amounts, Excess, Quota
 from harness_plugins.kube.cache import Cache
 from harness_plugins.kube.pod import PodInfo
 
+_NONE: Amounts = frozen()
+_NOTHING: Mapping[Quota, Amounts] = MappingProxyType({})
 
-@final
-@dataclass(frozen=True, slots=True)
-class Claim:
+
+class Claim(NamedTuple):
     """What a pod asks of its quota.
 
     Attributes:
@@ -30,10 +31,10 @@ class Claim:
 
     pod: PodInfo
     quota: Quota | None
-    own: Amounts = field(default_factory=frozen)
-    in_quota: Amounts = field(default_factory=frozen)
-    in_all: Amounts = field(default_factory=frozen)
-    shared: Mapping[Quota, Amounts] = field(default_factory=dict)
+    own: Amounts = _NONE
+    in_quota: Amounts = _NONE
+    in_all: Amounts = _NONE
+    shared: Mapping[Quota, Amounts] = _NOTHING
     refusal: Excess | None = None
 
 

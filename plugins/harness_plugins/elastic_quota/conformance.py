@@ -42,7 +42,7 @@ def answer(case: Mapping[str, Any]) -> dict[str, Any]:
         running = pod_info(manifest, templates)
         place(running, manifest, cache)
         if running.node >= 0:
-            accounts.charge(running)
+            accounts.bind(running, running.node)
     pod = pod_info(incoming, templates)
     pod.nominated = incoming.nominated_node
     claim = claim_of(pod, accounts, cache)

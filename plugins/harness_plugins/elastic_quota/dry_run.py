@@ -21,6 +21,16 @@ OVER_QUOTA = Status(Code.UNSCHEDULABLE, "", ("global quota max exceeded",))
 """The preemptor's quota does not let it in even when all potential victims are gone."""
 
 
+NO_VICTIMS = Status(Code.UNRESOLVABLE, "", ("no pod on it may be a victim",))
+"""There is nobody on a node who may be a victim."""
+
+
+def no_victims(pod: PodInfo, node: NodeInfo) -> Status:
+    """The same in scheduler-plugins' words."""
+    said = f"No victims found on node {node.name} for preemptor pod {pod.name}"
+    return Status(Code.UNRESOLVABLE, "", (said,))
+
+
 class DryRun:
     """One preemptor's simulation on one node.
 
@@ -76,7 +86,8 @@ class DryRun:
 
     def _run(self, budgets: Budgets, *, as_upstream: bool) -> Candidate | Status:
         for pod in self._potential:
-            self._take(pod)
+            self._trial.remove(pod)
+            self._refund(pod)
         if not fits(self._trial, self._nominated):
             return rejection(self._trial, self._nominated)
         if not self._quota_admits(own_only=as_upstream):
@@ -89,18 +100,19 @@ class DryRun:
         violations = 0
         for group in (violating, others):
             for pod in group:
-                self._put_back(pod)
+                self._trial.add(pod)
                 fit = fits(self._trial, self._nominated)
                 if not fit:
-                    self._take(pod)
                     violations += group is violating
-                if (fit or as_upstream) and not self._quota_admits(own_only=False):
-                    if not fit:
+                    if as_upstream and not self._quota_admits(own_only=False):
                         return Status(Code.ERROR, "", (_gone_already(pod, self._node),))
-                    self._take(pod)
-                    fit = False
-                if not fit:
-                    victims.append(pod)
+                else:
+                    self._charge(pod)
+                    if self._quota_admits(own_only=False):
+                        continue
+                    self._refund(pod)
+                self._trial.remove(pod)
+                victims.append(pod)
         if not victims:
             return NO_VICTIM_NEEDED
         if violating and others:
@@ -108,13 +120,11 @@ class DryRun:
             victims.sort(key=order.__getitem__)
         return Candidate(self._node, tuple(victims), violations, budgeted=budgeted)
 
-    def _take(self, pod: PodInfo) -> None:
-        self._trial.remove(pod)
+    def _refund(self, pod: PodInfo) -> None:
         self._accounts.refund(pod)
         self._gone[pod] = None
 
-    def _put_back(self, pod: PodInfo) -> None:
-        self._trial.add(pod)
+    def _charge(self, pod: PodInfo) -> None:
         self._accounts.charge(pod)
         del self._gone[pod]
 
@@ -133,9 +143,3 @@ class DryRun:
 
 def _gone_already(pod: PodInfo, node: NodeInfo) -> str:
     return f"no corresponding pod {pod.name} in pods of node {node.name}"
-
-
-def no_victims(pod: PodInfo, node: NodeInfo) -> Status:
-    """There is nobody on a node who may be a victim."""
-    said = f"No victims found on node {node.name} for preemptor pod {pod.name}"
-    return Status(Code.UNRESOLVABLE, "", (said,))

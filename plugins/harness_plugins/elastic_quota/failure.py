@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, NamedTuple
 
 from harness_plugins.elastic_quota.claim import Claim
 from harness_plugins.elastic_quota.figures import states
@@ -22,9 +21,7 @@ PLUGIN = "ElasticQuota"
 _NAMED = 3
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(NamedTuple):
     """A pod that got no node.
 
     Attributes:
@@ -65,9 +62,7 @@ class Failure:
         return node
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     """Why a pod, or a gang because of one of its pods, was not helped by a preemption.
 
     Attributes:
@@ -115,8 +110,6 @@ class Refusal:
         by_reason: dict[str, list[str]] = {}
         for position, status in nodes.items():
             reason = ", ".join(status.reasons)
-            if status.code is Code.UNRESOLVABLE and not status.plugin:
-                reason = "no pod on it may be a victim"
             by_reason.setdefault(reason, []).append(self.failure.cache.nodes[position].name)
         return {
             reason: {"count": len(names), "first": names[:_NAMED]}

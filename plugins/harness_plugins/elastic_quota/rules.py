@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from harness_plugins.elastic_quota.claim import Claim
@@ -43,6 +43,9 @@ class Rules(Protocol):
 
     def examines(self, node: NodeInfo, *, alone: bool) -> bool:
         """Whether a node is tried at all, for one pod alone or for one of several of a gang."""
+
+    def where(self, claim: Claim, *, reclaims: bool) -> Collection[int]:
+        """Positions of the nodes that may hold a victim; on the others there certainly is none."""
 
     def potential_victims(self, claim: Claim, node: NodeInfo, *, reclaims: bool) -> list[PodInfo]:
         """Who may be a victim on a node, most important first."""

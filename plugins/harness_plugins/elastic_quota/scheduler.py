@@ -101,7 +101,7 @@ class QuotaScheduler:
         gang = self._gangs.of(pod)
         if gang is not None:
             gang.alive += 1
-        self._accounts.bind(pod)
+        self._accounts.bind(pod, self.cache.by_name[node].position)
         self._kube.add_running(pod, node, start)
 
     def delete(self, pod: PodInfo) -> None:
@@ -186,7 +186,7 @@ class QuotaScheduler:
         self._version += 1
         pod.keeps = pod.priority
         bind = self._kube.bind(pod, node)
-        self._accounts.bind(pod)
+        self._accounts.bind(pod, node.position)
         yield Bind(bind.job, bind.pods, bind.node, detail) if detail else bind
         self._kube.queue.pod_bound(pod)
 

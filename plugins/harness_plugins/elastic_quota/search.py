@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from typing import Any, Protocol, final
 
 from harness_plugins.elastic_quota.accounts import Accounts
-from harness_plugins.elastic_quota.dry_run import DryRun, no_victims
+from harness_plugins.elastic_quota.dry_run import NO_VICTIMS, DryRun, no_victims
 from harness_plugins.elastic_quota.failure import Failure
 from harness_plugins.elastic_quota.figures import quota_figures
 from harness_plugins.elastic_quota.rules import Rules
@@ -111,11 +111,12 @@ class QuotaSearch:
         rejected: dict[int, Status] = {}
         ahead = self._accounts.tree.departed() if self._rules.looks_ahead else nullcontext()
         with ahead:
+            where = self._rules.where(failure.claim, reclaims=self._reclaims[failure.claim.quota])
             for position in pool:
                 node = self._cache.nodes[position]
                 if not self._rules.examines(node, alone=alone):
                     continue
-                answer = self._dry_run(failure, node)
+                answer = self._dry_run(failure, node) if position in where else self._nobody(failure, node)
                 if isinstance(answer, Status):
                     rejected[position] = answer
                 else:
@@ -123,11 +124,14 @@ class QuotaSearch:
         failed = not candidates and any(status.code is Code.ERROR for status in rejected.values())
         return Found(candidates, rejected, failed=failed)
 
+    def _nobody(self, failure: Failure, node: NodeInfo) -> Status:
+        return no_victims(failure.claim.pod, node) if self._rules.as_upstream else NO_VICTIMS
+
     def _dry_run(self, failure: Failure, node: NodeInfo) -> Candidate | Status:
         claim, rules = failure.claim, self._rules
         potential = rules.potential_victims(claim, node, reclaims=self._reclaims[claim.quota])
         if not potential:
-            return no_victims(claim.pod, node)
+            return self._nobody(failure, node)
         fixed = self._scheduling.shape_nodes(claim.pod.template.shape).ruled_out(node.position)
         if fixed is not None:
             return fixed

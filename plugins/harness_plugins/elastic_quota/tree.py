@@ -127,15 +127,15 @@ class QuotaTree:
 
     def charge(self, leaf: Quota, amounts: Amounts) -> None:
         """A pod takes these amounts."""
-        for quota in leaf.line:
-            _add(quota.used, amounts, 1)
-        _add(self.used, amounts, 1)
+        for book in (*[quota.used for quota in leaf.line], self.used):
+            for resource, amount in amounts.items():
+                book[resource] = book.get(resource, 0) + amount
 
     def refund(self, leaf: Quota, amounts: Amounts) -> None:
         """What was charged is given back."""
-        for quota in leaf.line:
-            _add(quota.used, amounts, -1)
-        _add(self.used, amounts, -1)
+        for book in (*[quota.used for quota in leaf.line], self.used):
+            for resource, amount in amounts.items():
+                book[resource] -= amount
 
     def leave(self, leaf: Quota, amounts: Amounts, sign: int = 1) -> None:
         """What was charged is about to be given back (1), or is no longer (-1)."""

@@ -132,12 +132,13 @@ class PodInfo:
         keeps: that room is kept from pods up to this priority; normally the pod's own.
         preempted: whether it is terminating because the scheduler preempted it.
         peers: the pods that are as good as this one.
+        account: what a scheduler with quotas keeps of the pod; None where there are no quotas.
         timestamp, failures, backoff, rejected_by: the queue's, see `queue.py`.
     """
 
     __slots__ = (
-        "backoff", "failures", "job", "keeps", "name", "node", "nominated", "peers", "pod", "preempted",
-        "preempts", "priority", "rejected_by", "start", "template", "terminating", "timestamp",
+        "account", "backoff", "failures", "job", "keeps", "name", "node", "nominated", "peers", "pod",
+        "preempted", "preempts", "priority", "rejected_by", "start", "template", "terminating", "timestamp",
     )  # fmt: skip
 
     def __init__(
@@ -155,6 +156,7 @@ class PodInfo:
         self.priority = priority
         self.preempts = preempts
         self.peers = template.peers(priority, preempts=preempts)
+        self.account: Any = None
         self.job = job
         self.pod = pod
         self.start = NOT_STARTED
