@@ -10,7 +10,7 @@ from typing import NamedTuple, final
 
 from harness.cluster.model import FlavorFungibility
 from harness.quota import NO_PARENT
-from harness_plugins.kueue.cache import Cache
+from harness_plugins.kueue.cache import Cache, Queue
 from harness_plugins.kueue.configuration import Gates
 from harness_plugins.kueue.flavors import GroupOffer, PodSetOffer
 from harness_plugins.kueue.search import Incoming, Search, Target, put_back, remove
@@ -66,6 +66,24 @@ class Assignment(NamedTuple):
     tried: Tried
     untried: bool
     targets: list[Target]
+
+
+class Check(NamedTuple):
+    """How one flavor-resource stood for a queue: what its quality rests on, but for the search for targets.
+
+    Attributes:
+        cell: the flavor-resource.
+        amount: how much of it was asked for.
+        available: whether that was available.
+        height: how high the lowest subtree is that holds it.
+        smaller: whether that is smaller than the whole tree.
+    """
+
+    cell: int
+    amount: int
+    available: bool
+    height: int
+    smaller: bool
 
 
 class _Quality(NamedTuple):
@@ -225,9 +243,9 @@ class Assigner:
         node = queue.node
         if amount > tree.capacity[node * tree.width + cell]:
             return _Quality(_NO_FIT, 0)
-        height, smaller = self._height(questions, cell, amount)
-        available = amount <= max(0, tree.available(node, cell))
-        questions.checks.append((cell, amount, available))
+        height, smaller = self._height(queue, cell, amount)
+        available = self._available(queue, cell, amount)
+        questions.checks.append(Check(cell, amount, available, height, smaller))
         if available:
             return _Quality(_FIT, height)
         preemption = queue.spec.preemption
@@ -243,15 +261,31 @@ class Assigner:
             return _Quality(_NO_CANDIDATES, height)
         for target in targets:
             remove(tree, target.workload)
-        height, _ = self._height(questions, cell, amount)
+        height, _ = self._height(queue, cell, amount)
         for target in targets:
             put_back(tree, target.workload)
         own = any(target.workload.queue is queue for target in targets)
         return _Quality(_PREEMPT if own else _RECLAIM, height)
 
-    def _height(self, questions: Questions, cell: int, amount: int) -> tuple[int, bool]:
+    def stands(self, queue: Queue, check: Check, *, changed: bool) -> bool:
+        """Whether a flavor-resource stands as it did.
+
+        Args:
+            queue: the queue.
+            check: how it stood.
+            changed: whether the queue's own usage may have changed since, on which the heights rest too.
+        """
+        cell, amount, available, height, smaller = check
+        if self._available(queue, cell, amount) is not available:
+            return False
+        return not changed or self._height(queue, cell, amount) == (height, smaller)
+
+    def _available(self, queue: Queue, cell: int, amount: int) -> bool:
+        return amount <= max(0, self._tree.available(queue.node, cell))
+
+    def _height(self, queue: Queue, cell: int, amount: int) -> tuple[int, bool]:
         """How high the lowest subtree is that holds an amount, and whether it is smaller than the tree."""
-        tree, queue = self._tree, questions.workload.home.queue
+        tree = self._tree
         if not queue.path:
             return 0, False
         if not tree.borrows(queue.node, cell, amount):
@@ -295,7 +329,7 @@ class Questions:
 
     Attributes:
         workload: who asks.
-        checks: flavor-resources, amounts, and whether they were available.
+        checks: how the flavor-resources stood that were looked at.
         in_vain: searches that found nobody.
         found_targets: whether any search found somebody.
     """
@@ -304,7 +338,7 @@ class Questions:
 
     def __init__(self, search: Search, workload: Workload) -> None:
         self.workload = workload
-        self.checks: list[tuple[int, int, bool]] = []
+        self.checks: list[Check] = []
         self.in_vain: list[Incoming] = []
         self.found_targets = False
         self._search = search

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from harness_plugins.kueue.assignment import FIT, Assignment, Questions
-from harness_plugins.kueue.cache import Cache, Queue
-from harness_plugins.kueue.search import Search, WhyNone
+from harness_plugins.kueue.assignment import FIT, Assigner, Assignment, Check, Questions
+from harness_plugins.kueue.cache import Queue
+from harness_plugins.kueue.search import Incoming, Search, WhyNone
 
 
 class Hopeless(NamedTuple):
@@ -19,28 +19,32 @@ class Hopeless(NamedTuple):
 
     Attributes:
         assignment: the assignment; it is good for the whole kin of a workload.
-        generation: of the queue, whose own state it depends on.
-        checks: flavor-resources, amounts, and whether these were available.
-        reasons: why the searches for targets failed.
+        generation: of the queue, when its own state was looked at last.
+        checks: how its flavor-resources stood.
+        searches: the searches for targets, and why they failed.
     """
 
     assignment: Assignment
     generation: int
-    checks: tuple[tuple[int, int, bool], ...]
-    reasons: tuple[WhyNone, ...]
+    checks: tuple[Check, ...]
+    searches: tuple[tuple[Incoming, WhyNone], ...]
 
-    def holds(self, cache: Cache, queue: Queue, search: Search) -> bool:
-        """Whether everything that it rests on is still so."""
-        if queue.generation != self.generation:
-            return False
-        tree, node = cache.tree, queue.node
-        for cell, amount, available in self.checks:
-            if (amount <= max(0, tree.available(node, cell))) is not available:
-                return False
-        for reason in self.reasons:  # noqa: SIM110 - much faster than a generator
-            if not search.still_none(queue, reason):
-                return False
-        return True
+    def still(self, assigner: Assigner, queue: Queue, search: Search) -> Hopeless | None:
+        """The same as of now; None if anything that it rests on is not so any more.
+
+        While nothing changes in the queue itself, only what others do counts.
+        """
+        changed = queue.generation != self.generation
+        for check in self.checks:
+            if not assigner.stands(queue, check, changed=changed):
+                return None
+        if not changed:
+            for _, why in self.searches:
+                if not search.still_none(queue, why):
+                    return None
+            return self
+        searches = _in_vain([incoming for incoming, _ in self.searches], search)
+        return None if searches is None else self._replace(generation=queue.generation, searches=searches)
 
 
 def why_hopeless(
@@ -56,10 +60,18 @@ def why_hopeless(
     """
     if assignment.mode == FIT or assignment.untried or questions.found_targets or len(queue.path) > 1:
         return None
-    reasons = []
-    for incoming in questions.in_vain:
+    searches = _in_vain(questions.in_vain, search)
+    if searches is None:
+        return None
+    return Hopeless(assignment, queue.generation, tuple(questions.checks), searches)
+
+
+def _in_vain(asked: list[Incoming], search: Search) -> tuple[tuple[Incoming, WhyNone], ...] | None:
+    """Why each of some searches fails; None if one may succeed."""
+    found = []
+    for incoming in asked:
         why = search.why_none(incoming)
         if why is None:
             return None
-        reasons.append(why)
-    return Hopeless(assignment, queue.generation, tuple(questions.checks), tuple(reasons))
+        found.append((incoming, why))
+    return tuple(found)

@@ -58,12 +58,15 @@ class Nominator:
         What was in vain for one of the same kin, and still is, is not looked at again. Where nothing changed
         in the tree of its queue since the workload was asked last, the answer is the same.
         """
-        queue, hopeless = workload.home.queue, workload.kin.hopeless
+        queue, kin = workload.home.queue, workload.kin
         tried = self._where_to_go_on(workload, cycle)
         whole = not (tried or workload.ended)
-        if hopeless is not None and whole and hopeless.holds(self._cache, queue, self._search):
-            workload.memory = workload.nomination = None
-            return hopeless.assignment
+        if whole and kin.hopeless is not None:
+            still = kin.hopeless.still(self._assigner, queue, self._search)
+            if still is not None:
+                kin.hopeless = still
+                workload.memory = workload.nomination = None
+                return still.assignment
         version = self._cache.version[queue.root]
         last = workload.nomination
         if last is None or last.version != version or last.tried != tried:
@@ -79,7 +82,9 @@ class Nominator:
         questions = self._assigner.questions(workload)
         offers = self.offers(workload)
         assignment = self._assigner.assign(workload, offers, workload.counts, questions=questions)
-        workload.kin.hopeless = why_hopeless(assignment, questions, workload.home.queue, self._search)
+        hopeless = why_hopeless(assignment, questions, workload.home.queue, self._search)
+        if hopeless is not None:  # else what was in vain before may be so again
+            workload.kin.hopeless = hopeless
         return assignment
 
     def _remember(self, workload: Workload, assignment: Assignment, cycle: int) -> None:
