@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import polars as pl
 
@@ -14,7 +14,11 @@ from harness.metrics.measurement import Window
 from harness.report import palette, series
 from harness.report.blocks import Key
 from harness.report.reduction import per_pixel
+from harness.run import Run
+from harness.run_folder import reading
 from harness.text import printable, shortened
+
+T = TypeVar("T")
 
 _LONGEST_NAME = 32
 
@@ -65,6 +69,18 @@ class Material:
     def capacity(self) -> int | None:
         """How much of `resource` there is, if that is known."""
         return self.runs[0].capacity.get(self.resource)
+
+    def of_runs(self, ask: Callable[[Run], T]) -> list[T]:
+        """What is asked of every run.
+
+        Raises:
+            RunError: a table of a run is damaged; names the run.
+        """
+        answers = []
+        for run in self.runs:
+            with reading(run.path):
+                answers.append(ask(run))
+        return answers
 
     @cached_property
     def lanes(self) -> list[Lane]:
@@ -143,7 +159,7 @@ class Material:
 
     @cached_property
     def _moves(self) -> list[pl.DataFrame]:
-        return [series.moves(run, self.resource) for run in self.runs]
+        return self.of_runs(lambda run: series.moves(run, self.resource))
 
 
 def distinct(names: Iterable[str]) -> list[str]:

@@ -10,6 +10,7 @@ import polars as pl
 from harness.metrics.levels import queue_of_jobs
 from harness.metrics.waiting import job_times
 from harness.report.material import Material
+from harness.run import Run
 
 ALL = "all queues"
 
@@ -51,8 +52,8 @@ class Waits(NamedTuple):
 def waits(material: Material) -> Waits:
     """How long jobs waited, over each run's own window."""
     names = [lane.name for lane in material.lanes]
-    of_runs = []
-    for run in material.runs:
+
+    def of_lanes(run: Run) -> list[Waited]:
         times = job_times(run, run.window)
         queues = queue_of_jobs(run).gather(times["job"])
         places = queues.replace_strict(
@@ -60,9 +61,9 @@ def waits(material: Material) -> Waits:
         )
         table = pl.DataFrame({"place": places, "wait": times["first_start"]})
         parts = [_waited(table["wait"])] if len(names) > 1 else []
-        parts += [_waited(table.filter(pl.col("place") == place)["wait"]) for place in range(len(names))]
-        of_runs.append(parts)
-    return Waits([ALL, *names] if len(names) > 1 else names, of_runs)
+        return parts + [_waited(table.filter(place=place)["wait"]) for place in range(len(names))]
+
+    return Waits([ALL, *names] if len(names) > 1 else names, material.of_runs(of_lanes))
 
 
 def _waited(waits: pl.Series) -> Waited:

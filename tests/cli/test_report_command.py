@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -76,3 +77,18 @@ def test_runs_that_do_not_compare_are_refused(
     ended = harness("report", two[0].path, other.path)
     assert ended.code == 2
     assert "another trace" in ended.err
+
+
+@pytest.mark.parametrize("table", ["timeline", "decisions", "jobs", "stints"])
+def test_a_damaged_table_names_its_run(
+    harness: Callable, two: list[library.Run], tmp_path: Path, table: str
+) -> None:
+    """What cannot be read is an error of the input, as everywhere."""
+    broken = tmp_path / "broken"
+    shutil.copytree(two[0].path, broken)
+    path = broken / f"{table}.parquet"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:4] + bytes(200) + whole[204:])
+    ended = harness("report", broken, "--format", "markdown")
+    assert ended.code == 2
+    assert f"{broken}: a table cannot be read" in ended.err

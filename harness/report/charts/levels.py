@@ -14,7 +14,7 @@ from harness.report.charts import axes
 from harness.report.material import Lane, Material
 
 PIXELS_A_POINT = 3
-_PANEL = 280
+PANEL = 280
 
 
 class Reference(NamedTuple):
@@ -89,7 +89,7 @@ def by_lane(
         title: of the vertical axes.
         references: lines for reference of a lane.
     """
-    columns = max(1, width // _PANEL)
+    columns = max(1, width // PANEL)
     inside = axes.inner(width, columns=columns)
     frames = reduced(inside // PIXELS_A_POINT)
     panels = []

@@ -11,6 +11,7 @@ from harness.metrics.preemptions import preempted_pods, preemptions
 from harness.report import palette
 from harness.report.blocks import Block, Figure, Key, Text
 from harness.report.material import Material, distinct
+from harness.run import Run
 from harness.units import format_duration
 
 if TYPE_CHECKING:
@@ -19,10 +20,7 @@ if TYPE_CHECKING:
 
 def blocks(material: Material) -> Iterator[Block]:
     """Preemptions of each run by reason; a sentence where there were none at all."""
-    found = [
-        preemptions(preempted_pods(run, run.window)).select("time", pl.col("reason").fill_null("no reason"))
-        for run in material.runs
-    ]
+    found = material.of_runs(_preemptions)
     if not sum(each.height for each in found):
         yield Text("Nothing was preempted.")
         return
@@ -45,6 +43,11 @@ def blocks(material: Material) -> Iterator[Block]:
         keys=keys,
         note="One preemption is one job taken for one other job at one instant, however many pods it had.",
     )
+
+
+def _preemptions(run: Run) -> pl.DataFrame:
+    each = preemptions(preempted_pods(run, run.window))
+    return each.select("time", pl.col("reason").fill_null("no reason"))
 
 
 def _words(material: Material, counted: Sequence[pl.DataFrame], names: Sequence[str]) -> str:

@@ -21,7 +21,7 @@ def blocks(material: Material) -> Iterator[Block]:
     """The deviation of all runs over time, then the mean excess of each queue. Nothing for a single queue."""
     if len(material.places) < 2 or not any(run.capacity for run in material.runs):
         return
-    found = [deviation(run) for run in material.runs]
+    found = material.of_runs(deviation)
     yield Figure(
         title="Share of the cluster that is with the wrong queues",
         words=_words(material, found),

@@ -12,6 +12,7 @@ from harness.report import palette
 from harness.report.amounts import number, unit_of
 from harness.report.blocks import Block, Figure, Key, Table
 from harness.report.material import Material, distinct, others
+from harness.run import Run
 
 if TYPE_CHECKING:
     from altair.typing import ChartType
@@ -33,7 +34,7 @@ class _Loss(NamedTuple):
 
 def blocks(material: Material) -> Iterator[Block]:
     """Lost work by queue in every run, and the pairs of queues between which most was preempted."""
-    found = [_losses(material, place) for place in range(len(material.runs))]
+    found = material.of_runs(lambda run: _losses(run, material.resource))
     sums: dict[str, float] = {}
     for of_queues in found:
         for queue, loss in of_queues.items():
@@ -58,25 +59,23 @@ def blocks(material: Material) -> Iterator[Block]:
     yield from _pairs(material)
 
 
-def _losses(material: Material, run: int) -> Mapping[str, _Loss]:
+def _losses(run: Run, resource: str) -> Mapping[str, _Loss]:
     """Queue -> what it lost and what was lost for it, from the metrics."""
-    metrics = material.runs[run].metrics.filter(
-        (pl.col("metric") == "disruption.lost") & (pl.col("resource") == material.resource)
-    )
+    metrics = run.metrics.filter(metric="disruption.lost", resource=resource)
     found: dict[str, _Loss] = {}
     for scope, value in metrics.select("scope", "value").iter_rows():
         kind, _, queue = scope.partition("=")
         before = found.get(queue, _Loss())
         if kind == "queue":
-            found[queue] = before._replace(own=_hours(material, value))
+            found[queue] = before._replace(own=_hours(resource, value))
         elif kind == "beneficiary":
-            found[queue] = before._replace(for_it=_hours(material, value))
+            found[queue] = before._replace(for_it=_hours(resource, value))
     return found
 
 
-def _hours(material: Material, value: float | None) -> float:
+def _hours(resource: str, value: float | None) -> float:
     """Resource-hours as measured, in the unit that is shown; cores are measured as such."""
-    size = 1 if material.resource == "cpu" else unit_of(material.resource).size
+    size = 1 if resource == "cpu" else unit_of(resource).size
     return (value or 0.0) / size
 
 
@@ -119,12 +118,17 @@ def _chart(
     return alt.vconcat(*panels, spacing=14)
 
 
+def _counts(run: Run) -> pl.DataFrame:
+    """How often jobs of a queue were preempted for those of another."""
+    each = preemptions(preempted_pods(run, run.window)).drop_nulls("beneficiary")
+    return each.group_by("victim", "beneficiary").len()
+
+
 def _pairs(material: Material) -> Iterator[Block]:
     """Whose jobs were preempted for whose, how often."""
     counts: dict[tuple[str, str], list[int]] = {}
-    for place, run in enumerate(material.runs):
-        each = preemptions(preempted_pods(run, run.window)).drop_nulls("beneficiary")
-        for victim, beneficiary, count in each.group_by("victim", "beneficiary").len().iter_rows():
+    for place, each in enumerate(material.of_runs(_counts)):
+        for victim, beneficiary, count in each.iter_rows():
             counts.setdefault((victim, beneficiary), [0] * len(material.runs))[place] = count
     if not counts:
         return
