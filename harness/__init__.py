@@ -46,6 +46,7 @@ from harness.trace.reader import Reading
 if TYPE_CHECKING:
     from harness.api import compare, make_report, replay
     from harness.comparison import Comparison
+    from harness.explanation.explain import explain
     from harness.run import Plan, Run
 
 _LAZY = {
@@ -53,6 +54,7 @@ _LAZY = {
     "compare": "harness.api",
     "make_report": "harness.api",
     "Comparison": "harness.comparison",
+    "explain": "harness.explanation.explain",
     "Plan": "harness.run",
     "Run": "harness.run",
 }
@@ -89,6 +91,7 @@ __all__ = [
     "Window",
     "boolean",
     "compare",
+    "explain",
     "hookimpl",
     "make_report",
     "replay",

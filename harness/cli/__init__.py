@@ -19,6 +19,8 @@ COMMANDS = {
     "replay": ("harness.cli.replay", "Replay a trace through scheduler plugins and measure what they do."),
     "compare": ("harness.cli.compare", "Compare finished runs of one trace."),
     "report": ("harness.cli.report", "Write a report of finished runs of one trace."),
+    "explain": ("harness.cli.explain", "Tell what happened to a job, in a queue, or at an instant."),
+    "diff": ("harness.cli.diff", "Show where two runs of one trace part, and who gained or lost by it."),
     "trace": ("harness.cli.trace", "Check, describe, convert and generate job traces."),
     "cluster": ("harness.cli.cluster", "Check cluster manifests."),
     "conform": ("harness.cli.conform", "Compare plugins with recorded decisions of what they model."),

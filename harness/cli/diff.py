@@ -1,0 +1,37 @@
+"""`harness diff`: where two runs of one trace part."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  harness diff results/philly/none-* results/philly/strict-*
+  harness diff results/philly/none-* results/philly/strict-* --most 3 --format markdown"""
+)
+@click.argument("first", type=click.Path(path_type=Path))
+@click.argument("second", type=click.Path(path_type=Path))
+@click.option("--most", default=10, show_default=True, type=click.IntRange(min=0), metavar="NUMBER",
+              help="How many jobs and decisions to list.")  # fmt: skip
+@click.option(
+    "--format", "layout", type=click.Choice(["table", "markdown", "json", "csv"]), default="table",
+    show_default=True, help="csv has the changes of all jobs, in microseconds.",
+)  # fmt: skip
+@click.option("--json", "layout", flag_value="json", help="The same as --format json.")
+def diff(first: Path, second: Path, most: int, layout: str) -> None:
+    """Show the first decision at which two runs of one trace part, and who gained or lost by it."""
+    from harness.difference import Difference
+    from harness.run import Run
+
+    difference = Difference(Run.open(first), Run.open(second))
+    if layout == "json":
+        click.echo(json.dumps(difference.to_json(most)))
+    elif layout == "csv":
+        click.echo(difference.jobs.write_csv(), nl=False)
+    else:
+        click.echo(difference.text(most, markdown=layout == "markdown"))

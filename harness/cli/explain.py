@@ -1,0 +1,39 @@
+"""`harness explain`: what happened to a job, in a queue, or at an instant."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  harness explain results/philly/none-* 38
+  harness explain results/philly/none-* --queue 0e4a51 --at 12h
+  harness explain results/philly/none-* --at 1d --all
+  harness explain results/philly/none-* 38 --json"""
+)
+@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("job", required=False)
+@click.option("--queue", metavar="NAME", help="Tell of a queue instead of a job.")
+@click.option(
+    "--at", metavar="TIME",
+    help="Tell of one instant: as the run writes times, or since its origin, such as 30d12h.",
+)  # fmt: skip
+@click.option("--all", "everything", is_flag=True, help="Fold nothing: every round of a loop, every job.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of sentences.")
+def explain(
+    run: Path, job: str | None, queue: str | None, at: str | None, everything: bool, as_json: bool
+) -> None:
+    """Tell the life of a job of a finished run: why it waited, what admitted it, who preempted it and why.
+
+    Only what the run recorded is told, in the same words for all plugins.
+    """
+    from harness.explanation.explain import explain as answer_to
+    from harness.run import Run
+
+    answer = answer_to(Run.open(run), job, queue=queue, at=at)
+    click.echo(json.dumps(answer.to_json(), default=str) if as_json else answer.text(everything=everything))

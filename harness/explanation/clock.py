@@ -1,0 +1,63 @@
+"""Times of a run as people read and write them: the trace's timestamps, or time since its origin."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from harness.errors import InputError
+from harness.run import Run
+from harness.units import SECOND, parse_duration
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Clock:
+    """The clock of a run.
+
+    Args:
+        run: the run.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._timestamps = run.info["trace"]["times"] == "timestamp"
+        self._origin = run.info["trace"]["origin_us"]
+
+    @property
+    def width(self) -> int:
+        """How many columns a whole second takes, as a rule."""
+        return 19 if self._timestamps else 11
+
+    def text(self, time: int) -> str:
+        """A time, exactly: `2017-10-05 14:52:04`, or `1d 02:03:04` since the origin."""
+        fraction = f".{time % SECOND:06d}" if time % SECOND else ""
+        if self._timestamps:
+            moment = _EPOCH + timedelta(microseconds=self._origin + time)
+            return f"{moment:%Y-%m-%d %H:%M:%S}{fraction}"
+        seconds = time // SECOND
+        days, rest = divmod(seconds, 86400)
+        return f"{days}d {rest // 3600:02d}:{rest % 3600 // 60:02d}:{rest % 60:02d}{fraction}"
+
+    def parse(self, text: str) -> int:
+        """Microseconds since the origin of a time as `text` writes it, or as a duration such as `30d12h`.
+
+        Raises:
+            InputError: it is neither.
+        """
+        if self._timestamps:
+            try:
+                moment = datetime.fromisoformat(text)
+            except ValueError:
+                pass
+            else:
+                moment = moment.replace(tzinfo=moment.tzinfo or UTC)
+                return (moment - _EPOCH) // timedelta(microseconds=1) - int(self._origin)
+        days, _, rest = text.rpartition("d ")
+        try:
+            parts = rest.split(":")
+            if len(parts) == 3 and not self._timestamps:
+                hours, minutes, seconds = (part or "-" for part in parts)
+                return parse_duration(f"{days or 0}d{hours}h{minutes}m{seconds}s")
+            return parse_duration(text)
+        except InputError as error:
+            examples = "2017-10-05 14:52:04 or 30d12h" if self._timestamps else "1d 02:03:04 or 30d12h"
+            raise InputError(f"{text!r} is not a time of this run", hint=f"write it as {examples}") from error

@@ -1,0 +1,52 @@
+"""`explain()`: the question put right, then the answer."""
+
+from __future__ import annotations
+
+from harness.errors import RunError
+from harness.explanation.clock import Clock
+from harness.explanation.life import Lives
+from harness.explanation.moment import Moment
+from harness.explanation.names import close_to
+from harness.explanation.story import Story
+from harness.explanation.vocabulary import Units
+from harness.run import Run
+
+
+def explain(
+    run: Run, job: str | None = None, *, queue: str | None = None, at: str | int | None = None
+) -> Story | Moment:
+    """What happened to a job, or in a queue, or at an instant.
+
+    Args:
+        run: the run.
+        job: a job's name.
+        queue: a queue's name; instead of a job.
+        at: an instant: as the run writes times, a duration since the origin, or microseconds.
+
+    Returns:
+        An answer with `text()` and `to_json()`.
+
+    Raises:
+        RunError: there is no such job or queue, or neither job, queue nor instant is given.
+        InputError: `at` is no time.
+    """
+    clock, units = Clock(run), units_of(run)
+    time = clock.parse(at) if isinstance(at, str) else at
+    if job is not None and queue is not None:
+        raise RunError("explain a job or a queue, not both at once")
+    if job is None:
+        if queue is None and time is None:
+            raise RunError("there is nothing to explain", hint="name a job, --queue, or --at")
+        return Moment(run, clock, units, queue, time)
+    lives = Lives(run, units)
+    if job not in lives:
+        raise RunError(f"the run has no job {job!r}", hint=close_to(job, lives.names))
+    (life,) = lives.of([job])
+    return Story(life, clock, units, time)
+
+
+def units_of(run: Run) -> Units:
+    """How amounts of a run are written."""
+    cluster = run.info["cluster"]
+    nominal = (name for queue in cluster["queues"].values() for name in queue.get("nominal", {}))
+    return Units([*run.resources, *cluster["capacity"], *nominal])

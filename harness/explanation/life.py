@@ -1,0 +1,351 @@
+"""The life of jobs as a run recorded it: what happened to each, cut into chapters at its evictions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from harness.explanation.vocabulary import Figures, Units, read
+from harness.run import Run
+from harness.run_folder import reading
+
+PREEMPTS = "preempts"
+"""What an event is called in the life of a preemptor; all others have the name of their action."""
+
+_EVICTIONS = ("preempt", "evict")
+_STARTS = ("admit", "bind")
+_HOLDERS = 3
+
+
+@dataclass(frozen=True)
+class Other:
+    """A job on the other side of a preemption: preemptor or victim, and how many pods the victim lost."""
+
+    job: str
+    queue: str
+    priority: int
+    pods: int
+
+
+@dataclass(frozen=True)
+class Event:
+    """What happened to a job at one instant; decisions about several of its pods are one event.
+
+    Attributes:
+        time: microseconds since the trace's origin.
+        what: the action, or `preempts` where the job is the preemptor.
+        pods: how many of its pods; of `preempts` how many pods the victims lost.
+        reason: the component's word for the rule, or "".
+        figures: what the policy recorded with it.
+        others: preemptor or victims, in the order of their names.
+        nodes: node -> pods.
+        flavors: JSON of the flavors of an admission, or "".
+        ran: of an eviction, how long the job had progressed, microseconds; None where that was not looked up.
+        lost: the progress that the eviction threw away, summed over pods, microseconds.
+        lost_amounts: resource -> amount x microseconds of it.
+        holders: of a refusal, resource -> the queues that held most of it then, with the amounts.
+    """
+
+    time: int
+    what: str
+    pods: int
+    reason: str = ""
+    figures: Figures = field(default_factory=Figures)
+    others: tuple[Other, ...] = ()
+    nodes: Mapping[str, int] = field(default_factory=dict)
+    flavors: str = ""
+    ran: int | None = None
+    lost: int = 0
+    lost_amounts: Mapping[str, int] = field(default_factory=dict)
+    holders: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A stretch of a life: the job waits, may get what it asks for, and loses it again or comes to its end.
+
+    Attributes:
+        events: in order; the last one is the eviction that ends the chapter, if it ends so.
+        since: when the wait began: the submission, or the return to the queue; None where another pod of
+            the job was evicted before anything returned.
+        start: when the job first got quota or nodes in this chapter; None if it did not.
+    """
+
+    events: tuple[Event, ...]
+    since: int | None
+    start: int | None
+
+    @property
+    def waited(self) -> int:
+        """How long the wait took until the job got something, 0 if it did not; microseconds."""
+        return 0 if self.since is None or self.start is None else self.start - self.since
+
+    @property
+    def eviction(self) -> Event | None:
+        """The first eviction of the instant that ends the chapter."""
+        last = self.events[-1].time
+        return next((each for each in self.events if each.what in _EVICTIONS and each.time == last), None)
+
+    @property
+    def ending(self) -> tuple[str, str]:
+        """What chapters have in common that are told alike: the rule, and the queue that it served."""
+        eviction = self.eviction
+        if eviction is None:
+            return "", ""
+        return eviction.reason, eviction.others[0].queue if eviction.others else ""
+
+    @property
+    def lost(self) -> int:
+        """Progress that its evictions threw away, summed over pods, microseconds."""
+        return sum(each.lost for each in self.events)
+
+
+@dataclass(frozen=True)
+class Life:
+    """All that is known of a job.
+
+    Attributes:
+        job: its row in `jobs.parquet`, times in microseconds since the origin.
+        chapters: in order.
+        behind: for a job that waits first and of which the policy recorded no refusal then: the last refusal
+            of another job of its queue, with that job's name.
+        end: the end of the measured span.
+    """
+
+    job: Mapping[str, Any]
+    chapters: tuple[Chapter, ...]
+    behind: tuple[str, Event] | None
+    end: int
+
+    @property
+    def waited(self) -> int:
+        """How long the job held nothing, from submission to its end or the run's, microseconds."""
+        last = self.chapters[-1]
+        still = self.end - last.since if self.job["state"] == "pending" and last.since is not None else 0
+        return sum(chapter.waited for chapter in self.chapters) + still
+
+    @property
+    def victims(self) -> int:
+        """How many preemptions were made for it."""
+        return sum(len(event.others) for chapter in self.chapters for event in chapter.events
+                   if event.what == PREEMPTS)  # fmt: skip
+
+
+class Lives:
+    """Reads lives from a run.
+
+    Args:
+        run: the run.
+        units: how labels are read.
+
+    Attributes:
+        jobs: `jobs.parquet`, times in microseconds since the origin, with the number of each `row`.
+    """
+
+    def __init__(self, run: Run, units: Units) -> None:
+        self._run = run
+        self._units = units
+        with reading(run.path):
+            self.jobs = run.micros("jobs").with_row_index("row").collect()
+        self._rows = {name: row for row, name in enumerate(self.jobs["job_id"])}
+
+    def __contains__(self, name: object) -> bool:
+        """Whether the run has a job of this name."""
+        return name in self._rows
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The jobs of the run, in order of arrival."""
+        return list(self._rows)
+
+    def row(self, name: str) -> Mapping[str, Any]:
+        """What `jobs.parquet` says about a job."""
+        return self.jobs.row(self._rows[name], named=True)
+
+    def of(self, names: Sequence[str]) -> Iterator[Life]:
+        """The lives of some jobs, in this order; their tables are read at once."""
+        rows = [self._rows[name] for name in names]
+        with reading(self._run.path):
+            own = pl.col("job").is_in(rows)
+            made = pl.col("by").is_in(list(names))
+            decisions = self._run.micros("decisions").filter(own | made).collect()
+            stints = self._run.micros("stints").filter(own & (pl.col("state") == "progress")).collect()
+        about: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
+        for row in decisions.iter_rows(named=True):
+            if row["job_id"] in about:
+                about[row["job_id"]].append(row)
+            if row["by"] in about:
+                about[row["by"]].append({**row, "action": PREEMPTS})
+        progress: dict[str, dict[int, list[dict[str, Any]]]] = {}
+        for row in stints.iter_rows(named=True):
+            progress.setdefault(row["job_id"], {}).setdefault(row["end"], []).append(row)
+        for name in names:
+            yield self._life(name, about[name], progress.get(name, {}))
+
+    def _life(
+        self, name: str, rows: list[dict[str, Any]], progress: Mapping[int, list[dict[str, Any]]]
+    ) -> Life:
+        events = self._with_holders(self._events(rows, progress))
+        chapters = tuple(_chapters(events))
+        behind = None
+        first = chapters[0]
+        told = any(each.what in ("refuse", "reject", PREEMPTS) for each in first.events)
+        if not told and (first.start is None or first.waited):
+            behind = self._refused_beside(name, first)
+        return Life(self.row(name), chapters, behind, self._run.window.end)
+
+    def events(self, rows: list[dict[str, Any]]) -> list[Event]:
+        """Decisions about one job as events, without what evictions cost."""
+        return self._with_holders(self._events(rows, None))
+
+    def _events(
+        self, rows: list[dict[str, Any]], progress: Mapping[int, list[dict[str, Any]]] | None
+    ) -> list[Event]:
+        groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+        for row in rows:
+            other = row["queue"] if row["action"] == PREEMPTS else row["by"]
+            groups.setdefault((row["time"], row["action"], row["reason"], other), []).append(row)
+        told: set[int] = set()
+        events = []
+        for (time, what, reason, _), group in groups.items():
+            first = group[0]
+            nodes: dict[str, int] = {}
+            for row in group:
+                if row["node"] is not None:
+                    nodes[row["node"]] = nodes.get(row["node"], 0) + row["pods"]
+            spans = None
+            if what in _EVICTIONS and time not in told and progress is not None:
+                told.add(time)
+                spans = progress.get(time, [])
+            events.append(
+                Event(
+                    time,
+                    what,
+                    sum(row["pods"] for row in group),
+                    reason or "",
+                    read(first["detail"]),
+                    self._others(what, group),
+                    dict(sorted(nodes.items())),
+                    first["flavors"] or "",
+                    None
+                    if spans is None
+                    else max((span["end"] - span["start"] for span in spans), default=0),
+                    sum(span["lost"] * span["pods"] for span in spans or ()),
+                    _lost_amounts(spans or ()),
+                )
+            )
+        return events
+
+    def _others(self, what: str, group: list[dict[str, Any]]) -> tuple[Other, ...]:
+        if what == PREEMPTS:
+            pods: dict[str, int] = {}
+            for row in group:
+                pods[row["job_id"]] = pods.get(row["job_id"], 0) + row["pods"]
+        elif group[0]["by"] is not None:
+            pods = {group[0]["by"]: 0}
+        else:
+            return ()
+        rows = {name: self.row(name) for name in sorted(pods)}
+        return tuple(Other(name, row["queue"], row["priority"], pods[name]) for name, row in rows.items())
+
+    def _with_holders(self, events: list[Event]) -> list[Event]:
+        """Refusals, with who held most of what was short."""
+        wanted = sorted(
+            {(each.time, self._units.resource(label)) for each in events for label in _short(each)}
+        )
+        if not wanted:
+            return events
+        with reading(self._run.path):
+            held = self._held(wanted)
+        return [
+            replace(
+                each,
+                holders={
+                    resource: held[each.time, resource]
+                    for resource in dict.fromkeys(map(self._units.resource, _short(each)))
+                    if (each.time, resource) in held
+                },
+            )
+            for each in events
+        ]
+
+    def _held(self, wanted: list[tuple[int, str]]) -> dict[tuple[int, str], tuple[tuple[str, int], ...]]:
+        """For times and resources the queues that held most, at the end of the instant."""
+        timeline = self._timeline
+        found: dict[tuple[int, str], tuple[tuple[str, int], ...]] = {}
+        queues = timeline.select("queue").unique().sort("queue")
+        asked = pl.DataFrame(wanted, schema={"time": pl.Int64, "resource": pl.String}, orient="row")
+        rows = (
+            asked.join(queues, how="cross")
+            .sort("time")
+            .join_asof(timeline, on="time", by=["queue", "resource"], check_sortedness=False)
+            .filter(pl.col("allocated") > 0)
+            .sort("time", "resource", "allocated", "queue", descending=[False, False, True, False])
+            .group_by("time", "resource", maintain_order=True)
+            .head(_HOLDERS)
+        )
+        for time, resource, queue, allocated in rows.select(
+            "time", "resource", "queue", "allocated"
+        ).iter_rows():
+            found[time, resource] = (*found.get((time, resource), ()), (queue, allocated))
+        return found
+
+    @cached_property
+    def _timeline(self) -> pl.DataFrame:
+        columns = ["time", "queue", "resource", "allocated"]
+        return self._run.micros("timeline").select(columns).collect().sort("time")
+
+    def _refused_beside(self, name: str, first: Chapter) -> tuple[str, Event] | None:
+        """The last refusal of another job of the queue while this one waited first."""
+        queue = self.row(name)["queue"]
+        until = self._run.window.end if first.start is None else first.start
+        with reading(self._run.path):
+            found = (
+                self._run.micros("decisions")
+                .filter(
+                    (pl.col("action") == "refuse")
+                    & (pl.col("queue") == queue)
+                    & pl.col("time").is_between(first.since or 0, until)
+                )
+                .tail(1)
+                .collect()
+            )
+        if found.is_empty():
+            return None
+        (event,) = self.events(found.to_dicts())
+        return found["job_id"][0], event
+
+
+def _short(event: Event) -> list[str]:
+    """What a refusal says is short."""
+    if event.what != "refuse":
+        return []
+    return [*(event.figures.short or event.figures.most_free)]
+
+
+def _lost_amounts(spans: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    lost: dict[str, int] = {}
+    for span in spans:
+        for column, amount in span.items():
+            if column.startswith("request.") and amount and span["lost"]:
+                resource = column.removeprefix("request.")
+                lost[resource] = lost.get(resource, 0) + amount * span["lost"]
+    return lost
+
+
+def _chapters(events: Sequence[Event]) -> Iterator[Chapter]:
+    """Cut a life after each instant with an eviction."""
+    chapter: list[Event] = []
+    for place, event in enumerate(events):
+        chapter.append(event)
+        over = any(each.what in _EVICTIONS and each.time == event.time for each in chapter)
+        last = place + 1 == len(events)
+        if last or (over and events[place + 1].time != event.time):
+            since = next((each.time for each in chapter if each.what in ("submit", "requeue")), None)
+            start = next((each.time for each in chapter if each.what in _STARTS), None)
+            yield Chapter(tuple(chapter), since, start)
+            chapter = []

@@ -1,0 +1,258 @@
+"""A queue over a whole run, or how queues stood at an instant and what was decided then."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from harness.errors import RunError
+from harness.explanation.clock import Clock
+from harness.explanation.life import Lives
+from harness.explanation.names import close_to
+from harness.explanation.sentences import Sentences
+from harness.explanation.vocabulary import Units
+from harness.run import Run
+from harness.run_folder import reading
+from harness.text import aligned, printable
+from harness.units import format_duration
+
+_SHOWN = 10
+_STANDING = ("submit", "requeue", "admit", "bind", "preempt", "evict", "gone", "finish", "reject")
+
+
+class Moment:
+    """A queue, an instant, or a queue at an instant.
+
+    Args:
+        run: the run.
+        clock: how times are written.
+        units: how amounts are written.
+        queue: only this queue; None means all.
+        at: the state after this instant, microseconds since the origin; None means the whole run.
+
+    Raises:
+        RunError: no job of the run is of that queue.
+    """
+
+    def __init__(self, run: Run, clock: Clock, units: Units, queue: str | None, at: int | None) -> None:
+        self._run = run
+        self._clock = clock
+        self._units = units
+        self.queue = queue
+        self.at = at
+        self._lives = Lives(run, units)
+        known = self._lives.jobs["queue"].unique().sort().to_list()
+        if queue is not None and queue not in known:
+            raise RunError(f"the run has no jobs of queue {queue!r}", hint=close_to(queue, known))
+
+    def text(self, *, everything: bool = False) -> str:
+        """The answer, safe for a terminal.
+
+        Args:
+            everything: list all jobs and decisions instead of the first ones.
+        """
+        most = len(self._lives.jobs) + self._run.info["outcome"]["jobs"] if everything else _SHOWN
+        parts = (
+            [self._of_run(most)]
+            if self.at is None
+            else [self._standing(), self._waiting(most), self._decided(most)]
+        )
+        return "\n\n".join(part for part in parts if part)
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain values; times and durations are microseconds."""
+        data: dict[str, Any] = {"schema": "1", "queue": self.queue, "at": self.at}
+        if self.at is None:
+            data["jobs"] = self._jobs.to_dicts()
+            data["preempted"], data["preempts"] = (table.to_dicts() for table in self._preemptions)
+        else:
+            data["queues"] = self._levels.to_dicts()
+            data["waiting"] = self._waits.to_dicts()
+            data["decisions"] = self._instant.to_dicts()
+        return data
+
+    # --- a queue over the whole run -----------------------------------------------------------------------
+
+    @cached_property
+    def _jobs(self) -> pl.DataFrame:
+        """The queue's jobs, those that were hit most first."""
+        jobs = self._lives.jobs.filter(pl.col("queue") == self.queue).with_columns(
+            wait=pl.col("start_time").fill_null(self._run.window.end) - pl.col("submit_time")
+        )
+        return jobs.sort("progress_lost", "wait", "row", descending=[True, True, False])
+
+    @cached_property
+    def _preemptions(self) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """How often, and by which rule, each queue preempted this one, and this one each queue."""
+        with reading(self._run.path):
+            rows = (
+                self._run.micros("decisions")
+                .filter(pl.col("action") == "preempt")
+                .select("time", "job", "queue", "by", "reason")
+                .join(
+                    self._lives.jobs.lazy().select(by="job_id", beneficiary="queue"),
+                    on="by",
+                    how="left",
+                )
+                .filter((pl.col("queue") == self.queue) | (pl.col("beneficiary") == self.queue))
+                .collect()
+            )
+
+        def table(mine: str, theirs: str) -> pl.DataFrame:
+            groups = rows.filter(pl.col(mine) == self.queue).group_by(queue=theirs, reason="reason")
+            return groups.agg(preemptions=pl.len(), jobs=pl.col("job").n_unique()).sort(
+                "preemptions", "queue", "reason", descending=[True, False, False]
+            )
+
+        return table("queue", "beneficiary"), table("beneficiary", "queue")
+
+    def _of_run(self, most: int) -> str:
+        jobs = self._jobs
+        states = ", ".join(
+            f"{count:,} {state}" for state, count in jobs["state"].value_counts().sort("state").iter_rows()
+        )
+        waits = jobs["wait"]
+        lost = format_duration(int(jobs["progress_lost"].sum()))
+        sorted_waits = waits.sort().to_list()
+        half, most_of_them, longest = (
+            format_duration(sorted_waits[(len(sorted_waits) - 1) * percent // 100])
+            for percent in (50, 95, 100)
+        )
+        preempted, preemptions = (jobs["preemptions"] > 0).sum(), jobs["preemptions"].sum()
+        lines = [
+            f"queue {self.queue}: {jobs.height:,} jobs ({states})",
+            f"  first start within {half} for half of them, {most_of_them} for 95 of 100, {longest} for all",
+            f"  {preempted:,} were preempted, {preemptions:,} times in all, and lost {lost} of work",
+        ]
+        parts = ["\n".join(printable(line) for line in lines)]
+        for title, table in zip(("preempted by", "preempts"), self._preemptions, strict=True):
+            if not table.is_empty():
+                rows = [
+                    [queue or "(no job)", reason, f"{count:,}", f"{victims:,}"]
+                    for queue, reason, count, victims in table.head(most).iter_rows()
+                ]
+                parts.append(aligned([[title, "reason", "preemptions", "victims"], *rows], left=(0, 1)))
+        hit = jobs.filter(pl.col("preemptions") > 0).head(most)
+        if not hit.is_empty():
+            rows = [
+                [
+                    row["job_id"],
+                    f"{row['preemptions']:,}",
+                    format_duration(row["progress_lost"]),
+                    format_duration(row["wait"]),
+                ]
+                for row in hit.iter_rows(named=True)
+            ]
+            parts.append(aligned([["jobs that lost most", "preempted", "lost", "first wait"], *rows]))
+        return "\n\n".join(parts)
+
+    # --- an instant ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def _levels(self) -> pl.DataFrame:
+        """What each queue held and waited for after the instant."""
+        rows = self._run.micros("timeline").filter(pl.col("time") <= self.at)
+        if self.queue is not None:
+            rows = rows.filter(pl.col("queue") == self.queue)
+        with reading(self._run.path):
+            last = rows.group_by("queue", "resource").last().sort("queue", "resource").collect()
+        return last.drop("time")
+
+    def _standing(self) -> str:
+        assert self.at is not None
+        of = "" if self.queue is None else f", queue {self.queue}"
+        head = printable(f"at {self._clock.text(self.at)}{of}")
+        if self._levels.is_empty():
+            return f"{head}: nothing had been submitted"
+        quotas, quota_of = self._run.info["cluster"]["queues"], self._run.info["cluster"]["quota_of"]
+        rows = []
+        for row in self._levels.iter_rows(named=True):
+            resource = row["resource"]
+            nominal = quotas.get(quota_of.get(row["queue"]), {}).get("nominal", {}).get(resource)
+            rows.append(
+                [
+                    row["queue"],
+                    resource,
+                    self._units.amount(resource, row["allocated"]),
+                    "-" if nominal is None else self._units.amount(resource, nominal),
+                    self._units.amount(resource, row["pending"]),
+                    f"{row['running_jobs']:,}",
+                    f"{row['pending_jobs']:,}",
+                ]
+            )
+        titles = ["queue", "resource", "held", "quota", "waited for", "jobs holding", "jobs waiting"]
+        return f"{head}\n\n{aligned([titles, *rows], left=(0, 1))}"
+
+    @cached_property
+    def _waits(self) -> pl.DataFrame:
+        """Jobs that held nothing after the instant, the longest wait first, with the last refusal of each."""
+        rows = self._run.micros("decisions").filter(pl.col("time") <= self.at)
+        if self.queue is not None:
+            rows = rows.filter(pl.col("queue") == self.queue)
+        with reading(self._run.path):
+            last = (
+                rows.filter(pl.col("action").is_in(_STANDING))
+                .group_by("job")
+                .agg(pl.col("job_id", "action", "time").last())
+                .filter(pl.col("action").is_in(["submit", "requeue"]))
+                .sort("time", "job")
+                .collect()
+            )
+            refusals = (
+                rows.filter(pl.col("action") == "refuse").group_by("job").agg(refused=pl.col("seq").last())
+            )
+            return (
+                last.lazy().join(refusals, on="job", how="left").sort("time", "job")
+                .select("job_id", "refused", since="time").collect()
+            )  # fmt: skip
+
+    def _waiting(self, most: int) -> str:
+        waits = self._waits
+        if waits.is_empty():
+            return ""
+        assert self.at is not None
+        lines = [f"{waits.height:,} jobs held nothing, the longest wait first"]
+        shown = waits.head(most)
+        rows = self._decisions(pl.col("seq").is_in(shown["refused"].drop_nulls().to_list()))
+        refusals = {row["job_id"]: row for row in rows.iter_rows(named=True)}
+        for job, _, since in shown.iter_rows():
+            line = f"  {job} since {self._clock.text(since)} ({format_duration(self.at - since)})"
+            if job in refusals and refusals[job]["time"] >= since:
+                line += f": {self._sentence(refusals[job])}"
+            lines.append(line)
+        if waits.height > most:
+            lines.append(f"  … and {waits.height - most:,} more")
+        return "\n".join(printable(line) for line in lines)
+
+    @cached_property
+    def _instant(self) -> pl.DataFrame:
+        """The decisions of the last instant up to the one asked for."""
+        rows = self._run.micros("decisions").filter(pl.col("time") <= self.at)
+        if self.queue is not None:
+            rows = rows.filter(pl.col("queue") == self.queue)
+        with reading(self._run.path):
+            return rows.filter(pl.col("time") == pl.col("time").max()).collect()
+
+    def _decided(self, most: int) -> str:
+        rows = self._instant
+        if rows.is_empty():
+            return ""
+        lines = [f"last decisions, at {self._clock.text(rows['time'][0])}"]
+        lines += [
+            f"  job {row['job_id']} of queue {row['queue']}: {self._sentence(row)}"
+            for row in rows.head(most).iter_rows(named=True)
+        ]
+        if rows.height > most:
+            lines.append(f"  … and {rows.height - most:,} more")
+        return "\n".join(printable(line) for line in lines)
+
+    def _decisions(self, which: pl.Expr) -> pl.DataFrame:
+        with reading(self._run.path):
+            return self._run.micros("decisions").filter(which).collect()
+
+    def _sentence(self, row: dict[str, Any]) -> str:
+        job = self._lives.row(row["job_id"])
+        (event,) = self._lives.events([row])
+        return Sentences(self._units, job["queue"], job["priority"]).about(event)

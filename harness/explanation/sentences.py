@@ -1,0 +1,238 @@
+"""What was recorded, as sentences: one renderer for all policies, over the vocabulary of their details."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
+from harness.explanation.life import Event, Other
+from harness.explanation.vocabulary import Figures, Table, Units
+from harness.units import HOUR, format_duration
+
+_NAMED = 3
+
+
+class Sentences:
+    """Writes sentences.
+
+    Args:
+        units: how labels and amounts are written.
+        priority: of the job that the sentences are about.
+        queue: that job's.
+    """
+
+    def __init__(self, units: Units, queue: str, priority: int) -> None:
+        self._units = units
+        self._queue = queue
+        self._priority = priority
+
+    def about(self, event: Event) -> str:
+        """All that is known of an event."""
+        match event.what:
+            case "submit":
+                return f"submitted to queue {self._queue}: {pods(event.pods)}, priority {self._priority}"
+            case "admit":
+                return self._admitted(event)
+            case "bind":
+                together = f", all {event.figures.gang} of its gang together" if event.figures.gang else ""
+                return f"{pods(event.pods)} bound to {_nodes(event.nodes)}{together}"
+            case "nominate":
+                return f"room is being made for {pods(event.pods)} on {_nodes(event.nodes)}"
+            case "unnominate":
+                return f"the room made for {pods(event.pods)} is given up"
+            case "preempt" | "evict":
+                return self._evicted(event)
+            case "gone":
+                return f"{pods(event.pods)} gone, what they held is free"
+            case "requeue":
+                return f"{pods(event.pods)} gone and back in the queue" if event.pods else "back in the queue"
+            case "finish":
+                return f"{pods(event.pods)} finished"
+            case "reject":
+                return f"rejected for good: {event.reason}"
+            case "refuse":
+                return self.refused(event)
+            case _:
+                return self._preempting(event)
+
+    def refused(self, event: Event) -> str:
+        """Why a job waits."""
+        figures = event.figures
+        parts = [f"waits{_because(event)}"]
+        if figures.short:
+            missing = ", ".join(self._units.named(*each) for each in figures.short.items())
+            known = {label: figures.request[label] for label in figures.short if label in figures.request}
+            asked = f", asking for {self._listed(known)}" if known else ""
+            parts.append(f"short of {missing}{asked}")
+        elif figures.request and not figures.nodes:
+            parts.append(f"it asks for {self._listed(figures.request)}")
+        if figures.message:
+            parts.append(figures.message)
+        parts += self._states(figures, list(figures.short or figures.request))
+        if figures.nodes:
+            parts.append(self._nodes_say(figures))
+        if figures.preemption:
+            parts.append(f"preemption: {figures.preemption}")
+        if figures.not_freed:
+            parts.append("; ".join(f"{count:,} nodes: {why}" for why, count in figures.not_freed.items()))
+        for resource, holders in event.holders.items():
+            held = ", ".join(f"{queue} {self._units.amount(resource, amount)}" for queue, amount in holders)
+            parts.append(f"most {resource} held by {held}")
+        return "; ".join(parts)
+
+    def _admitted(self, event: Event) -> str:
+        figures = event.figures
+        text = "admitted"
+        chosen = _flavors(event.flavors)
+        if chosen:
+            text += f" on {'flavor' if len(chosen) == 1 else 'flavors'} {', '.join(chosen)}"
+        if figures.counts:
+            fewer = ", ".join(f"{count} of {name}" for name, count in figures.counts.items())
+            text += f" with fewer pods ({fewer})"
+        if figures.lenders:
+            lent = ", ".join(
+                f"{self._units.resource(label)} from {cohort}" for label, cohort in figures.lenders.items()
+            )
+            text += f"; borrows {lent}"
+        elif figures.borrowing:
+            text += f"; borrows from {figures.borrowing} levels up"
+        return text + self._shares(figures)
+
+    def _evicted(self, event: Event) -> str:
+        figures = event.figures
+        if not event.others:
+            text = f"evicted{_because(event)}"
+        else:
+            text = f"preempted by {self._side(event.others[0])}{_because(event)}"
+        if figures.round > 1:
+            text += f", round {figures.round} without progress"
+        text += f": {pods(event.pods)}"
+        if event.nodes:
+            text += f" on {_nodes(event.nodes)}"
+        parts = [text, *self._rule(figures)]
+        if event.lost:
+            hours = ", ".join(
+                f"{amount / (self._unit(resource) * HOUR):,.2f} {resource}-hours"
+                for resource, amount in event.lost_amounts.items()
+            )
+            ran = format_duration(event.ran or 0)
+            parts.append(f"it had run for {ran} and lost {format_duration(event.lost)} of work"
+                         + (f" ({hours})" if hours else ""))  # fmt: skip
+        elif event.ran:
+            parts.append(f"it had run for {format_duration(event.ran)} and lost no work")
+        elif event.ran is not None:
+            parts.append("it had not run yet, so no work was lost")
+        return "; ".join(parts)
+
+    def _preempting(self, event: Event) -> str:
+        victims = ", ".join(self._side(other, queue=False) for other in event.others[:_NAMED])
+        if len(event.others) > _NAMED:
+            victims += f" and {len(event.others) - _NAMED:,} more"
+        text = f"it preempts {victims} of queue {event.others[0].queue}{_because(event)}"
+        return "; ".join([text, *self._rule(event.figures)])
+
+    def _rule(self, figures: Figures) -> Iterator[str]:
+        """The figures that justify a preemption."""
+        if figures.queue and figures.request:
+            yield f"{figures.queue} asked for {self._listed(figures.request)}"
+        yield from self._states(figures, list(figures.request))
+        if figures.taken:
+            gave = ", ".join(
+                f"{name} loses {self._listed(amounts)}" for name, amounts in figures.taken.items()
+            )
+            yield gave
+        shares = self._shares(figures)
+        if shares:
+            yield shares.removeprefix("; ")
+        if figures.criterion:
+            among = f" of {figures.candidates:,} candidates" if figures.candidates > 1 else ""
+            yield f"{figures.node or 'the node'} was chosen by: {figures.criterion}{among}"
+        if figures.pdb_violations:
+            yield f"{figures.pdb_violations:,} victims break a disruption budget"
+
+    def _states(self, figures: Figures, labels: Sequence[str]) -> Iterator[str]:
+        """What queues use of what they are guaranteed, and their pool."""
+        for name in figures.usage:
+            said = self._used(figures.usage[name], figures.quota, figures.most, name, labels)
+            if said:
+                yield f"{name} used {said}"
+        if figures.pool is not None:
+            name, usage, quota = figures.pool
+            said = self._used(usage, {name: quota}, {}, name, labels)
+            if said:
+                yield f"all queues of {name} used {said}"
+
+    def _used(
+        self, usage: Mapping[str, int], quota: Table, most: Table, name: str, labels: Sequence[str]
+    ) -> str:
+        parts = []
+        for label in labels:
+            guaranteed, bound = quota.get(name, {}).get(label), most.get(name, {}).get(label)
+            if label not in usage and guaranteed is None:
+                continue
+            used = usage.get(label, 0)
+            text = self._units.named(label, used)
+            if guaranteed is not None:
+                text = f"{self._units.amount(label, used)} of {self._units.named(label, guaranteed)}"
+            if bound is not None:
+                text += f" (at most {self._units.amount(label, bound)})"
+            parts.append(text)
+        return ", ".join(parts)
+
+    def _nodes_say(self, figures: Figures) -> str:
+        parts = []
+        for reason, count in figures.nodes.items():
+            resource = reason.removeprefix("Insufficient ")
+            text = f"{count:,} nodes: {reason}"
+            if resource in figures.most_free and resource in figures.request:
+                asked = self._units.amount(resource, figures.request[resource])
+                free = self._units.amount(resource, figures.most_free[resource])
+                text += f" ({asked} asked for, at most {free} free on one)"
+            parts.append(text)
+        return ", ".join(parts)
+
+    def _shares(self, figures: Figures) -> str:
+        if not figures.shares:
+            return ""
+        pairs = (
+            f"{name} {before}" if before == after else f"{name} {before} → {after}"
+            for name, (before, after) in figures.shares.items()
+        )
+        return f"; share of {', '.join(pairs)}"
+
+    def _side(self, other: Other, *, queue: bool = True) -> str:
+        text = f"job {other.job}"
+        if queue:
+            text += f" of queue {other.queue}"
+        if other.priority != self._priority:
+            text += f" with priority {other.priority} over {self._priority}" if queue else (
+                f" with priority {other.priority}")  # fmt: skip
+        return text
+
+    def _listed(self, amounts: Mapping[str, int]) -> str:
+        return ", ".join(self._units.named(label, amount) for label, amount in amounts.items())
+
+    def _unit(self, resource: str) -> int:
+        """How much of a resource a resource-hour is of: a core, a GiB, or one."""
+        return {"cpu": 1000, "memory": 2**30, "ephemeral-storage": 2**30}.get(resource, 1)
+
+
+def _because(event: Event) -> str:
+    return f" ({event.reason})" if event.reason else ""
+
+
+def pods(count: int) -> str:
+    """So many pods."""
+    return "1 pod" if count == 1 else f"{count:,} pods"
+
+
+def _nodes(nodes: Mapping[str, int]) -> str:
+    named = [name if len(nodes) == 1 else f"{name} ({count})" for name, count in nodes.items()]
+    more = f" and {len(named) - _NAMED:,} more nodes" if len(named) > _NAMED else ""
+    return ", ".join(named[:_NAMED]) + more
+
+
+def _flavors(text: str) -> list[str]:
+    """The flavors of an admission, each once."""
+    chosen = json.loads(text) if text else {}
+    return list(dict.fromkeys(flavor for of_pod_set in chosen.values() for flavor in of_pod_set.values()))

@@ -1,0 +1,225 @@
+"""The life of a job as a text: a summary, then what happened, with what repeats folded and counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from harness.explanation.clock import Clock
+from harness.explanation.life import PREEMPTS, Chapter, Event, Life
+from harness.explanation.sentences import Sentences, pods
+from harness.explanation.vocabulary import Units
+from harness.text import printable
+from harness.units import format_duration
+
+_NAMED = 3
+
+
+class Story:
+    """One job of a run, explained.
+
+    Args:
+        life: what is known of it.
+        clock: how times are written.
+        units: how amounts are written.
+        at: tell only the chapter of this instant, microseconds since the origin; None tells all.
+    """
+
+    def __init__(self, life: Life, clock: Clock, units: Units, at: int | None = None) -> None:
+        self.life = life
+        self.at = at
+        self._clock = clock
+        self._say = Sentences(units, life.job["queue"], life.job["priority"])
+
+    def text(self, *, everything: bool = False) -> str:
+        """The story, safe for a terminal.
+
+        Args:
+            everything: tell every round of a loop, instead of how often it repeats.
+        """
+        lines = [*self._summary(), "", *self._told(everything=everything)]
+        return "\n".join(printable(line) for line in lines)
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain values, nothing folded; times and durations are microseconds."""
+        life = self.life
+        return {
+            "schema": "1",
+            "job": dict(life.job),
+            "waited": life.waited,
+            "victims": life.victims,
+            "chapters": [
+                {
+                    "since": chapter.since,
+                    "start": chapter.start,
+                    "events": [
+                        {**_plain(asdict(event)), "text": self._say.about(event)} for event in chapter.events
+                    ],
+                }
+                for chapter in self._chapters
+            ],
+        }
+
+    @property
+    def _chapters(self) -> Sequence[Chapter]:
+        chapters = self.life.chapters
+        if self.at is None:
+            return chapters
+        begun = [chapter for chapter in chapters if chapter.events[0].time <= self.at]
+        return begun[-1:]
+
+    # --- the summary --------------------------------------------------------------------------------------
+
+    def _summary(self) -> Iterator[str]:
+        job, life = self.life.job, self.life
+        yield f"job {job['job_id']} of queue {job['queue']}: {pods(job['pods'])}, priority {job['priority']}"
+        state = f"{job['state']}"
+        if job["finish_time"] is not None:
+            took = format_duration(job["finish_time"] - job["submit_time"])
+            state = f"finished {self._clock.text(job['finish_time'])}, {took} after its submission"
+        elif job["state"] == "pending":
+            state = "still waits at the end of the run"
+        elif job["state"] == "running":
+            state = "still runs at the end of the run"
+        yield f"  {state}; one undisturbed run takes {format_duration(job['duration'])}"
+        parts = [f"waited {format_duration(life.waited)} in all"]
+        if job["preemptions"]:
+            parts.append(
+                f"was preempted {_times(job['preemptions'])} and lost {format_duration(job['progress_lost'])}"
+                " of work"
+            )
+        if job["held_idle"]:
+            parts.append(f"held its resources without progress for {format_duration(job['held_idle'])}")
+        if life.victims:
+            parts.append(f"{life.victims:,} preemptions were made for it")
+        yield f"  {'; '.join(parts)}"
+        if self.at is not None:
+            yield f"  at {self._clock.text(self.at)} {self._state()}"
+
+    def _state(self) -> str:
+        """How the job stood after an instant."""
+        assert self.at is not None
+        job = self.life.job
+        if self.at < job["submit_time"]:
+            return "it had not been submitted yet"
+        if job["finish_time"] is not None and self.at >= job["finish_time"]:
+            return "it was finished"
+        begun = [chapter for chapter in self.life.chapters if chapter.events[0].time <= self.at]
+        if not begun:
+            return "it had just been submitted"
+        before = [event for event in begun[-1].events if event.time <= self.at]
+        last = next(
+            (each.what for each in reversed(before) if each.what in ("admit", "bind", "preempt", "evict",
+                                                                    "gone", "requeue", "submit", "reject")),
+            "submit",
+        )  # fmt: skip
+        return {
+            "admit": "it held quota",
+            "bind": "it held nodes",
+            "preempt": "it was leaving, preempted",
+            "evict": "it was leaving, evicted",
+            "gone": "it was gone, preempted",
+            "reject": "it had been rejected",
+        }.get(last, "it waited")
+
+    # --- what happened ------------------------------------------------------------------------------------
+
+    def _told(self, *, everything: bool) -> Iterator[str]:
+        known: set[tuple[str, str]] = set()
+        fold: list[Chapter] = []
+        chapters = self._chapters
+        for place, chapter in enumerate(chapters):
+            new = chapter.ending not in known
+            known.add(chapter.ending)
+            if everything or new or place + 1 == len(chapters):
+                yield from self._folded(fold)
+                fold = []
+                yield from self._chapter(chapter, everything=everything)
+            else:
+                fold.append(chapter)
+
+    def _chapter(self, chapter: Chapter, *, everything: bool) -> Iterator[str]:
+        """The events of a chapter; refusals and preemptions of one kind are told once and counted."""
+        told: Counter[tuple[str, str]] = Counter()
+        for place, event in enumerate(chapter.events):
+            if event.what == "gone" and _returns(event, chapter.events[place + 1 :]):
+                continue
+            kind = event.what, event.reason
+            if not everything and event.what in ("refuse", PREEMPTS, "nominate", "unnominate") and told[kind]:
+                told[kind] += 1
+                continue
+            told[kind] += 1
+            yield self._line(event.time, self._say.about(event))
+            if event.what == "submit" and self.life.behind is not None:
+                name, refusal = self.life.behind
+                yield self._line(
+                    refusal.time,
+                    "nothing was recorded of why this job itself waits; "
+                    f"job {name} of the same queue {self._say.refused(refusal)}",
+                )
+        for (what, reason), count in told.items():
+            if count > 1 and what in ("refuse", PREEMPTS):
+                again = "it is refused" if what == "refuse" else "it preempts others"
+                yield self._line(None, f"{again} {_times(count - 1)} more in this time ({reason})")
+
+    def _folded(self, fold: Sequence[Chapter]) -> Iterator[str]:
+        """Chapters that end as ones did that were told before."""
+        if len(fold) == 1:
+            yield from self._chapter(fold[0], everything=False)
+            return
+        if not fold:
+            return
+        first, last = fold[0].events[0].time, fold[-1].events[-1].time
+        ran = sum(event.ran or 0 for chapter in fold for event in chapter.events)
+        waited = sum(chapter.waited for chapter in fold)
+        lost = sum(chapter.lost for chapter in fold)
+        yield self._line(
+            first,
+            f"until {self._clock.text(last)} the like happens {_times(len(fold))} more; in all it waits "
+            f"{format_duration(waited)}, runs {format_duration(ran)}, and loses "
+            f"{format_duration(lost)} of work",
+        )
+        for (reason, queue), chapters in _by_ending(fold):
+            by = Counter(
+                other.job
+                for chapter in chapters
+                if (eviction := chapter.eviction) is not None
+                for other in eviction.others[:1]
+            )
+            if not by:
+                yield self._line(None, f"{_times(len(chapters))} evicted ({reason})")
+                continue
+            jobs = [f"{name} ({count}×)" for name, count in by.most_common(_NAMED)]
+            more = f" and {len(by) - _NAMED:,} more" if len(by) > _NAMED else ""
+            yield self._line(
+                None, f"{_times(len(chapters))} by queue {queue} ({reason}): jobs {', '.join(jobs)}{more}"
+            )
+
+    def _line(self, time: int | None, sentence: str) -> str:
+        stamp = self._clock.text(time) if time is not None else ""
+        return f"{stamp:<{self._clock.width}}  {sentence}"
+
+
+def _by_ending(chapters: Sequence[Chapter]) -> list[tuple[tuple[str, str], list[Chapter]]]:
+    """Chapters by rule and queue, the most frequent first."""
+    groups: dict[tuple[str, str], list[Chapter]] = {}
+    for chapter in chapters:
+        groups.setdefault(chapter.ending, []).append(chapter)
+    return sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
+
+
+def _returns(gone: Event, later: Sequence[Event]) -> bool:
+    """Whether what is gone is back in the queue at once, which is told instead."""
+    return any(each.what == "requeue" and each.time == gone.time for each in later)
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"
+
+
+def _plain(event: dict[str, Any]) -> dict[str, Any]:
+    """An event without what it does not say."""
+    event["figures"] = {name: value for name, value in event["figures"].items() if value}
+    return {name: value for name, value in event.items() if value or name in ("time", "pods", "lost")}

@@ -1,0 +1,175 @@
+"""The fields of a decision's `detail` that explanations understand, whichever policy wrote them.
+
+`docs/explain.md` describes them for authors of policies. A field that is missing says nothing; one that is
+not of the form expected here is passed over, since a third party's policy may use the name for its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.units import format_amount
+
+Table = Mapping[str, Mapping[str, int]]
+"""Name of a queue, quota or reason -> label of a resource (or `count`) -> amount."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a detail says.
+
+    Attributes:
+        queue: the quota that asks: the preemptor's, or that of a job that waits.
+        message: the component's own sentence.
+        request, short: label -> amount that is asked for, and that is missing of it.
+        usage, quota, most: name -> label -> amount used, guaranteed, and allowed at most.
+        taken: name -> label -> amount that a preemption takes from a quota.
+        pool: what several queues share: its name, usage and quota.
+        shares: name -> weighted share before and after.
+        nodes: reason -> number of nodes that gave it; not_freed: why none of them could be freed.
+        most_free: resource -> the most of it that any one node has free.
+        preemption: why nobody is preempted.
+        node, criterion, candidates: the node chosen for a preemption, why it, and among how many.
+        pdb_violations: victims that break a disruption budget.
+        borrowing: how many levels up a quota comes from.
+        lenders: label -> cohort that lends it.
+        counts: pod set -> pods, where fewer than asked for were admitted.
+        round: which eviction in a row this is without progress of either side.
+        gang: how many pods are placed together.
+        pod: the pod that it is about.
+    """
+
+    queue: str = ""
+    message: str = ""
+    request: Mapping[str, int] = field(default_factory=dict)
+    short: Mapping[str, int] = field(default_factory=dict)
+    usage: Table = field(default_factory=dict)
+    quota: Table = field(default_factory=dict)
+    most: Table = field(default_factory=dict)
+    taken: Table = field(default_factory=dict)
+    pool: tuple[str, Mapping[str, int], Mapping[str, int]] | None = None
+    shares: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    nodes: Mapping[str, int] = field(default_factory=dict)
+    not_freed: Mapping[str, int] = field(default_factory=dict)
+    most_free: Mapping[str, int] = field(default_factory=dict)
+    preemption: str = ""
+    node: str = ""
+    criterion: str = ""
+    candidates: int = 0
+    pdb_violations: int = 0
+    borrowing: int = 0
+    lenders: Mapping[str, str] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+    round: int = 0
+    gang: int = 0
+    pod: str = ""
+
+
+def read(detail: str | None) -> Figures:
+    """What a detail says; nothing where there is none."""
+    found = json.loads(detail) if detail else {}
+    if not isinstance(found, dict):
+        return Figures()
+    pool = found.get("pool")
+    gang = found.get("gang")
+    return Figures(
+        queue=_text(found.get("queue")),
+        message=_text(found.get("message")),
+        request=_amounts(found.get("request")),
+        short=_amounts(found.get("short")),
+        usage=_table(found.get("usage")),
+        quota=_table(found.get("quota")),
+        most=_table(found.get("max")),
+        taken=_table(found.get("taken")),
+        pool=_pool(pool) if isinstance(pool, dict) else None,
+        shares=_shares(found.get("share")),
+        nodes=_counts(found.get("nodes")),
+        not_freed=_counts(found.get("not_freed")),
+        most_free=_amounts(found.get("most_free")),
+        preemption=_text(found.get("preemption")),
+        node=_text(found.get("node")),
+        criterion=_text(found.get("criterion")),
+        candidates=_number(found.get("candidates")),
+        pdb_violations=_number(found.get("pdb_violations")),
+        borrowing=_number(found.get("borrowing")),
+        lenders=_texts(found.get("lenders")),
+        counts=_amounts(found.get("counts")),
+        round=_number(found.get("round")),
+        gang=_number(gang.get("pods") if isinstance(gang, dict) else gang),
+        pod=_text(found.get("pod")),
+    )
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _number(value: Any) -> int:
+    return value if type(value) is int else 0
+
+
+def _amounts(value: Any) -> dict[str, int]:
+    if not isinstance(value, dict):
+        return {}
+    return {key: amount for key, amount in sorted(value.items()) if type(amount) is int}
+
+
+def _texts(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict):
+        return {}
+    return {key: text for key, text in sorted(value.items()) if isinstance(text, str)}
+
+
+def _table(value: Any) -> dict[str, dict[str, int]]:
+    return (
+        {key: _amounts(amounts) for key, amounts in sorted(value.items())} if isinstance(value, dict) else {}
+    )
+
+
+def _counts(value: Any) -> dict[str, int]:
+    return {reason: row["count"] for reason, row in _table(value).items() if "count" in row}
+
+
+def _pool(value: Mapping[str, Any]) -> tuple[str, Mapping[str, int], Mapping[str, int]]:
+    return _text(value.get("name")), _amounts(value.get("usage")), _amounts(value.get("quota"))
+
+
+def _shares(value: Any) -> dict[str, tuple[str, str]]:
+    if not isinstance(value, dict):
+        return {}
+    pairs = {name: pair for name, pair in sorted(value.items()) if isinstance(pair, list) and len(pair) == 2}
+    return {name: (_share(before), _share(after)) for name, (before, after) in pairs.items()}
+
+
+def _share(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+
+
+class Units:
+    """Writes amounts by the label of what they are of: a resource, or `flavor/resource`.
+
+    Args:
+        resources: the resources that are known, since their names may contain a slash too.
+    """
+
+    def __init__(self, resources: Iterable[str]) -> None:
+        self._known = frozenset(resources)
+
+    def resource(self, label: str) -> str:
+        """The resource that a label names."""
+        if label not in self._known and "/" in label:
+            rest = label.partition("/")[2]
+            if rest in self._known:
+                return rest
+        return label
+
+    def amount(self, label: str, amount: int) -> str:
+        """An amount without its unit: `8`, `500m`, `16Gi`."""
+        return format_amount(self.resource(label), amount)
+
+    def named(self, label: str, amount: int) -> str:
+        """An amount with what it is of: `8 nvidia.com/gpu`."""
+        return f"{self.amount(label, amount)} {self.resource(label)}"
