@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.cluster.load import load_cluster
+from harness.plugins import Plugins
 from harness.trace.schema import entries
-from harness.trace.trace import Trace
+from harness.trace.trace import Trace, open_trace
 
 T0, T1, T2 = "2025-03-01T10:00:00Z", "2025-03-01T10:05:00Z", "2025-03-01T11:05:30Z"
 
@@ -196,6 +199,44 @@ def test_every_piece_of_work_counts_once(read: Callable[..., Trace]) -> None:
         "of kind ConfigMap, which is no Workload, Job or Pod": 1,
     }
     assert trace.rows_read == 7
+
+
+def test_a_history_fits_the_manifests_of_its_cluster(
+    read: Callable[..., Trace], readers: Plugins, tmp_path: Path
+) -> None:
+    """Both as kubectl printed them: LocalQueues are found by namespace and name."""
+    queue = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": "cq"}}
+    local = {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "LocalQueue",
+        "metadata": {"name": "lq", "namespace": "team"},
+        "spec": {"clusterQueue": "cq"},
+    }
+    groups = [
+        {
+            "coveredResources": ["cpu", "memory", "nvidia.com/gpu"],
+            "flavors": [
+                {
+                    "name": "all",
+                    "resources": [
+                        {"name": "cpu", "nominalQuota": "9"},
+                        {"name": "memory", "nominalQuota": "9Gi"},
+                        {"name": "nvidia.com/gpu", "nominalQuota": "9"},
+                    ],
+                }
+            ],
+        }
+    ]
+    flavor = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "all"}}
+    items = [flavor, {**queue, "spec": {"namespaceSelector": {}, "resourceGroups": groups}}, local]
+    manifests = tmp_path / "cluster.json"
+    manifests.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    history = read(workload())
+    cluster = load_cluster(manifests)
+    assert open_trace(history.path, readers, cluster=cluster).frame.equals(history.frame)
+    found = cluster.cluster_queue_of("team", history.frame["queue"][0])
+    assert found is not None
+    assert found.name == "cq"
 
 
 def test_faults_name_the_object_and_the_field(faults_of_text: Callable) -> None:
