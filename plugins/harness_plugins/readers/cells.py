@@ -102,14 +102,17 @@ def number(name: str, least: float = 0, most: float = EXACT) -> Field:
     return Field(name, value, "a number", (least, most))
 
 
-def amount(name: str, scale: int, least: float = 0) -> Field:
+def amount(name: str, scale: int, least: int = 0) -> Field:
     """A column of amounts in a larger unit, int64 after scaling and rounding to the nearest.
 
     Args:
         name: the column.
-        scale: how much of the schema's unit one is, such as 1000 for cores or 2**30 for GiB.
+        scale: how much of the schema's unit one is, such as 1000 for cores or 2**30 for GiB; amounts in the
+            schema's own unit (1) must be whole, for a part of one would be lost.
         least: the smallest amount, in the file's unit.
     """
+    if scale == 1:
+        return whole(name, least)
     most = EXACT // scale
     unscaled = number(name, least, most)
 

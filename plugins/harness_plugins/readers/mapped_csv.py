@@ -36,13 +36,15 @@ from harness_plugins.readers.delimited import Check, Table, open_table
 from harness_plugins.readers.source import contents
 
 _TIMES = {"us": 1, "ms": 1000, "s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY}
+_BYTES = {
+    "": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2**10, "MiB": 2**20,
+    "GiB": 2**30, "TiB": 2**40,
+}  # fmt: skip
 _SIZES = {
     "cpu": {"": 1000, "cores": 1000, "millicores": 1},
-    "memory": {
-        "": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KiB": 2**10, "MiB": 2**20,
-        "GiB": 2**30, "TiB": 2**40,
-    },
-}  # fmt: skip
+    "memory": _BYTES,
+    "ephemeral-storage": _BYTES,
+}
 _TRUE, _FALSE = ("true", "True", "1", "yes"), ("false", "False", "0", "no")
 _NEVER_EMPTY = ("job_id", "queue")
 
@@ -82,7 +84,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
         OptionError: a mapping of columns that the schema does not have so.
     """
     delimiter = {"comma": ",", "tab": "\t"}.get(options["delimiter"], options["delimiter"])
-    if len(delimiter) != 1 or not delimiter.isascii():
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
         raise OptionError(
             f"option delimiter: {options['delimiter']!r} is neither comma, tab, nor one character"
         )

@@ -115,6 +115,10 @@ def test_faults_name_the_columns_of_the_file(faults_of_text: Callable) -> None:
         "line 3: A: is empty",
         "line 3: E: '2023-01-01T00:00:00' is before B",
     ]
+    halves = "job_id,submit_time,duration,queue,request.nvidia.com/gpu\na,0,1,q,0.5\n"
+    assert faults_of_text(halves, reader="csv") == [
+        "line 2: request.nvidia.com/gpu: '0.5' is not a whole number"
+    ]
     assert faults_of_text(text, reader="csv", map="job_id=Z")[0].startswith("header: has no column Z")
     assert faults_of_text(text, reader="csv")[0].startswith("header: no column is mapped")
 
@@ -122,5 +126,6 @@ def test_faults_name_the_columns_of_the_file(faults_of_text: Callable) -> None:
 def test_a_delimiter_is_one_character(read_text: Callable) -> None:
     """Or the word for a tab."""
     assert read_text(CANONICAL.replace(",", "\t"), reader="csv", delimiter="tab").frame.height == 1
-    with pytest.raises(OptionError, match="option delimiter: '::' is neither comma, tab, nor one character"):
-        read_text(CANONICAL, delimiter="::")
+    for delimiter in ("::", '"', "\n"):
+        with pytest.raises(OptionError, match="is neither comma, tab, nor one character"):
+            read_text(CANONICAL, delimiter=delimiter)
