@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from harness.conformance import Answer, Case, ConformanceSpec
     from harness.metrics.measurement import Compute
-    from harness.policy import PolicyFactory, RunningJobs
+    from harness.policy import PolicyFactory, RunningJobs, Unheeded
     from harness.report.section import MakeSection, SectionSpec
     from harness.trace.reader import Reading
 
@@ -42,6 +42,7 @@ class PolicySpec:
     owner: str
     version: str
     running: RunningJobs | None = None
+    unheeded: Unheeded | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,7 @@ class RegisterPolicy(Protocol):
         options: Iterable[Option] = (),
         clairvoyant: bool = False,
         running: RunningJobs | None = None,
+        unheeded: Unheeded | None = None,
     ) -> None:
         """Register a policy under a name.
 
@@ -94,6 +96,7 @@ class RegisterPolicy(Protocol):
             options: what can be set.
             clairvoyant: lets it see how long jobs run; reports say so.
             running: the jobs that run already according to the manifests, if the policy takes them over.
+            unheeded: what the manifests ask for that the policy does not heed; becomes warnings of a run.
         """
 
 
@@ -320,9 +323,10 @@ def _register(plugin: object, info: PluginInfo, loaded: Plugins) -> None:
         options: Iterable[Option] = (),
         clairvoyant: bool = False,
         running: RunningJobs | None = None,
+        unheeded: Unheeded | None = None,
     ) -> None:
         loaded.policies.add(
-            PolicySpec(name, factory, help, tuple(options), clairvoyant, owner, version, running)
+            PolicySpec(name, factory, help, tuple(options), clairvoyant, owner, version, running, unheeded)
         )
 
     def reader(

@@ -7,7 +7,7 @@ so the state that a policy sees is always current, and a wrong decision fails at
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
@@ -184,3 +184,6 @@ with defaults filled in). A class with `__init__(self, cluster, view, options)` 
 RunningJobs: TypeAlias = Callable[[Cluster, int], Sequence[Arrival]]
 """The jobs that run already according to the manifests, numbered from 0 and arriving at the given time. The
 policy hears of them as of any other job, and starts them where they are in its first cycle."""
+
+Unheeded: TypeAlias = Callable[[Cluster], Iterable[str]]
+"""What a cluster's manifests ask for that a policy does not heed: sentences with kind, name and field."""

@@ -97,6 +97,8 @@ class Plan:
                 f"{bound:,} pods of the manifests run already; {self.policy.name} does not take them over, "
                 "so their nodes are taken to be free"
             )
+        if self.policy.unheeded is not None:
+            found += self.policy.unheeded(self.cluster)
         return tuple(found)
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +57,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         _make("fair_sharing"),
         help="Kueue with fair sharing: shares order admission and choose whom to preempt",
         options=(*_COMMON, *_FAIR),
+        unheeded=_no_borrowing_preemption,
     )
 
 
@@ -85,6 +86,16 @@ def _answer(module: str, name: str) -> Callable[[Mapping[str, Any]], Any]:
         return getattr(import_module(f"harness_plugins.kueue.{module}"), name)(case)
 
     return answer
+
+
+def _no_borrowing_preemption(cluster: Cluster) -> Iterator[str]:
+    """Fair sharing's search for targets does not look at `borrowWithinCohort`."""
+    for name, queue in cluster.cluster_queues.items():
+        if queue.preemption.borrow_within_cohort != "Never":
+            yield (
+                f"ClusterQueue {name}: spec.preemption.borrowWithinCohort does not choose whom fair sharing "
+                "preempts; shares alone do"
+            )
 
 
 def _make(name: str) -> PolicyFactory:
