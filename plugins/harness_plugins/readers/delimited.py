@@ -98,8 +98,8 @@ def open_table(
         place, head = next(lines)
         try:
             names = _cells(head, delimiter)
-        except UnicodeDecodeError as error:
-            raise TraceError(str(path), [Fault(f"line {place:,}", "is not UTF-8 text")]) from error
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise TraceError(str(path), [Fault(f"line {place:,}", "is not text with delimiters")]) from error
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         faults = [Fault("header", f"names the column {shown(name)} twice") for name in twice]
@@ -229,6 +229,8 @@ def _broken_lines(
             what = "" if found == width else f"has {found} columns instead of {width}"
         except UnicodeDecodeError as error:
             what = f"is not UTF-8 text: byte {line[error.start]:#04x} at its place {error.start + 1}"
+        except csv.Error as error:
+            what = f"is not cells in quotes and between delimiters: {error}"
         if what:
             faults[place] = [Fault(f"line {place:,}", what)]
     return faults
@@ -238,7 +240,4 @@ def _cells(line: bytes, delimiter: str = ",", *, quoted: bool = True) -> list[st
     decoded = line.decode()
     if not quoted:
         return decoded.split(delimiter)
-    try:
-        return [cell.strip() for cell in next(csv.reader([decoded], delimiter=delimiter))]
-    except csv.Error:
-        return []
+    return [cell.strip() for cell in next(csv.reader([decoded], delimiter=delimiter))]

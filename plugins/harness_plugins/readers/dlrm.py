@@ -50,6 +50,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     never = pl.col("creation_time").is_not_null() & pl.col("scheduled_time").is_null()
     reasons = {
         "created, but never scheduled": never,
+        "deleted before it was scheduled": pl.col("deletion_time") < pl.col("scheduled_time"),
         "outlived the trace (no deletion_time)": outlived if options["outlived"] == "drop" else None,
     }
     kept, left_out = leave_out(rows, reasons)
@@ -59,7 +60,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     frame = kept.select(
         pl.col("instance_sn").alias("job_id"),
         created.cast(pl.Duration("us")).alias("submit_time"),
-        (stopped - started).clip(lower_bound=0).cast(pl.Duration("us")).alias("duration"),
+        (stopped - started).cast(pl.Duration("us")).alias("duration"),
         pl.col("app_name" if options["tenant"] == "app" else "role").alias("queue"),
         *(
             pl.col(f"{name}_{kind}").alias(f"{kind}.{_RESOURCES[name][0]}")

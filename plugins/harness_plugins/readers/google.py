@@ -33,7 +33,11 @@ _TIERS = ((99, "free"), (115, "best-effort-batch"), (119, "mid"), (359, "product
 
 @dataclass
 class _Collection:
-    """What is known of one collection; times in microseconds since the trace's start, None where unknown."""
+    """What is known of one collection.
+
+    Times are microseconds since the trace's start, None where they are not known; `latest` is that of the
+    last event, and requests are by instance: when it asked, and for which fractions of cpu and memory.
+    """
 
     identity: int
     kind: int = 0
@@ -46,7 +50,8 @@ class _Collection:
     how: str = ""
     evictions: int = 0
     in_alloc_set: bool = False
-    requests: dict[int, tuple[float, float]] = field(default_factory=dict)
+    latest: int = -1
+    requests: dict[int, tuple[int, float, float]] = field(default_factory=dict)
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
@@ -113,6 +118,12 @@ def _events(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             if event[name] is None and (value is not None or name in _NEEDED):
                 what = "is missing" if value is None else f"{shown(value)} is not a whole number"
                 faults.append(Fault(f"line {number:,}", f"{name}: {what}"))
+        asked = event.get("resource_request")
+        if asked is not None:
+            event["resource_request"] = _request(asked)
+            if event["resource_request"] is None:
+                what = f"{shown(asked)} is not cpus and memory from 0 to {_LARGEST:,.0f}"
+                faults.append(Fault(f"line {number:,}", f"resource_request: {what}"))
         if not faults:
             yield event["collection_id"], event
     if faults:
@@ -128,38 +139,45 @@ def _integer(value: Any) -> int | None:
 _DIGITS = 20
 
 
+def _request(asked: Any) -> tuple[float, float] | None:
+    """Fractions of the largest machine's cpu and memory; what is not said is 0."""
+    if not isinstance(asked, Mapping):
+        return None
+    cpu, memory = (asked.get(name) or 0 for name in ("cpus", "memory"))
+    if all(type(value) in (int, float) and 0 <= value <= _LARGEST for value in (cpu, memory)):
+        return float(cpu), float(memory)
+    return None
+
+
+_LARGEST = 1e6
+
+
 def _collect(found: _Collection, event: Mapping[str, Any]) -> None:
-    """Add an event of a collection."""
+    """Add an event of a collection; the events are in no order."""
     time, kind = event["time"], event["type"]
-    found.kind = event.get("collection_type") or 0
-    found.priority = event.get("priority") or 0
-    found.scheduling_class = event.get("scheduling_class") or 0
-    found.in_alloc_set = bool(event.get("alloc_collection_id"))
+    if time >= found.latest:
+        found.latest = time
+        found.kind = event["collection_type"] or 0
+        found.priority = event["priority"] or 0
+        found.scheduling_class = event["scheduling_class"] or 0
+        found.in_alloc_set = bool(event["alloc_collection_id"])
     user = event.get("user")
     found.user = user if isinstance(user, str) and user else found.user
-    if kind == _SUBMIT and found.submit is None:
-        found.submit = time
-    elif kind == _SCHEDULE and found.start is None:
-        found.start = time
-    elif kind in _ENDS:
+    if kind == _SUBMIT:
+        found.submit = time if found.submit is None else min(time, found.submit)
+    elif kind == _SCHEDULE:
+        found.start = time if found.start is None else min(time, found.start)
+    elif kind in _ENDS and (found.end is None or time >= found.end):
         found.end, found.how = time, _ENDS[kind]
 
 
 def _instance(found: _Collection, event: Mapping[str, Any]) -> None:
     """Add an event of an instance; what it asked for last counts."""
     found.evictions += event["type"] == _EVICT
-    asked = event.get("resource_request")
-    index = event.get("instance_index") or 0
-    if isinstance(asked, Mapping):
-        amounts = tuple(_fraction(asked.get(name)) for name in ("cpus", "memory"))
-        found.requests[index] = (amounts[0], amounts[1])
-
-
-def _fraction(value: Any) -> float:
-    return float(value) if isinstance(value, (int, float)) and 0 <= value <= _LARGEST else 0.0
-
-
-_LARGEST = 1e6
+    index = event["instance_index"] or 0
+    since = found.requests[index][0] if index in found.requests else -1
+    if event.get("resource_request") is not None and event["time"] >= since:
+        found.requests[index] = (event["time"], *event["resource_request"])
 
 
 def _without(found: _Collection) -> str:
@@ -220,7 +238,7 @@ def _parts(found: _Collection, options: Mapping[str, Any]) -> list[tuple[tuple[i
     """Millicores and bytes of an instance, and how many instances ask for that, the most of them first."""
     amounts = Counter(
         (round(cpu * options["cores"] * 1000), round(memory * options["memory"]))
-        for _, (cpu, memory) in sorted(found.requests.items())
+        for _, (_, cpu, memory) in sorted(found.requests.items())
     )
     return amounts.most_common()
 

@@ -60,7 +60,9 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     left_out: dict[str, int] = {}
     if timed:
         never = pl.col("scheduled_time").is_null() if options["pending"] == "drop" else None
-        pods, left_out = leave_out(pods, {"never ran (no scheduled_time)": never})
+        backwards = pl.col("deletion_time") < pl.col("scheduled_time")
+        reasons = {"never ran (no scheduled_time)": never, "deleted before it was scheduled": backwards}
+        pods, left_out = leave_out(pods, reasons)
     frame = pods.select(*_requests(options), *(_recorded(options) if timed else _arrivals(options)))
     return Reading(frame, read_rows, left_out, _notes(options, timed=timed), METADATA)
 
@@ -79,7 +81,7 @@ def _requests(options: Mapping[str, Any]) -> list[pl.Expr]:
 def _recorded(options: Mapping[str, Any]) -> list[pl.Expr]:
     """When pods arrived and ran, and what else a list with times says."""
     start = pl.col("scheduled_time")
-    run = (pl.col("deletion_time") - start).clip(lower_bound=0).fill_null(options["run"])
+    run = (pl.col("deletion_time") - start).fill_null(options["run"])
     priority = pl.col("qos").replace_strict(PRIORITIES, default=0, return_dtype=pl.Int32)
     return [
         pl.col("creation_time").cast(pl.Duration("us")).alias("submit_time"),

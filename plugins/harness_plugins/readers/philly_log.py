@@ -17,6 +17,7 @@ import polars as pl
 from harness import Reading
 from harness.cluster.fields import Fields
 from harness.errors import Fault, TraceError
+from harness.units import SECOND
 from harness_plugins.readers.gangs import gpu_columns, gpu_notes
 from harness_plugins.readers.philly import LICENSE
 from harness_plugins.readers.source import read_json, refusal
@@ -128,6 +129,8 @@ def _without(job: _Job) -> str:
         return "was still running when the log was taken (its last attempt has no end)"
     if job.attempts[-1].start is None:
         return "its last attempt has no start"
+    if any(start and end and end < start for start, end, _ in job.attempts):
+        return "an attempt ended before it started"
     if not job.attempts[-1].gpus:
         return "no GPUs are recorded"
     return ""
@@ -137,7 +140,7 @@ def _run(job: _Job, *, total: bool) -> int:
     """Microseconds of all its attempts whose times are known, or of the last one."""
     attempts = job.attempts if total else job.attempts[-1:]
     spans = [int((end - start).total_seconds()) for start, end, _ in attempts if start and end]
-    return sum(max(0, span) for span in spans) * 1_000_000
+    return sum(spans) * SECOND
 
 
 def _notes(jobs: list[_Job], *, total: bool) -> tuple[str, ...]:

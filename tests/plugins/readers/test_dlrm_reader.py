@@ -38,6 +38,8 @@ def test_instances_without_a_run_are_left_out_and_counted(read_text: Callable) -
     """Never scheduled; on request also those that outlived the trace."""
     text = HEAD + ALWAYS + RAN + NEVER + STAYED
     assert read_text(text).left_out == {"created, but never scheduled": 1}
+    backwards = RAN.replace("1623.5", "5")
+    assert read_text(HEAD + ALWAYS + backwards).left_out == {"deleted before it was scheduled": 1}
     dropped = read_text(text, outlived="drop")
     assert dropped.left_out == {
         "created, but never scheduled": 1,

@@ -6,6 +6,7 @@ import gzip
 import json
 from collections.abc import Callable
 from datetime import timedelta
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -83,8 +84,19 @@ def test_a_collection_is_a_job_of_its_instances(read: Callable[..., Trace]) -> N
 def test_evictions_are_counted_and_the_last_request_holds(read: Callable[..., Trace]) -> None:
     """The disruption of the recorded cluster, to compare with."""
     instances = [instance(700, SUBMIT, 0), instance(800, EVICT, 0), instance(900, SCHEDULE, 0, 1.0)]
-    (job,) = read(RAN, instances).frame.to_dicts()
-    assert (job["evictions"], job["request.cpu"]) == (1, 100_000)
+    for order in permutations(instances):
+        (job,) = read(RAN, list(order)).frame.to_dicts()
+        assert (job["evictions"], job["request.cpu"]) == (1, 100_000)
+
+
+def test_the_order_of_events_in_the_file_does_not_matter(read: Callable[..., Trace]) -> None:
+    """The exported tables are in none: the first submission and the last end count."""
+    events = collection((700, SUBMIT), (705, SCHEDULE), (800, KILL), (900, SCHEDULE), (1000, FINISH))
+    events[-1]["priority"] = "300"
+    whole = read(events, [instance(700, SUBMIT, 0)]).frame
+    assert whole["duration"][0] == timedelta(seconds=295)
+    assert (whole["how_it_ended"][0], whole["priority"][0]) == ("finish", 300)
+    assert read(events[::-1], [instance(700, SUBMIT, 0)]).frame.equals(whole)
 
 
 def test_the_tier_of_a_priority_can_be_the_queue(read: Callable[..., Trace]) -> None:
@@ -130,11 +142,13 @@ def test_faults_name_the_lines(faults_of_text: Callable) -> None:
     """Lines that are no objects, fields that are no numbers or are missing."""
     wrong = {**event(1, 0), "priority": "high", "time": None}
     text = lines(RAN[:1]) + "{\n" + lines([wrong]) + "\xff\n"
+    text += lines([{**event(1, 0), "resource_request": {"cpus": "0.5"}}])
     assert faults_of_text(text, name="collection_events.json", reader="google-2019") == [
         "line 2: is not a JSON object",
         "line 3: time: is missing",
         "line 3: priority: 'high' is not a whole number",
         "line 4: is not a JSON object",
+        "line 5: resource_request: {'cpus': '0.5'} is not cpus and memory from 0 to 1,000,000",
     ]
 
 

@@ -68,6 +68,8 @@ def test_pods_that_never_ran_are_left_out_and_counted(tmp_path: Path) -> None:
     dropped = read(tmp_path, HEAD + RAN + PENDING)
     assert dropped.frame["job_id"].to_list() == ["a"]
     assert dropped.left_out == {"never ran (no scheduled_time)": 1}
+    backwards = read(tmp_path, HEAD + RAN + SHARED.replace(",12.0,12.0", ",12.0,12.5"))
+    assert backwards.left_out == {"deleted before it was scheduled": 1}
     kept = read(tmp_path, HEAD + RAN + PENDING, pending="keep", run="10m")
     assert kept.frame["duration"].to_list() == [timedelta(seconds=90), timedelta(minutes=10)]
     assert kept.frame["recorded_start"].to_list() == [timedelta(seconds=20), None]

@@ -63,6 +63,7 @@ def test_jobs_without_a_known_run_are_left_out_and_counted(read_text: Callable) 
                 job(attempt("", "2017-10-07 01:13:23", 8), number=4),
                 job(attempt("2017-10-07 01:12:09", "2017-10-07 01:13:23"), number=5),
                 job(FIRST, number=6, submitted_time="None"),
+                job(attempt("2017-10-07 01:13:23", "2017-10-07 01:12:09", 8), SECOND, number=7),
             ]
         )
     )
@@ -73,6 +74,7 @@ def test_jobs_without_a_known_run_are_left_out_and_counted(read_text: Callable) 
         "its last attempt has no start": 1,
         "no GPUs are recorded": 1,
         "submit time unknown": 1,
+        "an attempt ended before it started": 1,
     }
     assert "1 attempts without a start or an end count for nothing" in trace.notes
     assert trace.rows_read == trace.frame.height + sum(trace.left_out.values())
