@@ -16,11 +16,15 @@ from hypothesis import strategies as st
 from policies import Greedy
 
 import harness
-from harness.comparison_table import change, shown
+from harness.comparison.changes import Chance, Change, Verdict, judged
+from harness.comparison.table import changed, shown
 from harness.errors import RunError
+from harness.metrics.measurement import Measurement
+from harness.statistics.bootstrap import Interval
 from harness.text import aligned, columns, printable, shortened
 
 WriteTrace = Callable[..., Path]
+WHOLE = Chance(possible=False, interval=None)
 
 
 @pytest.mark.parametrize(
@@ -48,15 +52,15 @@ def test_values_read_at_a_glance(value: float | None, unit: str, resource: str, 
 @pytest.mark.parametrize(
     ("base", "value", "better", "text"),
     [
-        (10, 12, "higher", "+20.0 % ▲"),
-        (10, 12, "lower", "+20.0 % ▼"),
-        (10, 8, "lower", "-20.0 % ▲"),
+        (10, 12, "higher", "+20.0 % △"),
+        (10, 12, "lower", "+20.0 % ▽"),
+        (10, 8, "lower", "-20.0 % △"),
         (10, 8, "", "-20.0 %"),
-        (-10, -12, "higher", "-20.0 % ▼"),
+        (-10, -12, "higher", "-20.0 % ▽"),
         (1000, 1009, "higher", "~"),
-        (1000, 1010, "higher", "+1.0 % ▲"),
+        (1000, 1010, "higher", "+1.0 % △"),
         (0, 0, "lower", "~"),
-        (0, 3, "lower", "from 0 ▼"),
+        (0, 3, "lower", "from 0 ▽"),
         (0, 3, "", "from 0"),
         (None, 3, "lower", ""),
         (3, None, "lower", ""),
@@ -67,7 +71,43 @@ def test_changes_say_how_much_and_whether_that_is_good(
     base: float | None, value: float | None, better: str, text: str
 ) -> None:
     """Less than one per cent is no change, and from nothing there is no percentage."""
-    assert change(base, value, better) == text
+    assert changed(against(base, value, better)) == text
+
+
+def against(base: float | None, value: float | None, better: str, test: Chance = WHOLE) -> Change:
+    """How one value is judged against another."""
+    (row,) = judged([(Measurement("m", base, "s", better), [base, value])], [[test]])
+    return row.changes[0]
+
+
+@pytest.mark.parametrize(
+    ("interval", "verdict", "text"),
+    [
+        (Interval(1.0, 3.0, 0.001, 64), Verdict.WORSE, "+20.0 % [+10.0, +30.0] ▼"),
+        (Interval(-1.0, 5.0, 0.2, 64), Verdict.NONE, "+20.0 % [-10.0, +50.0] ~"),
+        (Interval(0.1, 3.0, 0.06, 64), Verdict.NONE, "+20.0 % [+1.0, +30.0] ~"),
+        (None, Verdict.NONE, "+20.0 % ~"),
+    ],
+)
+def test_a_change_of_jobs_is_called_one_only_if_it_is_told_from_chance(
+    interval: Interval | None, verdict: Verdict, text: str
+) -> None:
+    """0 outside the interval and a small p; where jobs are too few for either, nothing is said."""
+    change = against(10, 12, "lower", Chance(possible=True, interval=interval))
+    assert (change.verdict, changed(change)) == (verdict, text)
+
+
+def test_many_tests_make_each_of_them_harder() -> None:
+    """Holm's correction: p = 0.02 twice is 0.04 and 0.04; a third of 0.5 makes them 0.06."""
+    test = Chance(possible=True, interval=Interval(1, 3, 0.02, 64))
+    none = Chance(possible=True, interval=Interval(-1, 3, 0.5, 64))
+    found = [(Measurement("m", 10, "s", "lower"), [10.0, 12.0])] * 3
+    (first, second) = judged(found[:2], [[test], [test]])
+    assert [first.changes[0].p, second.changes[0].p] == [0.04, 0.04]
+    assert first.changes[0].verdict is Verdict.WORSE
+    rows = judged(found, [[test], [none], [test]])
+    assert [row.changes[0].p for row in rows] == pytest.approx([0.06, 0.5, 0.06])
+    assert {row.changes[0].verdict for row in rows} == {Verdict.NONE}
 
 
 def replayed(write_trace: WriteTrace, tmp_path: Path, label: str, **choices: Any) -> harness.Run:
@@ -137,7 +177,7 @@ def test_a_notebook_shows_the_same_without_markup_of_others(write_trace: WriteTr
     first = harness.replay(trace, label="a", output=tmp_path / "results")
     second = harness.replay(trace, plugin=Greedy, label="b", output=tmp_path / "results")
     page = harness.compare([first, second])._repr_html_()
-    assert page.startswith('<table><thead><tr><th>metric</th><th>a</th><th colspan="2">b</th></tr>')
+    assert page.startswith("<table><thead><tr><th>metric</th><th>a</th><th>b</th><th>b against a</th></tr>")
     assert "<script>" not in page
     assert "<p>b: plugin Greedy</p>" in page
     assert (

@@ -122,7 +122,7 @@ def replay(
         runs.append(run)
         say([_ending(run)])
     comparison = Comparison(runs)
-    click.echo(json.dumps(comparison.to_json(scope=None)) if as_json else comparison.table())
+    click.echo(json.dumps(comparison.to_json(scope=None, changes=False)) if as_json else comparison.table())
 
 
 def assign(

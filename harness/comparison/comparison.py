@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import cached_property
 from math import isfinite
 from typing import Any, TypeAlias
 
 import polars as pl
 
-from harness import comparison_table
+from harness.comparison.changes import Chance, Change, Row, judged
+from harness.comparison.comparable import check_comparable, names_of, place_of
+from harness.comparison.samples import Samples, statistic_of
+from harness.comparison.table import html, markdown, text
 from harness.errors import RunError
 from harness.metrics.measurement import Measurement, Window
 from harness.metrics.utilization import measure as measure_utilization
 from harness.options import did_you_mean
 from harness.run import Run
 from harness.run_folder import reading
-from harness.units import format_amount
+from harness.statistics.bootstrap import Paired
 
 Key: TypeAlias = tuple[str, str, str]
 """Metric, scope and resource."""
@@ -47,11 +51,11 @@ class Comparison:
     def __init__(self, runs: Sequence[Run], *, baseline: str | None = None) -> None:
         if not runs:
             raise RunError("there is nothing to compare", hint="give at least one run folder")
-        _check_comparable(runs)
-        names = _names(runs)
+        check_comparable(runs)
+        names = names_of(runs, taken=_COLUMNS)
         order = list(range(len(runs)))
         if baseline is not None:
-            order.sort(key=lambda place: place != _place(baseline, runs, names))
+            order.sort(key=lambda place: place != place_of(baseline, runs, names))
         self.runs = [runs[place] for place in order]
         self.names = [names[place] for place in order]
         start = min(run.window.start for run in runs)
@@ -66,13 +70,42 @@ class Comparison:
         self, *metrics: str, scope: str | None = "all"
     ) -> Iterator[tuple[Measurement, list[float | None]]]:
         """What was measured, with its value in each run; see `to_polars` for the arguments and errors."""
-        tables = [self._rows(run) for run in self.runs]
         keys: dict[Key, Measurement] = {}
-        for table in tables:
-            for key, row in table.items():
+        for measured in self._measured:
+            for key, row in measured.items():
                 keys.setdefault(key, row)
         for key in _chosen(keys, metrics, scope):
-            yield keys[key], [table[key].value if key in table else None for table in tables]
+            yield keys[key], [each[key].value if key in each else None for each in self._measured]
+
+    def rows(self, *metrics: str, scope: str | None = "all") -> list[Row]:
+        """What was measured, with what changed; see `to_polars` for the arguments and errors."""
+        return self.judge(self.select(*metrics, scope=scope))
+
+    def judge(self, found: Iterable[tuple[Measurement, list[float | None]]]) -> list[Row]:
+        """What `select` gave, with what changed; p values are corrected for all tests of these rows."""
+        several = list(found)
+        return judged(several, [self._tests(measured) for measured, _ in several])
+
+    def changes(self, *metrics: str, scope: str | None = "all") -> pl.DataFrame:
+        """One row a metric, scope, resource and run: the value, and how it differs from the baseline's.
+
+        Columns: `metric, scope, resource, unit, better, run, value, baseline` (the value of the baseline)`,
+        difference, relative, low, high` (the ends of the difference's 95 % interval)`, p, verdict`: see
+        `Change`. The baseline is the first of the runs. Arguments and errors as in `to_polars`.
+        """
+        rows = []
+        for row in self.rows(*metrics, scope=scope):
+            about = [getattr(row.measured, column) for column in _COLUMNS]
+            base = row.values[0]
+            rows.append((*about, self.names[0], base, base, *[None] * 5, ""))
+            for name, value, change in zip(self.names[1:], row.values[1:], row.changes, strict=True):
+                low, high = (change.interval.low, change.interval.high) if change.interval else (None, None)
+                of_change = (change.difference, change.relative, low, high, change.p, str(change.verdict))
+                rows.append((*about, name, value, base, *of_change))
+        schema: dict[str, type[pl.DataType]] = dict.fromkeys((*_COLUMNS, "run"), pl.String)
+        figures = ("value", "baseline", "difference", "relative", "low", "high", "p")
+        schema |= dict.fromkeys(figures, pl.Float64) | {"verdict": pl.String}
+        return pl.DataFrame(rows, schema=schema, orient="row")
 
     def to_polars(self, *metrics: str, scope: str | None = "all") -> pl.DataFrame:
         """One row a metric, scope and resource, one column a run.
@@ -94,10 +127,22 @@ class Comparison:
 
     def table(self, *metrics: str, scope: str | None = "all") -> str:
         """The comparison for a terminal; without metrics the headlines."""
-        return comparison_table.text(self, metrics, scope)
+        return text(self, metrics, scope)
 
-    def to_json(self, *metrics: str, scope: str | None = "all") -> dict[str, Any]:
-        """The comparison as plain values; a number that JSON does not have becomes null."""
+    def markdown(self, *metrics: str, scope: str | None = "all") -> str:
+        """The same table for a pull request."""
+        return markdown(self, metrics, scope)
+
+    def to_json(self, *metrics: str, scope: str | None = "all", changes: bool = True) -> dict[str, Any]:
+        """The comparison as plain values; a number that JSON does not have becomes null.
+
+        Args:
+            metrics: as in `to_polars`.
+            scope: as in `to_polars`.
+            changes: whether to say what changed; intervals for very many scopes take a while.
+        """
+        found = self.select(*metrics, scope=scope)
+        rows = self.judge(found) if changes else [Row(*each, []) for each in found]
         return {
             "schema": "1",
             "trace": self.runs[0].info["trace"],
@@ -119,18 +164,52 @@ class Comparison:
             "common_window": list(self.window),
             "metrics": [
                 {
-                    **{column: getattr(row, column) for column in _COLUMNS},
-                    "values": dict(zip(self.names, map(_json_number, values), strict=True)),
+                    **{column: getattr(row.measured, column) for column in _COLUMNS},
+                    "values": dict(zip(self.names, map(_json_number, row.values), strict=True)),
+                    "changes": dict(zip(self.names[1:], map(_json_change, row.changes), strict=False)),
                 }
-                for row, values in self.select(*metrics, scope=scope)
+                for row in rows
             ],
         }
 
     def _repr_html_(self) -> str:
         """The table for a notebook."""
-        return comparison_table.html(self)
+        return html(self)
 
-    def _rows(self, run: Run) -> dict[Key, Measurement]:
+    def _tests(self, measured: Measurement) -> list[Chance]:
+        """For each run but the baseline, whether a metric can be told from chance, and its interval."""
+        statistic = statistic_of(measured)
+        if statistic is None:
+            return [Chance(possible=False, interval=None)] * (len(self.runs) - 1)
+        return [
+            Chance(
+                possible=True,
+                interval=self._paired(place, statistic.column, measured.scope).interval(statistic.name),
+            )
+            for place in range(1, len(self.runs))
+        ]
+
+    def _paired(self, place: int, column: str, scope: str) -> Paired:
+        key = (place, column, scope)
+        if key not in self._pairs:
+            base, other = self._samples[0], self._samples[place]
+            self._pairs[key] = Paired(base.of(column, scope), other.of(column, scope))
+        return self._pairs[key]
+
+    @cached_property
+    def _samples(self) -> list[Samples]:
+        longest = max(self.runs, key=lambda run: run.info["outcome"]["jobs"])
+        return [Samples(run, longest) for run in self.runs]
+
+    @cached_property
+    def _pairs(self) -> dict[tuple[int, str, str], Paired]:
+        return {}
+
+    @cached_property
+    def _measured(self) -> list[dict[Key, Measurement]]:
+        return [self._measurements(run) for run in self.runs]
+
+    def _measurements(self, run: Run) -> dict[Key, Measurement]:
         """A run's measurements; utilization over the shared window if the run's own is longer."""
         with reading(run.path):
             rows: Iterable[Measurement] = (
@@ -168,81 +247,18 @@ def _chosen(keys: Mapping[Key, Measurement], metrics: Sequence[str], scope: str 
     return chosen
 
 
-def _names(runs: Sequence[Run]) -> list[str]:
-    """A name for each run, all different: its label, else its folder's name, else its path."""
-    places = [run.path.resolve() for run in runs]
-    for place, run in zip(places, runs, strict=True):
-        if places.count(place) > 1:
-            raise RunError(f"{run.path} is given twice")
-    names = [run.label for run in runs]
-    for other in (lambda run: run.info["run"], lambda run: str(run.path)):
-        names = [
-            other(run) if names.count(name) > 1 or name in _COLUMNS else name
-            for name, run in zip(names, runs, strict=True)
-        ]
-    return names
-
-
-def _place(baseline: str, runs: Sequence[Run], names: Sequence[str]) -> int:
-    """Which run a baseline is, by its name, its label or its folder's name."""
-    for known in (names, [run.label for run in runs], [run.info["run"] for run in runs]):
-        if baseline in known:
-            return known.index(baseline)
-    raise RunError(f"no run is called {baseline!r}", hint=did_you_mean(baseline, names))
-
-
-def _check_comparable(runs: Sequence[Run]) -> None:
-    """Refuse runs of different traces, clusters or arrivals, and say what differs."""
-    first = runs[0]
-    found = [f"  {run.path}: {what}" for run in runs[1:] for what in _differences(first, run)]
-    if found:
-        raise RunError(
-            "\n".join([f"these runs do not compare with {first.path}:", *found]),
-            hint="replay one trace on one cluster: harness replay TRACE --plugin A --plugin B",
-        )
-
-
-def _differences(first: Run, run: Run) -> Iterator[str]:
-    ours, theirs = first.info, run.info
-    if ours["trace"]["sha256"] != theirs["trace"]["sha256"]:
-        yield f"another trace: {_trace(theirs)}, not {_trace(ours)}"
-    elif ours["cluster"]["sha256"] != theirs["cluster"]["sha256"]:
-        differing = ", ".join(_cluster_differences(ours["cluster"], theirs["cluster"]))
-        yield f"another cluster: {differing or 'of the same size, but its manifests say something else'}"
-    scales = [info["settings"]["scale_arrivals"] for info in (ours, theirs)]
-    if scales[0] != scales[1]:
-        yield f"arrivals are scaled by {scales[1]}, not by {scales[0]}"
-    changes = [_calibration(info["settings"]) for info in (ours, theirs)]
-    if changes[0] != changes[1]:
-        yield f"the trace is calibrated by {changes[1]}, not by {changes[0]}"
-
-
-def _calibration(settings: Mapping[str, Any]) -> str:
-    """What was changed of the trace before the replay, as options."""
-    changed = settings.get("calibration", {})
-    return " ".join(f"--{name.replace('_', '-')} {text}" for name, text in changed.items()) or "nothing"
-
-
-def _trace(info: Mapping[str, Any]) -> str:
-    trace = info["trace"]
-    return f"{trace['name']} ({trace['jobs']:,} jobs, sha256 {trace['sha256'][:8]}…)"
-
-
-def _cluster_differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Iterator[str]:
-    """What differs at a glance: the number of nodes, the size, the queues."""
-    if ours["nodes"] != theirs["nodes"]:
-        yield f"{theirs['nodes']:,} nodes, not {ours['nodes']:,}"
-    for resource in sorted({*ours["capacity"], *theirs["capacity"]}):
-        sizes = [format_amount(resource, each["capacity"].get(resource, 0)) for each in (ours, theirs)]
-        if sizes[0] != sizes[1]:
-            yield f"{resource} {sizes[1]}, not {sizes[0]}"
-    queues = [each["queues"] for each in (ours, theirs)]
-    names = sorted({*queues[0], *queues[1]})
-    differing = [name for name in names if queues[0].get(name) != queues[1].get(name)]
-    if differing:
-        more = f" and {len(differing) - 3:,} more" if len(differing) > 3 else ""
-        yield f"queues differ: {', '.join(differing[:3])}{more}"
-
-
 def _json_number(value: float | None) -> float | None:
     return value if value is not None and isfinite(value) else None
+
+
+def _json_change(change: Change) -> dict[str, Any]:
+    interval = change.interval
+    return {
+        "difference": change.difference,
+        "relative": change.relative,
+        "interval": [interval.low, interval.high] if interval else None,
+        "blocks": interval.blocks if interval else None,
+        "p": change.p,
+        "verdict": str(change.verdict),
+        "tested": change.tested,
+    }

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from harness.comparison.changes import PRACTICAL, Change, Row, Verdict
+from harness.statistics.bootstrap import LEAST_BLOCKS, RESAMPLES, SEED
 from harness.text import aligned, columns, printable, shortened
 from harness.units import SECOND, format_amount, format_duration
 
@@ -37,7 +40,14 @@ HEADLINES = (
 )
 """The metrics that a table shows unless others are asked for."""
 
-_PRACTICAL = 0.01  # a change below one per cent is not called one
+_SIGNS = {
+    True: {Verdict.BETTER: "▲", Verdict.WORSE: "▼", Verdict.NONE: "~"},
+    False: {Verdict.BETTER: "△", Verdict.WORSE: "▽", Verdict.NONE: "~"},
+}
+"""Whether a change was told from chance -> what is said of it -> its sign."""
+
+_WORDS = (Verdict.BETTER, Verdict.WORSE)
+_NOTHING = "no metric was measured"
 _WIDEST_NAME = 60
 _GIB = 2**30
 
@@ -45,8 +55,13 @@ _GIB = 2**30
 class Line(NamedTuple):
     """One line of the table: what was measured, and for each run the value and how it changed."""
 
-    measured: Measurement
+    row: Row
     cells: list[tuple[str, str]]
+
+    @property
+    def measured(self) -> Measurement:
+        """The metric, its scope, resource and unit."""
+        return self.row.measured
 
 
 def lines(comparison: Comparison, metrics: Sequence[str], scope: str | None) -> list[Line]:
@@ -57,18 +72,18 @@ def lines(comparison: Comparison, metrics: Sequence[str], scope: str | None) -> 
         found = sorted(
             (each for each in found if each[0].metric in order), key=lambda each: order[each[0].metric]
         )
-    return [Line(row, list(_cells(row, values))) for row, values in found]
+    return [Line(row, list(_cells(row))) for row in comparison.judge(found)]
 
 
 def text(comparison: Comparison, metrics: Sequence[str], scope: str | None) -> str:
     """For a terminal."""
     shown = lines(comparison, metrics, scope)
     if not shown:
-        return "no metric was measured"
+        return _NOTHING
     changes = [max(columns(line.cells[place][1]) for line in shown) for place in range(len(comparison.names))]
     rows = [
         [
-            _name(line.measured),
+            name_of(line.measured),
             *(_joined(cell, width) for cell, width in zip(line.cells, changes, strict=True)),
         ]
         for line in shown
@@ -77,26 +92,53 @@ def text(comparison: Comparison, metrics: Sequence[str], scope: str | None) -> s
     return "\n".join([table, *(printable(remark) for remark in remarks(comparison, shown))])
 
 
+def markdown(comparison: Comparison, metrics: Sequence[str], scope: str | None) -> str:
+    """For a pull request."""
+    shown = lines(comparison, metrics, scope)
+    if not shown:
+        return _NOTHING
+    head, body = _columns(comparison, shown)
+    rule = ["---", *["---:"] * (len(head) - 1)]
+    table = ["| " + " | ".join(map(_markdown, row)) + " |" for row in (head, *body)]
+    notes = [f"- {_markdown(remark)}" for remark in remarks(comparison, shown)]
+    return "\n".join([table[0], "| " + " | ".join(rule) + " |", *table[1:], "", *notes])
+
+
 def html(comparison: Comparison) -> str:
     """For a notebook."""
     shown = lines(comparison, (), "all")
+    head, body = _columns(comparison, shown)
+    rows = [_html_row("th", head), *(_html_row("td", row) for row in body)]
+    notes = "".join(f"<p>{escape(remark)}</p>" for remark in remarks(comparison, shown))
+    return f"<table><thead>{rows[0]}</thead><tbody>{''.join(rows[1:])}</tbody></table>{notes}"
+
+
+def _columns(comparison: Comparison, shown: Sequence[Line]) -> tuple[list[str], list[list[str]]]:
+    """The head and the lines with a column for each run's values, and for each but the first its changes."""
     base, *others = comparison.names
-    head = f"<th>metric</th><th>{escape(base)}</th>"
-    head += "".join(f'<th colspan="2">{escape(other)}</th>' for other in others)
-    body = ""
+    head = ["metric", base, *(cell for other in others for cell in (other, f"{other} against {base}"))]
+    body = []
     for line in shown:
         (value, _), *rest = line.cells
-        cells = [_name(line.measured), value, *(text for cell in rest for text in cell)]
-        body += "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
-    notes = "".join(f"<p>{escape(remark)}</p>" for remark in remarks(comparison, shown))
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+        body.append([name_of(line.measured), value, *(text for cell in rest for text in cell)])
+    return head, body
+
+
+def _html_row(tag: str, cells: Sequence[str]) -> str:
+    return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+
+def _markdown(text: str) -> str:
+    """Text that Markdown takes as it is; it lets HTML through, so that is escaped too."""
+    return re.sub(r"([\\`*_{}\[\]|~#!])", r"\\\1", escape(printable(text), quote=False))
 
 
 def remarks(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
     """What a reader must know to read the lines right."""
     runs, names = comparison.runs, comparison.names
     if len(runs) > 1:
-        yield f"▲ better, ▼ worse, ~ within 1 %; changes are against {names[0]}"
+        yield f"▲ better, ▼ worse, ~ neither can be said; changes are against {names[0]}"
+        yield from _about_intervals(shown)
     if not comparison.shares_window and any(
         line.measured.metric.startswith("utilization.") for line in shown
     ):
@@ -121,6 +163,27 @@ def _half_bound(gangs: Sequence[Mapping[str, Any]]) -> str:
     more = ", ..." if len(gangs) > len(named) else ""
     what = f"{len(gangs):,} gang{'s' if len(gangs) > 1 else ''} held {amounts or 'nodes'} at the end"
     return f"{what} without all pods being bound: {', '.join(named)}{more}"
+
+
+def _about_intervals(shown: Sequence[Line]) -> Iterator[str]:
+    """Where the intervals come from, how many tests were made, and what has none."""
+    changes = [change for line in shown for change in line.row.changes]
+    intervals = [change.interval for change in changes if change.interval is not None]
+    if intervals:
+        blocks = sorted({interval.blocks for interval in intervals})
+        several = f"{blocks[0]} to {blocks[-1]}" if len(blocks) > 1 else f"{blocks[0]}"
+        yield (
+            f"[95 % interval]: paired bootstrap over {several} blocks of jobs in order of arrival, "
+            f"{RESAMPLES:,} resamples, seed {SEED}"
+        )
+        yield (
+            f"called a change: {100 * PRACTICAL:g} % or more, 0 outside its interval, and p < 0.05 "
+            f"(corrected for {len(intervals):,} tests, Holm)"
+        )
+    if any(change.tested and change.interval is None for change in changes):
+        yield f"no interval where fewer than {LEAST_BLOCKS} jobs have a value: nothing can be said"
+    if any(not change.tested and change.verdict in _WORDS for change in changes):
+        yield "△ better, ▽ worse: of the run as a whole; it has no interval, a replay has no chance in it"
 
 
 def _about_policies(comparison: Comparison) -> Iterator[str]:
@@ -162,7 +225,8 @@ def _plain(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _name(row: Measurement) -> str:
+def name_of(row: Measurement) -> str:
+    """What a line is called: the metric, its resource, and its scope unless that is everything."""
     name = f"{row.metric} {row.resource}".rstrip()
     return name if row.scope == "all" else f"{name} {{{shortened(row.scope, _WIDEST_NAME)}}}"
 
@@ -173,11 +237,12 @@ def _joined(cell: tuple[str, str], width: int) -> str:
     return f"{value}  {' ' * (width - columns(changed))}{changed}" if width else value
 
 
-def _cells(row: Measurement, values: Sequence[float | None]) -> Iterator[tuple[str, str]]:
-    base, *others = values
-    yield shown(base, row.unit, row.resource), ""
-    for value in others:
-        yield shown(value, row.unit, row.resource), change(base, value, row.better)
+def _cells(row: Row) -> Iterator[tuple[str, str]]:
+    base, *others = row.values
+    unit, resource = row.measured.unit, row.measured.resource
+    yield shown(base, unit, resource), ""
+    for value, change in zip(others, row.changes, strict=True):
+        yield shown(value, unit, resource), changed(change)
 
 
 def shown(value: float | None, unit: str, resource: str = "") -> str:
@@ -195,22 +260,22 @@ def shown(value: float | None, unit: str, resource: str = "") -> str:
     return _number(value)
 
 
-def change(base: float | None, value: float | None, better: str) -> str:
-    """How a value differs from the baseline's, and whether that is good."""
-    if base is None or value is None or not isfinite(base) or not isfinite(value):
+def changed(change: Change) -> str:
+    """How a value differs from the baseline's, its interval, and what is said of it."""
+    if change.difference is None:
         return ""
-    difference = value - base
-    if base == 0:
-        if difference == 0:
-            return "~"
-        relative = "from 0"
-    else:
-        if abs(difference / base) < _PRACTICAL:
-            return "~"
-        relative = f"{100 * difference / abs(base):+,.1f} %"
-    if not better:
-        return relative
-    return f"{relative} {'▲' if (difference > 0) == (better == 'higher') else '▼'}"
+    sign = _SIGNS[change.tested].get(change.verdict, "")
+    if change.relative is None:
+        if not change.difference:
+            return sign
+        return f"from 0 {sign}".rstrip()
+    if abs(change.relative) < PRACTICAL:
+        return sign
+    relative = f"{100 * change.relative:+,.1f} %"
+    interval = change.relative_interval
+    if interval is not None:
+        relative += f" [{100 * interval[0]:+,.1f}, {100 * interval[1]:+,.1f}]"
+    return f"{relative} {sign}".rstrip()
 
 
 def _number(value: float) -> str:

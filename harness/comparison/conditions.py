@@ -1,0 +1,165 @@
+"""What a comparison must not say: conditions such as `wait.first_start.p95{queue=prod} > +5%`, for CI."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from operator import ge, gt, le, lt
+from typing import TYPE_CHECKING
+
+from harness.comparison.table import changed, name_of, shown
+from harness.errors import InputError, OptionError, RunError
+from harness.units import SECOND, parse_duration
+
+if TYPE_CHECKING:
+    from harness.comparison.changes import Row
+    from harness.comparison.comparison import Comparison
+
+_COMPARED: Mapping[str, Callable[[float, float], bool]] = {">=": ge, "<=": le, ">": gt, "<": lt}
+_CONDITION = re.compile(
+    r"\s*(?P<metric>[^\s{}<>]+)\s*(?:\{(?P<where>[^{}]*)\})?\s*(?P<how>[<>]=?)\s*(?P<bound>\S+)\s*"
+)
+_ALLOWED = (
+    "write METRIC{SCOPE} > BOUND, with >, >=, < or <=: 'wait.first_start.p95{queue=prod} > +5%' or "
+    "'disruption.lost{resource=cpu} > 100'; a bound with a sign is a change against the baseline (+5%, -10%, "
+    "+10m, -3), one without is a value (4h, 100; of ratios 80%)"
+)
+_PER_CENT = re.compile(r"[0-9]+(?:\.[0-9]+)?%")
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition on metrics, as it was written.
+
+    Attributes:
+        text: all of it.
+        metric: a name or pattern.
+        scope: such as `all` or `queue=prod`.
+        resource: the resource that is meant; None for whichever there are.
+        how: `>`, `>=`, `<` or `<=`.
+        sign: 1 or -1 where a change is meant, 0 where the value itself is.
+        bound: what follows, without its sign.
+    """
+
+    text: str
+    metric: str
+    scope: str
+    resource: str | None
+    how: str
+    sign: int
+    bound: str
+
+    def violations(self, comparison: Comparison) -> Iterator[str]:
+        """A sentence for each run of which it holds; of the baseline only if there is no other run.
+
+        Raises:
+            RunError: nothing like that was measured, or a value is not there.
+            OptionError: the bound does not fit the metric's unit, or there is nothing to differ from.
+        """
+        if self.sign and len(comparison.runs) == 1:
+            raise OptionError(
+                f"condition {self.text!r}: there is no second run whose change it could be",
+                hint="give two runs, or a bound without a sign",
+            )
+        found = [
+            row
+            for row in comparison.rows(self.metric, scope=self.scope)
+            if self.resource in (None, row.measured.resource)
+        ]
+        if not found:
+            raise RunError(
+                f"condition {self.text!r}: {self.metric} was not measured for resource {self.resource!r}"
+            )
+        first = 0 if len(comparison.runs) == 1 else 1
+        for row in found:
+            for place in range(first, len(comparison.runs)):
+                if self._holds(row, place):
+                    yield f"{self.text}: {_said(comparison, row, place)}"
+
+    def _holds(self, row: Row, place: int) -> bool:
+        unit = row.measured.unit
+        value, base = row.values[place], row.values[0]
+        if value is None or (self.sign and base is None):
+            raise RunError(
+                f"condition {self.text!r} cannot be decided: {name_of(row.measured)} has no value in a run",
+                hint="harness compare shows which; a metric whose denominator is 0 has none",
+            )
+        limit = self._limit(unit)
+        if not self.sign:
+            return _COMPARED[self.how](value, limit)
+        assert base is not None
+        difference = value - base
+        if self.bound.endswith("%"):
+            if base == 0:
+                difference = 0.0 if not difference else difference * float("inf")
+            else:
+                difference /= abs(base)
+        return _COMPARED[self.how](difference, self.sign * limit)
+
+    def _limit(self, unit: str) -> float:
+        """The bound as a number: a part for per cents, seconds for durations."""
+        if _PER_CENT.fullmatch(self.bound) and (self.sign or unit == "ratio"):
+            return float(self.bound[:-1]) / 100
+        if _NUMBER.fullmatch(self.bound):
+            return float(self.bound)
+        if unit == "s":
+            try:
+                return parse_duration(self.bound) / SECOND
+            except InputError:
+                pass
+        what = "a duration such as 10m or a number of seconds" if unit == "s" else "a number"
+        if unit == "ratio":
+            what += " or per cents such as 80%"
+        raise OptionError(
+            f"condition {self.text!r}: {self.bound!r} is not {what}, as {self.metric} has it", hint=_ALLOWED
+        )
+
+
+def parse_condition(text: str) -> Condition:
+    """A condition as a user writes it.
+
+    Raises:
+        OptionError: the text is none; says what is allowed.
+    """
+    match = _CONDITION.fullmatch(text)
+    if match is None:
+        raise OptionError(f"condition {text!r} is not understood", hint=_ALLOWED)
+    where = {}
+    for part in (match["where"] or "").split(","):
+        key, equals, value = (each.strip() for each in part.partition("="))
+        if key == "all" and not equals:
+            where["all"] = ""
+        elif key and equals and value:
+            where[key] = value
+        elif part.strip():
+            raise OptionError(f"condition {text!r}: {part.strip()!r} is not KEY=VALUE", hint=_ALLOWED)
+    resource = where.pop("resource", None)
+    if len(where) > 1:
+        raise OptionError(
+            f"condition {text!r} names two scopes, {' and '.join(where)}",
+            hint="metrics have one scope, such as {queue=prod} or {queue=prod,resource=cpu}",
+        )
+    scope = next((f"{key}={value}" if value else key for key, value in where.items()), "all")
+    bound = match["bound"]
+    sign = {"+": 1, "-": -1}.get(bound[0], 0)
+    bare = bound[1:] if sign else bound
+    if not (_PER_CENT.fullmatch(bare) or _NUMBER.fullmatch(bare)):
+        try:
+            parse_duration(bare)
+        except InputError as error:
+            raise OptionError(f"condition {text!r}: {bound!r} is no bound", hint=_ALLOWED) from error
+    return Condition(text.strip(), match["metric"], scope, resource, match["how"], sign, bare)
+
+
+def _said(comparison: Comparison, row: Row, place: int) -> str:
+    """What a run's value is, and how it came there."""
+    unit, resource = row.measured.unit, row.measured.resource
+    value = shown(row.values[place], unit, resource)
+    sentence = f"{name_of(row.measured)} is {value} in {comparison.names[place]}"
+    if not place:
+        return sentence
+    was = f"{shown(row.values[0], unit, resource)} in {comparison.names[0]}"
+    how = changed(row.changes[place - 1])
+    return f"{sentence}, {was}{f' ({how})' if how else ''}"

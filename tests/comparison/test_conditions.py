@@ -1,0 +1,169 @@
+"""`--fail-on`: what conditions mean, and what is said of those that mean nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from small_clusters import queues
+
+import harness
+from harness.comparison.conditions import parse_condition
+from harness.errors import InputError
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> harness.Comparison:
+    """20 jobs of one or three cores on six; in the second run, one that does not fit stops others."""
+    import polars as pl
+
+    folder = tmp_path_factory.mktemp("conditions")
+    columns = {
+        "job_id": [f"j{number}" for number in range(20)],
+        "submit_time": [0] * 20,
+        "duration": [10_000_000 * (1 + number % 2) for number in range(20)],
+        "queue": ["prod" if number % 4 else "dev" for number in range(20)],
+        "request.cpu": [1000 + 2000 * (number % 3 == 0) for number in range(20)],
+    }
+    times = pl.col("submit_time", "duration").cast(pl.Duration("us"))
+    pl.DataFrame(columns).with_columns(times).write_parquet(folder / "t.parquet")
+    (folder / "c.yaml").write_text(queues({"prod": {"cpu": "4"}, "dev": {"cpu": "2"}}))
+    runs = [
+        harness.replay(
+            folder / "t.parquet",
+            cluster=folder / "c.yaml",
+            label=blocking,
+            options={"blocking": blocking},
+            output=folder,
+        )
+        for blocking in ("skip", "strict")
+    ]
+    return harness.compare(runs)
+
+
+def holds(comparison: harness.Comparison, text: str) -> bool:
+    return bool(list(parse_condition(text).violations(comparison)))
+
+
+def test_bounds_with_a_sign_are_changes_and_others_are_values(compared: harness.Comparison) -> None:
+    """The mean wait of both runs is known, and conditions on either side of it hold or do not."""
+    ((_, (base, value)),) = compared.select("wait.total.mean")
+    assert base is not None
+    assert value is not None
+    assert value > base
+    more = value - base
+    for bound, reached in (
+        (f"+{100 * more / base - 0.1:.6f}%", True),
+        (f"+{100 * more / base + 0.1:.6f}%", False),
+        (f"+{more - 0.01:.6f}", True),
+        (f"+{more + 0.01:.6f}s", False),
+        (f"{value - 0.01:.6f}s", True),
+        (f"{value + 0.01:.6f}", False),
+        ("-5%", True),
+    ):
+        assert holds(compared, f"wait.total.mean > {bound}") is reached, bound
+        assert holds(compared, f"wait.total.mean <= {bound}") is not reached, bound
+    ratio = compared.to_polars("utilization.allocated")["strict"][0]
+    assert holds(compared, f"utilization.allocated{{resource=cpu}} < {100 * ratio + 1:.3f}%")
+    assert not holds(compared, f"utilization.allocated < {100 * ratio - 1:.3f}%")
+
+
+def test_scopes_patterns_and_changes_from_nothing(compared: harness.Comparison) -> None:
+    """A scope is part of the condition; a pattern is every metric of it; from 0, any increase is endless."""
+    ((_, (base, value)),) = compared.select("wait.total.mean", scope="queue=prod")
+    assert base is not None
+    assert value is not None
+    assert holds(compared, "wait.total.mean{queue=prod} > +0%") is (value > base)
+    sentences = list(parse_condition("wait.*.max{ queue = prod } >= 0s").violations(compared))
+    assert len(sentences) == 2
+    assert "wait.total.max {queue=prod} is " in sentences[1]
+    assert " in strict, " in sentences[1]
+    assert not holds(compared, "disruption.preemptions > +0%")
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("wait.total.mean", "is not understood"),
+        ("wait.total.mean = 4", "is not understood"),
+        ("wait.total.mean{queue} > 4", "'queue' is not KEY=VALUE"),
+        ("wait.total.mean{queue=a,priority=1} > 4", "two scopes, queue and priority"),
+        ("wait.total.mean > soon", "'soon' is no bound"),
+        ("wait.total.mean > 5%", "is not a duration such as 10m"),
+        ("jobs.finished > 5m", "'5m' is not a number"),
+        ("wait.totl.mean > 4", "no run has a metric 'wait.totl.mean'"),
+        ("wait.total.mean{queue=x} > 4", "for scope 'queue=x'"),
+        ("utilization.lost{resource=gpu} > 4", "was not measured for resource 'gpu'"),
+        ("disruption.time_to_restart.p50 > 4", "has no value in a run"),
+    ],
+)
+def test_conditions_that_mean_nothing_are_errors(text: str, error: str, compared: harness.Comparison) -> None:
+    """A condition that could never hold would let everything through."""
+    with pytest.raises(InputError, match=error):
+        list(parse_condition(text).violations(compared))
+
+
+def test_a_change_needs_two_runs(compared: harness.Comparison) -> None:
+    """A value can be asked of one run alone, a change cannot."""
+    alone = harness.compare(compared.runs[:1])
+    assert holds(alone, "jobs.finished >= 20")
+    with pytest.raises(InputError, match="no second run"):
+        holds(alone, "jobs.finished > +1")
+
+
+def test_the_command_exits_with_1_where_a_condition_holds(
+    compared: harness.Comparison, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The table is printed all the same; what holds is said on stderr; wrong conditions are 2."""
+    from cli_environment import called
+
+    runs = [str(run.path) for run in compared.runs]
+    assert called(["compare", *runs, "--fail-on", "jobs.finished < 20"]) == 0
+    assert capsys.readouterr().err == ""
+    code = called(["compare", *runs, "--fail-on", "jobs.finished < 20", "--fail-on", "jobs.finished>=20"])
+    out, err = capsys.readouterr()
+    assert (code, out[:6]) == (1, "metric")
+    assert "  jobs.finished>=20: jobs.finished is 20 in strict, 20 in skip (~)\n" in err
+    assert called(["compare", *runs, "--fail-on", "jobs.finished"]) == 2
+    assert "Hint: write METRIC{SCOPE} > BOUND" in capsys.readouterr().err
+
+
+@pytest.fixture
+def printed(compared: harness.Comparison, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """What the command prints in a format."""
+    from cli_environment import called
+
+    def show(*options: str) -> str:
+        assert called(["compare", *(str(run.path) for run in compared.runs), *options]) == 0
+        return capsys.readouterr().out
+
+    return show
+
+
+def test_every_format_says_the_same(printed: Callable[..., str], compared: harness.Comparison) -> None:
+    """One row a metric in Markdown, one row a metric and run in CSV, with the same verdicts as in JSON."""
+    import json
+    from io import StringIO
+
+    import polars as pl
+
+    choice = ("--metric", "wait.total.*", "--scope", "queue")
+    rows = json.loads(printed(*choice, "--format", "json"))["metrics"]
+    assert len(rows) == 12
+    assert printed(*choice, "--json") == printed(*choice, "--format", "json")
+    frame = pl.read_csv(StringIO(printed(*choice, "--format", "csv")))
+    others = frame.filter(pl.col("run") == "strict")
+    assert others["verdict"].fill_null("").to_list() == [row["changes"]["strict"]["verdict"] for row in rows]
+    assert others["value"].to_list() == [row["values"]["strict"] for row in rows]
+    table = printed(*choice, "--format", "markdown").split("\n\n")[0].strip().split("\n")
+    assert table[0] == "| metric | skip | strict | strict against skip |"
+    assert len(table) == 2 + 12
+
+
+def test_markdown_shows_names_as_they_are(tmp_path: Path, write_trace: Callable[..., Path]) -> None:
+    """Neither markup of HTML nor that of Markdown gets through, and no name breaks the table."""
+    trace = write_trace({"queue": "<b>|*x*"})
+    run = harness.replay(trace, output=tmp_path)
+    text = harness.compare([run]).markdown("wait.total.mean", scope="queue")
+    assert "\\{queue=&lt;b&gt;\\|\\*x\\*\\}" in text
