@@ -46,6 +46,9 @@ _SIGNS = {
 }
 """Whether a change was told from chance -> what is said of it -> its sign."""
 
+SIGNS = "▲▼△▽~ "
+"""What may stand at the end of a change."""
+
 _WORDS = (Verdict.BETTER, Verdict.WORSE)
 _NOTHING = "no metric was measured"
 _WIDEST_NAME = 60

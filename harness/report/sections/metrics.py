@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from harness import comparison_table
+from harness.comparison.changes import Change, Verdict
+from harness.comparison.table import SIGNS, lines, remarks
 from harness.report.blocks import Block, Cell, Points, Table
 from harness.report.material import Material
 
@@ -26,7 +27,6 @@ class Row(NamedTuple):
 
 def blocks(material: Material) -> Iterator[Block]:
     """The comparison of all jobs together."""
-    lines = comparison_table.lines(material.comparison, (), "all")
     head = ["metric", material.names[0]]
     for name in material.names[1:]:
         head += [name, "change"]
@@ -37,20 +37,27 @@ def blocks(material: Material) -> Iterator[Block]:
             [f"{row.metric} {row.resource}".rstrip(), value, *(cell for pair in others for cell in pair)]
         )
     yield Table(caption="Metrics over all jobs", head=head, rows=table)
-    remarks = list(comparison_table.remarks(material.comparison, lines))
-    if remarks:
-        yield Points(remarks)
+    notes = list(remarks(material.comparison, lines(material.comparison, (), "all")))
+    if notes:
+        yield Points(notes)
 
 
 def rows(material: Material, *metrics: str) -> Iterator[Row]:
     """Metrics over all jobs, as the comparison's table has them; without names its headlines."""
-    for line in comparison_table.lines(material.comparison, metrics, "all"):
-        cells = [(value, _cell(change)) for value, change in line.cells]
+    for line in lines(material.comparison, metrics, "all"):
+        (base, _), *others = line.cells
+        cells = [(base, Cell(""))]
+        for (value, text), change in zip(others, line.row.changes, strict=True):
+            cells.append((value, _cell(text, change)))
         yield Row(line.measured.metric, line.measured.resource, cells)
 
 
-def _cell(change: str) -> Cell:
-    for sign, verdict in (("▲", "better"), ("▼", "worse"), ("~", "same")):
-        if change.endswith(sign):
-            return Cell(change.removesuffix(sign).strip() or "~", verdict)  # type: ignore[arg-type]
-    return Cell(change)
+def _cell(text: str, change: Change) -> Cell:
+    """A change as the table has it; its sign is the page's to draw."""
+    if change.verdict is Verdict.BETTER:
+        return Cell(text.rstrip(SIGNS), "better")
+    if change.verdict is Verdict.WORSE:
+        return Cell(text.rstrip(SIGNS), "worse")
+    if change.verdict is Verdict.NONE:
+        return Cell(text.rstrip(SIGNS) or "~", "same")
+    return Cell(text)
