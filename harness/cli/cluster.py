@@ -1,4 +1,4 @@
-"""`harness cluster`: looks into manifests without replaying anything."""
+"""`harness cluster`: checks manifests, and makes some to start from."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.cli.cluster_init import init
 from harness.text import aligned, printable
 
 if TYPE_CHECKING:
@@ -24,7 +25,10 @@ Examples:
 
 @click.group(epilog=_EXAMPLES)
 def cluster() -> None:
-    """Look into the manifests that describe a cluster."""
+    """Check the manifests that describe a cluster, or make some to start from."""
+
+
+cluster.add_command(init)
 
 
 @cluster.command(epilog=_EXAMPLES)

@@ -3,39 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
 from harness.cli.calibration import calibrated
-from harness.cli.context import loaded_plugins
+from harness.cli.trace_file import from_file, open_file
 from harness.cli.trace_generate import generate
-from harness.errors import InputError, OptionError, TraceError
+from harness.errors import InputError, TraceError
 from harness.text import printable
 
 if TYPE_CHECKING:
-    from harness.cluster.model import Cluster
     from harness.trace.calibration import Calibration
-    from harness.trace.trace import Trace
-
-_F = TypeVar("_F", bound=Callable[..., Any])
-
-
-def _from_file(command: _F) -> _F:
-    """The options that say how a file is read."""
-    command = click.option(
-        "--set",
-        "settings",
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="An option of the reader; may be repeated.",
-    )(command)
-    return click.option(
-        "--reader", metavar="NAME", help="The file's format; by default its suffix or first bytes decide."
-    )(command)
 
 
 @click.group(
@@ -61,7 +42,7 @@ Examples:
 @click.option(
     "--cluster", type=click.Path(path_type=Path), help="Check also whether it fits these manifests."
 )
-@_from_file
+@from_file
 @click.pass_context
 def check(
     ctx: click.Context, file: Path, cluster: Path | None, reader: str | None, settings: tuple[str, ...]
@@ -76,7 +57,7 @@ def check(
 
         found = load_cluster(cluster)
     try:
-        opened = _open(ctx, file, reader, settings, found)
+        opened = open_file(ctx, file, reader, settings, found)
     except TraceError as error:
         lines = [f"{error.source}: {fault}" for fault in error.faults]
         raise InputError("\n".join(lines)) from error
@@ -96,7 +77,7 @@ Examples:
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document: all tenants, exact figures.")
-@_from_file
+@from_file
 @calibrated(cluster=False)
 @click.pass_context
 def info(
@@ -115,7 +96,7 @@ def info(
     from harness.cli.trace_info import document, report
     from harness.trace.summary import summarize
 
-    opened = calibration.of_trace(_open(ctx, file, reader, settings))
+    opened = calibration.of_trace(open_file(ctx, file, reader, settings))
     summary = summarize(opened)
     click.echo(json.dumps(document(opened, summary)) if as_json else report(opened, summary))
 
@@ -129,7 +110,7 @@ Examples:
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--cluster", type=click.Path(path_type=Path), help="What it is to be replayed on.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@_from_file
+@from_file
 @calibrated(cluster=True)
 @click.pass_context
 def lint(
@@ -149,7 +130,7 @@ def lint(
     from harness.cluster.load import load_cluster
     from harness.trace.lint import lint as findings_of
 
-    opened = calibration.of_trace(_open(ctx, file, reader, settings))
+    opened = calibration.of_trace(open_file(ctx, file, reader, settings))
     found = findings_of(
         opened, calibration.of_cluster(load_cluster(cluster)) if cluster is not None else None
     )
@@ -177,7 +158,7 @@ Examples:
     help="Kubernetes manifests. [default: FILE's .cluster.yaml beside it, else made from the trace]",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@_from_file
+@from_file
 @calibrated(cluster=True)
 @click.pass_context
 def calibrate(
@@ -201,7 +182,7 @@ def calibrate(
     from harness.trace.target import aim
 
     load = factor("the load", target_load, hint="1.2 asks for 120 % of the capacity")
-    opened = calibration.of_trace(_open(ctx, file, reader, settings))
+    opened = calibration.of_trace(open_file(ctx, file, reader, settings))
     target = aim(opened, api.read_cluster(cluster, opened, calibration), load)
     click.echo(json.dumps(document(target)) if as_json else report(target))
 
@@ -214,7 +195,7 @@ Examples:
 )
 @click.argument("source", metavar="IN", type=click.Path(path_type=Path))
 @click.argument("target", metavar="OUT.parquet", type=click.Path(path_type=Path))
-@_from_file
+@from_file
 @calibrated(cluster=False)
 @click.pass_context
 def convert(
@@ -231,7 +212,7 @@ def convert(
     """
     from harness.trace.write import write_trace
 
-    opened = calibration.of_trace(_open(ctx, source, reader, settings))
+    opened = calibration.of_trace(open_file(ctx, source, reader, settings))
     if target.exists() and target.samefile(source):
         raise InputError(f"{target} is the trace itself", hint="give the converted trace another name")
     write_trace(opened, target)
@@ -239,21 +220,3 @@ def convert(
     lines += [f"  left out: {count:,} {reason}" for reason, count in opened.left_out.items()]
     lines += [f"  {note}" for note in opened.notes]
     click.echo("\n".join(printable(line) for line in lines))
-
-
-def _open(
-    ctx: click.Context,
-    file: Path,
-    reader: str | None,
-    settings: Iterable[str],
-    cluster: Cluster | None = None,
-) -> Trace:
-    from harness.trace.trace import open_trace
-
-    options: dict[str, Any] = {}
-    for setting in settings:
-        key, equals, value = setting.partition("=")
-        if not equals:
-            raise OptionError(f"--set {setting}: there is no =", hint="write --set KEY=VALUE")
-        options[key.strip()] = value
-    return open_trace(file, loaded_plugins(ctx), reader=reader, options=options, cluster=cluster)

@@ -11,6 +11,7 @@ from pathlib import Path
 from harness.cluster.load import cluster_from
 from harness.cluster.manifests import cluster_queue_manifest, flavor_manifest
 from harness.cluster.model import Cluster
+from harness.cluster.shares import split_in_units
 from harness.units import format_amount
 
 _WANTED_UTILIZATION = Fraction(4, 5)
@@ -69,9 +70,10 @@ def derive_cluster(queues: Iterable[str], demands: Mapping[str, Demand], *, sour
     nominal: dict[str, dict[str, int]] = {name: {} for name in names}
     assumed = [_about_queues(names, cohort)]
     for resource, demand in asked.items():
-        capacity = _capacity(resource, demand)
+        capacity = wanted_capacity(resource, demand)
         assumed.append(_about_capacity(resource, demand, capacity, len(names)))
-        for name, share in zip(names, _split(capacity, len(names), _unit(resource, capacity)), strict=True):
+        shares = split_in_units(capacity, dict.fromkeys(names, 1), unit_of(resource, capacity))
+        for name, share in shares.items():
             nominal[name][resource] = share
     manifests = [flavor_manifest(_FLAVOR)] + [
         cluster_queue_manifest(name, _FLAVOR, nominal[name], cohort=cohort, preemption=preemption)
@@ -80,11 +82,15 @@ def derive_cluster(queues: Iterable[str], demands: Mapping[str, Demand], *, sour
     return replace(cluster_from(manifests, f"assumed for {source}"), assumed=tuple(assumed))
 
 
-def _capacity(resource: str, demand: Demand) -> int:
+def wanted_capacity(resource: str, demand: Demand, load: Fraction = _WANTED_UTILIZATION) -> int:
+    """The size of the traced machine, else what gives the mean demand that utilization, rounded up.
+
+    At least what the largest job asks for, so that every job can run.
+    """
     if demand.capacity is not None:
         return demand.capacity
-    least = max(ceil(demand.mean / _WANTED_UTILIZATION), demand.largest)
-    return _readable(least, _unit(resource, least))
+    least = max(ceil(demand.mean / load), demand.largest)
+    return _readable(least, unit_of(resource, least))
 
 
 def _readable(amount: int, unit: int) -> int:
@@ -94,22 +100,13 @@ def _readable(amount: int, unit: int) -> int:
     return -(-count // step) * step * unit
 
 
-def _unit(resource: str, amount: int) -> int:
+def unit_of(resource: str, amount: int) -> int:
     """The unit in which people count a resource: cores, the largest binary unit of bytes, single devices."""
     if resource == "cpu":
         return 1000
     if resource in ("memory", "ephemeral-storage"):
         return max(unit for unit in (1, 2**10, 2**20, 2**30) if unit <= max(amount, 1))
     return 1
-
-
-def _split(amount: int, parts: int, unit: int) -> list[int]:
-    """Equal parts in whole units; the first ones get a unit more, the very first what is less than a unit."""
-    units, rest = divmod(amount, unit)
-    each, more = divmod(units, parts)
-    shares = [(each + (number < more)) * unit for number in range(parts)]
-    shares[0] += rest
-    return shares
 
 
 def _about_queues(names: list[str], cohort: str) -> str:
@@ -129,7 +126,7 @@ def _about_capacity(resource: str, demand: Demand, capacity: int, queues: int) -
         why = "the size of the machine that was traced"
         if demand.largest > capacity:
             why += f"; the largest job asks for {format_amount(resource, demand.largest)} and can never run"
-    elif capacity > _readable(ceil(demand.mean / _WANTED_UTILIZATION), _unit(resource, capacity)):
+    elif capacity > _readable(ceil(demand.mean / _WANTED_UTILIZATION), unit_of(resource, capacity)):
         why = f"the largest job asks for {format_amount(resource, demand.largest)}"
     else:
         why = f"the mean demand of {_rough(resource, demand.mean)} at 80 % utilization, rounded up"
@@ -138,6 +135,6 @@ def _about_capacity(resource: str, demand: Demand, capacity: int, queues: int) -
 
 def _rough(resource: str, amount: int) -> str:
     """An amount to one decimal of its unit."""
-    unit = _unit(resource, amount)
+    unit = unit_of(resource, amount)
     suffix = {2**10: "Ki", 2**20: "Mi", 2**30: "Gi"}.get(unit, "")
     return f"{amount / unit:,.1f}{suffix}"

@@ -128,6 +128,22 @@ def node_pool_manifest(
     }
 
 
+def node_manifest(name: str, allocatable: Mapping[str, int]) -> dict[str, Any]:
+    """A Node as an API server accepts it; all of its capacity can be used."""
+    amounts = {resource: format_amount(resource, amount) for resource, amount in allocatable.items()}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+        "status": {"capacity": amounts, "allocatable": dict(amounts)},
+    }
+
+
+def namespace_manifest(name: str) -> dict[str, Any]:
+    """A Namespace without labels."""
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
 def to_manifests(cluster: Cluster) -> list[dict[str, Any]]:
     """The documents that a cluster was made of, read or assumed."""
     return [dict(manifest) for manifest in cluster.manifests]

@@ -23,3 +23,12 @@ def largest_remainder(total: int, weights: Mapping[str, int | Fraction]) -> dict
     for name in by_remainder[: total - sum(shares.values())]:
         shares[name] += 1
     return shares
+
+
+def split_in_units(total: int, weights: Mapping[str, int | Fraction], unit: int) -> dict[str, int]:
+    """Shares in whole units by `largest_remainder`; the first by name also gets what is less than a unit."""
+    units, rest = divmod(total, unit)
+    shares = {name: share * unit for name, share in largest_remainder(units, weights).items()}
+    if rest:
+        shares[min(shares)] += rest
+    return shares

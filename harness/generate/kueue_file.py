@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.cluster.fields import Fields
-from harness.cluster.manifests import KUEUE, flavor_manifest
+from harness.cluster.manifests import KUEUE, flavor_manifest, local_queue_manifest, namespace_manifest
 from harness.generate.arrivals import Regular
 from harness.generate.distributions import Choice
 from harness.generate.spec import JobKind, Spec, Stream
@@ -80,12 +80,10 @@ def _quotas(fields: Fields, flavor: str) -> dict[str, Any]:
 
 def _manifests(name: str, spec: Mapping[str, Any]) -> list[dict[str, Any]]:
     """A queue with a namespace and a local queue of the same name."""
-    metadata = {"name": name}
-    local = {"metadata": {**metadata, "namespace": name}, "spec": {"clusterQueue": name}}
     return [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata},
-        {"apiVersion": KUEUE, "kind": "ClusterQueue", "metadata": metadata, "spec": dict(spec)},
-        {"apiVersion": KUEUE, "kind": "LocalQueue", **local},
+        namespace_manifest(name),
+        {"apiVersion": KUEUE, "kind": "ClusterQueue", "metadata": {"name": name}, "spec": dict(spec)},
+        local_queue_manifest(name, name),
     ]
 
 

@@ -1,0 +1,128 @@
+"""`harness cluster init`: manifests to start from, made for a trace."""
+
+from __future__ import annotations
+
+import csv
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.cli.calibration import calibrated
+from harness.cli.trace_file import from_file, open_file
+from harness.errors import InputError, OptionError
+from harness.text import printable
+from harness.units import to_amount
+
+if TYPE_CHECKING:
+    from harness.trace.calibration import Calibration
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  harness cluster init traces/philly.parquet -o philly.yaml
+  harness cluster init traces/philly.parquet --quota proportional --node nvidia.com/gpu=8,cpu=64,memory=1Ti"""
+)
+@click.argument("trace", type=click.Path(path_type=Path))
+@click.option(
+    "--quota", default="equal", show_default=True, metavar="equal|proportional|FILE",
+    help="How quotas are divided: a CSV file has a queue and its weight in a row, under a head.",
+)  # fmt: skip
+@click.option(
+    "--target-load", default="0.8", show_default=True, metavar="LOAD",
+    help="Mean demand by capacity, where the trace does not say how large the machine was.",
+)  # fmt: skip
+@click.option(
+    "--node", metavar="RESOURCE=AMOUNT,...", help="What one node has. [default: holds the largest pod]"
+)
+@click.option("--node-pool", is_flag=True, help="One NodePool, which only harness knows, instead of Nodes.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="[default: stdout]")
+@from_file
+@calibrated(cluster=False)
+@click.pass_context
+def init(
+    ctx: click.Context,
+    trace: Path,
+    quota: str,
+    target_load: str,
+    node: str | None,
+    node_pool: bool,
+    output: Path | None,
+    reader: str | None,
+    settings: tuple[str, ...],
+    calibration: Calibration,
+) -> None:
+    """Write manifests to start from: nodes, one ClusterQueue a tenant in a cohort, and elastic quotas alike.
+
+    A real cluster would accept them, and a replay takes them with --cluster. With options that change the
+    trace, give a replay the same ones.
+    """
+    from harness.cluster.manifests import dump_yaml
+    from harness.options import factor
+    from harness.trace.starter import start
+
+    load = factor("the load", target_load, hint="0.8 keeps four fifths busy on average")
+    shape = None if node is None else _node(node)
+    weights = quota if quota in ("equal", "proportional") else _weights(Path(quota))
+    opened = calibration.of_trace(open_file(ctx, trace, reader, settings))
+    made = start(opened, load=load, node=shape, weights=weights)
+    lines = [f"A cluster to start from for {trace.name}, made by harness cluster init.", *made.why]
+    lines += [
+        f"The trace was changed: --{name.replace('_', '-')} {text}"
+        for name, text in opened.calibration.items()
+    ]
+    text = "".join(f"# {printable(line)}\n" for line in lines) + dump_yaml(made.manifests(pools=node_pool))
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{output} cannot be written: {error.strerror or error}") from error
+    click.echo("\n".join(printable(line) for line in (f"{output} written", *made.why)), err=True)
+
+
+def _node(text: str) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for part in text.split(","):
+        resource, equals, amount = part.strip().partition("=")
+        if not (resource and equals) or resource in found:
+            raise OptionError(
+                f"--node {text!r} is not understood", hint="write cpu=48,memory=512Gi,nvidia.com/gpu=8"
+            )
+        try:
+            found[resource] = to_amount(resource, amount)
+        except InputError as error:
+            raise OptionError(f"--node {resource}: {error}") from error
+        if found[resource] <= 0:
+            raise OptionError(f"--node {resource}: a node has more than {amount}")
+    return found
+
+
+def _weights(path: Path) -> dict[str, Fraction]:
+    """Queue -> weight of a CSV file with a head; the first two columns count.
+
+    Raises:
+        OptionError: the file cannot be read, or a row is no queue with a weight.
+    """
+    try:
+        rows = list(csv.reader(path.read_text(encoding="utf-8-sig").splitlines()))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise OptionError(
+            f"--quota {path}: cannot be read: {reason}", hint="give equal, proportional or a CSV file"
+        ) from error
+    found: dict[str, Fraction] = {}
+    for number, row in enumerate(rows[1:], 2):
+        if not any(row):
+            continue
+        try:
+            name, weight = row[0], Fraction(row[1])
+        except (IndexError, ValueError, ZeroDivisionError):
+            name, weight = "", Fraction(-1)
+        if not name or weight < 0 or name in found:
+            raise OptionError(f"--quota {path}, line {number}: {','.join(row)!r} is no queue with its weight")
+        found[name] = weight
+    return found

@@ -1,0 +1,56 @@
+"""How a command takes a trace file: the options that say how it is read, and reading it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from harness.cli.context import loaded_plugins
+from harness.errors import OptionError
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
+    from harness.trace.trace import Trace
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def from_file(command: _F) -> _F:
+    """Adds the options that say how a file is read: `reader` and `settings`."""
+    command = click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="An option of the reader; may be repeated.",
+    )(command)
+    return click.option(
+        "--reader", metavar="NAME", help="The file's format; by default its suffix or first bytes decide."
+    )(command)
+
+
+def open_file(
+    ctx: click.Context,
+    file: Path,
+    reader: str | None,
+    settings: Iterable[str],
+    cluster: Cluster | None = None,
+) -> Trace:
+    """The trace in a file, read as the options say.
+
+    Raises:
+        OptionError: a setting without a value, or one that the reader does not have.
+        TraceError: the file cannot be read or breaks the schema.
+    """
+    from harness.trace.trace import open_trace
+
+    options: dict[str, Any] = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals:
+            raise OptionError(f"--set {setting}: there is no =", hint="write --set KEY=VALUE")
+        options[key.strip()] = value
+    return open_trace(file, loaded_plugins(ctx), reader=reader, options=options, cluster=cluster)

@@ -1,0 +1,247 @@
+"""A cluster to start from for a trace: nodes of the right size, queues and elastic quotas, as manifests.
+
+Unlike what a replay assumes without manifests (`harness.cluster.derive`) it has nodes, and a real cluster
+would accept it: names are checked, every queue has its doors in the namespaces of the trace, and cpu and
+memory have quotas even where the trace does not ask for them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from typing import Any
+
+import polars as pl
+
+from harness.cluster.derive import unit_of, wanted_capacity
+from harness.cluster.manifests import (
+    cluster_queue_manifest,
+    elastic_quota_tree_manifest,
+    flavor_manifest,
+    local_queue_manifest,
+    namespace_manifest,
+    node_manifest,
+    node_pool_manifest,
+    quota_node,
+)
+from harness.cluster.shares import split_in_units
+from harness.errors import Fault, TraceError
+from harness.trace.demand import demands_of
+from harness.trace.job_rows import filled, job_rows
+from harness.trace.schema import DEFAULT_NAMESPACE, REQUEST, resources_of
+from harness.trace.trace import Trace
+from harness.units import format_amount
+
+_COHORT = "all"
+_FLAVOR = "default"
+_POOL = "node"
+_PREEMPTION = {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"}
+_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
+_MOST_PODS = 110
+_DEVICES = 8
+_CORE, _GI = 1000, 2**30
+_UNASKED = {"cpu": 8 * _CORE, "memory": 64 * _GI}
+"""What a node has for each device (or each 8 cores) of a resource that the trace does not ask for."""
+
+
+@dataclass(frozen=True)
+class Starter:
+    """A cluster for a trace.
+
+    Attributes:
+        nodes: how many.
+        node: resource -> amount of one.
+        queues: queue -> resource -> nominal quota; together they are all of the nodes.
+        doors: (namespace, queue) of the trace, sorted.
+        why: what was decided, in sentences.
+    """
+
+    nodes: int
+    node: Mapping[str, int]
+    queues: Mapping[str, Mapping[str, int]]
+    doors: Sequence[tuple[str, str]]
+    why: tuple[str, ...]
+
+    def manifests(self, *, pools: bool = False) -> Iterator[dict[str, Any]]:
+        """Namespaces, nodes, queues and an ElasticQuotaTree with the same numbers.
+
+        Args:
+            pools: one NodePool, which only `harness` knows, instead of Nodes.
+        """
+        for namespace in dict.fromkeys(namespace for namespace, _ in self.doors):
+            yield namespace_manifest(namespace)
+        if pools:
+            yield node_pool_manifest(_POOL, self.nodes, self.node)
+        else:
+            width = len(str(self.nodes - 1))
+            for number in range(self.nodes):
+                yield node_manifest(f"{_POOL}-{number:0{width}}", self.node)
+        yield flavor_manifest(_FLAVOR)
+        cohort = _COHORT if len(self.queues) > 1 else ""
+        preemption = _PREEMPTION if cohort else {"withinClusterQueue": "LowerPriority"}
+        for name, nominal in self.queues.items():
+            yield cluster_queue_manifest(name, _FLAVOR, nominal, cohort=cohort, preemption=preemption)
+        for namespace, queue in self.doors:
+            yield local_queue_manifest(namespace, queue)
+        total = {name: amount * self.nodes for name, amount in self.node.items() if name != "pods"}
+        owned = self._namespaces()
+        children = [
+            quota_node(queue, nominal, total, namespaces=owned[queue])
+            for queue, nominal in self.queues.items()
+        ]
+        yield elastic_quota_tree_manifest(quota_node("root", total, total, children))
+
+    def _namespaces(self) -> dict[str, list[str]]:
+        """Queue -> the namespaces that are its alone; one of its own name where it has none."""
+        owners: dict[str, list[str]] = {}
+        for namespace, queue in self.doors:
+            owners.setdefault(namespace, []).append(queue)
+        alone: dict[str, list[str]] = {queue: [] for queue in self.queues}
+        for namespace, queues in owners.items():
+            if len(queues) == 1:
+                alone[queues[0]].append(namespace)
+        return {queue: names or [queue] for queue, names in alone.items()}
+
+
+def start(
+    trace: Trace,
+    *,
+    load: Fraction = Fraction(4, 5),
+    node: Mapping[str, int] | None = None,
+    weights: Mapping[str, Fraction] | str = "equal",
+) -> Starter:
+    """A cluster on which a trace would be replayed.
+
+    Args:
+        trace: the jobs.
+        load: the mean demand by the capacity, where the trace does not say how large the machine was.
+        node: what one node has; by default powers of two that hold the largest pod.
+        weights: how quotas are divided: `equal`, `proportional` to what queues ask for, or queue -> weight,
+            0 for queues that are not named.
+
+    Raises:
+        TraceError: names that Kubernetes would not accept, a node that is too small for some pod, or weights
+            of queues that the trace does not have.
+    """
+    frame = trace.frame
+    demands = {name: demand for name, demand in demands_of(trace).items() if demand.largest}
+    doors = (
+        frame.select(filled(frame, "namespace", DEFAULT_NAMESPACE), "queue")
+        .unique()
+        .sort("namespace", "queue")
+    )
+    queues = sorted(set(doors["queue"]))
+    faults = _unfit_names(queues, sorted(set(doors["namespace"])), demands)
+    capacity = {name: wanted_capacity(name, demand, load) for name, demand in demands.items()}
+    largest = {name: int(frame[f"{REQUEST}{name}"].max() or 0) for name in demands}  # type: ignore[arg-type]
+    given = dict(node) if node is not None else _node(capacity, largest)
+    for resource, amount in largest.items():
+        if amount > given.get(resource, 0):
+            asked, has = (format_amount(resource, each) for each in (amount, given.get(resource, 0)))
+            faults.append(Fault(f"node {resource}", f"{has} is less than the largest pod asks for, {asked}"))
+    shares = _weights(weights, queues, frame, faults)
+    if faults:
+        named = any(fault.where.startswith("queue") for fault in faults)
+        hint = "--tenants names makes names that Kubernetes accepts" if named else None
+        raise TraceError(str(trace.path), faults, hint=hint)
+    count = max(ceil(Fraction(amount, given[resource])) for resource, amount in capacity.items())
+    whole = {"pods": _pods(given, frame), **given}
+    nodes = "node" if count == 1 else "nodes"
+    why = [
+        f"{count} {nodes}: {100 * float(load):g} % are busy on average, or as large as the traced machine",
+        f"a node has {', '.join(f'{name} {format_amount(name, amount)}' for name, amount in whole.items())}",
+    ]
+    unasked = [name for name in given if name not in demands]
+    if unasked:
+        why.append(f"the trace does not ask for {' and '.join(unasked)}; what nodes have of it is assumed")
+    quotas: dict[str, dict[str, int]] = {queue: {} for queue in queues}
+    for resource, amount in given.items():
+        total = amount * count
+        for queue, share in split_in_units(total, shares, unit_of(resource, total)).items():
+            quotas[queue][resource] = share
+    by = weights if isinstance(weights, str) else "by the weights given"
+    why.append(f"nominal quotas of {len(queues):,} queues: {by}; what is idle may be borrowed")
+    return Starter(count, whole, quotas, doors.rows(), tuple(why))
+
+
+def _unfit_names(
+    queues: Sequence[str], namespaces: Sequence[str], resources: Mapping[str, object]
+) -> list[Fault]:
+    """Names that the API server would refuse."""
+    faults = [
+        Fault(f"{kind} {name!r}", "is no name that Kubernetes accepts (a-z, 0-9, - and ., at most 63)")
+        for kind, names in (("queue", queues), ("namespace", namespaces))
+        for name in names
+        if not _NAME.fullmatch(name)
+    ]
+    known = ("cpu", "memory", "ephemeral-storage")
+    return faults + [
+        Fault(f"resource {name!r}", "is none of Kubernetes': call it such as example.com/gpu")
+        for name in resources
+        if name not in known and "/" not in name
+    ]
+
+
+def _node(capacity: Mapping[str, int], largest: Mapping[str, int]) -> dict[str, int]:
+    """A node that holds the largest pod: of the scarcest kind a round number, of the others in proportion."""
+    devices = [name for name in capacity if "/" in name]
+    first = max(devices, key=lambda name: (capacity[name], name)) if devices else min(capacity)
+    unit = unit_of(first, capacity[first])
+    whole = _power_of_two(capacity[first], unit)
+    usual = _DEVICES * unit if first in devices or first == "cpu" else unit
+    node = {first: max(_power_of_two(largest[first], unit), min(usual, whole))}
+    count = ceil(Fraction(capacity[first], node[first]))
+    for name in (*capacity, *_UNASKED):
+        if name in capacity and name not in node:
+            wanted = max(largest[name], ceil(Fraction(capacity[name], count)))
+            node[name] = _power_of_two(wanted, unit_of(name, wanted))
+        elif name not in node:
+            cores = Fraction(node.get("cpu", _UNASKED["cpu"]), _UNASKED["cpu"])
+            node[name] = (node[first] if first in devices else ceil(cores)) * _UNASKED[name]
+    return dict(sorted(node.items()))
+
+
+def _power_of_two(amount: int, unit: int) -> int:
+    """The next power of two of a unit."""
+    return (1 << max(0, ceil(Fraction(amount, unit)) - 1).bit_length()) * unit
+
+
+def _pods(node: Mapping[str, int], frame: pl.DataFrame) -> int:
+    """How many pods a node takes: Kubernetes' default, or as many of the smallest as fit."""
+    fit = _MOST_PODS
+    for resource in resources_of(frame.columns):
+        amounts = frame[f"{REQUEST}{resource}"].drop_nulls()
+        smallest = amounts.filter(amounts > 0).min()
+        if isinstance(smallest, int):
+            fit = max(fit, node.get(resource, 0) // smallest)
+    return min(fit, 10 * _MOST_PODS)
+
+
+def _weights(
+    weights: Mapping[str, Fraction] | str, queues: Sequence[str], frame: pl.DataFrame, faults: list[Fault]
+) -> Mapping[str, Fraction | int]:
+    if isinstance(weights, str):
+        return dict.fromkeys(queues, 1) if weights == "equal" else _asked(frame)
+    faults += [
+        Fault(f"weight of {name!r}", "the trace has no such queue") for name in weights if name not in queues
+    ]
+    found = {queue: weights.get(queue, Fraction(0)) for queue in queues}
+    if not any(found.values()):
+        faults.append(Fault("weights", "are 0 for every queue"))
+    return found
+
+
+def _asked(frame: pl.DataFrame) -> dict[str, int]:
+    """Queue -> the resource-time that it asks for, of each resource in billionths of all of it."""
+    jobs = job_rows(frame).with_columns(pl.col("duration").to_physical().cast(pl.Int128))
+    total: dict[str, int] = dict.fromkeys(jobs["queue"].unique().sort(), 0)
+    for resource in resources_of(jobs.columns):
+        work = (pl.col(f"{REQUEST}{resource}") * pl.col("duration")).sum().alias("work")
+        parts = jobs.group_by("queue").agg(work)
+        whole = int(parts["work"].sum())
+        for queue, part in parts.iter_rows():
+            total[queue] += 10**9 * int(part) // max(whole, 1)
+    return total if any(total.values()) else dict.fromkeys(total, 1)
