@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
+import pytest
 
 import harness
 from harness.metrics.utilization import resource_time
@@ -54,7 +55,9 @@ def test_running_pods_can_be_preempted(write_trace: Callable[..., Path], tmp_pat
     """A job of higher priority takes the node at 5 s and ends at 12 s; then the pod is back."""
     run = replay(write_trace, tmp_path, "default-preemption")
     happened = run.micros("decisions").select("time", "action", "job_id").collect().rows()
-    assert [(time // SECOND, action, job) for time, action, job in happened if action != "submit"] == [
+    assert [
+        (time // SECOND, action, job) for time, action, job in happened if action not in ("submit", "refuse")
+    ] == [
         (5, "bind", "shop/web"),
         (5, "preempt", "shop/web"),
         (5, "gone", "shop/web"),
@@ -100,3 +103,35 @@ def test_what_reaches_nothing_is_a_named_warning(write_trace: Callable[..., Path
         "PodDisruptionBudget shop/nobody: spec.selector matches no pod of the trace or the manifests"
     )
     assert pods.startswith("1 pods of the manifests run already; Idle does not take them over")
+
+
+QUOTAS = """
+---
+apiVersion: scheduling.sigs.k8s.io/v1beta1
+kind: ElasticQuotaTree
+metadata: {name: tree, namespace: kube-system}
+spec:
+  root:
+    name: root
+    min: {cpu: 4, memory: 8Gi}
+    max: {cpu: 4, memory: 8Gi}
+    children:
+    - {name: shop, min: {cpu: 1}, max: {cpu: 4, memory: 8Gi}, namespaces: [shop]}
+    - {name: default, min: {cpu: 3, memory: 1Gi}, max: {cpu: 4, memory: 8Gi}, namespaces: [default]}
+"""
+
+
+@pytest.mark.parametrize("plugin", ["elasticquota", "auto"])
+@pytest.mark.parametrize(("least", "preempted"), [(1, ["shop/web"]), (3, [])])
+def test_running_pods_count_against_their_quota(
+    plugin: str, least: int, preempted: list[str], write_trace: Callable[..., Path], tmp_path: Path
+) -> None:
+    """What they use beyond its min is taken back for another quota's guarantee; what is within it is not."""
+    quotas = QUOTAS.replace("name: shop, min: {cpu: 1}", f"name: shop, min: {{cpu: {least}, memory: 1Gi}}")
+    quotas = quotas.replace("min: {cpu: 3, memory: 1Gi}", f"min: {{cpu: {4 - least}, memory: 1Gi}}")
+    (tmp_path / "cluster.yaml").write_text(CLUSTER + quotas)
+    trace = write_trace({"submit_time": 5, "request.cpu": 2000, "duration": 7})
+    run = harness.replay(trace, plugin=plugin, cluster=tmp_path / "cluster.yaml", output=tmp_path / "results")
+    assert run.decisions.filter(pl.col("action") == "preempt")["job_id"].to_list() == preempted
+    assert run.decisions.filter(pl.col("action") == "bind")["job_id"].to_list()[0] == "shop/web"
+    assert not any("run already" in warning for warning in run.info["cluster"]["warnings"])

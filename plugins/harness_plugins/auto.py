@@ -7,6 +7,7 @@ from typing import Any
 
 from harness import Cluster, Policy, RegisterPolicy, View, hookimpl
 from harness_plugins.elastic_quota.options import OPTIONS
+from harness_plugins.kube.running import running_jobs
 
 
 @hookimpl
@@ -17,6 +18,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         _make,
         help="per pod: elasticquota where it belongs to a quota, else default preemption",
         options=OPTIONS,
+        running=running_jobs,
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness import Cluster, Policy, RegisterPolicy, View, hookimpl
 from harness_plugins.elastic_quota.options import OPTIONS
+from harness_plugins.kube.running import running_jobs
 
 if TYPE_CHECKING:
     from harness.conformance import RegisterConformance
@@ -20,6 +21,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         _make,
         help="quotas with a guarantee and a bound; a guarantee is taken back from those that borrow it",
         options=OPTIONS,
+        running=running_jobs,
     )
 
 
