@@ -27,11 +27,11 @@ class Accounts:
 
     Args:
         cluster: its elastic quotas and LocalQueues count.
-        hierarchical: see `QuotaTree`.
+        tree: the quotas of this cluster.
     """
 
-    def __init__(self, cluster: Cluster, *, hierarchical: bool) -> None:
-        self.tree = QuotaTree(cluster.elastic_quotas, hierarchical=hierarchical)
+    def __init__(self, cluster: Cluster, tree: QuotaTree) -> None:
+        self.tree = tree
         self._local_queues = cluster.local_queues
         self._by_namespace: dict[str, Quota] = {}
         for name, leaf in self.tree.leaves.items():
@@ -91,10 +91,18 @@ class Accounts:
             if pod.terminating:
                 self.tree.leave(quota, amounts, -1)
 
+    def ask(self, pod: PodInfo, sign: int = 1) -> None:
+        """A pod waits, or runs already (1); or it is gone (-1)."""
+        quota, amounts = self.of(pod)
+        if quota is not None:
+            self.tree.ask(quota, amounts, sign)
+
     def bind(self, pod: PodInfo, position: int) -> None:
         """A pod is bound to the node at a position, for good and not as a trial."""
         self.charge(pod)
-        quota = self.quota_of(pod)
+        quota, amounts = self.of(pod)
+        if quota is None:
+            self.tree.take_outside(amounts)
         for counts, key in ((self._bound, pod.priority), (self._nodes, position)):
             of_quota = counts.setdefault(quota, {})
             of_quota[key] = of_quota.get(key, 0) + 1
@@ -102,7 +110,9 @@ class Accounts:
     def unbind(self, pod: PodInfo) -> None:
         """A pod that was bound is gone."""
         self.refund(pod)
-        quota = self.quota_of(pod)
+        quota, amounts = self.of(pod)
+        if quota is None:
+            self.tree.take_outside(amounts, -1)
         for counts, key in ((self._bound, pod.priority), (self._nodes, pod.node)):
             of_quota = counts[quota]
             of_quota[key] -= 1

@@ -15,6 +15,7 @@ from harness_plugins.elastic_quota.capacity import CapacityRules
 from harness_plugins.elastic_quota.claim import Claim, claim_of
 from harness_plugins.elastic_quota.failure import Failure
 from harness_plugins.elastic_quota.search import QuotaSearch
+from harness_plugins.elastic_quota.tree import QuotaTree
 from harness_plugins.kube.budgets import Budgets
 from harness_plugins.kube.cache import Cache
 from harness_plugins.kube.conformance import place, pod_info, statuses
@@ -37,7 +38,7 @@ def answer(case: Mapping[str, Any]) -> dict[str, Any]:
     cache = Cache(cluster)
     budgets = Budgets(cluster.disruption_budgets, live=False)
     templates = Templates(cache.resources, budgets.covering)
-    accounts = Accounts(cluster, hierarchical=False)
+    accounts = Accounts(cluster, QuotaTree(cluster.elastic_quotas, hierarchical=False))
     for manifest in cluster.pods:
         running = pod_info(manifest, templates)
         place(running, manifest, cache)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from harness import Option
 from harness.errors import InputError
+from harness.units import MINUTE, parse_duration
 from harness_plugins.kube.policy import ALONE, GANG, TOGETHER
 from harness_plugins.kube.policy import OPTIONS as KUBE_OPTIONS
 
 ACK = "ack"
 CAPACITY = "capacity-scheduling"
+KOORDINATOR = "koordinator"
 
 
 def parse_label(text: str) -> tuple[str, str | None] | None:
@@ -28,8 +30,8 @@ OPTIONS = (
     Option(
         "semantics",
         ACK,
-        "who may preempt whom: ACK's documented rules, or scheduler-plugins' capacity scheduling",
-        choices=(ACK, CAPACITY),
+        "who may use and preempt what: ACK's documented rules, scheduler-plugins' or Koordinator's",
+        choices=(ACK, CAPACITY, KOORDINATOR),
     ),
     Option(
         GANG.name,
@@ -42,6 +44,12 @@ OPTIONS = (
         "",
         "key or key=value of pods that are never victims with ack, such as those of DaemonSets",
         type=_checked_label,
+    ),
+    Option(
+        "revokeAfter",
+        2 * MINUTE,
+        "with koordinator, how long a quota may use more than its fair share; then pods are evicted",
+        type=parse_duration,
     ),
     *(option for option in KUBE_OPTIONS if option is not GANG),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, final
 
 from harness import Cluster, Decision, Job, PodSet, Policy, Reject, View, Why
@@ -14,10 +15,12 @@ from harness_plugins.elastic_quota.ack import AckRules
 from harness_plugins.elastic_quota.capacity import CapacityRules
 from harness_plugins.elastic_quota.claim import add
 from harness_plugins.elastic_quota.failure import in_words
-from harness_plugins.elastic_quota.options import ACK, OPTIONS, parse_label
+from harness_plugins.elastic_quota.koordinator import KoordinatorRules, RuntimeTree
+from harness_plugins.elastic_quota.options import ACK, KOORDINATOR, OPTIONS, parse_label
+from harness_plugins.elastic_quota.revoke import Revocation
 from harness_plugins.elastic_quota.rules import Rules
 from harness_plugins.elastic_quota.scheduler import QuotaScheduler
-from harness_plugins.elastic_quota.tree import Quota
+from harness_plugins.elastic_quota.tree import Quota, QuotaTree
 from harness_plugins.kube.budgets import Budgets
 from harness_plugins.kube.policy import TOGETHER, DefaultPreemption, configuration_of
 
@@ -84,13 +87,16 @@ class QuotaPolicy:
     """
 
     def __init__(self, cluster: Cluster, view: View, options: Mapping[str, Any], *, falls_back: bool) -> None:
-        ack = options["semantics"] == ACK
-        self._together = (options["gang"] or (TOGETHER if ack else "")) == TOGETHER
-        self.accounts = Accounts(cluster, hierarchical=ack)
+        semantics, manifests = options["semantics"], cluster.elastic_quotas
+        self._together = (options["gang"] or (TOGETHER if semantics == ACK else "")) == TOGETHER
+        fair = RuntimeTree(manifests, cluster.capacity) if semantics == KOORDINATOR else None
+        self.accounts = Accounts(cluster, fair or QuotaTree(manifests, hierarchical=semantics == ACK))
         protected = parse_label(options["protectedLabel"])
 
         def rules(accounts: Accounts, budgets: Budgets) -> Rules:
-            return AckRules(accounts, budgets, protected) if ack else CapacityRules(accounts)
+            if semantics == KOORDINATOR:
+                return KoordinatorRules(accounts)
+            return AckRules(accounts, budgets, protected) if semantics == ACK else CapacityRules(accounts)
 
         self.scheduler = QuotaScheduler(
             cluster,
@@ -99,6 +105,7 @@ class QuotaPolicy:
             rules,
             falls_back=falls_back,
             gangs=self._together,
+            revocation=partial(Revocation, self.accounts, fair, options["revokeAfter"]) if fair else None,
         )
         self._pods = DefaultPreemption(cluster, view, options, scheduler=self.scheduler)
         self._rejected: list[tuple[Job, str]] = []

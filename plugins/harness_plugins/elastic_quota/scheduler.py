@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, final
 
-from harness import Bind, Cluster, Decision, Job, Nominate
+from harness import Bind, Cluster, Decision, Job, Nominate, Wake
 from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness_plugins.elastic_quota.accounts import Accounts
 from harness_plugins.elastic_quota.attempt import Attempts, Placed, Planned
 from harness_plugins.elastic_quota.failure import Refusal
 from harness_plugins.elastic_quota.gangs import Gang, Gangs
+from harness_plugins.elastic_quota.revoke import OVERUSED, Revocation
 from harness_plugins.elastic_quota.rules import Rules
 from harness_plugins.kube.budgets import Budgets
+from harness_plugins.kube.cache import Cache
 from harness_plugins.kube.node import NodeInfo
 from harness_plugins.kube.pod import Peers, PodInfo
 from harness_plugins.kube.preemption import Preemption
@@ -36,6 +38,7 @@ class QuotaScheduler:
         rules: makes the semantics' rules, given kube-scheduler's books.
         falls_back: whether pods that belong to no quota preempt by default preemption.
         gangs: whether gangs are one.
+        revocation: makes what takes back over-use, given the nodes; None for semantics without that.
 
     Attributes:
         refusals: why a gang was last refused, by its job's index; of gangs that wait.
@@ -50,6 +53,7 @@ class QuotaScheduler:
         *,
         falls_back: bool,
         gangs: bool,
+        revocation: Callable[[Cache], Revocation] | None = None,
     ) -> None:
         kube = self._kube = Scheduler(cluster, configuration)
         self.cache = kube.cache
@@ -58,6 +62,7 @@ class QuotaScheduler:
         self.refusals: dict[int, Refusal] = {}
         self._accounts = accounts
         self._gangs = Gangs(cluster, together=gangs)
+        self._revocation = revocation(kube.cache) if revocation is not None else None
         self._attempts = Attempts(
             kube.scheduling,
             kube.budgets,
@@ -84,6 +89,7 @@ class QuotaScheduler:
         """A pod arrives."""
         if pod.template.budgets:
             self._version += 1  # how many disruptions a budget allows depends on how many pods there are
+        self._ask(pod)
         gang = self._gangs.of(pod)
         if gang is None:
             pod.peers = self._peers_of(pod)
@@ -101,12 +107,14 @@ class QuotaScheduler:
         gang = self._gangs.of(pod)
         if gang is not None:
             gang.alive += 1
+        self._ask(pod)
         self._accounts.bind(pod, self.cache.by_name[node].position)
         self._kube.add_running(pod, node, start)
 
     def delete(self, pod: PodInfo) -> None:
         """A pod is gone: it ended, was evicted, or is no longer wanted."""
         self._version += 1
+        self._accounts.ask(pod, -1)
         if pod.node >= 0:
             self._accounts.unbind(pod)
         self._kube.delete(pod)
@@ -118,6 +126,11 @@ class QuotaScheduler:
                 self._kube.queue.add(leader)
             if not gang.alive and pod.job is not None:
                 self._gangs.forget(pod.job)
+
+    def _ask(self, pod: PodInfo) -> None:
+        self._accounts.ask(pod)
+        if self._revocation is not None:
+            self._version += 1  # what quotas may use depends on what is asked for
 
     def _peers_of(self, pod: PodInfo) -> Peers:
         """Pods that differ in nothing that counts, so that where one fails all do."""
@@ -138,6 +151,7 @@ class QuotaScheduler:
     def run(self) -> Iterator[Decision]:
         """Try pods and gangs until all that are left wait for an event."""
         yield from self._kube.begin()
+        yield from self._revoke()
         queue = self._kube.queue
         while (pod := queue.pop(self._version)) is not None:
             yield from self._refuse_alike()
@@ -149,6 +163,22 @@ class QuotaScheduler:
                 yield from self._try_gang(gang)
         yield from self._refuse_alike()
         yield from self._kube.doze()
+        if self._revocation is not None:
+            due = self._revocation.watch(queue.now)
+            if due is not None:
+                yield Wake(due, idle=True)
+
+    def _revoke(self) -> Iterator[Decision]:
+        """Evict what quotas have used beyond their runtime for too long."""
+        revocation = self._revocation
+        if revocation is None:
+            return
+        for leaf in revocation.due(self._kube.queue.now):
+            figures = revocation.figures(leaf)
+            for victim in revocation.victims(leaf):
+                self._version += 1
+                self._accounts.terminate(victim)
+                yield self._kube.evict(victim, None, OVERUSED, figures)
 
     def _refuse_alike(self) -> Iterator[Decision]:
         """Say of pods and gangs that were not tried because an equal one had failed why they wait."""

@@ -94,9 +94,8 @@ class Quota:
         return None
 
 
-@final
 class QuotaTree:
-    """All quotas.
+    """All quotas, with bounds that do not change.
 
     Args:
         manifests: the quotas by name.
@@ -141,6 +140,12 @@ class QuotaTree:
         """What was charged is about to be given back (1), or is no longer (-1)."""
         for quota in leaf.line:
             _add(quota.leaving, amounts, sign)
+
+    def ask(self, leaf: Quota, amounts: Amounts, sign: int = 1) -> None:
+        """A pod that waits or runs asks for these amounts (1), or is gone (-1); no bound depends on it."""
+
+    def take_outside(self, amounts: Amounts, sign: int = 1) -> None:
+        """A pod without a quota is bound (1), or gone (-1); no bound depends on it."""
 
     @contextmanager
     def departed(self) -> Iterator[None]:

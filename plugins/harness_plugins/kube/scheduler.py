@@ -208,7 +208,7 @@ class Scheduler:
             if before:
                 self.queue.nomination_withdrawn(pod)
 
-    def evict(self, victim: PodInfo, by: Job, reason: str, detail: Mapping[str, Any]) -> Preempt:
+    def evict(self, victim: PodInfo, by: Job | None, reason: str, detail: Mapping[str, Any]) -> Preempt:
         """Let a bound pod go; it holds what it has until it is gone."""
         self.cache.terminate(victim)
         self.budgets.runs(victim.template, -1)
