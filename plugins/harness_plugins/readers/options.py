@@ -40,7 +40,7 @@ SWF_OPTIONS = (
         "end jobs at the run time they requested, as the machine might have done",
         type=boolean,
     ),
-    Option("tenant", "queue", "which column is the queue", choices=("queue", "user", "group")),
+    Option("tenant", "queue", "which column is the queue", choices=("queue", "user", "group", "partition")),
     Option("cancelled", "keep", "jobs with status 5 (cancelled)", choices=("keep", "drop")),
     Option("zero_length", "keep", "jobs that ran for 0 seconds", choices=("keep", "drop")),
     Option(

@@ -140,6 +140,9 @@ def test_lcg_is_what_is_known_of_it(opened: Callable[..., Trace]) -> None:
     assert queues.height == 28
     assert queues["count"].to_list()[:6] == [68_893, 49_292, 25_993, 14_372, 8_477, 4_563]
     assert "recorded_start" not in trace.frame.columns
+    assert trace.frame["partition"].n_unique() == 170
+    assert trace.frame["user"].n_unique() == 216
+    assert opened(LCG, tenant="partition").frame["queue"].n_unique() == 170
     assert opened(LCG, zero_length="drop").left_out == {"ran for 0 seconds": 521}
 
 

@@ -131,9 +131,15 @@ def test_jobs_can_end_at_the_time_they_requested(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tenant", "names"), [("queue", ["2", "0"]), ("user", ["3", "5"]), ("group", ["7", "default"])]
+    ("tenant", "names"),
+    [
+        ("queue", ["2", "0"]),
+        ("user", ["3", "5"]),
+        ("group", ["7", "default"]),
+        ("partition", ["default", "default"]),
+    ],
 )
-def test_the_tenant_is_the_queue_the_user_or_the_group(tmp_path: Path, tenant: str, names: list[str]) -> None:
+def test_the_tenant_is_one_of_four_columns(tmp_path: Path, tenant: str, names: list[str]) -> None:
     """An unknown one is the queue `default`; the log's queue is kept where it is not the tenant."""
     opened = read(tmp_path, log({}, {"queue": 0, "user": 5, "group": -1}), tenant=tenant)
     assert opened.frame["queue"].to_list() == names
