@@ -91,15 +91,31 @@ class Plan:
         from harness.trace.warnings import unreached
 
         found = [*self.cluster.warnings, *unreached(self.trace, self.cluster)]
-        bound = sum(pod.node in self.cluster.nodes and not pod.terminating for pod in self.cluster.pods)
-        if bound and self.policy.running is None:
-            found.append(
-                f"{bound:,} pods of the manifests run already; {self.policy.name} does not take them over, "
-                "so their nodes are taken to be free"
-            )
+        found += self._left_out()
         if self.policy.unheeded is not None:
             found += self.policy.unheeded(self.cluster)
         return tuple(found)
+
+    def _left_out(self) -> Iterator[str]:
+        """What is there already according to the manifests, and the policy does not begin with."""
+        name, cluster = self.policy.name, self.cluster
+        taken = {job.id for job, _, _ in self.policy.running(cluster, 0)} if self.policy.running else set()
+        pods = sum(
+            pod.node in cluster.nodes and not pod.terminating and f"{pod.namespace}/{pod.name}" not in taken
+            for pod in cluster.pods
+        )
+        if pods:
+            yield (
+                f"{pods:,} pods of the manifests run already; {name} does not take them over, "
+                "so their nodes are taken to be free"
+            )
+        expected = (each for each in cluster.workloads if each.active and not each.finished)
+        workloads = sum(each.key not in taken for each in expected)
+        if workloads:
+            yield (
+                f"{workloads:,} Workloads of the manifests hold quota or wait for it; {name} does not take "
+                "them over, so their quota is taken to be free"
+            )
 
     @property
     def run_name(self) -> str:

@@ -84,14 +84,12 @@ def read_local_queue(fields: Fields, draft: Draft) -> None:
     metadata = read_metadata(fields)
     fields.ignore("status")
     spec = fields.child("spec")
-    queue = LocalQueue(metadata.name, metadata.namespace, spec.string("clusterQueue", required=True))
-    stop_policy = spec.choice("stopPolicy", _STOP_POLICIES, "None")
-    if stop_policy != "None":
-        draft.warnings.add(
-            "LocalQueue",
-            f"{queue.namespace}/{queue.name}",
-            f"spec.stopPolicy {stop_policy} is not modelled: the queue is treated as open",
-        )
+    queue = LocalQueue(
+        metadata.name,
+        metadata.namespace,
+        spec.string("clusterQueue", required=True),
+        spec.choice("stopPolicy", _STOP_POLICIES, "None"),
+    )
     draft.local_queues.add((queue.namespace, queue.name), queue, fields)
 
 

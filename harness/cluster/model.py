@@ -167,11 +167,12 @@ class Cohort:
 
 @dataclass(frozen=True, slots=True)
 class LocalQueue:
-    """A namespace's door to a ClusterQueue."""
+    """A namespace's door to a ClusterQueue; `stop_policy` is None, Hold or HoldAndDrain, as text."""
 
     name: str
     namespace: str
     cluster_queue: str
+    stop_policy: str = "None"
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from harness.cluster.containers import Amounts, Container, pod_requests, read_resources
 from harness.cluster.fields import Fields
 from harness.cluster.model import frozen
 from harness.cluster.pod_rules import (
@@ -18,7 +19,7 @@ from harness.cluster.pod_rules import (
     read_spread,
     read_term,
 )
-from harness.cluster.pods import DEFAULT_CPU, DEFAULT_MEMORY, HostPort, Pod, PodSpec
+from harness.cluster.pods import DEFAULT_CPU, DEFAULT_MEMORY, Pod, PodSpec
 from harness.cluster.selectors import read_toleration
 from harness.cluster.workloads import read_time
 from harness.errors import Fault
@@ -26,8 +27,6 @@ from harness.units import SECOND
 
 if TYPE_CHECKING:
     from harness.job import PodSet
-
-Amounts = Mapping[str, int]
 
 _DEFAULTS: Amounts = {"cpu": DEFAULT_CPU, "memory": DEFAULT_MEMORY}
 _POLICIES = ("PreemptLowerPriority", "Never")
@@ -113,18 +112,17 @@ def read_pod_spec(
         if "persistentVolumeClaim" not in volume and "ephemeral" not in volume:
             volume.ignore_rest()
         volume.ignore("name")
-    containers = [_Container(item) for item in fields.items("containers")]
-    init = [_Container(item) for item in fields.items("initContainers")]
+    containers = [Container(item) for item in fields.items("containers")]
+    init = [Container(item) for item in fields.items("initContainers")]
     overhead = fields.amounts("overhead")
     host_network = fields.boolean("hostNetwork")
     affinity = fields.child("affinity")
     nodes = affinity.child("nodeAffinity")
     near, far = affinity.child("podAffinity"), affinity.child("podAntiAffinity")
-    resources = fields.child("resources")
-    as_whole = {**resources.amounts("limits"), **resources.amounts("requests")}
+    _, as_whole = read_resources(fields)
     if as_whole or requests is None or any(container.requests for container in (*containers, *init)):
-        total = _pod_requests(containers, init, {}, as_whole, overhead)
-        scored = _pod_requests(containers, init, _DEFAULTS, as_whole, overhead)
+        total = pod_requests(containers, init, {}, as_whole, overhead)
+        scored = pod_requests(containers, init, _DEFAULTS, as_whole, overhead)
         qos = _qos_class([(container.requests, container.limits) for container in containers])
     else:
         qos = _qos_class([(requests, limits or {})])
@@ -150,74 +148,6 @@ def read_pod_spec(
         tuple(read_spread(item, labels) for item in fields.items("topologySpreadConstraints")),
         qos,
     )
-
-
-class _Container:
-    """What counts of a container: its amounts, its ports, and whether it is a sidecar.
-
-    What it limits without requesting it, it requests: the API server writes that into every pod.
-    """
-
-    def __init__(self, fields: Fields) -> None:
-        resources = fields.child("resources")
-        self.limits = resources.amounts("limits")
-        self.requests = {**self.limits, **resources.amounts("requests")}
-        resources.ignore("claims")
-        self.sidecar = fields.string("restartPolicy") == "Always"
-        self._ports = fields.items("ports")
-        fields.ignore_rest()
-
-    def ports(self, host_network: bool) -> list[HostPort]:
-        """The ports that it takes of its node; with the host's network every port is one."""
-        taken = []
-        for port in self._ports:
-            number = port.integer("hostPort", least=0, most=65535)
-            if host_network and not number:
-                number = port.integer("containerPort", least=0, most=65535)
-            port.ignore("name", "containerPort")
-            protocol, address = port.string("protocol", "TCP"), port.string("hostIP", "0.0.0.0")  # noqa: S104
-            if number:
-                taken.append(HostPort(protocol or "TCP", address or "0.0.0.0", number))  # noqa: S104
-        return taken
-
-
-def _pod_requests(
-    containers: Iterable[_Container],
-    init: Iterable[_Container],
-    missing: Amounts,
-    as_whole: Amounts,
-    overhead: Amounts,
-) -> dict[str, int]:
-    """Resource -> amount of a pod; `missing` is what a container counts for that does not say.
-
-    Init containers run one after another, each beside the sidecars that were started before it. Requests of
-    the pod as a whole stand before those of its containers.
-    """
-    total: dict[str, int] = {}
-    sidecars: dict[str, int] = {}
-    largest: dict[str, int] = {}
-    for container in containers:
-        _add(total, {**missing, **container.requests})
-    for container in init:
-        amounts = {**missing, **container.requests}
-        if container.sidecar:
-            _add(total, amounts)
-            _add(sidecars, amounts)
-            amounts = sidecars
-        else:
-            amounts = {key: amounts.get(key, 0) + sidecars.get(key, 0) for key in {**amounts, **sidecars}}
-        for resource, amount in amounts.items():
-            largest[resource] = max(largest.get(resource, 0), amount)
-    for resource, amount in largest.items():
-        total[resource] = max(total.get(resource, 0), amount)
-    total.update(as_whole)
-    _add(total, overhead)
-    return total
-
-
-def _add(total: dict[str, int], amounts: Amounts) -> None:
-    for resource, amount in amounts.items():
-        total[resource] = total.get(resource, 0) + amount
 
 
 def _qos_class(containers: list[tuple[Amounts, Amounts]]) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from harness.cluster.containers import Container, pod_requests, read_resources, saturating_amounts
 from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.fields import Fields
 from harness.cluster.model import frozen
@@ -171,12 +172,15 @@ def read_pod_set(fields: Fields) -> PodSet:
     template = fields.child("template")
     template.ignore("metadata")
     spec = template.child("spec")
+    containers = [Container(item, saturating_amounts) for item in spec.items("containers")]
+    init = [Container(item, saturating_amounts) for item in spec.items("initContainers")]
+    _, as_whole = read_resources(spec, saturating_amounts)
     pod_set = PodSet(
         name=fields.string("name", "main"),
         count=count,
         min_count=least if "minCount" in fields else count,
-        requests=frozen(_pod_requests(spec)),
-        limits=frozen(_pod_limits(spec)),
+        requests=frozen(pod_requests(containers, init, {}, as_whole, spec.amounts("overhead"))),
+        limits=frozen(_pod_limits(containers)),
         node_selector=spec.strings("nodeSelector"),
         tolerations=_as_json(spec.raw("tolerations")),
         affinity=_as_json(spec.raw("affinity")),
@@ -187,61 +191,13 @@ def read_pod_set(fields: Fields) -> PodSet:
     return pod_set
 
 
-def _pod_requests(spec: Fields) -> dict[str, int]:
-    """What one pod asks for: its containers together, or the largest init container, plus overhead.
-
-    An init container that restarts always (a sidecar) runs beside everything after it. What a container
-    limits without requesting it, it requests.
-    """
-    running = _sum(_container_requests(item) for item in spec.items("containers"))
-    sidecars: dict[str, int] = {}
-    peak: dict[str, int] = {}
-    for item in spec.items("initContainers"):
-        requests = _container_requests(item)
-        if item.string("restartPolicy") == "Always":
-            sidecars = _sum([sidecars, requests])
-            requests = sidecars
-        else:
-            requests = _sum([sidecars, requests])
-        peak = _most(peak, requests)
-    total = _most(_sum([running, sidecars]), peak)
-    total.update(_container_requests(spec))  # resources of the pod as a whole go before those of containers
-    return _sum([total, spec.amounts("overhead")])
-
-
-def _container_requests(fields: Fields) -> dict[str, int]:
-    resources = fields.child("resources")
-    requests = {**_saturating(resources.child("limits")), **_saturating(resources.child("requests"))}
-    resources.ignore("claims")
-    fields.ignore_rest()
-    return requests
-
-
-def _saturating(table: Fields) -> dict[str, int]:
-    """Amounts as Kueue counts them: what does not fit 64 bits is the largest amount there is."""
-    found = {resource: table.quota(resource, resource) for resource in table}
-    return {resource: amount for resource, amount in found.items() if amount is not None}
-
-
-def _pod_limits(spec: Fields) -> dict[str, int]:
+def _pod_limits(containers: list[Container]) -> dict[str, int]:
     """What one pod is limited to; a resource that some container has no limit for is not limited."""
-    tables = [_saturating(item.child("resources").child("limits")) for item in spec.items("containers")]
+    tables = [container.limits for container in containers]
     limited = (
         [resource for resource in tables[0] if all(resource in table for table in tables)] if tables else []
     )
     return {resource: sum(table[resource] for table in tables) for resource in limited}
-
-
-def _sum(tables: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for table in tables:
-        for resource, amount in table.items():
-            total[resource] = total.get(resource, 0) + amount
-    return total
-
-
-def _most(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
-    return {name: max(left.get(name, 0), right.get(name, 0)) for name in {**left, **right}}
 
 
 _SCHEDULING = (

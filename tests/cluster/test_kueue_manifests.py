@@ -442,7 +442,6 @@ def test_what_is_not_modelled_is_named_with_what_is_assumed() -> None:
     manifests.append(
         queue("f", admissionScope={"admissionMode": "UsageBasedAdmissionFairSharing"}, novelty=1)
     )
-    manifests.append(local_queue("l", "x", "a", stopPolicy="Hold"))
     manifests.append(manifest("ResourceFlavor", "g", {"topologyName": "rack"}))
     assert cluster_from(manifests, "test").warnings == (
         (
@@ -454,7 +453,6 @@ def test_what_is_not_modelled_is_named_with_what_is_assumed() -> None:
             "jobs are not ordered by the past usage of their LocalQueue"
         ),
         "ClusterQueue f: spec.novelty is not modelled",
-        "LocalQueue x/l: spec.stopPolicy Hold is not modelled: the queue is treated as open",
         "ResourceFlavor g: spec.topologyName is not modelled: jobs are placed without regard to topology",
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from harness_plugins.kueue.configuration import checked, parse_gates, parse_stra
 
 if TYPE_CHECKING:
     from harness.conformance import RegisterConformance
+    from harness.job import Arrival
 
 _COMMON = (
     Option(
@@ -51,12 +52,14 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         _make("classic"),
         help="Kueue with classic preemption: by priority, and to take back what others borrowed",
         options=_COMMON,
+        running=_running_jobs,
     )
     register(
         "fairsharing",
         _make("fair_sharing"),
         help="Kueue with fair sharing: shares order admission and choose whom to preempt",
         options=(*_COMMON, *_FAIR),
+        running=_running_jobs,
         unheeded=_no_borrowing_preemption,
     )
 
@@ -77,6 +80,12 @@ def harness_register_conformance(register: RegisterConformance) -> None:
         help="who is admitted and preempted over time",
         informative=("cycle", "cycles", "heads"),
     )
+
+
+def _running_jobs(cluster: Cluster, at: int = 0) -> Sequence[Arrival]:
+    """The Workloads of the manifests, see `beginning`."""
+    found: Sequence[Arrival] = import_module("harness_plugins.kueue.beginning").running_jobs(cluster, at)
+    return found
 
 
 def _answer(module: str, name: str) -> Callable[[Mapping[str, Any]], Any]:

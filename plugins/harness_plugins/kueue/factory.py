@@ -17,13 +17,15 @@ from harness_plugins.kueue.configuration import (
     parse_strategies,
     parse_weights,
 )
+from harness_plugins.kueue.imported import used_flavor_resources
 from harness_plugins.kueue.policy import KueuePolicy
 from harness_plugins.kueue.scheduler import Scheduler
 
 
 def classic(cluster: Cluster, view: View, options: Mapping[str, Any]) -> KueuePolicy:
     """Kueue with classic preemption, whatever its Configuration says of fair sharing."""
-    return _policy(Scheduler(cluster, _gates(cluster, options), None), cluster, options)
+    also = used_flavor_resources(cluster.workloads)
+    return _policy(Scheduler(cluster, _gates(cluster, options), None, also=also), cluster, options)
 
 
 def fair_sharing(cluster: Cluster, view: View, options: Mapping[str, Any]) -> KueuePolicy:
@@ -40,7 +42,8 @@ def fair_sharing(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Ku
                 f"option weights: there is no ClusterQueue or Cohort {name!r}", hint=did_you_mean(name, known)
             )
     strategies = parse_strategies(options["preemptionStrategies"]) or _configuration(cluster).strategies
-    scheduler = Scheduler(cluster, _gates(cluster, options), strategies or STRATEGIES, weights=weights)
+    gates, also = _gates(cluster, options), used_flavor_resources(cluster.workloads)
+    scheduler = Scheduler(cluster, gates, strategies or STRATEGIES, weights=weights, also=also)
     return _policy(scheduler, cluster, options)
 
 

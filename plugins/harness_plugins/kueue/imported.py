@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from harness.cluster import workloads as manifests
 from harness.quota import FlavorResource
-from harness_plugins.kueue.cache import Cache
+from harness_plugins.kueue.cache import Cache, Queue
 from harness_plugins.kueue.configuration import Gates
 from harness_plugins.kueue.search import IN_COHORT_RECLAIM_WHILE_BORROWING
 from harness_plugins.kueue.workload import Workload
@@ -19,10 +19,13 @@ _MILLISECOND = 1000
 def workload_of(manifest: manifests.Workload, gates: Gates) -> Workload:
     """A manifest's workload, without the quota that it may hold."""
     priority = manifest.priority + (manifest.boost if gates.priority_boost else 0)
-    return Workload(manifest.key, manifest.uid, priority, queue_order_time(manifest, gates))
+    created = _BEGINNING if manifest.created is None else manifest.created
+    workload = Workload(manifest.key, manifest.uid, priority, created)
+    workload.timestamp = queue_order_time(manifest, gates, created)
+    return workload
 
 
-def queue_order_time(manifest: manifests.Workload, gates: Gates) -> int:
+def queue_order_time(manifest: manifests.Workload, gates: Gates, created: int) -> int:
     """The time that orders a workload among equals; only evictions that it is to blame for move it."""
     evicted = manifest.conditions.get("Evicted")
     if evicted is not None and evicted.status and evicted.reason in _REQUEUED_LATER:
@@ -35,7 +38,7 @@ def queue_order_time(manifest: manifests.Workload, gates: Gates) -> int:
             and preempted.reason == IN_COHORT_RECLAIM_WHILE_BORROWING
         ):
             return preempted.since + _MILLISECOND
-    return _BEGINNING if manifest.created is None else manifest.created
+    return created
 
 
 def used_by(manifest: manifests.Workload, gates: Gates) -> Iterator[tuple[str, str, int]]:
@@ -84,9 +87,15 @@ def hold_quota(cache: Cache, found: Iterable[manifests.Workload], gates: Gates, 
         if queue is None:
             continue
         holder = workload_of(manifest, gates)
-        holder.evicted = manifest.is_true("Evicted")
-        usage, uses = cache.amounts(used_by(manifest, gates))
-        reserved = manifest.conditions["QuotaReserved"].since or now
-        cache.hold(holder, queue, usage, uses, reserved)
+        hold(cache, queue, holder, manifest, gates, manifest.conditions["QuotaReserved"].since or now)
         holders.append(holder)
     return holders
+
+
+def hold(
+    cache: Cache, queue: Queue, holder: Workload, manifest: manifests.Workload, gates: Gates, reserved: int
+) -> None:
+    """Enter one that holds quota into the cache, since `reserved`."""
+    holder.evicted = manifest.is_true("Evicted")
+    usage, uses = cache.amounts(used_by(manifest, gates))
+    cache.hold(holder, queue, usage, uses, reserved)

@@ -10,6 +10,7 @@ from harness.job import Job
 from harness.policy import Admit, Decision, Preempt, Refuse, Reject, Wake, Why
 from harness_plugins.kueue.admission import Admitted, Preempted
 from harness_plugins.kueue.assignment import Assignment
+from harness_plugins.kueue.beginning import Beginning, Start
 from harness_plugins.kueue.evictions import Evictions
 from harness_plugins.kueue.figures import Figures
 from harness_plugins.kueue.scheduler import Scheduler
@@ -43,7 +44,12 @@ class KueuePolicy:
         self._evictions = Evictions(latency)
         self._binder = binder
         self._workloads: dict[int, Workload] = {}
+        self._beginning = Beginning(cluster)
+        self._present: list[tuple[Workload, Start]] = []
+        doors = cluster.local_queues.items()
+        self._stopped = {key: local.stop_policy for key, local in doors if local.stop_policy != "None"}
         self._homeless: list[Job] = []
+        self._inactive: list[tuple[Job, str]] = []
         self._deciding = False
         self._gone: list[Workload] = []
         self._alarms: list[int] = []
@@ -54,13 +60,21 @@ class KueuePolicy:
         self._hear(now)
         if job.index in self._workloads:
             return
+        start = self._beginning.start_of(job)
+        if start is not None:
+            workload = self._workloads[job.index] = self.scheduler.take_over(start, job, self._beginning)
+            if workload.queue is None:
+                self._enqueue(workload)
+            else:
+                self._present.append((workload, start))
+            return
         queue = self._cluster.cluster_queue_of(job.namespace, job.queue)
         if queue is None:
             self._homeless.append(job)
             return
         workload = self.scheduler.workload_of(job, self.scheduler.pending[queue.name])
         self._workloads[job.index] = workload
-        self.scheduler.enqueue(workload)
+        self._enqueue(workload)
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
         """Pods ended, or a job is gone; the scheduler hears after its cycle of what goes during it."""
@@ -82,6 +96,7 @@ class KueuePolicy:
         for job in self._homeless:
             yield Reject(job, f"there is no LocalQueue or ClusterQueue {job.queue}")
         self._homeless.clear()
+        yield from self._begin(now)
         for workload in self._evictions.due(now):
             self._return(workload)
         idle = 0
@@ -92,6 +107,9 @@ class KueuePolicy:
                 self.scheduler.rest(_QUIET - idle)
                 break
             idle = idle + 1 if self.scheduler.idle else 0
+        for job, message in self._inactive:
+            yield Refuse(job, "Inadmissible", {"message": message})
+        self._inactive.clear()
         for due in self._alarms:
             yield Wake(due)
         self._alarms.clear()
@@ -164,7 +182,43 @@ class KueuePolicy:
         """An evicted workload's quota is free, and it waits again."""
         workload.leaving = False
         self.scheduler.free(workload)
+        self._enqueue(workload)
+
+    def _enqueue(self, workload: Workload) -> None:
+        """A workload waits in its queue; where that or its LocalQueue is inactive, for good."""
+        job, queue = workload.job, workload.home.queue
+        if (job.namespace, job.queue) in self._stopped:
+            self._inactive.append((job, f"LocalQueue {job.namespace}/{job.queue} is inactive"))
+            return
+        if not queue.usable:
+            self._inactive.append((job, f"ClusterQueue {queue.name} is inactive"))
         self.scheduler.enqueue(workload)
+
+    def _begin(self, now: int) -> Iterator[Decision]:
+        """Say who held quota before the replay began, and let those go that may not keep it."""
+        for workload, start in self._present:
+            if self._binder is not None:
+                self._binder.start(workload.job, start.flavors, start.counts)
+            yield Admit(workload.job, start.flavors, start.counts)
+        for workload, start in self._present:
+            reason = self._to_leave(workload, start)
+            if reason:
+                if not workload.evicted:
+                    self.scheduler.evict(Target(workload, reason), now)
+                if self._binder is not None:
+                    self._binder.stop(workload.job)
+                yield Preempt(workload.job, None, reason)
+        self._present.clear()
+
+    def _to_leave(self, workload: Workload, start: Start) -> str:
+        """Why a workload may not keep the quota that it held before; "" if it may."""
+        if workload.evicted:
+            return start.manifest.conditions["Evicted"].reason or "Evicted"
+        if workload.home.queue.spec.stop_policy == "HoldAndDrain":
+            return "ClusterQueueStopped"
+        if self._stopped.get((workload.job.namespace, workload.job.queue)) == "HoldAndDrain":
+            return "LocalQueueStopped"
+        return ""
 
     def _preempt(self, preempted: Preempted, now: int) -> Iterator[Preempt]:
         """Evict the targets of one preemptor, by name; those that are going already are left alone."""

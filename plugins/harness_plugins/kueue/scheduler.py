@@ -11,6 +11,7 @@ from harness.quota import FlavorResource
 from harness.units import SECOND
 from harness_plugins.kueue.admission import AdmissionCycle, Admitted, Preempted, Refused
 from harness_plugins.kueue.assignment import Assigner
+from harness_plugins.kueue.beginning import Beginning, Start
 from harness_plugins.kueue.cache import Cache
 from harness_plugins.kueue.classical import ClassicPreemption
 from harness_plugins.kueue.configuration import Gates
@@ -18,6 +19,7 @@ from harness_plugins.kueue.entries import ClassicOrder, FairOrder, Order
 from harness_plugins.kueue.fair_sharing import FairSharing
 from harness_plugins.kueue.flavors import Asking
 from harness_plugins.kueue.heads import Heads
+from harness_plugins.kueue.imported import hold, workload_of
 from harness_plugins.kueue.nomination import Nominator
 from harness_plugins.kueue.pending import Pending
 from harness_plugins.kueue.search import IN_COHORT_RECLAIM_WHILE_BORROWING, Search, Target
@@ -89,6 +91,20 @@ class Scheduler:
         self.house(workload, job, pending)
         return workload
 
+    def take_over(self, start: Start, job: Job, beginning: Beginning) -> Workload:
+        """A workload that was there before the replay began, with the quota that it holds."""
+        manifest, gates = start.manifest, self._gates
+        workload = workload_of(manifest, gates)
+        workload.created = beginning.moment(workload.created, job.submit)
+        workload.timestamp = beginning.moment(workload.timestamp, job.submit)
+        self.house(workload, job, self.pending[start.queue])
+        if manifest.holds_quota:
+            reserved = beginning.moment(manifest.conditions["QuotaReserved"].since, job.submit)
+            hold(self.cache, workload.home.queue, workload, manifest, gates, reserved)
+            workload.admissions = 1
+            workload.wanted = tuple(start.counts.get(each.name, each.count) for each in start.pod_sets)
+        return workload
+
     def house(self, workload: Workload, job: Job, pending: Pending) -> None:
         """Tell a workload which job it is, and which queue it belongs to."""
         workload.job = job
@@ -116,7 +132,7 @@ class Scheduler:
         ended = workload.ended or (0,) * len(assignment.counts)
         workload.wanted = tuple(count + over for count, over in zip(assignment.counts, ended, strict=True))
         workload.admissions += 1
-        workload.timestamp = _whole_seconds(workload.job.submit)
+        workload.timestamp = workload.created
         self.cache.hold(workload, pending.queue, assignment.usage, assignment.uses, _whole_seconds(now))
 
     def evict(self, target: Target, now: int) -> None:

@@ -27,7 +27,8 @@ class Workload:
         name: how decisions and messages call it.
         uid: the last tie-break of every order.
         priority: its effective priority, boost included.
-        timestamp: its place in the queue among equals, microseconds.
+        created: when it was created, microseconds, whole seconds.
+        timestamp: its place in the queue among equals; its creation, unless an eviction moved it.
         queue: the ClusterQueue whose quota it holds, or None.
         usage: what it holds there.
         uses: the flavor-resources that it was admitted to as a bit mask, also those of which it holds
@@ -55,6 +56,7 @@ class Workload:
         "admissions",
         "asks",
         "assignment",
+        "created",
         "ended",
         "evicted",
         "home",
@@ -83,11 +85,12 @@ class Workload:
     home: Pending
     kin: Kin
 
-    def __init__(self, name: str, uid: str, priority: int, timestamp: int) -> None:
+    def __init__(self, name: str, uid: str, priority: int, created: int) -> None:
         self.name = name
         self.uid = uid
         self.priority = priority
-        self.timestamp = timestamp
+        self.created = created
+        self.timestamp = created
         self.queue: Queue | None = None
         self.usage: Amounts = ()
         self.uses = 0

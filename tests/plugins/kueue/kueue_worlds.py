@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from harness import Cluster, PodSet, Policy, View
 from harness.cluster.load import cluster_from
 from harness.cluster.model import frozen
+from harness.job import Arrival
 from harness.options import resolve
 from harness.plugins import load
-from harness.policy import PolicyFactory
 from harness.testing import Decisions, Row, Script, replayed
 from harness.units import SECOND
 
@@ -106,6 +107,14 @@ class Jobs(Script):
             self.add(f"{name}{number}", queue, cpu, **fields)
         return self
 
+    def after(self, running: Sequence[Arrival]) -> Jobs:
+        """The same jobs behind those that a replay begins with."""
+        jobs = Jobs()
+        jobs._arrivals = [*running]
+        for job, *rest in self._arrivals:
+            jobs._arrivals.append((replace(job, index=len(jobs._arrivals)), *rest))
+        return jobs
+
 
 def cluster(*manifests: Manifest, flavors: bool = True) -> Cluster:
     """A cluster of some manifests, with the flavor `f` unless told otherwise."""
@@ -128,7 +137,14 @@ class Happened:
         until: float | None = 100,
         **options: Any,
     ) -> None:
-        self.decisions: Decisions = replayed(_factory(plugin), jobs, where, options=options, until=until)
+        spec = load().policy(plugin)
+        assert spec.running is not None
+
+        def make(where: Cluster, view: View, given: Mapping[str, Any]) -> Policy:
+            return spec.factory(where, view, resolve(spec.options, given, owner=plugin))
+
+        every = jobs.after(spec.running(where, 0))
+        self.decisions: Decisions = replayed(make, every, where, options=options, until=until)
 
     def lines(self, *actions: str) -> list[str]:
         """Rows of some actions, such as `10 preempt a by b: InClusterQueue`."""
@@ -164,12 +180,3 @@ class Happened:
     def row(self, action: str, job: str) -> Row:
         """The latest row of an action for a job."""
         return [row for row in self.decisions.of(action) if row.job == job][-1]
-
-
-def _factory(plugin: str) -> PolicyFactory:
-    spec = load().policy(plugin)
-
-    def make(where: Cluster, view: View, given: Mapping[str, Any]) -> Policy:
-        return spec.factory(where, view, resolve(spec.options, given, owner=plugin))
-
-    return make

@@ -1,0 +1,202 @@
+"""A replay that begins with the Workloads of a live cluster: some hold quota, others wait for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kueue_worlds import Happened, Jobs, Manifest, cluster, flavor, manifest, node, queue
+
+import harness
+from harness.errors import ClusterError
+
+WITHIN = {"withinClusterQueue": "LowerPriority"}
+
+
+def workload(
+    name: str,
+    cpu: int,
+    *,
+    hour: int,
+    queue: str = "q",
+    since: int | None = None,
+    pods: int = 1,
+    **fields: Any,
+) -> Manifest:
+    """A Workload that was created at an hour; with `since` it holds quota of flavor `f` since then.
+
+    Args:
+        name: its name.
+        cpu: cores of one pod.
+        hour: when it was created.
+        queue: its ClusterQueue.
+        since: when it got its quota.
+        pods: how many pods.
+        fields: `priority`; `evicted`, the reason of a condition; more of its status.
+    """
+    container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
+    template = {"spec": {"containers": [container], "restartPolicy": "Never"}}
+    status: Manifest = {}
+    conditions = []
+    if since is not None:
+        conditions.append(_condition("QuotaReserved", "QuotaReserved", since))
+        usage = {"name": "main", "count": pods, "flavors": {"cpu": "f"}, "resourceUsage": {"cpu": cpu * pods}}
+        status["admission"] = {"clusterQueue": queue, "podSetAssignments": [usage]}
+    if "evicted" in fields:
+        conditions.append(_condition("Evicted", fields.pop("evicted"), 23))
+    spec = {"queueName": queue, "priority": fields.pop("priority", 0), "active": fields.pop("active", True)}
+    pod_sets = [{"name": "main", "count": pods, "template": template}]
+    return {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "Workload",
+        "metadata": {"name": name, "namespace": "default", "uid": name, "creationTimestamp": _hour(hour)},
+        "spec": {**spec, "podSets": pod_sets},
+        "status": {**status, "conditions": conditions, **fields},
+    }
+
+
+def _hour(hour: int) -> str:
+    return f"2026-01-01T{hour:02}:00:00Z"
+
+
+def _condition(kind: str, reason: str, hour: int) -> Manifest:
+    return {"type": kind, "status": "True", "reason": reason, "lastTransitionTime": _hour(hour)}
+
+
+def local_queue(name: str, to: str, **spec: Any) -> Manifest:
+    """A LocalQueue of the namespace `default`."""
+    made = manifest("LocalQueue", name, clusterQueue=to, **spec)
+    made["metadata"]["namespace"] = "default"
+    return made
+
+
+def test_a_workload_that_holds_quota_runs_from_the_start() -> None:
+    """It charges its quota, in the flavor of its admission, and what does not fit beside it waits."""
+    where = cluster(queue("q", cpu=4), workload("old", 3, hour=1, since=2))
+    happened = Happened(where, Jobs().add("large", "q", 2, at=1).add("small", "q", 1, at=2))
+    assert happened.lines("admit") == ["0 admit default/old", "2 admit small"]
+    assert happened.flavors("default/old") == ["f"]
+    assert happened.decisions.jobs["default/old"].state == "running"
+
+
+def test_workloads_that_wait_come_in_the_order_of_their_creation_before_the_trace() -> None:
+    """Also where the file has them in another order."""
+    waiting = [workload("second", 4, hour=3), workload("first", 4, hour=2)]
+    where = cluster(queue("q", cpu=4, preemption=WITHIN), workload("holds", 4, hour=1, since=1), *waiting)
+    jobs = Jobs().add("trace", "q", 4).add("high", "q", 4, at=5, priority=1, seconds=10)
+    happened = Happened(where, jobs, until=2000)
+    assert happened.lines("admit")[:2] == ["0 admit default/holds", "36 admit high"]
+    assert happened.lines("admit")[2] == "46 admit default/holds"
+    without = cluster(queue("q", cpu=4), *waiting)
+    assert Happened(without, Jobs().add("trace", "q", 4)).admitted == ["default/first"]
+
+
+def test_the_newest_reservation_goes_first_when_quota_is_taken_back() -> None:
+    """The manifests' reservations are ordered among each other, and before those of the replay."""
+    held = [workload("early", 2, hour=1, since=3), workload("late", 2, hour=2, since=4)]
+    where = cluster(queue("q", cpu=6, preemption=WITHIN), *held)
+    jobs = Jobs().add("own", "q", 2).add("high", "q", 4, at=5, priority=1)
+    assert sorted(Happened(where, jobs, until=6).victims) == ["default/late", "own"]
+
+
+@pytest.mark.parametrize(("policy", "evicted"), [("Hold", []), ("HoldAndDrain", ["ClusterQueueStopped"])])
+def test_a_stopped_cluster_queue_keeps_or_drains_what_holds_its_quota(
+    policy: str, evicted: list[str]
+) -> None:
+    """Hold keeps it running and lets nobody in; HoldAndDrain evicts it, and others may borrow the quota."""
+    where = cluster(
+        queue("q", cpu=4, stopPolicy=policy), queue("b", cpu=0), workload("old", 4, hour=1, since=2)
+    )
+    happened = Happened(where, Jobs().add("q0", "q", 1, at=1).add("b0", "b", 4, at=2))
+    assert [row.reason for row in happened.decisions.of("evict")] == evicted
+    assert happened.lines("admit") == ["0 admit default/old", *(["31 admit b0"] if evicted else [])]
+    detail = happened.row("refuse", "q0").detail
+    assert detail == {"message": "ClusterQueue q is inactive"}
+
+
+@pytest.mark.parametrize(("policy", "evicted"), [("Hold", []), ("HoldAndDrain", ["LocalQueueStopped"])])
+def test_a_stopped_local_queue_stops_its_own_jobs_alone(policy: str, evicted: list[str]) -> None:
+    """Another LocalQueue of the same ClusterQueue goes on; who was drained does not come back."""
+    held = workload("old", 2, hour=1, since=2)
+    held["spec"]["queueName"] = "stopped"
+    doors = [local_queue("stopped", "q", stopPolicy=policy), local_queue("open", "q")]
+    where = cluster(queue("q", cpu=4), *doors, held)
+    happened = Happened(where, Jobs().add("out", "stopped", 1).add("in", "open", 4, at=1))
+    assert [row.reason for row in happened.decisions.of("evict")] == evicted
+    assert happened.lines("admit") == ["0 admit default/old", *(["31 admit in"] if evicted else [])]
+    assert happened.row("refuse", "out").detail == {"message": "LocalQueue default/stopped is inactive"}
+
+
+def test_a_workload_that_was_told_to_go_goes() -> None:
+    """It holds its quota until its grace period and the latency are over, and waits again."""
+    where = cluster(queue("q", cpu=4), workload("old", 4, hour=1, since=2, evicted="Preempted", priority=-1))
+    happened = Happened(where, Jobs().add("mine", "q", 4, at=1))
+    assert happened.lines("evict", "admit") == [
+        "0 admit default/old",
+        "0 evict default/old: Preempted",
+        "31 admit mine",
+    ]
+
+
+def test_what_has_ended_or_was_deactivated_is_left_out() -> None:
+    """So is what waits in a queue that does not exist."""
+    done = workload("done", 4, hour=1, since=2)
+    done["status"]["conditions"].append(_condition("Finished", "Succeeded", 3))
+    off = workload("off", 4, hour=1, since=2, active=False)
+    where = cluster(queue("q", cpu=4), done, off, workload("lost", 1, hour=1, queue="nowhere"))
+    assert Happened(where, Jobs().add("mine", "q", 4)).admitted == ["mine"]
+
+
+def test_pods_that_had_ended_before_are_not_run_again() -> None:
+    """Three of four pods were reclaimed: one is left, with its share of the quota."""
+    reclaimed = workload("old", 1, hour=1, since=2, pods=4, reclaimablePods=[{"name": "main", "count": 3}])
+    happened = Happened(cluster(queue("q", cpu=4), reclaimed), Jobs().add("mine", "q", 3))
+    assert [(row.job, row.pods) for row in happened.decisions.of("admit")] == [
+        ("default/old", 1),
+        ("mine", 1),
+    ]
+
+
+def test_with_nodes_the_pods_of_a_workload_are_bound_at_the_start() -> None:
+    """Within its flavor."""
+    where = cluster(
+        flavor(nodeLabels={"kind": "x"}),
+        node("n0", 4),
+        node("n1", 4, kind="x"),
+        queue("q", cpu=8),
+        workload("old", 2, hour=1, since=2, pods=2),
+        flavors=False,
+    )
+    happened = Happened(where, Jobs())
+    assert [(row.job, row.node) for row in happened.decisions.of("bind")] == [("default/old", "n1")] * 2
+
+
+def test_workloads_that_hold_more_than_there_is_are_a_named_error() -> None:
+    """And so is a flavor that does not exist."""
+    with pytest.raises(ClusterError, match="they hold 5 cpu, and all quotas together are 4"):
+        Happened(cluster(queue("q", cpu=4), workload("old", 5, hour=1, since=2)), Jobs())
+    others = queue("q", flavors={"g": {"cpu": 9}})
+    where = cluster(flavor("g"), others, workload("old", 5, hour=1, since=2), flavors=False)
+    with pytest.raises(ClusterError, match="there is no ResourceFlavor f"):
+        Happened(where, Jobs())
+
+
+def test_policies_that_do_not_take_workloads_over_say_so(
+    write_trace: Callable[..., Path], tmp_path: Path
+) -> None:
+    """By number; for Kueue only those of queues that do not exist."""
+    manifests = [flavor(), queue("default", cpu=4), workload("old", 2, hour=1, since=2, queue="default")]
+    manifests.append(workload("lost", 1, hour=1, queue="nowhere"))
+    path = tmp_path / "cluster.yaml"
+    path.write_text(yaml.safe_dump_all(manifests))
+    for plugin, left_out in (("none", "2"), ("kueue-classic", "1")):
+        run = harness.replay(write_trace({}), plugin=plugin, cluster=path, output=tmp_path / "results")
+        (warning,) = run.info["cluster"]["warnings"]
+        assert warning == (
+            f"{left_out} Workloads of the manifests hold quota or wait for it; {plugin} does not take them "
+            "over, so their quota is taken to be free"
+        )
+    assert run.jobs.select("job_id", "state").rows() == [("default/old", "running"), ("j0", "finished")]
