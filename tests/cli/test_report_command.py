@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -92,3 +93,19 @@ def test_a_damaged_table_names_its_run(
     ended = harness("report", broken, "--format", "markdown")
     assert ended.code == 2
     assert f"{broken}: a table cannot be read" in ended.err
+
+
+def test_the_documented_section_of_a_plugin_stands_in_the_report(
+    harness: Callable, install: Callable, two: list[library.Run]
+) -> None:
+    """The example of the page about reports works as it stands; `--no-plugin` leaves it out again."""
+    page = (Path(__file__).parents[2] / "docs" / "report.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    install("busy_users", example)
+    arguments = ("report", *(run.path for run in two), "--format", "markdown")
+    ended = harness(*arguments)
+    assert ended.code == 0
+    assert "## Who submits\n" in ended.out
+    assert "**Jobs by user, rough**\n\n| user | jobs |\n| --- | ---: |\n| nobody | 8 |" in ended.out
+    assert "section users" in harness("plugins").out
+    assert "Who submits" not in harness("--no-plugin", "busy_users", *arguments).out
