@@ -46,9 +46,6 @@ _SIGNS = {
 }
 """Whether a change was told from chance -> what is said of it -> its sign."""
 
-SIGNS = "▲▼△▽~ "
-"""What may stand at the end of a change."""
-
 _WORDS = (Verdict.BETTER, Verdict.WORSE)
 _NOTHING = "no metric was measured"
 _WIDEST_NAME = 60
@@ -265,20 +262,23 @@ def shown(value: float | None, unit: str, resource: str = "") -> str:
 
 def changed(change: Change) -> str:
     """How a value differs from the baseline's, its interval, and what is said of it."""
+    return " ".join(filter(None, told(change)))
+
+
+def told(change: Change) -> tuple[str, str]:
+    """How a value differs from the baseline's, with its interval; and the sign for what is said of it."""
     if change.difference is None:
-        return ""
+        return "", ""
     sign = _SIGNS[change.tested].get(change.verdict, "")
     if change.relative is None:
-        if not change.difference:
-            return sign
-        return f"from 0 {sign}".rstrip()
+        return ("" if change.verdict is Verdict.NONE else "from 0"), sign
     if abs(change.relative) < PRACTICAL:
-        return sign
+        return "", sign
     relative = f"{100 * change.relative:+,.1f} %"
     interval = change.relative_interval
     if interval is not None:
         relative += f" [{100 * interval[0]:+,.1f}, {100 * interval[1]:+,.1f}]"
-    return f"{relative} {sign}".rstrip()
+    return relative, sign
 
 
 def _number(value: float) -> str:

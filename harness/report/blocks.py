@@ -46,10 +46,17 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell of a table that says whether its figure is a good one."""
+    """A cell of a table that says whether its figure is a good one.
+
+    Attributes:
+        text: the figure.
+        verdict: what it means.
+        sign: what stands for the verdict; it is read out as a word.
+    """
 
     text: str
     verdict: Verdict = ""
+    sign: str = ""
 
 
 @dataclass(frozen=True, slots=True)

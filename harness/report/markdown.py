@@ -9,7 +9,6 @@ from harness.report.blocks import Block, Cell, Code, Figure, Points, Scores, Tab
 from harness.report.report import Report
 from harness.text import printable
 
-_SIGNS = {"better": " ▲", "worse": " ▼", "same": "", "": ""}
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~@!&$])")
 
 
@@ -69,4 +68,4 @@ def _row(cells: Sequence[str], *, escaped: bool = True) -> str:
 
 
 def _cell(cell: str | Cell) -> str:
-    return cell if isinstance(cell, str) else f"{cell.text}{_SIGNS[cell.verdict]}"
+    return cell if isinstance(cell, str) else f"{cell.text} {cell.sign}".strip()

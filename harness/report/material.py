@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar
 import polars as pl
 
 from harness.comparison import Comparison
+from harness.comparison.table import HEADLINES, Line, lines
 from harness.metrics.levels import queues
 from harness.metrics.measurement import Window
 from harness.report import palette, series
@@ -21,6 +22,12 @@ from harness.text import printable, shortened
 T = TypeVar("T")
 
 _LONGEST_NAME = 32
+_FURTHER = (
+    "disruption.lost_of_allocated",
+    "fairness.share_deviation",
+    "fairness.jain_share",
+    "fairness.jain_slowdown",
+)
 
 
 class Lane(NamedTuple):
@@ -69,6 +76,14 @@ class Material:
     def capacity(self) -> int | None:
         """How much of `resource` there is, if that is known."""
         return self.runs[0].capacity.get(self.resource)
+
+    @cached_property
+    def table(self) -> list[Line]:
+        """The comparison's headlines and some further metrics over all jobs, judged as one table."""
+        measured = {row.metric for row, _ in self.comparison.select()}
+        wanted = [metric for metric in (*HEADLINES, *_FURTHER) if metric in measured]
+        found = lines(self.comparison, wanted, "all") if wanted else []
+        return sorted(found, key=lambda line: wanted.index(line.measured.metric))
 
     def of_runs(self, ask: Callable[[Run], T]) -> list[T]:
         """What is asked of every run.

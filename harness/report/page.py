@@ -19,7 +19,7 @@ from harness.report.blocks import Block, Cell, Code, Figure, Key, Points, Score,
 from harness.report.report import Chapter, Report
 from harness.text import printable
 
-_SIGNS = {"better": ("▲", "better"), "worse": ("▼", "worse"), "same": ("", "no clear change")}
+_WORDS = {"better": "better", "worse": "worse", "same": "no clear change"}
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
@@ -129,11 +129,12 @@ def _cell(cell: str | Cell) -> str:
 
 def _judged(cell: Cell) -> str:
     """A change with its sign for the eye and its word for the ear."""
-    if cell.verdict not in _SIGNS:
-        return _text(cell.text)
-    sign, word = _SIGNS[cell.verdict]
-    mark = f' <span aria-hidden="true">{sign}</span>' if sign else ""
-    return f'{_text(cell.text)}{mark}<span class="unseen"> {word}</span>'
+    text = _text(cell.text)
+    if cell.sign:
+        text += f' <span aria-hidden="true">{_text(cell.sign)}</span>'
+    if cell.verdict:
+        text += f'<span class="unseen"> {_WORDS[cell.verdict]}</span>'
+    return text
 
 
 def _plain(cell: str | Cell) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from harness.report.blocks import Block, Cell, Points, Score, Scores
 from harness.report.material import Material
-from harness.report.sections.metrics import Row, rows
+from harness.report.sections.metrics import cells
 
 
 class _Headline(NamedTuple):
@@ -46,19 +46,16 @@ _IN_WORDS = {"better": "better", "worse": "worse", "same": "no clear change", ""
 
 def blocks(material: Material) -> Iterator[Block]:
     """The four figures of every run; for several runs a sentence of verdicts for each."""
-    found = []
-    for headline in _HEADLINES:
-        resource = material.resource if headline.of_resource else ""
-        row = next((row for row in rows(material, headline.metric) if row.resource == resource), None)
-        if row is not None:
-            found.append((headline, row))
-    yield Scores([_score(material, headline, row) for headline, row in found])
+    lines = {(line.measured.metric, line.measured.resource): line for line in material.table}
+    about = [(each, (each.metric, material.resource if each.of_resource else "")) for each in _HEADLINES]
+    found = [(headline, cells(lines[key])) for headline, key in about if key in lines]
+    yield Scores([_score(material, headline, pairs) for headline, pairs in found])
     if len(material.runs) > 1:
         yield Points(
             [
                 f"{name}: "
                 + "; ".join(
-                    f"{headline.topic.lower()} {_verdict(row.cells[place][1])}" for headline, row in found
+                    f"{headline.topic.lower()} {_verdict(pairs[place][1])}" for headline, pairs in found
                 )
                 for place, name in enumerate(material.names)
                 if place
@@ -67,9 +64,9 @@ def blocks(material: Material) -> Iterator[Block]:
         )
 
 
-def _score(material: Material, headline: _Headline, row: Row) -> Score:
-    meaning = f"{row.resource}: {headline.meaning}" if headline.of_resource else headline.meaning
-    values = [(name, value, change) for name, (value, change) in zip(material.names, row.cells, strict=True)]
+def _score(material: Material, headline: _Headline, pairs: Sequence[tuple[str, Cell]]) -> Score:
+    meaning = f"{material.resource}: {headline.meaning}" if headline.of_resource else headline.meaning
+    values = [(name, *pair) for name, pair in zip(material.names, pairs, strict=True)]
     return Score(headline.topic, meaning, values)
 
 

@@ -2,62 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator
 
 from harness.comparison.changes import Change, Verdict
-from harness.comparison.table import SIGNS, lines, remarks
+from harness.comparison.table import Line, name_of, remarks, told
 from harness.report.blocks import Block, Cell, Points, Table
+from harness.report.blocks import Verdict as Judgement
 from harness.report.material import Material
 
-
-class Row(NamedTuple):
-    """A metric of all runs.
-
-    Attributes:
-        metric: its name.
-        resource: what it is about, or "".
-        cells: for each run its value, and how that differs from the baseline's.
-    """
-
-    metric: str
-    resource: str
-    cells: Sequence[tuple[str, Cell]]
+_JUDGEMENTS: dict[Verdict, Judgement] = {
+    Verdict.BETTER: "better",
+    Verdict.WORSE: "worse",
+    Verdict.NONE: "same",
+}
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """The comparison of all jobs together."""
+    """The comparison of all jobs together, and what must be known to read it right."""
     head = ["metric", material.names[0]]
     for name in material.names[1:]:
         head += [name, "change"]
-    table = []
-    for row in rows(material):
-        (value, _), *others = row.cells
-        table.append(
-            [f"{row.metric} {row.resource}".rstrip(), value, *(cell for pair in others for cell in pair)]
-        )
-    yield Table(caption="Metrics over all jobs", head=head, rows=table)
-    notes = list(remarks(material.comparison, lines(material.comparison, (), "all")))
+    rows = []
+    for line in material.table:
+        (value, _), *others = cells(line)
+        rows.append([name_of(line.measured), value, *(cell for pair in others for cell in pair)])
+    yield Table(caption="Metrics over all jobs", head=head, rows=rows)
+    notes = list(remarks(material.comparison, material.table))
     if notes:
         yield Points(notes)
 
 
-def rows(material: Material, *metrics: str) -> Iterator[Row]:
-    """Metrics over all jobs, as the comparison's table has them; without names its headlines."""
-    for line in lines(material.comparison, metrics, "all"):
-        (base, _), *others = line.cells
-        cells = [(base, Cell(""))]
-        for (value, text), change in zip(others, line.row.changes, strict=True):
-            cells.append((value, _cell(text, change)))
-        yield Row(line.measured.metric, line.measured.resource, cells)
+def cells(line: Line) -> list[tuple[str, Cell]]:
+    """For each run the value, and how it differs from the baseline's."""
+    values = [value for value, _ in line.cells]
+    return list(zip(values, [Cell(""), *map(_cell, line.row.changes)], strict=True))
 
 
-def _cell(text: str, change: Change) -> Cell:
-    """A change as the table has it; its sign is the page's to draw."""
-    if change.verdict is Verdict.BETTER:
-        return Cell(text.rstrip(SIGNS), "better")
-    if change.verdict is Verdict.WORSE:
-        return Cell(text.rstrip(SIGNS), "worse")
-    if change.verdict is Verdict.NONE:
-        return Cell(text.rstrip(SIGNS) or "~", "same")
-    return Cell(text)
+def _cell(change: Change) -> Cell:
+    figure, sign = told(change)
+    return Cell(figure, _JUDGEMENTS.get(change.verdict, ""), sign)
