@@ -1,0 +1,172 @@
+"""Every preempted job of a Philly run, under each policy: no text has a hole, and its figures are right."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from run_books import GPU, Asked, Eviction, asked_for, evictions
+
+from harness.explanation.clock import Clock
+from harness.explanation.explain import units_of
+from harness.explanation.life import Event, Life, Lives
+from harness.explanation.story import Story
+from harness.run import Run
+from harness.units import format_duration
+
+PREEMPTING = ("default-preemption", "elasticquota", "auto", "kueue-classic", "fairsharing")
+POLICIES = ("none", *PREEMPTING)
+HOLES = re.compile(r"\bNone\b|\bnull\b|\bnan\b|unknown|\(\)|: ;|; ;|;$|: $|\{|\bof (queue )?[,;(]|used *[,;]")
+
+RunOf = Callable[[str], Run]
+
+
+@pytest.fixture(scope="module")
+def asked(philly: Path) -> dict[str, Asked]:
+    """What the trace says."""
+    return asked_for(philly / "philly.parquet")
+
+
+def lives(run: Run, names: list[str]) -> Iterator[tuple[Life, Story]]:
+    """Jobs of a run, and what is told of them."""
+    units, clock = units_of(run), Clock(run)
+    for life in Lives(run, units).of(names):
+        yield life, Story(life, clock, units)
+
+
+def evictions_of(life: Life) -> list[Event]:
+    return [each for chapter in life.chapters for each in chapter.events if each.what in ("preempt", "evict")]
+
+
+@pytest.mark.parametrize("plugin", POLICIES)
+def test_no_text_has_a_hole(plugin: str, run_of: RunOf) -> None:
+    """All jobs that were preempted or waited, folded and in full; nothing is None, null, unknown or empty."""
+    run = run_of(plugin)
+    rows = run.micros("jobs").collect().rows(named=True)
+    names = [row["job_id"] for row in rows if row["preemptions"] or row["start_time"] != row["submit_time"]]
+    assert len(names) > 100
+    for life, story in lives(run, names):
+        for text in (story.text(), story.text(everything=True)):
+            for line in text.split("\n")[4:]:
+                assert not HOLES.search(line), (life.job["job_id"], line)
+                assert re.match(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d| {19})  \S", line), line
+
+
+@pytest.mark.parametrize("plugin", PREEMPTING)
+def test_evictions_are_those_of_the_books_with_their_times_and_what_they_cost(
+    plugin: str, run_of: RunOf, asked: dict[str, Asked]
+) -> None:
+    """Recomputed from the decisions alone: when, by whom, how many pods, and the work that was lost."""
+    run = run_of(plugin)
+    books: dict[str, dict[tuple[int, str, str], list[Eviction]]] = {}
+    for each in evictions(run.path, asked):
+        books.setdefault(each.victim, {}).setdefault((each.time, each.by, each.reason), []).append(each)
+    assert len(books) > 30
+    for life, story in lives(run, list(books)):
+        name, text = life.job["job_id"], story.text(everything=True)
+        told = {(event.time, event.others[0].job, event.reason): event for event in evictions_of(life)}
+        assert told.keys() == books[name].keys()
+        for key, rows in books[name].items():
+            event, lost = told[key], sum(each.lost for each in rows)
+            assert event.pods == sum(each.pods for each in rows)
+            assert event.lost == lost
+            assert event.lost_amounts.get(GPU, 0) == lost * asked[name].gpus
+            assert (event.others[0].queue, event.others[0].priority) == (
+                asked[key[1]].queue,
+                asked[key[1]].priority,
+            )
+            line = next(
+                line
+                for line in text.split("\n")
+                if line.startswith(Clock(run).text(event.time)) and f"preempted by job {key[1]} of" in line
+            )
+            assert (f"lost {format_duration(lost)} of work" in line) if lost else ("no work" in line)
+        assert sum(event.lost for event in told.values()) == life.job["progress_lost"]
+
+
+@pytest.mark.parametrize("plugin", PREEMPTING[1:])
+def test_usage_and_quota_of_both_sides_are_those_of_the_books(
+    plugin: str, run_of: RunOf, asked: dict[str, Asked], philly: Path
+) -> None:
+    """Right before the first victim goes; mates of a gang that are placed with it count already."""
+    run = run_of(plugin)
+    quotas = {
+        document["metadata"]["name"]: document["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]
+        for document in yaml.safe_load_all((philly / "quotas.yaml").read_text())
+        if document["kind"] == "ClusterQueue"
+    }
+    rows = {(each.time, each.victim, each.by): each for each in reversed(list(evictions(run.path, asked)))}
+    checked = 0
+    for life, story in lives(run, sorted({each.victim for each in rows.values()})):
+        text = story.text(everything=True)
+        for event in evictions_of(life):
+            figures, books = event.figures, rows[event.time, life.job["job_id"], event.others[0].job]
+            assert figures.queue == event.others[0].queue
+            assert set(figures.usage) == {figures.queue, life.job["queue"]}
+            if figures.gang:
+                continue
+            for queue, usage in figures.usage.items():
+                nominal = quotas[queue]["nominalQuota"]
+                assert sum(usage.values()) == books.used[queue]
+                assert sum(figures.quota[queue].values()) == nominal
+                assert f"{queue} used {books.used[queue]} of {nominal} {GPU}" in text
+                checked += 1
+            (request,) = figures.request.values()
+            preemptor = asked[event.others[0].job]
+            assert request == preemptor.gpus * (
+                preemptor.pods if plugin in ("kueue-classic", "fairsharing") else 1
+            )
+    assert checked > 100
+
+
+@pytest.mark.parametrize("plugin", POLICIES)
+def test_who_held_what_was_short_is_what_the_books_say(
+    plugin: str, run_of: RunOf, asked: dict[str, Asked]
+) -> None:
+    """The largest holders at the end of the instant of a refusal."""
+    run = run_of(plugin)
+    rows = run.micros("decisions").collect().rows(named=True)
+    whole = not any(row["action"] == "bind" for row in rows)
+    takes = "admit" if whole else "bind"
+    held = dict.fromkeys(sorted({each.queue for each in asked.values()}), 0)
+    at: dict[int, dict[str, int]] = {}
+    for row in rows:
+        change = {takes: 1, "gone": -1, "finish": -1}.get(row["action"], 0)
+        held[row["queue"]] += change * row["pods"] * asked[row["job_id"]].gpus
+        at[row["time"]] = dict(held)
+    refused = sorted({row["job_id"] for row in rows if row["action"] == "refuse"})[:60]
+    assert refused
+    for life, _ in lives(run, refused):
+        for event in (each for chapter in life.chapters for each in chapter.events if each.what == "refuse"):
+            books = sorted(((amount, queue) for queue, amount in at[event.time].items() if amount))[::-1]
+            assert [amount for _, amount in event.holders[GPU]] == [amount for amount, _ in books[:3]]
+            assert all(at[event.time][queue] == amount for queue, amount in event.holders[GPU])
+
+
+def test_json_says_the_same_as_the_text(run_of: RunOf) -> None:
+    """Each event has its sentence; nothing is folded; it is plain JSON."""
+    run = run_of("fairsharing")
+    most = max(run.jobs.iter_rows(named=True), key=lambda row: row["preemptions"])
+    ((_, story),) = lives(run, [most["job_id"]])
+    data = json.loads(json.dumps(story.to_json()))
+    events = [event for chapter in data["chapters"] for event in chapter["events"]]
+    assert sum(event["what"] == "preempt" for event in events) == most["preemptions"]
+    lines = story.text(everything=True)
+    assert all(event["text"] in lines for event in events if event["what"] != "gone")
+
+
+def test_a_loop_is_folded_with_counts_that_add_up(run_of: RunOf) -> None:
+    """A job preempted many times takes few lines; what is told and what is counted is all there was."""
+    run = run_of("fairsharing")
+    most = max(run.jobs.iter_rows(named=True), key=lambda row: row["preemptions"])
+    assert most["preemptions"] > 20
+    ((_, story),) = lives(run, [most["job_id"]])
+    lines = story.text().split("\n")
+    assert len(lines) < 50 < len(story.text(everything=True).split("\n"))
+    told = sum("  preempted by " in line for line in lines)
+    folded = [re.search(r"the like happens ([\d,]+) times more", line) for line in lines]
+    assert told + sum(int(found[1]) for found in folded if found) == most["preemptions"]
