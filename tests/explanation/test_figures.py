@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+from run_books import GPU, Asked, Eviction, asked_for, evictions
+
 from harness.explanation.clock import Clock
 from harness.explanation.explain import units_of
 from harness.explanation.life import Event, Life, Lives
 from harness.explanation.story import Story
-from run_books import GPU, Asked, Eviction, asked_for, evictions
-
 from harness.run import Run
 from harness.units import format_duration
 
