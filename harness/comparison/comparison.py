@@ -61,6 +61,9 @@ class Comparison:
         start = min(run.window.start for run in runs)
         self.window = Window(start, min(run.window.end for run in runs))
 
+    def __repr__(self) -> str:
+        return f"<Comparison of {', '.join(self.names)}>"
+
     @property
     def shares_window(self) -> bool:
         """Whether all runs ended at the same time."""
