@@ -1,0 +1,206 @@
+"""What is told of jobs, queues and instants: rules on small runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_clusters import queues
+
+import harness
+from harness import Admit, Decision, Job, Preempt, Refuse, Why
+from harness.errors import InputError, RunError
+from harness.explanation.clock import Clock
+from harness.explanation.vocabulary import Units, read
+from harness.run import Run
+
+WriteTrace = Callable[..., Path]
+TWO = {"a": {"cpu": "2"}, "b": {"cpu": "2"}}
+
+
+@pytest.fixture
+def kueue(write_trace: WriteTrace, tmp_path: Path) -> Run:
+    """B borrows all of a's quota and loses it to a; another job of b waits behind."""
+    trace = write_trace(
+        {"job_id": "theirs", "queue": "b", "request.cpu": 4000, "duration": 100},
+        {"job_id": "mine", "queue": "a", "request.cpu": 2000, "submit_time": 60, "duration": 50},
+    )
+    return replayed(trace, queues(TWO), tmp_path, plugin="kueue-classic")
+
+
+def replayed(trace: Path, manifests: str, folder: Path, **settings: Any) -> Run:
+    cluster = folder / "cluster.yaml"
+    cluster.write_text(manifests)
+    return harness.replay(trace, cluster=cluster, output=folder / "results", **settings)
+
+
+def lines(run: Run, *args: Any, **options: Any) -> list[str]:
+    return harness.explain(run, *args, **options).text().split("\n")
+
+
+def test_a_preemption_is_told_to_both_sides_with_rule_figures_and_cost(kueue: Run) -> None:
+    """Who, by which rule, what both queues used and own, and what was lost."""
+    (line,) = (line for line in lines(kueue, "theirs") if "preempted by" in line)
+    assert line == (
+        "0d 00:01:00  preempted by job mine of queue a (InCohortReclamation): 1 pod; a asked for 2 cpu; "
+        "a used 0 of 2 cpu; b used 4 of 2 cpu; it had run for 1m00s and lost 1m00s of work (0.07 cpu-hours)"
+    )
+    (line,) = (line for line in lines(kueue, "mine") if "preempts" in line)
+    assert line == (
+        "0d 00:01:00  it preempts job theirs of queue b (InCohortReclamation); a asked for 2 cpu; "
+        "a used 0 of 2 cpu; b used 4 of 2 cpu"
+    )
+
+
+def test_the_summary_adds_up(kueue: Run) -> None:
+    """60 s of work lost, 30 s of grace held idle, and a wait until the preemptor has ended."""
+    head = lines(kueue, "theirs")[:3]
+    assert head[0] == "job theirs of queue b: 1 pod, priority 0"
+    assert "was preempted once and lost 1m00s of work" in head[2]
+    assert "held its resources without progress for 30s" in head[2]
+
+
+def test_a_wait_says_what_was_short_and_who_held_it(kueue: Run) -> None:
+    """2 of 4 cpu are missing while a runs."""
+    (line,) = (line for line in lines(kueue, "theirs") if "waits (" in line)
+    assert "short of 2 cpu, asking for 4 cpu; b used 0 of 2 cpu; all queues of all used 2 of 4 cpu" in line
+    assert line.endswith("most cpu held by a 2")
+
+
+def test_an_instant_of_a_job_tells_its_state_and_its_chapter(kueue: Run) -> None:
+    """At 70 s it is leaving."""
+    told = lines(kueue, "theirs", at="70s")
+    assert "  at 0d 00:01:10 it was leaving, preempted" in told
+    assert any("preempted by" in line for line in told)
+    assert not any("finished" in line for line in told[4:])
+
+
+def test_an_instant_tells_levels_waiting_jobs_and_the_last_decisions(kueue: Run) -> None:
+    """Of all queues, or of one."""
+    text = "\n".join(lines(kueue, at="65s"))
+    assert "at 0d 00:01:05" in text
+    assert "mine since 0d 00:01:00 (5s)" in text
+    assert "job theirs of queue b: preempted by job mine of queue a" in text
+    assert "mine since" not in "\n".join(lines(kueue, queue="b", at="65s"))
+
+
+def test_a_queue_tells_who_preempted_it_and_which_jobs_lost(kueue: Run) -> None:
+    """Over the whole run."""
+    text = "\n".join(lines(kueue, queue="b"))
+    assert "1 were preempted, 1 times in all, and lost 1m00s of work" in text
+    assert "InCohortReclamation" in text
+    assert "theirs" in text
+    json.dumps(harness.explain(kueue, queue="b").to_json())
+
+
+@pytest.mark.parametrize(
+    ("asked", "message", "hint"),
+    [
+        ({"job": "their"}, "the run has no job 'their'", "theirs"),
+        ({"queue": "bb"}, "the run has no jobs of queue 'bb'", "b"),
+        ({}, "there is nothing to explain", "--queue"),
+        ({"job": "mine", "queue": "a"}, "not both", ""),
+    ],
+)
+def test_what_a_run_does_not_know_is_an_error_with_what_was_probably_meant(
+    asked: Mapping[str, str], message: str, hint: str, kueue: Run
+) -> None:
+    """Close matches are named."""
+    with pytest.raises(RunError, match=message) as error:
+        harness.explain(kueue, **asked)
+    assert hint in (error.value.hint or "")
+
+
+@pytest.mark.parametrize("text", ["yesterday", "1:2", "1d 02:03", "::"])
+def test_what_is_no_time_is_an_error_that_shows_one(text: str, kueue: Run) -> None:
+    """As the run writes it, and as a duration."""
+    with pytest.raises(InputError, match="is not a time of this run") as error:
+        harness.explain(kueue, at=text)
+    assert "30d12h" in (error.value.hint or "")
+
+
+@pytest.mark.parametrize("time", [0, 1, 999_999, 61_000_000, 86_400_000_000 * 40 + 5])
+def test_a_time_that_was_written_is_read_again(time: int, kueue: Run) -> None:
+    """To the microsecond."""
+    clock = Clock(kueue)
+    assert clock.parse(clock.text(time)) == time
+
+
+class Terse:
+    """A third party's policy: it refuses all jobs once, preempts the first for the second, tells little."""
+
+    def __init__(self, *_: Any) -> None:
+        self.waiting: list[Job] = []
+        self.running: list[Job] = []
+
+    def submit(self, job: Job, pods: range, now: int) -> None:
+        self.waiting.append(job)
+
+    def release(self, job: Job, pods: range, now: int, why: Why) -> None:
+        if job in self.running:
+            self.running.remove(job)
+
+    def cycle(self, now: int) -> Iterator[Decision]:
+        if self.waiting and self.running:
+            detail = {
+                "quota": "mine",
+                "usage": 7,
+                "request": {"cpu": "many"},
+                "pool": {},
+                "share": [1],
+                "x": None,
+            }
+            yield Refuse(self.waiting[0], "", detail)
+            if len(self.waiting) == 1 and now:
+                yield Preempt(self.running[0], self.waiting[0], "MyRule", detail=detail)
+        if self.waiting and not self.running:
+            self.running.append(self.waiting.pop(0))
+            yield Admit(self.running[0])
+
+
+def test_fields_of_another_form_are_passed_over(write_trace: WriteTrace, tmp_path: Path) -> None:
+    """A third party may call what it likes `quota`: nothing breaks, and nothing is invented."""
+    trace = write_trace({"job_id": "one", "duration": 9}, {"job_id": "two", "submit_time": 3})
+    run = replayed(trace, queues({"default": {"cpu": "1"}}), tmp_path, plugin=Terse)
+    told = lines(run, "one")
+    assert any(
+        "preempted by job two of queue default (MyRule): 1 pod; it had run for 3s" in each for each in told
+    )
+    assert any(each.endswith("  waits") for each in lines(run, "two"))
+    assert not any("None" in each or "many" in each for each in told)
+
+
+def test_names_from_a_trace_cannot_steer_a_terminal(write_trace: WriteTrace, tmp_path: Path) -> None:
+    """Control characters are replaced; markup stays the text that it is."""
+    bad = "<script>\x1b[31m"
+    trace = write_trace(
+        {"job_id": "j\x1b[2J", "queue": bad, "request.cpu": 4000, "duration": 90},
+        {"job_id": "k", "queue": bad, "request.cpu": 4000, "duration": 90},
+    )
+    run = harness.replay(trace, output=tmp_path / "results")
+    for told in (
+        lines(run, "j\x1b[2J"),
+        lines(run, queue=bad),
+        lines(run, at="1s"),
+        lines(run, queue=bad, at=0),
+    ):
+        text = "\n".join(told)
+        assert "\x1b" not in text
+        assert "<script>" in text
+
+
+def test_a_label_is_a_resource_or_a_resource_of_a_flavor() -> None:
+    """Names of resources may have a slash themselves."""
+    units = Units(["cpu", "nvidia.com/gpu"])
+    assert units.named("gpu/nvidia.com/gpu", 3) == "3 nvidia.com/gpu"
+    assert units.named("nvidia.com/gpu", 3) == "3 nvidia.com/gpu"
+    assert units.named("spot/cpu", 1500) == "1500m cpu"
+    assert units.named("other/thing", 2) == "2 other/thing"
+
+
+def test_a_detail_that_is_no_object_says_nothing() -> None:
+    """Whatever a policy wrote."""
+    assert read(None) == read("[1]") == read('{"round": true, "nodes": {"a": 3}}')
