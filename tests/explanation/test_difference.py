@@ -1,0 +1,106 @@
+"""Where two runs part, and who gains or loses: rules on small runs, and books kept by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_clusters import queues
+
+import harness
+from harness.difference import Difference
+from harness.errors import RunError
+from harness.run import Run
+
+WriteTrace = Callable[..., Path]
+TWO = {"a": {"cpu": "2"}, "b": {"cpu": "2"}}
+
+
+@pytest.fixture
+def runs(write_trace: WriteTrace, tmp_path: Path) -> tuple[Run, Run]:
+    """`none` lets the borrower finish at 100 s; `kueue-classic` preempts it at 60 s for the queue's owner."""
+    trace = write_trace(
+        {"job_id": "early", "queue": "a", "request.cpu": 1000, "duration": 5},
+        {"job_id": "theirs", "queue": "b", "request.cpu": 4000, "submit_time": 10, "duration": 90},
+        {"job_id": "mine", "queue": "a", "request.cpu": 2000, "submit_time": 60, "duration": 50},
+    )
+    (tmp_path / "cluster.yaml").write_text(queues(TWO))
+
+    def run(plugin: str) -> Run:
+        return harness.replay(
+            trace, cluster=tmp_path / "cluster.yaml", plugin=plugin, output=tmp_path / "results"
+        )
+
+    return run("none"), run("kueue-classic")
+
+
+def test_runs_part_at_the_first_decision_that_is_not_alike(runs: tuple[Run, Run]) -> None:
+    """The preemption at 60 s, with its sentence; refusals before it do not count."""
+    parting = Difference(*runs).parting
+    assert parting is not None
+    assert parting.time == 60_000_000
+    assert parting.alike == 5  # two submissions and admissions, one end
+    assert parting.first == []
+    (sentence,) = parting.second
+    assert sentence.startswith(
+        "job theirs of queue b: preempted by job mine of queue a (InCohortReclamation)"
+    )
+
+
+def test_changes_of_jobs_and_queues_are_exact(runs: tuple[Run, Run]) -> None:
+    """`mine` starts at 91 s, after grace and latency, instead of 100 s; `theirs` runs anew when it ended."""
+    difference = Difference(*runs)
+    first, second = (
+        {row["job_id"]: row for row in run.micros("jobs").collect().rows(named=True)} for run in runs
+    )
+    for row in difference.jobs.iter_rows(named=True):
+        before, after = first[row["job_id"]], second[row["job_id"]]
+        assert row["first_start"] == after["start_time"] - before["start_time"]
+        assert row["finish"] == after["finish_time"] - before["finish_time"]
+        assert row["lost"] == after["progress_lost"] - before["progress_lost"]
+    by_queue = {row["queue"]: row for row in difference.queues.iter_rows(named=True)}
+    assert by_queue["b"]["lost"] == 50_000_000
+    assert (by_queue["a"]["earlier"], by_queue["a"]["later"]) == (1, 0)
+    gained, lost = difference.extremes()
+    assert (gained["job_id"].to_list(), lost["job_id"].to_list()) == (["mine"], ["theirs"])
+
+
+def test_a_run_against_its_like_decides_alike_to_the_end(runs: tuple[Run, Run], tmp_path: Path) -> None:
+    """The same policy under another label."""
+    again = harness.replay(
+        tmp_path / "trace.parquet",
+        cluster=tmp_path / "cluster.yaml",
+        label="again",
+        output=tmp_path / "results",
+    )
+    difference = Difference(runs[0], again)
+    assert difference.parting is None
+    assert difference.text() == "none and again decide alike to the end"
+
+
+def test_runs_of_different_traces_are_refused_with_what_differs(
+    runs: tuple[Run, Run], write_trace: WriteTrace, tmp_path: Path
+) -> None:
+    """There is nothing to compare job by job."""
+    other = write_trace({"job_id": "x", "queue": "a"}, name="other.parquet")
+    run = harness.replay(other, cluster=tmp_path / "cluster.yaml", output=tmp_path / "results")
+    with pytest.raises(RunError, match="another trace: other"):
+        Difference(runs[0], run)
+
+
+@pytest.mark.parametrize("layout", ["table", "markdown", "json", "csv"])
+def test_every_format_names_the_jobs(layout: str, runs: tuple[Run, Run], capsys: Any) -> None:
+    """Csv has all jobs, the others those that moved most."""
+    from cli_environment import called
+
+    assert called(["diff", str(runs[0].path), str(runs[1].path), "--format", layout]) == 0
+    out = capsys.readouterr().out
+    assert "mine" in out
+    assert ("early" in out) == (layout == "csv")
+    if layout == "json":
+        assert json.loads(out)["parting"]["time"] == 60_000_000
+    if layout == "markdown":
+        assert "| gain most | queue |" in out
