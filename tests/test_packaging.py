@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.bundled import BUNDLED
+
 ROOT = Path(__file__).parents[1]
 PACKAGES = {"harness": ROOT / "harness", "harness_plugins": ROOT / "plugins" / "harness_plugins"}
 
@@ -48,7 +50,7 @@ def imported(path: Path, known: dict[str, Path], *, when_run: bool) -> set[str]:
 
 
 def test_the_wheel_holds_exactly_the_two_packages(tmp_path: Path) -> None:
-    """Nothing of tests, traces or a folder called `plugins` lands in site-packages."""
+    """Nothing of tests or a folder called `plugins` lands in site-packages; traces lie within the package."""
     command = [sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path), str(ROOT)]
     subprocess.run(command, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
@@ -56,6 +58,8 @@ def test_the_wheel_holds_exactly_the_two_packages(tmp_path: Path) -> None:
     assert {name for name in names if not name.endswith(".dist-info")} == {"harness", "harness_plugins"}
     inside = zipfile.ZipFile(wheel).namelist()
     assert "harness/py.typed" in inside
+    assert {f"harness/bundled/{name}.parquet" for name in BUNDLED} <= set(inside)
+    assert "harness/bundled/README.md" in inside
     assert "harness_plugins/py.typed" in inside
 
 

@@ -17,6 +17,7 @@ from harness.options import did_you_mean
 
 COMMANDS = {
     "replay": ("harness.cli.replay", "Replay a trace through scheduler plugins and measure what they do."),
+    "demo": ("harness.cli.demo", "Replay one of the traces that come with harness."),
     "compare": ("harness.cli.compare", "Compare finished runs of one trace."),
     "report": ("harness.cli.report", "Write a report of finished runs of one trace."),
     "explain": ("harness.cli.explain", "Tell what happened to a job, in a queue, or at an instant."),

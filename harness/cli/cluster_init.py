@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     epilog="""\b
 Examples:
   harness cluster init traces/philly.parquet -o philly.yaml
-  harness cluster init traces/philly.parquet --quota proportional --node nvidia.com/gpu=8,cpu=64,memory=1Ti"""
+  harness cluster init traces/philly.parquet --quota proportional --node nvidia.com/gpu=8"""
 )
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.option(
@@ -81,7 +81,7 @@ def init(
         output.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"{output} cannot be written: {error.strerror or error}") from error
-    click.echo("\n".join(printable(line) for line in (f"{output} written", *made.why)), err=True)
+    click.echo("\n".join(printable(line) for line in (f"{output} written", *made.why)))
 
 
 def _node(text: str) -> dict[str, int]:

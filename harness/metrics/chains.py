@@ -119,6 +119,7 @@ def held_in_loops(run: Run, pairs: pl.DataFrame) -> list[int]:
     known = times.join_asof(levels, left_on="time", right_on="at", by="job", check_sortedness=False)
     rest = pl.col("time") - pl.col("at")
     held = known.select(
-        (pl.col("sign") * (pl.col(f"{amount} until") + pl.col(amount) * rest)).sum() for amount in amounts
+        (pl.col("sign") * (pl.col(f"{amount} until") + pl.col(amount) * rest)).sum().alias(amount)
+        for amount in amounts
     )
     return [int(value) for value in held.row(0)]

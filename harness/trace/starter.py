@@ -118,7 +118,7 @@ def start(
     Args:
         trace: the jobs.
         load: the mean demand by the capacity, where the trace does not say how large the machine was.
-        node: what one node has; by default powers of two that hold the largest pod.
+        node: what one node has; where it does not say, powers of two that hold the largest pod.
         weights: how quotas are divided: `equal`, `proportional` to what queues ask for, or queue -> weight,
             0 for queues that are not named.
 
@@ -137,7 +137,7 @@ def start(
     faults = _unfit_names(queues, sorted(set(doors["namespace"])), demands)
     capacity = {name: wanted_capacity(name, demand, load) for name, demand in demands.items()}
     largest = {name: int(frame[f"{REQUEST}{name}"].max() or 0) for name in demands}  # type: ignore[arg-type]
-    given = dict(node) if node is not None else _node(capacity, largest)
+    given = _node(capacity, largest, node or {})
     for resource, amount in largest.items():
         if amount > given.get(resource, 0):
             asked, has = (format_amount(resource, each) for each in (amount, given.get(resource, 0)))
@@ -185,14 +185,19 @@ def _unfit_names(
     ]
 
 
-def _node(capacity: Mapping[str, int], largest: Mapping[str, int]) -> dict[str, int]:
-    """A node that holds the largest pod: of the scarcest kind a round number, of the others in proportion."""
+def _node(
+    capacity: Mapping[str, int], largest: Mapping[str, int], given: Mapping[str, int]
+) -> dict[str, int]:
+    """What is given, else a round number of the scarcest kind, and of the others in proportion."""
     devices = [name for name in capacity if "/" in name]
-    first = max(devices, key=lambda name: (capacity[name], name)) if devices else min(capacity)
-    unit = unit_of(first, capacity[first])
-    whole = _power_of_two(capacity[first], unit)
-    usual = _DEVICES * unit if first in devices or first == "cpu" else unit
-    node = {first: max(_power_of_two(largest[first], unit), min(usual, whole))}
+    kinds = [name for name in devices or capacity if name in given or not given] or list(capacity)
+    first = max(kinds, key=lambda name: (capacity[name], name)) if devices else min(kinds)
+    node = dict(given)
+    if first not in node:
+        unit = unit_of(first, capacity[first])
+        whole = _power_of_two(capacity[first], unit)
+        usual = _DEVICES * unit if first in devices or first == "cpu" else unit
+        node[first] = max(_power_of_two(largest[first], unit), min(usual, whole))
     count = ceil(Fraction(capacity[first], node[first]))
     for name in (*capacity, *_UNASKED):
         if name in capacity and name not in node:

@@ -279,3 +279,13 @@ def test_without_preemptions_counts_are_zero_and_shapes_are_null(measured: Measu
     for name in ("victims_per_preemptor.p95", "cascade_depth.mean", "time_to_restart.p50"):
         assert value(f"disruption.{name}") is None
     assert value("disruption.not_restarted") == 0
+
+
+def test_loops_hold_several_resources(measured: Measured) -> None:
+    """What victims of a loop held is told of each resource that jobs ask for."""
+    both = {"request.memory": 7}
+    jobs = [job("p", "b", **both), job("v", "a", grace_period=5, **both)]
+    steps = {0: [("admit", "v")], 1: [("preempt", "v", "p")], 7: [("admit", "v")], 8: [("preempt", "v", "p")]}
+    cluster = queues({name: {"cpu": "10", "memory": "100"} for name in "ab"})
+    value = measured(*jobs, cluster=cluster, plugin=scripted(steps))
+    assert value("disruption.preemptions") == 2

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from cli_environment import called
 
+from harness.bundled import BUNDLED, bundled_path
 from harness.cluster.load import load_cluster
 from harness.plugins import load
+from harness.trace.lint import lint
 from harness.trace.summary import summarize
 from harness.trace.trace import Trace, open_trace
 
@@ -22,6 +25,45 @@ NODES = {
     "6214e9": 64, "b436b2": 64, "ee9e8c": 64, "7f04ca": 32, "6c71a0": 32, "0e4a51": 32, "11cb48": 16,
     "e13805": 16, "2869ce": 16, "ed69ec": 8, "103959": 8,
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BUNDLED)
+def test_a_bundled_trace_fits_the_cluster_beside_it(name: str) -> None:
+    """No warning, no fault, a source, a page about it, and something that waits."""
+    path = bundled_path(name)
+    cluster = load_cluster(path.with_name(f"{name}.cluster.yaml"))
+    trace = open_trace(path, load(only=["readers"]), cluster=cluster)
+    assert cluster.warnings == ()
+    assert trace.metadata["harness.source"]
+    assert f"\n## {name}\n" in (TRACES / "README.md").read_text(encoding="utf-8")
+    assert "cluster-too-big" not in {finding.check for finding in lint(trace, cluster)}
+    jobs = f"{trace.frame['job_id'].n_unique():,}"
+    assert jobs in BUNDLED[name].about
+
+
+def test_the_bundled_traces_are_small() -> None:
+    """Whoever clones the repository gets less than 12 MB of data."""
+    assert sum(path.stat().st_size for path in TRACES.iterdir()) < 12_000_000
+
+
+def test_the_mix_is_what_its_specification_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The committed commands make the same files."""
+    monkeypatch.chdir(tmp_path)
+    spec = str(TRACES / "mix.yaml")
+    assert called(["trace", "generate", spec, "-o", "mix.parquet", "--seed", "7"]) == 0
+    assert pl.read_parquet("mix.parquet").equals(pl.read_parquet(TRACES / "mix.parquet"))
+    command = [
+        "cluster",
+        "init",
+        "mix.parquet",
+        "--target-load",
+        "1.1",
+        "--node-pool",
+        "-o",
+        "mix.cluster.yaml",
+    ]
+    assert called(command) == 0
+    assert Path("mix.cluster.yaml").read_bytes() == (TRACES / "mix.cluster.yaml").read_bytes()
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,43 @@
+"""`harness demo`: replays one of the traces that come with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from harness.bundled import BUNDLED, bundled_path
+from harness.cli.replay import replay
+from harness.text import aligned
+
+_FIRST = next(iter(BUNDLED))
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  harness demo --list
+  harness demo mix --until 2d"""
+)
+@click.argument("name", default=_FIRST)
+@click.option("--list", "listed", is_flag=True, help="Say which traces there are, and replay none.")
+@click.option("--until", metavar="TIME", help="Stop at this time after the trace's origin, such as 7d.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
+    metavar="DIR", help="Runs are kept as DIR/TRACE/RUN.",
+)  # fmt: skip
+@click.pass_context
+def demo(ctx: click.Context, name: str, listed: bool, until: str | None, output: Path) -> None:
+    """Replay a trace that comes with harness, on the cluster beside it; the first by default.
+
+    NAME is one of those that --list shows. The command that it stands for is printed first.
+    """
+    if listed:
+        rows = [(each, bundled.about, " ".join(bundled.plugins)) for each, bundled in BUNDLED.items()]
+        click.echo(aligned([("trace", "what it is", "plugins"), *rows], left=range(3)))
+        return
+    path = bundled_path(name)
+    plugins = BUNDLED[name].plugins
+    options = [f"-p {plugin}" for plugin in plugins] + ([f"--until {until}"] if until else [])
+    click.echo(f"harness replay {path} {' '.join(options)}", err=True)
+    ctx.invoke(replay, trace=path, names=plugins, until=until, output=output)
