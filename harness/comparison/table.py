@@ -9,6 +9,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.comparison.changes import PRACTICAL, Change, Row, Verdict
+from harness.comparison.ping_pong import about_loops
 from harness.statistics.bootstrap import LEAST_BLOCKS, RESAMPLES, SEED
 from harness.text import aligned, columns, printable, shortened
 from harness.units import SECOND, format_amount, format_duration
@@ -150,6 +151,9 @@ def remarks(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
         gangs = run.info["outcome"]["half_bound_gangs"]
         if gangs:
             yield f"{name}: {_half_bound(gangs)}"
+        loops = about_loops(run)
+        if loops is not None:
+            yield f"{name}: {loops}"
 
 
 def _half_bound(gangs: Sequence[Mapping[str, Any]]) -> str:

@@ -31,7 +31,11 @@ _WAITS: Mapping[str, _Shape] = {
     "first_start": _Shape("wait.first_start", ("mean", "p50", "p90", "p95", "p99", "max")),
     "total": _Shape("wait.total", ("mean", "p50", "p90", "p95", "p99", "max")),
 }
-_TIMES: Mapping[str, _Shape] = {**_WAITS, "completion": _Shape("jct", ("mean", "p50", "p95"))}
+_TIMES: Mapping[str, _Shape] = {
+    **_WAITS,
+    "completion": _Shape("jct", ("mean", "p50", "p95")),
+    "admission": _Shape("wait.admission_to_start", ("mean", "p50", "p95", "max")),
+}
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
@@ -48,8 +52,9 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
 def job_times(run: Run, window: Window) -> pl.DataFrame:
     """One row a job that arrived within the window; what happened later counts as not having happened.
 
-    Columns: job, its row in `jobs.parquet`; queue, priority; submit, finish, first_start, total and
-    completion in microseconds; slowdown; null where the job has not come that far.
+    Columns: job, its row in `jobs.parquet`; queue, priority; submit, finish, first_start, total,
+    completion and admission (from the first admission to first progress, which on nodes needs all pods of a
+    gang bound) in microseconds; slowdown; null where the job has not come that far.
     """
     jobs = (
         run.micros("jobs")
@@ -62,6 +67,7 @@ def job_times(run: Run, window: Window) -> pl.DataFrame:
             "priority",
             "duration",
             submit=pl.col("submit_time"),
+            admitted=pl.col("admitted_time"),
             start=_within(pl.col("start_time"), window),
             finish=_within(pl.col("finish_time"), window),
         )
@@ -78,6 +84,7 @@ def job_times(run: Run, window: Window) -> pl.DataFrame:
         first_start=pl.col("start") - pl.col("submit"),
         total=completion - pl.col("progress").fill_null(0),
         completion=completion,
+        admission=pl.col("start") - pl.col("admitted"),
         slowdown=pl.when(completion.is_not_null()).then(
             pl.max_horizontal(completion / pl.max_horizontal("duration", pl.lit(SHORTEST)), pl.lit(1.0))
         ),

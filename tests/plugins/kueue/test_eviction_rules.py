@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from kueue_worlds import Happened, Jobs, cluster, queue
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import yaml
+from kueue_worlds import Happened, Jobs, Manifest, cluster, flavor, manifest, queue
+
+import harness
 
 WITHIN = {"withinClusterQueue": "LowerPriority"}
 RECLAIM = {"reclaimWithinCohort": "Any"}
@@ -51,3 +58,53 @@ def test_a_preemptor_within_its_quota_goes_before_a_victim_that_borrows() -> Non
     happened = Happened(where, jobs)
     assert happened.lines("admit") == ["0 admit theirs", "6 admit mine"]
     assert happened.victims == ["theirs"]
+
+
+def pinging() -> list[Manifest]:
+    """Queues of a ping-pong: `a` borrows from far to admit `mine`, `theirs` of `b` only from near.
+
+    Who borrows from nearer goes first, so the victim takes back what its preemptor freed.
+    """
+    policy = {"reclaimWithinCohort": "LowerPriority", "borrowWithinCohort": {"policy": "LowerPriority"}}
+    return [
+        *(manifest("Cohort", name, parentName="root") for name in ("near", "far")),
+        queue("a", cohort="near", cpu=2, preemption=policy),
+        queue("b", cohort="near", cpu=0),
+        queue("c", cohort="far", cpu=1),
+    ]
+
+
+def test_a_loop_of_evictions_doubles_its_latency_up_to_10_minutes() -> None:
+    """From 1 s on; each round is recorded with its number, and the replay comes to its end."""
+    jobs = Jobs().add("theirs", "b", 1).add("mine", "a", 3, at=5, priority=1)
+    happened = Happened(cluster(*pinging()), jobs, until=4000)
+    times = [row.time // 10**6 for row in happened.decisions.of("preempt")]
+    assert [after - before for before, after in pairwise(times)] == [2**n for n in range(10)] + [600] * 4
+    rounds = [(row.detail or {}).get("round") for row in happened.decisions.of("preempt")]
+    assert rounds == [None, *range(2, len(times) + 1)]
+
+
+def test_the_gate_for_preemptors_ends_the_loop() -> None:
+    """Its preemptor goes first then."""
+    jobs = Jobs().add("theirs", "b", 1).add("mine", "a", 3, at=5, priority=1)
+    happened = Happened(cluster(*pinging()), jobs, featureGates="PrioritizePreemptorWorkloads=true")
+    assert happened.lines("admit") == ["0 admit theirs", "6 admit mine"]
+
+
+def test_a_comparison_tells_of_loops(write_trace: Callable[..., Path], tmp_path: Path) -> None:
+    """How often, between which queues, what they held, and where to read on; a run without says nothing."""
+    path = tmp_path / "cluster.yaml"
+    path.write_text(yaml.safe_dump_all([flavor(), *pinging()]))
+    job = {"duration": 1000, "grace_period": 2}
+    trace = write_trace(
+        {**job, "queue": "b", "request.cpu": 1000, "priority": 0},
+        {**job, "queue": "a", "request.cpu": 3000, "submit_time": 5, "priority": 1},
+    )
+    run = harness.replay(
+        trace, plugin="kueue-classic", cluster=path, output=tmp_path / "results", until="60s"
+    )
+    told = harness.compare([run]).table()
+    assert "5 times a job got resources and lost them again to the same queue" in told
+    assert "jobs of b (5), for jobs of a (5), holding" in told
+    calm = harness.replay(trace, plugin="none", cluster=path, output=tmp_path / "results", until="60s")
+    assert "again to the same queue" not in harness.compare([calm]).table()

@@ -1,0 +1,37 @@
+"""A sentence about loops in which the same jobs are evicted again and again, for who reads a comparison."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from harness.run import Run
+
+
+def about_loops(run: Run) -> str | None:
+    """How often loops of evictions went round in a run, between which queues, and what that held.
+
+    None if there was no loop.
+    """
+    rows = run.metrics.filter(pl.col("metric").is_in(("disruption.ping_pong", "disruption.ping_pong_held")))
+    times = {row["scope"]: row["value"] for row in rows.iter_rows(named=True) if not row["resource"]}
+    if not times.get("all"):
+        return None
+    held = [
+        f"{row['value']:.4g} {row['unit']} of {row['resource']}"
+        for row in rows.iter_rows(named=True)
+        if row["resource"] and row["value"]
+    ]
+    victims, winners = (_queues(times, f"{side}=") for side in ("queue", "beneficiary"))
+    cost = f", holding {', '.join(held)}" if held else ""
+    return (
+        f"{times['all']:,.0f} times a job got resources and lost them again to the same queue while neither "
+        f"side made progress (disruption.ping_pong): jobs of {victims}, for jobs of {winners}{cost}. The "
+        "victim stands before its preemptor in line for what it gave up: see 'Evictions that repeat' in "
+        "docs/kueue.md for the settings that cause it"
+    )
+
+
+def _queues(times: dict[str, float], prefix: str) -> str:
+    """The queues of one side with their counts, by name."""
+    found = sorted((scope.removeprefix(prefix), times[scope]) for scope in times if scope.startswith(prefix))
+    return ", ".join(f"{name} ({count:,.0f})" for name, count in found if count)
