@@ -61,6 +61,7 @@ def test_the_wheel_holds_exactly_the_two_packages(tmp_path: Path) -> None:
     assert {f"harness/bundled/{name}.parquet" for name in BUNDLED} <= set(inside)
     assert "harness/bundled/README.md" in inside
     assert "harness_plugins/py.typed" in inside
+    assert {f"harness/report/page.{kind}" for kind in ("html", "css", "js")} <= set(inside)
 
 
 def test_built_in_plugins_import_public_names_only() -> None:
