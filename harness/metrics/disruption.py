@@ -76,7 +76,10 @@ def _lost(run: Run, window: Window, each: pl.DataFrame) -> Iterator[Measurement]
 def _consequences(run: Run, each: pl.DataFrame) -> Iterator[Measurement]:
     yield from _spread("cascade_depth", pl.Series(cascade_depths(each), dtype=pl.Int64), "mean", "max")
     total, jobs = (
-        run.micros("jobs").select(pl.col("duration").cast(pl.Int128).sum(), pl.len()).collect().row(0)
+        run.micros("jobs")
+        .select(pl.col("duration").cast(pl.Int128).sum(), known=pl.col("duration").count())
+        .collect()
+        .row(0)
     )
     yield _count("thrash", thrashing(each, Fraction(int(total), max(1, jobs))))
     pairs = loops(run, each)

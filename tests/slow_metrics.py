@@ -1,0 +1,500 @@
+"""Every metric once more: plain Python over decisions and what jobs ask for, as the definitions read.
+
+It shares no code with `harness.metrics` and reads neither stints nor timeline. Covered are the loss models
+`restart` and `resume`, and jobs of equal pods.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import pairwise
+from math import floor, fsum
+from typing import Any, NamedTuple
+
+import polars as pl
+
+import harness
+
+SECOND, HOUR = 10**6, 3600 * 10**6
+Key = tuple[str, str, str]
+
+
+class Span(NamedTuple):
+    """Pods of a job that hold resources; `lost` says whether an eviction ended it in vain."""
+
+    job: int
+    pods: int
+    start: int
+    end: int
+    progress: bool
+    lost: bool = False
+
+
+class Job:
+    """What happened to one job, followed decision by decision."""
+
+    def __init__(self, number: int, row: Mapping[str, Any], restarts: bool) -> None:
+        self.number, self.row, self.restarts = number, row, restarts
+        self.pods = row["pods"]
+        self.bound: dict[str | None, int] = {}  # pod -> since when it is in its present state
+        self.ending: dict[str | None, int] = {}
+        self.since: int | None = None  # since when the gang progresses
+        self.submit = self.finish = self.reject = self.first = None
+        self.spans: list[Span] = []
+        self.binds: list[tuple[int, str, int]] = []
+        self.left = self.pods
+
+    @property
+    def together(self) -> bool:
+        """Whether all of its pods progress together or not at all."""
+        return bool(self.row["gang"]) or self.pods == 1
+
+    def size(self, pod: str | None) -> int:
+        return self.pods if pod is None else 1
+
+    def turn(self, time: int, action: str, pod: str | None) -> None:
+        name = None if pod is None else re.sub(r"-r\d+$", "", pod.removeprefix(self.row["job_id"]))
+        if action == "submit":
+            self.submit = time
+        elif action == "reject":
+            self.reject = time
+        elif action in ("admit", "bind"):
+            again = re.search(r"-r(\d+)$", pod or "")
+            if name is not None:
+                self.binds.append((time, name, int(again[1]) if again else 0))
+            if self.together:
+                self.cut(time)
+            self.bound[name] = time
+            if self.together and sum(map(self.size, self.bound)) == self.pods:
+                self.since = time
+        elif action in ("preempt", "evict"):
+            self.cut(time, in_vain=True, only=None if self.together else name)
+            for each in list(self.bound) if name is None else [name]:
+                self.bound.pop(each)
+                self.ending[each] = time
+        elif action == "gone":
+            for each in list(self.ending) if name is None else [name]:
+                self.span(self.ending.pop(each), time, self.size(each), progress=False)
+        elif action == "finish":
+            self.cut(time, only=None if self.together or name is None else name)
+            for each in list(self.bound) if name is None else [name]:
+                self.left -= self.size(each)
+                self.bound.pop(each)
+            if not self.left:
+                self.finish = time
+
+    def cut(self, time: int, *, in_vain: bool = False, only: str | None = None) -> None:
+        """End what goes on now, of one pod or all, and let it go on as something new."""
+        for pod in [only] if only is not None else list(self.bound):
+            progress = not self.together or self.since is not None
+            self.span(self.bound[pod], time, self.size(pod), progress, in_vain)
+            self.bound[pod] = time
+        if self.together:
+            self.since = None
+
+    def span(self, start: int, end: int, pods: int, progress: bool, in_vain: bool = False) -> None:
+        lost = progress and in_vain and self.restarts
+        self.spans.append(Span(self.number, pods, start, end, progress, lost))
+
+    def close(self, end: int) -> None:
+        """Measure what has not ended; what lasted no time at all is a first start, and nothing else."""
+        self.cut(end)
+        for pod, since in self.ending.items():
+            self.span(since, end, self.size(pod), progress=False)
+        self.first = min((span.start for span in self.spans if span.progress), default=self.finish)
+        self.spans = [span for span in self.spans if span.end > span.start]
+
+
+class Preemption(NamedTuple):
+    """One job for one other at one instant."""
+
+    time: int
+    job: int
+    by: int
+
+
+class Slow:
+    """All metrics of a run, by metric, scope and resource."""
+
+    def __init__(self, run: harness.Run, trace: pl.DataFrame) -> None:
+        self.run, self.info = run, run.info
+        self.resources = list(run.info["trace"]["resources"])
+        self.capacity = run.info["cluster"]["capacity"]
+        origin = run.info["trace"]["origin_us"]
+        asks = {row["job_id"]: row for row in trace.iter_rows(named=True)}
+        defaults = {"pods": 1, "gang": None, "priority": 0}
+        rows = [
+            {**defaults, **asks[row["job_id"]], **row}
+            for row in run.jobs.select("job_id", "queue", "namespace", "priority", "pods").iter_rows(
+                named=True
+            )
+        ]
+        self.number = {row["job_id"]: number for number, row in enumerate(rows)}
+        restarts = run.info["settings"]["on_preemption"] == "restart"
+        self.jobs = [
+            Job(number, {**row, "gang": row["gang"] is not False}, restarts)
+            for number, row in enumerate(rows)
+        ]
+        self.asks = [[row.get(f"request.{each}") or 0 for each in self.resources] for row in rows]
+        self.duration = [int(row["duration"].total_seconds() * SECOND + 0.5) for row in rows]
+        times = run.decisions["time"].cast(pl.Int64) - origin
+        self.decisions = [
+            {**row, "time": time}
+            for row, time in zip(run.decisions.iter_rows(named=True), times.to_list(), strict=True)
+        ]
+        holds = "bind" if self.info["cluster"]["nodes"] else "admit"
+        self.held_by = holds
+        for row in self.decisions:
+            if row["action"] in ("admit", "bind") and row["action"] != holds:
+                continue
+            self.jobs[row["job"]].turn(row["time"], row["action"], row["pod"])
+        self.start, self.end = run.info["window"]
+        assert self.start == min(job.submit for job in self.jobs)
+        if run.info["settings"]["until_us"] is None:
+            assert self.end == max(row["time"] for row in self.decisions)
+        for job in self.jobs:
+            job.close(self.end)
+        self.spans = [span for job in self.jobs for span in job.spans]
+        quota_of = run.info["cluster"]["quota_of"]
+        names = [
+            row["queue"] if row["queue"] in quota_of else f"{row['namespace']}/{row['queue']}" for row in rows
+        ]
+        self.queue = [quota_of[name] or name for name in names]
+        self.preemptions: list[Preemption] = []
+        for row in self.decisions:
+            if row["action"] == "preempt":
+                each = Preemption(row["time"], row["job"], self.number[row["by"]])
+                if each not in self.preemptions:
+                    self.preemptions.append(each)
+        self.values: dict[Key, float | None] = {}
+        self.utilization()
+        self.waiting()
+        self.fairness()
+        self.disruption()
+
+    def say(self, metric: str, value: float | None, scope: str = "all", resource: str = "") -> None:
+        assert (metric, scope, resource) not in self.values
+        self.values[metric, scope, resource] = None if value is None else float(value)
+
+    def parts(self, place: int) -> dict[str, int]:
+        """What became of a resource."""
+        sums = dict.fromkeys(("useful", "lost", "idle_held", "unfinished"), 0)
+        for span in self.spans:
+            amount = span.pods * self.asks[span.job][place] * (span.end - span.start)
+            done = self.jobs[span.job].finish is not None
+            kind = "lost" if span.lost else "useful" if done else "unfinished"
+            sums[kind if span.progress else "idle_held"] += amount
+        return sums
+
+    def levels(self) -> Iterator[tuple[int, dict[str, list[int]], dict[str, list[int]]]]:
+        """How long which queues hold and ask for how much."""
+        held: dict[str, list[int]] = defaultdict(lambda: [0] * len(self.resources))
+        asked: dict[str, list[int]] = defaultdict(lambda: [0] * len(self.resources))
+        moves: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
+        for row in self.decisions:
+            moves[row["time"]].append(row)
+        times = sorted(moves)
+        for time, following in pairwise([*times, self.end]):
+            for row in moves[time]:
+                action, queue = row["action"], self.queue[row["job"]]
+                hold = (action == self.held_by) - (action in ("gone", "finish"))
+                ask = (action in ("submit", "requeue")) - (action in ("gone", "finish", "reject"))
+                for place, amount in enumerate(self.asks[row["job"]]):
+                    held[queue][place] += hold * row["pods"] * amount
+                    asked[queue][place] += ask * row["pods"] * amount
+            yield following - time, held, asked
+
+    def utilization(self) -> None:
+        allocated, wanted = [0] * len(self.resources), [0] * len(self.resources)
+        for span, held, asked in self.levels():
+            for place, resource in enumerate(self.resources):
+                allocated[place] += span * sum(each[place] for each in held.values())
+                all_asked = sum(each[place] for each in asked.values())
+                wanted[place] += span * min(all_asked, self.capacity.get(resource, all_asked))
+        self.allocated = allocated
+        for place, resource in enumerate(self.resources):
+            parts = self.parts(place)
+            assert sum(parts.values()) == allocated[place]
+            whole = self.capacity.get(resource, 0) * (self.end - self.start)
+            for name, part in {"allocated": allocated[place], **parts}.items():
+                self.say(f"utilization.{name}", part / whole if whole else None, resource=resource)
+            demand = wanted[place] if resource in self.capacity else 0
+            self.say(
+                "utilization.of_demand", allocated[place] / demand if demand else None, resource=resource
+            )
+
+    def waiting(self) -> None:
+        waits: dict[str, dict[int, int]] = {"first_start": {}, "total": {}}
+        self.slowdown: dict[int, float] = {}
+        jct = []
+        for job in self.jobs:
+            if job.first is not None:
+                waits["first_start"][job.number] = job.first - job.submit
+            if job.finish is not None:
+                took = job.finish - job.submit
+                jct.append(took)
+                waits["total"][job.number] = took - union(s for s in job.spans if s.progress)
+                self.slowdown[job.number] = max(1.0, took / max(self.duration[job.number], 10 * SECOND))
+        shapes = ("mean", "p50", "p90", "p95", "p99", "max")
+        for name, of_jobs in waits.items():
+            self.spread(f"wait.{name}", list(of_jobs.values()), shapes, unit=SECOND)
+            for kind in ("queue", "priority"):
+                for value in {job.row[kind] for job in self.jobs}:
+                    some = [wait for number, wait in of_jobs.items() if self.jobs[number].row[kind] == value]
+                    self.spread(f"wait.{name}", some, shapes, f"{kind}={value}", unit=SECOND)
+        self.spread("jct", jct, ("mean", "p50", "p95"), unit=SECOND)
+        self.spread("slowdown.bounded", list(self.slowdown.values()), ("mean", "p50", "p95", "p99"))
+        ends = [job.finish for job in self.jobs if job.finish is not None]
+        rejected = sum(job.reject is not None for job in self.jobs)
+        hours = (self.end - self.start) / HOUR
+        self.say("makespan", (max(ends) - min(job.submit for job in self.jobs)) / SECOND if ends else None)
+        self.say("jobs.finished", len(ends))
+        self.say("jobs.unfinished", len(self.jobs) - len(ends) - rejected)
+        self.say("jobs.rejected", rejected)
+        self.say("throughput", len(ends) / hours if hours else None)
+
+    def spread(
+        self, metric: str, values: Sequence[float], shapes: Iterable[str], scope: str = "all", unit: float = 1
+    ) -> None:
+        for shape in shapes:
+            value = statistic(sorted(values), shape)
+            self.say(f"{metric}.{shape}", None if value is None else value / unit, scope)
+
+    def fairness(self) -> None:
+        known = self.info["cluster"]["queues"]
+        weight = {
+            name: Fraction(known[name]["weight"]) if name in known else Fraction(1) for name in self.queue
+        }
+        places = [place for place, each in enumerate(self.resources) if self.capacity.get(each)]
+        sizes = [self.capacity.get(each, 0) for each in self.resources]
+        off = ideal_sum = jain_sum = Fraction(0)
+        compared = 0
+        owed: dict[tuple[str, int], int] = defaultdict(int)
+        for span, held, asked in self.levels():
+            if not span:
+                continue
+            share = {
+                queue: max((Fraction(each[place], sizes[place]) for place in places), default=Fraction(0))
+                for queue, each in held.items()
+            }
+            parts = {
+                queue: {place: Fraction(each[place], sizes[place]) for place in places}
+                for queue, each in asked.items()
+            }
+            ideal = filled(parts, weight)
+            off += span * sum(abs(share[queue] - ideal[queue]) for queue in share) / 2
+            ideal_sum += span * sum(ideal.values())
+            ratios = [share[queue] / ideal[queue] for queue in share if ideal[queue] > 0]
+            square = sum(ratio * ratio for ratio in ratios)
+            if len(ratios) >= 2 and square:
+                jain_sum += span * sum(ratios) ** 2 / (len(ratios) * square)
+                compared += span
+            for queue in held:
+                for place, resource in enumerate(self.resources):
+                    nominal = (known[queue]["nominal"] or {}).get(resource) if queue in known else None
+                    due = min(nominal or 0, asked[queue][place]) - held[queue][place]
+                    owed[queue, place] += span * max(0, due)
+        self.say("fairness.share_deviation", off / ideal_sum if ideal_sum else None)
+        self.say("fairness.jain_share", jain_sum / compared if compared else None)
+        for place, resource in enumerate(self.resources):
+            total = None
+            for queue in {*self.queue, *known}:
+                guaranteed = queue in known and resource in (known[queue]["nominal"] or {})
+                value = owed[queue, place] if guaranteed else None
+                if value is not None:
+                    total = (total or 0) + value
+                self.say(
+                    "fairness.guarantee_deficit", self.hours(value, resource), f"queue={queue}", resource
+                )
+            self.say("fairness.guarantee_deficit", self.hours(total, resource), resource=resource)
+        of_queues = defaultdict(list)
+        for number, slowdown in self.slowdown.items():
+            of_queues[self.queue[number]].append(slowdown)
+        means = [fsum(each) / len(each) for each in of_queues.values()]
+        squares = fsum(mean * mean for mean in means)
+        self.say("fairness.jain_slowdown", fsum(means) ** 2 / (len(means) * squares) if means else None)
+        self.say("fairness.max_min_slowdown", max(means) / min(means) if means else None)
+
+    def hours(self, amount: int | None, resource: str) -> float | None:
+        return None if amount is None else amount / (HOUR * (1000 if resource == "cpu" else 1))
+
+    def disruption(self) -> None:
+        found = self.preemptions
+        rows = [row for row in self.decisions if row["action"] == "preempt"]
+        reason = {}
+        for row in rows:
+            reason.setdefault((row["time"], row["job"], self.number[row["by"]]), row["reason"])
+        self.say("disruption.preemptions", len(found))
+        self.counted("preemptions", "reason", [reason[tuple(each)] for each in found])
+        self.counted("preemptions", "queue", [self.queue[each.job] for each in found])
+        self.counted("preemptions", "beneficiary", [self.queue[each.by] for each in found])
+        times = defaultdict(int)
+        for each in found:
+            times[each.job] += 1
+        self.say("disruption.preempted_jobs", len(times))
+        self.say("disruption.preempted_pods", sum(row["pods"] for row in rows))
+        self.say("disruption.repeat_victims", sum(count >= 2 for count in times.values()))
+        self.say("disruption.max_preemptions_of_a_job", max(times.values(), default=0))
+        starts = {(span.job, span.start) for span in self.spans if span.progress and span.start < self.end}
+        self.say(
+            "disruption.preemptions_per_1000_starts", 1000 * len(found) / len(starts) if starts else None
+        )
+        victims = defaultdict(int)
+        for each in found:
+            victims[each.by] += 1
+        self.spread("disruption.victims_per_preemptor", list(victims.values()), ("mean", "p95", "max"))
+        depth: dict[int, int] = {}
+        depths = []
+        for each in found:
+            depth[each.job] = 1 + depth[each.by] if each.by in depth else 0
+            depths.append(depth[each.job])
+        self.spread("disruption.cascade_depth", depths, ("mean", "max"))
+        mean = Fraction(sum(self.duration), max(1, len(self.duration)))
+        thrash = 0
+        for place, each in enumerate(found):
+            earlier = [
+                other.time
+                for other in found[:place]
+                if self.queue[other.by] == self.queue[each.job]
+                and self.queue[other.job] == self.queue[each.by]
+            ]
+            thrash += bool(earlier) and each.time - earlier[-1] <= mean
+        self.say("disruption.thrash", thrash)
+        self.lost()
+        self.restarts()
+        self.loops()
+        said = {(row["time"], row["by"], row["detail"]) for row in rows}
+        budgets = [json.loads(detail).get("pdb_violations") for _, _, detail in said if detail]
+        told = [each for each in budgets if each is not None]
+        self.say("disruption.pdb_violations", sum(told) if told else None if rows else 0)
+
+    def counted(self, name: str, kind: str, values: Sequence[str]) -> None:
+        for value in set(values):
+            self.say(f"disruption.{name}", values.count(value), f"{kind}={value}")
+
+    def lost(self) -> None:
+        whom: dict[tuple[int, int], str] = {}
+        for each in self.preemptions:
+            whom.setdefault((each.job, each.time), self.queue[each.by])
+        for place, resource in enumerate(self.resources):
+            sums: dict[str, int] = defaultdict(int)
+            total = 0
+            for span in self.spans:
+                if span.lost:
+                    amount = span.pods * self.asks[span.job][place] * (span.end - span.start)
+                    total += amount
+                    sums[f"queue={self.queue[span.job]}"] += amount
+                    if (span.job, span.end) in whom:
+                        sums[f"beneficiary={whom[span.job, span.end]}"] += amount
+            self.say("disruption.lost", self.hours(total, resource), resource=resource)
+            allocated = self.allocated[place]
+            share = total / allocated if allocated else None
+            self.say("disruption.lost_of_allocated", share, resource=resource)
+            for scope, amount in sums.items():
+                self.say("disruption.lost", self.hours(amount, resource), scope, resource)
+
+    def restarts(self) -> None:
+        waits, never = [], 0
+        for each in self.preemptions:
+            job, back = self.jobs[each.job], each.time
+            for row in self.decisions:
+                same = (row["time"], row["job"], row["by"]) == (
+                    each.time,
+                    each.job,
+                    self.jobs[each.by].row["job_id"],
+                )
+                if row["action"] != "preempt" or not same or row["pod"] is None:
+                    continue
+                name = re.sub(r"-r\d+$", "", row["pod"].removeprefix(row["job_id"]))
+                again = re.search(r"-r(\d+)$", row["pod"])
+                successor = 1 + (int(again[1]) if again else 0)
+                at = [time for time, pod, number in job.binds if (pod, number) == (name, successor)]
+                back = max(back, at[0]) if at else self.end + 1
+            runs = [span.start for span in job.spans if span.progress and back <= span.start < self.end]
+            if back <= self.end and job.finish is not None:
+                runs.append(job.finish)
+            if runs:
+                waits.append(min(runs) - each.time)
+            else:
+                never += 1
+        self.spread("disruption.time_to_restart", waits, ("p50", "p95"), unit=SECOND)
+        self.say("disruption.not_restarted", never)
+
+    def loops(self) -> None:
+        latest: dict[int, Preemption] = {}
+        held = [0] * len(self.resources)
+        victims, beneficiaries = [], []
+        for each in self.preemptions:
+            before = latest.get(each.job)
+            latest[each.job] = each
+            if before is None or self.queue[before.by] != self.queue[each.by]:
+                continue
+            sides = (self.jobs[each.job], self.jobs[before.by])
+            spans = [span for side in sides for span in side.spans if span.progress]
+            if any(span.start < each.time and span.end > before.time for span in spans):
+                continue
+            victims.append(self.queue[each.job])
+            beneficiaries.append(self.queue[each.by])
+            for span in self.jobs[each.job].spans:
+                both = max(0, min(span.end, each.time) - max(span.start, before.time))
+                for place, amount in enumerate(self.asks[each.job]):
+                    held[place] += both * span.pods * amount
+        self.say("disruption.ping_pong", len(victims))
+        self.counted("ping_pong", "queue", victims)
+        self.counted("ping_pong", "beneficiary", beneficiaries)
+        for place, resource in enumerate(self.resources):
+            self.say("disruption.ping_pong_held", self.hours(held[place], resource), resource=resource)
+
+
+def filled(
+    parts: Mapping[str, Mapping[int, Fraction]], weight: Mapping[str, Fraction]
+) -> dict[str, Fraction]:
+    """Weighted max-min fair shares: all rise until one has what it asks for or a resource is full."""
+    share = {queue: Fraction(0) for queue in parts}
+    used: dict[int, Fraction] = defaultdict(Fraction)
+    top = {queue: max(each.values(), default=Fraction(0)) for queue, each in parts.items()}
+    rising = [queue for queue in parts if top[queue] > 0 and weight[queue] > 0]
+    while rising:
+        speed = {
+            place: sum(weight[queue] * parts[queue][place] / top[queue] for queue in rising)
+            for place in parts[rising[0]]
+        }
+        step = min((min(top[queue], Fraction(1)) - share[queue]) / weight[queue] for queue in rising)
+        step = min([step, *((1 - used[place]) / each for place, each in speed.items() if each)])
+        for queue in rising:
+            share[queue] += weight[queue] * step
+        for place, each in speed.items():
+            used[place] += each * step
+        full = {place for place in speed if used[place] == 1}
+        rising = [
+            queue
+            for queue in rising
+            if share[queue] < min(top[queue], 1) and not any(parts[queue][place] for place in full)
+        ]
+    return share
+
+
+def union(spans: Iterable[Span]) -> int:
+    """How long at least one of them lasts."""
+    total, until = 0, -(10**18)
+    for span in sorted(spans, key=lambda each: each.start):
+        total += max(0, span.end - max(span.start, until))
+        until = max(until, span.end)
+    return total
+
+
+def statistic(values: Sequence[float], shape: str) -> Any:
+    """A mean, the largest, or a percentile, linear between order statistics."""
+    if not values:
+        return None
+    if shape == "mean":
+        return fsum(values) / len(values)
+    if shape == "max":
+        return values[-1]
+    place = Fraction(int(shape[1:]), 100) * (len(values) - 1)
+    low = values[floor(place)]
+    return low + float(place - floor(place)) * (values[min(floor(place) + 1, len(values) - 1)] - low)
