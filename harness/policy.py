@@ -143,7 +143,23 @@ class Wake:
     idle: bool = False
 
 
-Decision: TypeAlias = Admit | Bind | Preempt | Nominate | Unnominate | Reject | Refuse | Wake
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class QueueShare:
+    """Record what share a queue has from now on, as the policy computes it; nothing changes by it.
+
+    Attributes:
+        queue: a ClusterQueue.
+        share: its dominant resource share.
+        weighted: its weighted share as the component publishes it.
+    """
+
+    queue: str
+    share: float
+    weighted: int
+
+
+Decision: TypeAlias = Admit | Bind | Preempt | Nominate | Unnominate | Reject | Refuse | Wake | QueueShare
 
 
 class Policy(Protocol):

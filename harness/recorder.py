@@ -18,7 +18,7 @@ from harness import tables
 from harness.engine.events import ACTIONS, NEVER, PENDING, STATES, STINTS, Amounts
 from harness.job import Job
 from harness.parquet import TableWriter, TimeKind
-from harness.tenants import coded
+from harness.tenants import Tenants, coded
 from harness.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class ParquetRecorder:
         jobs: the jobs of the replay, for what their rows say about them.
         kind: how times are written.
         capacity: resource -> amount, for the shares of the timeline.
-        tenants: for each job the name of its queue in the timeline, see `harness.tenants`.
+        tenants: the queues of the timeline, see `harness.tenants`.
         on_nodes: whether pods hold resources when they are bound (else when their job is admitted).
     """
 
@@ -64,7 +64,7 @@ class ParquetRecorder:
         jobs: Jobs,
         kind: TimeKind,
         capacity: Mapping[str, int],
-        tenants: pl.Series,
+        tenants: Tenants,
         *,
         on_nodes: bool,
     ) -> None:
@@ -74,12 +74,16 @@ class ParquetRecorder:
         self._pods = frame["pods"]
         self._totals = {resource: frame[f"request.{resource}"] for resource in jobs.resources}
         self._queues, self._queue_codes = coded(frame["queue"])
-        names, self._tenant_codes = coded(tenants)
+        names, self._tenant_codes = coded(tenants.names)
         self._folder, self._kind = folder, kind
         self._decisions = TableWriter(folder / "decisions.parquet", tables.DECISIONS, kind)
         self._stints = TableWriter(folder / "stints.parquet", tables.stints(jobs.resources), kind)
         timeline = TableWriter(folder / "timeline.parquet", tables.TIMELINE, kind)
         self._timeline = Timeline(timeline, names, jobs.resources, capacity, on_nodes=on_nodes)
+        self._behind: dict[str, list[int]] = {}
+        for code, name in enumerate(names):
+            self._behind.setdefault(tenants.quotas[name] or "", []).append(code)
+        self._shares: list[tuple[int, int, float, int]] = []
         self._flavors, self._reasons, self._nodes = _Codes(), _Codes(), _Codes()
         self._flavors_seen: dict[int, tuple[object, int]] = {}
         self._details_seen: dict[int, tuple[object, str]] = {}
@@ -153,6 +157,10 @@ class ParquetRecorder:
         self._stint_lost.append(lost)
         if amounts is not None:
             self._stint_amounts[row] = amounts
+
+    def share(self, time: int, queue: str, share: float, weighted: int) -> None:
+        """See `harness.engine.events.Recorder`."""
+        self._shares += ((time, code, share, weighted) for code in self._behind.get(queue, ()))
 
     def job(
         self,
@@ -249,7 +257,9 @@ class ParquetRecorder:
                 ).fill_null(0)
                 for resource in (self._totals if self._dropped else ())
             },
+            self._shares,
         )
+        self._shares.clear()
         self._seq += rows
         self._clear_decisions()
 

@@ -165,7 +165,7 @@ def _replay_into(
     kind = TimeKind(trace.origin, trace.kind == "timestamp", trace.time_zone)
     of_jobs = tenants(jobs.frame, plan.cluster)
     recorder = ParquetRecorder(
-        folder, jobs, kind, plan.cluster.capacity, of_jobs.names, on_nodes=bool(plan.cluster.nodes)
+        folder, jobs, kind, plan.cluster.capacity, of_jobs, on_nodes=bool(plan.cluster.nodes)
     )
     engine = Engine(jobs.chunks(), plan.cluster, recorder, losses=plan.losses, until=plan.until)
     try:

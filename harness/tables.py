@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 import polars as pl
 
-VERSION = "1"
+VERSION = "2"
 
 TIME = pl.Int64
 """Stands for a column of the trace's kind; microseconds since the origin while a run is being computed."""
@@ -86,6 +86,8 @@ TIMELINE: dict[str, pl.DataType] = {
     "running_jobs": COUNT(),
     "pending_jobs": COUNT(),
     "share": pl.Float64(),
+    "dominant_share": pl.Float64(),
+    "weighted_share": pl.Int64(),
 }
 """`timeline.parquet`: the state of each queue after every instant at which it changed."""
 

@@ -82,6 +82,7 @@ class Decisions:
     rows: list[Row] = field(default_factory=list)
     stints: list[Stint] = field(default_factory=list)
     jobs: dict[str, JobRow] = field(default_factory=dict)
+    shares: list[tuple[int, str, float, int]] = field(default_factory=list)
     outcome: Outcome | None = None
 
     def of(self, *actions: str) -> list[Row]:
@@ -126,6 +127,10 @@ class Decisions:
             if pods == job.pods:
                 amounts = total
         self.stints.append(Stint(job.id, pods, dict(amounts), start, end, STINTS[state], lost))
+
+    def share(self, time: int, queue: str, share: float, weighted: int) -> None:
+        """See `harness.engine.events.Recorder`."""
+        self.shares.append((time, queue, share, weighted))
 
     def job(
         self,

@@ -10,8 +10,11 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
+from harness import tables
 from harness.engine.events import ACTIONS, ADMIT, BIND, FINISH, GONE, REJECT, REQUEUE, SUBMIT
 from harness.parquet import TableWriter
+
+_SHARES = {name: tables.TIMELINE[name] for name in ("dominant_share", "weighted_share")}
 
 
 class Timeline:
@@ -48,9 +51,9 @@ class Timeline:
         self._columns += [
             f"{kind}{at}" for at in range(len(self._resources)) for kind in ("allocated", "pending")
         ]
-        self._totals = pl.DataFrame(
-            schema={"time": pl.Int64, "queue": pl.Int32, **dict.fromkeys(self._columns, pl.Int64)}
-        )
+        schema: dict[str, pl.DataType] = {"time": pl.Int64(), "queue": pl.Int32()}
+        schema |= {**dict.fromkeys(self._columns, pl.Int64()), **_SHARES}
+        self._totals = pl.DataFrame(schema=schema)
         self._held_back: pl.DataFrame | None = None
 
     def feed(
@@ -61,6 +64,7 @@ class Timeline:
         change: pl.Series,
         amounts: Mapping[str, pl.Series],
         dropped: Mapping[str, pl.Series],
+        shares: Sequence[tuple[int, int, float, int]] = (),
     ) -> None:
         """Take a chunk of decisions, in order.
 
@@ -71,6 +75,7 @@ class Timeline:
             change: 3 * (change in jobs alive) + (change in jobs that hold resources).
             amounts: resource -> what the row's pods hold.
             dropped: resource -> what a partial admission no longer asks for; empty when there was none.
+            shares: time, code of the queue, dominant and weighted share from then on, in order.
         """
         grows, waits = self._allocated.gather(action), self._pending.gather(action)
         alive = ((change + 4) // 3 - 1).cast(pl.Int64)
@@ -80,12 +85,15 @@ class Timeline:
             pending = amounts[resource] * waits
             columns[f"pending{at}"] = pending - dropped[resource] if dropped else pending
         moves = pl.DataFrame(columns).group_by("time", "queue").agg(pl.col(self._columns).sum())
-        if self._held_back is not None:
-            moves = (
-                pl.concat([self._held_back, moves]).group_by("time", "queue").agg(pl.col(self._columns).sum())
+        told = pl.DataFrame(shares, schema={"time": pl.Int64, "queue": pl.Int32, **_SHARES}, orient="row")
+        parts = [moves, told] if self._held_back is None else [self._held_back, moves, told]
+        moves = pl.concat(parts, how="diagonal")
+        if len(parts) > 2 or shares:
+            moves = moves.group_by("time", "queue").agg(
+                pl.col(self._columns).sum(), pl.col(list(_SHARES)).drop_nulls().last()
             )
         # The next chunk may go on at the last instant of this one.
-        last = time[-1]
+        last = moves["time"].max()
         self._held_back = moves.filter(pl.col("time") == last)
         self._write(moves.filter(pl.col("time") != last))
 
@@ -102,8 +110,11 @@ class Timeline:
     def _write(self, moves: pl.DataFrame) -> None:
         if moves.is_empty():
             return
-        moves = moves.filter(pl.any_horizontal(pl.col(self._columns) != 0)).sort("queue", "time")
-        states = pl.concat([self._totals, moves]).with_columns(pl.col(self._columns).cum_sum().over("queue"))
+        changed = pl.any_horizontal(pl.col(self._columns) != 0, pl.col(list(_SHARES)).is_not_null())
+        moves = moves.filter(changed).sort("queue", "time").select(self._totals.columns)
+        states = pl.concat([self._totals, moves]).with_columns(
+            pl.col(self._columns).cum_sum().over("queue"), pl.col(list(_SHARES)).forward_fill().over("queue")
+        )
         self._totals = states.group_by("queue", maintain_order=True).last().select(self._totals.columns)
         states = states.slice(states.height - moves.height).sort("time", "queue")
         rows = states.height
@@ -129,6 +140,7 @@ class Timeline:
                         "running_jobs": states["holding"],
                         "pending_jobs": states["alive"] - states["holding"],
                         "share": share,
+                        **{name: states[name] for name in _SHARES},
                     }
                 )
                 for at, resource in enumerate(self._resources)

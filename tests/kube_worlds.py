@@ -154,6 +154,9 @@ class World:
             said += f" on {node}" if node is not None and word != "gone" else ""
             self.lines.append(said + (f": {reason}" if word == "reject" else ""))
 
+    def share(self, *_figures: object) -> None:
+        """There are no shares."""
+
     def stint(self, *_figures: object) -> None:
         """See `harness.engine.events.Recorder`."""
 

@@ -18,7 +18,7 @@ from harness.engine.losses import Losses
 from harness.engine.referee import Referee
 from harness.errors import HarnessError, PolicyError
 from harness.job import Arrival
-from harness.policy import Policy, View, Wake
+from harness.policy import Policy, QueueShare, View, Wake
 from harness.units import format_duration
 
 _FAR = 2**63 - 1
@@ -131,6 +131,8 @@ class Engine:
             for decision in policy.cycle(now):
                 if type(decision) is Wake:
                     self._wake(decision, referee)
+                elif type(decision) is QueueShare:
+                    self._recorder.share(now, decision.queue, decision.share, decision.weighted)
                 else:
                     apply(decision)
             instants += 1

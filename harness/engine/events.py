@@ -90,6 +90,9 @@ class Recorder(Protocol):
         `lost` is how much of this stint's progress an eviction threw away, microseconds for each pod.
         """
 
+    def share(self, time: int, queue: str, share: float, weighted: int) -> None:
+        """A queue has another share from now on, see `harness.policy.QueueShare`."""
+
     def job(
         self,
         job: Job,

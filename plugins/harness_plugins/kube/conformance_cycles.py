@@ -120,6 +120,9 @@ class _Record:
                 line["node"] = node
             self.decisions.append(line)
 
+    def share(self, *_figures: object) -> None:
+        """There are no shares."""
+
     def stint(self, *_figures: object) -> None:
         """Not compared."""
 

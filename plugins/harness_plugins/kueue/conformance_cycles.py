@@ -178,6 +178,9 @@ class _Record:
         self._held[job.id] = action == ADMIT
         self._decisions.append(entry)
 
+    def share(self, *_: Any) -> None:
+        """Shares are not compared."""
+
     def stint(self, *_: Any) -> None:
         """Not asked for."""
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, final
 
+from harness.policy import QueueShare
 from harness.quota import UNLIMITED
 from harness_plugins.kueue.admission import Refused
 from harness_plugins.kueue.assignment import NO_FIT, Assignment
@@ -17,7 +18,7 @@ from harness_plugins.kueue.search import (
     IN_COHORT_RECLAMATION,
     Target,
 )
-from harness_plugins.kueue.shares import Shares
+from harness_plugins.kueue.shares import Share, Shares, published
 from harness_plugins.kueue.workload import Amounts, Workload
 from harness_plugins.shortage import label, shortage
 
@@ -42,6 +43,7 @@ class Figures:
         self._cache = cache
         self._tree = cache.tree
         self._shares = shares
+        self._told: dict[str, tuple[int, Share]] = {}
 
     def admission(self, workload: Workload, assignment: Assignment) -> dict[str, Any]:
         """Of an admission, whose usage is charged already.
@@ -106,6 +108,18 @@ class Figures:
                 for cell, amount in zip(flavor or (), group.amounts, strict=bool(flavor))
             ]
         return shortage(self._tree, workload.home.queue.node, cells)
+
+    def changed_shares(self) -> Iterator[QueueShare]:
+        """The shares of the queues that have another one than when they were asked for last."""
+        if self._shares is None:
+            return
+        for queue in self._cache.queues.values():
+            generation, known = self._told.get(queue.name, (-1, None))
+            if queue.generation != generation:
+                share = self._shares.of(queue.node)[1]
+                self._told[queue.name] = queue.generation, share
+                if share != known:
+                    yield QueueShare(queue.name, self._shares.ratio(queue.node), published(share))
 
     def _message(self, preemptor: Workload, victim: Workload, reason: str) -> str:
         """The message of the conditions Evicted and Preempted."""

@@ -115,6 +115,7 @@ class KueuePolicy:
         self._alarms.clear()
         if self._binder is not None:
             yield from self._binder.run()
+        yield from self._figures.changed_shares()
 
     def _hear(self, now: int) -> None:
         if self._binder is not None:

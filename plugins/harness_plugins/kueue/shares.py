@@ -69,7 +69,20 @@ class Shares:
             found = known[usage] = self._work_out(node)
         return found
 
+    def ratio(self, node: int) -> float:
+        """A node's share before its weight counts: in thousandths of what could be lent to it."""
+        return self._ratio(node)[1]
+
     def _work_out(self, node: int) -> tuple[bool, Share]:
+        borrowing, ratio = self._ratio(node)
+        if ratio == 0.0:
+            return borrowing, NOTHING
+        weight = self._weights[node]
+        if weight == 0.0:
+            return True, (True, ratio)
+        return True, (False, ratio / weight)
+
+    def _ratio(self, node: int) -> tuple[bool, float]:
         usage, subtree = self._tree.usage, self._tree.subtree
         borrowing = False
         ratio = 0.0
@@ -82,12 +95,7 @@ class Shares:
                 borrowing = True
                 if lendable > 0.0 and over * 1000.0 / lendable > ratio:
                     ratio = over * 1000.0 / lendable
-        if ratio == 0.0:
-            return borrowing, NOTHING
-        weight = self._weights[node]
-        if weight == 0.0:
-            return True, (True, ratio)
-        return True, (False, ratio / weight)
+        return borrowing, ratio
 
 
 def published(share: Share) -> int:

@@ -95,3 +95,25 @@ def test_the_record_of_a_preemption_has_the_shares_of_both_sides_before_and_afte
     (row,) = preempted(replay(write_trace, tmp_path, queue("a"), queue("b"), queue("lender", 10)))
     assert row["reason"] == "InCohortFairSharing"
     assert '"share":{"a":[500.0,500.0],"b":[1000.0,500.0]}' in row["detail"]
+
+
+def test_the_timeline_has_each_queues_share_and_its_published_weighted_share(
+    write_trace: Write, tmp_path: Path, seconds: Callable[[float], Any]
+) -> None:
+    """The victim's quota is free at 131 s, after its grace period and the latency; the newcomer takes it."""
+    run = replay(write_trace, tmp_path, queue("a", weight="3"), queue("b"), queue("lender", 10))
+    seen = run.timeline.filter(resource="cpu").select(
+        "time", "queue", "allocated", "dominant_share", "weighted_share"
+    )
+    assert seen.filter(time=seconds(0)).rows() == [
+        (seconds(0), "a", 0, 0.0, 0),
+        (seconds(0), "b", 10000, 1000.0, 1000),
+    ]
+    assert seen.filter(time=seconds(131)).rows()[0] == (seconds(131), "a", 5000, 500.0, 167)
+    assert seen.filter(time=seconds(131))["dominant_share"].to_list() == [500.0, 500.0]
+
+
+def test_the_timeline_has_no_shares_of_a_policy_that_knows_none(write_trace: Write, tmp_path: Path) -> None:
+    """Null, not zero."""
+    run = replay(write_trace, tmp_path, queue("a"), queue("b"), queue("lender", 10), plugin="kueue-classic")
+    assert run.timeline["weighted_share"].null_count() == run.timeline.height
