@@ -88,8 +88,9 @@ def evictions(run: Path, asked: Mapping[str, Asked]) -> Iterator[Eviction]:
                     time, row["job_id"], row["by"], row["reason"], pods, lost, dict(used), dict(leaving),
                     json.loads(row["detail"] or "{}"),
                 )  # fmt: skip
-                job.leaving += pods
-                leaving[queue] += pods * about.gpus
+                bound = min(pods, job.holding - job.leaving)  # what was admitted may not be bound yet
+                job.leaving += bound
+                leaving[queue] += bound * about.gpus
             case "gone":
                 job.holding -= pods
                 job.leaving -= pods
