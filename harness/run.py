@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -159,6 +160,12 @@ class Run:
         return (
             f"<Run {self.info['run']} of {self.info['trace']['name']}, {self.info['outcome']['jobs']:,} jobs>"
         )
+
+    def _repr_html_(self) -> str:
+        """Its figures over all jobs, for a notebook."""
+        from harness.comparison import Comparison
+
+        return f"<p>{escape(repr(self))}</p>{Comparison([self])._repr_html_()}"
 
     @property
     def label(self) -> str:

@@ -43,7 +43,7 @@ class Job:
         self.bound: dict[str | None, int] = {}  # pod -> since when it is in its present state
         self.ending: dict[str | None, int] = {}
         self.since: int | None = None  # since when the gang progresses
-        self.submit = self.finish = self.reject = self.first = None
+        self.submit = self.finish = self.reject = self.first = self.admitted = None
         self.spans: list[Span] = []
         self.binds: list[tuple[int, str, int]] = []
         self.left = self.pods
@@ -149,9 +149,12 @@ class Slow:
         holds = "bind" if self.info["cluster"]["nodes"] else "admit"
         self.held_by = holds
         for row in self.decisions:
+            job = self.jobs[row["job"]]
+            if row["action"] == "admit" and job.admitted is None:
+                job.admitted = row["time"]
             if row["action"] in ("admit", "bind") and row["action"] != holds:
                 continue
-            self.jobs[row["job"]].turn(row["time"], row["action"], row["pod"])
+            job.turn(row["time"], row["action"], row["pod"])
         self.start, self.end = run.info["window"]
         assert self.start == min(job.submit for job in self.jobs)
         if run.info["settings"]["until_us"] is None:
@@ -246,6 +249,8 @@ class Slow:
                 for value in {job.row[kind] for job in self.jobs}:
                     some = [wait for number, wait in of_jobs.items() if self.jobs[number].row[kind] == value]
                     self.spread(f"wait.{name}", some, shapes, f"{kind}={value}", unit=SECOND)
+        to_start = [job.first - job.admitted for job in self.jobs if None not in (job.first, job.admitted)]
+        self.spread("wait.admission_to_start", to_start, ("mean", "p50", "p95", "max"), unit=SECOND)
         self.spread("jct", jct, ("mean", "p50", "p95"), unit=SECOND)
         self.spread("slowdown.bounded", list(self.slowdown.values()), ("mean", "p50", "p95", "p99"))
         ends = [job.finish for job in self.jobs if job.finish is not None]

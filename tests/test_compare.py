@@ -176,6 +176,8 @@ def test_a_notebook_shows_the_same_without_markup_of_others(write_trace: WriteTr
     trace = write_trace({"queue": "<script>"})
     first = harness.replay(trace, label="a", output=tmp_path / "results")
     second = harness.replay(trace, plugin=Greedy, label="b", output=tmp_path / "results")
+    assert "<th>metric</th><th>a</th></tr>" in first._repr_html_()
+    assert "<script>" not in first._repr_html_()
     page = harness.compare([first, second])._repr_html_()
     assert page.startswith("<table><thead><tr><th>metric</th><th>a</th><th>b</th><th>b against a</th></tr>")
     assert "<script>" not in page

@@ -16,6 +16,7 @@ from harness.units import HOUR, SECOND
 _TIMES = {
     "wait.first_start": "first_start",
     "wait.total": "total",
+    "wait.admission_to_start": "admission",
     "jct": "completion",
     "slowdown.bounded": "slowdown",
 }
@@ -76,7 +77,7 @@ class Samples:
     @cached_property
     def _times(self) -> pl.DataFrame:
         times = job_times(self._run, self._run.window)
-        seconds = [pl.col(name) / SECOND for name in ("first_start", "total", "completion")]
+        seconds = [pl.col(name) / SECOND for name in ("first_start", "total", "completion", "admission")]
         found = times.select(pl.col("job").cast(pl.UInt32), *seconds, "slowdown")
         return self._jobs.join(found, on="job", how="left", maintain_order="left")
 

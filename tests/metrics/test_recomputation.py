@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from policies import AtRandom, Greedy, PodByPod, Priority
 from slow_metrics import Slow
@@ -76,7 +76,7 @@ def replayed(rows: pl.DataFrame, cluster: str, plugin: Any, **settings: Any) -> 
         agrees(run, rows)
 
 
-@settings(max_examples=25, phases=[Phase.generate])
+@settings(max_examples=25)
 @given(st.data())
 def test_metrics_of_random_runs_are_what_their_decisions_say(data: st.DataObject) -> None:
     """Whole jobs and pods, gangs and not, with and without preemption, graces, ends and losses."""
