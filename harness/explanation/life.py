@@ -321,10 +321,11 @@ class Lives:
 
 
 def _short(event: Event) -> list[str]:
-    """What a refusal says is short."""
+    """What a refusal says is short; where it does not say, what is asked for."""
     if event.what != "refuse":
         return []
-    return [*(event.figures.short or event.figures.most_free)]
+    figures = event.figures
+    return [*(figures.short or figures.most_free or figures.request)]
 
 
 def _lost_amounts(spans: Sequence[Mapping[str, Any]]) -> dict[str, int]:

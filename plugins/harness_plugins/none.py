@@ -101,12 +101,13 @@ Entry = tuple[int, int, Job, Request]
 
 
 class Lane:
-    """Waiting jobs that hold back each other: a heap of entries."""
+    """Waiting jobs that hold back each other: a heap of entries, and whether it was told what they lack."""
 
-    __slots__ = ("jobs",)
+    __slots__ = ("jobs", "told")
 
     def __init__(self) -> None:
         self.jobs: list[Entry] = []
+        self.told = False
 
 
 class JobQueue:
@@ -165,7 +166,8 @@ class JobQueue:
                 self._blocked.setdefault(request.home, []).append(lane)
                 if index not in self._refused:
                     self._refused.add(index)
-                    yield Refuse(job, NO_QUOTA, self._quotas.shortage(request))
+                    yield Refuse(job, NO_QUOTA, self._quotas.shortage(request, briefly=lane.told))
+                    lane.told = True
                 continue
             heappop(lane.jobs)
             self._refused.discard(index)
