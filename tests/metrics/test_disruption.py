@@ -197,7 +197,7 @@ def test_a_preemption_of_pods_is_over_when_all_are_back(measured: Measured) -> N
 
 
 def test_ping_pong(measured: Measured) -> None:
-    """Two loops of victim v, which holds 2 cores for 5 s of grace in each: 2 * 2 * 5 core-seconds.
+    """Two loops of victim v, which holds 2 cores and 3 GPUs for 5 s of grace in each.
 
     0 s: v progresses until p preempts it at 10 s; it is gone at 15 s.
     20 s: v is admitted and at once preempted again for p: neither had progressed since 10 s. 1.
@@ -217,14 +217,15 @@ def test_ping_pong(measured: Measured) -> None:
         60: [("admit", "w")],
         62: [("admit", "v"), ("preempt", "v", "u")],
     }
-    jobs = [job("v", grace_period=5, **{"request.cpu": 2000})]
+    jobs = [job("v", grace_period=5, **{"request.cpu": 2000, "request.gpu": 3})]
     jobs += [job(name, "b") for name in "pq"] + [job("w", "c", duration=1), job("u", "c")]
-    cluster = queues({name: {"cpu": "10"} for name in "abc"})
+    cluster = queues({name: {"cpu": "10", "gpu": "4"} for name in "abc"})
     value = measured(*jobs, cluster=cluster, plugin=scripted(steps))
     assert value("disruption.ping_pong") == 2
     assert value("disruption.ping_pong", "queue=a") == 2
     assert value("disruption.ping_pong", "beneficiary=b") == 2
     assert value("disruption.ping_pong_held", resource="cpu") == 2 * 2 * 5 / 3600
+    assert value("disruption.ping_pong_held", resource="gpu") == 2 * 3 * 5 / 3600
 
 
 def test_budgets_are_counted_as_the_policy_tells(measured: Measured) -> None:
@@ -279,13 +280,3 @@ def test_without_preemptions_counts_are_zero_and_shapes_are_null(measured: Measu
     for name in ("victims_per_preemptor.p95", "cascade_depth.mean", "time_to_restart.p50"):
         assert value(f"disruption.{name}") is None
     assert value("disruption.not_restarted") == 0
-
-
-def test_loops_hold_several_resources(measured: Measured) -> None:
-    """What victims of a loop held is told of each resource that jobs ask for."""
-    both = {"request.memory": 7}
-    jobs = [job("p", "b", **both), job("v", "a", grace_period=5, **both)]
-    steps = {0: [("admit", "v")], 1: [("preempt", "v", "p")], 7: [("admit", "v")], 8: [("preempt", "v", "p")]}
-    cluster = queues({name: {"cpu": "10", "memory": "100"} for name in "ab"})
-    value = measured(*jobs, cluster=cluster, plugin=scripted(steps))
-    assert value("disruption.preemptions") == 2
