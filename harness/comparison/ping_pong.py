@@ -6,6 +6,8 @@ import polars as pl
 
 from harness.run import Run
 
+_NAMED = 3
+
 
 def about_loops(run: Run) -> str | None:
     """How often loops of evictions went round in a run, between which queues, and what that held.
@@ -32,6 +34,8 @@ def about_loops(run: Run) -> str | None:
 
 
 def _queues(times: dict[str, float], prefix: str) -> str:
-    """The queues of one side with their counts, by name."""
-    found = sorted((scope.removeprefix(prefix), times[scope]) for scope in times if scope.startswith(prefix))
-    return ", ".join(f"{name} ({count:,.0f})" for name, count in found if count)
+    """The queues of one side with their counts, the most frequent ones by name."""
+    counts = [(-times[scope], scope.removeprefix(prefix)) for scope in times if scope.startswith(prefix)]
+    found = sorted(count for count in counts if count[0])
+    named = ", ".join(f"{name} ({-count:,.0f})" for count, name in found[:_NAMED])
+    return f"{named} and {len(found) - _NAMED:,} more" if len(found) > _NAMED else named
