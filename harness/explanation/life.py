@@ -300,16 +300,14 @@ class Lives:
         return self._run.micros("timeline").select(columns).collect().sort("time")
 
     def _refused_beside(self, name: str, first: Chapter) -> tuple[str, Event] | None:
-        """The last refusal of another job of the queue while this one waited first."""
+        """The last refusal of another job of the queue until this one got something."""
         queue = self.row(name)["queue"]
         until = self._run.window.end if first.start is None else first.start
         with reading(self._run.path):
             found = (
                 self._run.micros("decisions")
                 .filter(
-                    (pl.col("action") == "refuse")
-                    & (pl.col("queue") == queue)
-                    & pl.col("time").is_between(first.since or 0, until)
+                    (pl.col("action") == "refuse") & (pl.col("queue") == queue) & (pl.col("time") <= until)
                 )
                 .tail(1)
                 .collect()

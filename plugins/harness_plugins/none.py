@@ -122,7 +122,6 @@ class JobQueue:
         self._blocked: dict[int, list[Lane]] = {}  # home -> lanes whose first job did not fit
         self._claims: dict[int, Claim] = {}
         self._rejected: list[tuple[Job, str]] = []
-        self._refused: set[int] = set()  # jobs that wait and were found not to fit
 
     def submit(self, job: Job, pods: range, now: int) -> None:
         """A job waits in its lane, or is remembered as one that can never run."""
@@ -164,13 +163,11 @@ class JobQueue:
             claim = self._quotas.claim(request, job)
             if claim is None:
                 self._blocked.setdefault(request.home, []).append(lane)
-                if index not in self._refused:
-                    self._refused.add(index)
-                    yield Refuse(job, NO_QUOTA, self._quotas.shortage(request, briefly=lane.told))
+                if not lane.told:
                     lane.told = True
+                    yield Refuse(job, NO_QUOTA, self._quotas.shortage(request))
                 continue
             heappop(lane.jobs)
-            self._refused.discard(index)
             self._quotas.charge(claim)
             self._claims[index] = claim
             yield Admit(job, claim.flavors)

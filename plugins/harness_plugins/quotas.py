@@ -35,11 +35,10 @@ class Request:
         home: the root of that tree; quota that is freed elsewhere does not help.
         groups: resource group -> flavors in the order they are tried, each with its cells.
         never: why no such job can ever run, or None.
-        asked: what its refusals say briefly, or nothing while there was none.
         claims: what was claimed before, by the flavors chosen; equal choices are one object.
     """
 
-    __slots__ = ("asked", "claims", "groups", "home", "never", "node", "queue")
+    __slots__ = ("claims", "groups", "home", "never", "node", "queue")
 
     def __init__(self, queue: str, node: int, home: int) -> None:
         self.queue = queue
@@ -47,7 +46,6 @@ class Request:
         self.home = home
         self.groups: list[list[tuple[str, Cells]]] = []
         self.never: str | None = None
-        self.asked: Mapping[str, Any] = {}
         self.claims: dict[tuple[int, ...], Claim] = {}
 
 
@@ -91,15 +89,8 @@ class Quotas:
             claim = request.claims[numbers] = self._claim(request, numbers, job)
         return claim
 
-    def shortage(self, request: Request, *, briefly: bool) -> Mapping[str, Any]:
-        """The figures of a request that has no claim now: of each group that no flavor has room for.
-
-        Args:
-            request: the request.
-            briefly: without what is short, where that was said for one like it; the same object each time.
-        """
-        if briefly and request.asked:
-            return request.asked
+    def shortage(self, request: Request) -> dict[str, Any]:
+        """The figures of a request that has no claim now: of each group that no flavor has room for."""
         cells = [
             cell
             for flavors in request.groups
@@ -107,9 +98,7 @@ class Quotas:
             for _, of_flavor in flavors
             for cell in of_flavor
         ]
-        detail = shortage(self._tree, request.node, cells, borrow=self._borrow)
-        request.asked = {"queue": detail["queue"], "request": detail["request"]}
-        return detail
+        return shortage(self._tree, request.node, cells, borrow=self._borrow)
 
     def charge(self, claim: Claim) -> None:
         """Take what was claimed."""
