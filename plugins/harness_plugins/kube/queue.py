@@ -6,7 +6,7 @@ Times within one instant are told apart by stamps: a stamp is an instant followe
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import final
 
 from harness.units import MINUTE, SECOND
@@ -77,30 +77,47 @@ class SchedulingQueue:
             version: of the cache; see `Peers.hopeless`.
         """
         active, backoff = self._active, self._backoff
+        failed: list[PodInfo] = []
+        found: PodInfo | None = None
         while active or backoff:
             pod = active.pop()[2] if active else backoff.pop()[3]
-            self.attempts += 1
-            if pod.peers.hopeless != version or pod.nominated:
-                return pod
-            if not pod.failures:
-                self.failed_alike.append(pod)
-            self.add_unschedulable(pod, pod.peers.rejected_by)
-        return None
+            peers = pod.peers
+            if peers.hopeless != version or pod.nominated:
+                found = pod
+                break
+            pod.rejected_by = peers.rejected_by
+            failed.append(pod)
+        self.attempts += len(failed) + (found is not None)
+        self.failed_alike += [pod for pod in failed if not pod.failures]
+        self._wait(failed)
+        return found
 
     def add_unschedulable(self, pod: PodInfo, rejected_by: frozenset[str]) -> None:
         """An attempt has failed: the pod waits in the pool until an event may help it."""
-        now, failures = self.now, pod.failures + 1
-        pod.failures = failures
-        self._count += 1
-        pod.timestamp = (now << _COUNTER_BITS) + self._count
         pod.rejected_by = rejected_by
-        pod.backoff = now // SECOND + (_BACKOFFS[failures] if failures < 5 else _LONGEST_BACKOFF)
-        if NODE_RESOURCES_FIT in rejected_by:
-            self._short[pod] = None
-        else:
-            self._others[pod] = None
-        if INTER_POD_AFFINITY in rejected_by or POD_TOPOLOGY_SPREAD in rejected_by:
-            self._by_bindings[pod] = None
+        self._wait((pod,))
+
+    def _wait(self, pods: Iterable[PodInfo]) -> None:
+        """Attempts have failed in this order: the pods wait in the pool.
+
+        Every end of a pod brings all that wait through here, so each of them has to cost little.
+        """
+        second, stamp = self.now // SECOND, (self.now << _COUNTER_BITS) + self._count
+        before, pool, by_bindings = None, self._others, False
+        for pod in pods:
+            rejected_by = pod.rejected_by
+            if rejected_by is not before:  # most have failed for the same
+                before = rejected_by
+                pool = self._short if NODE_RESOURCES_FIT in rejected_by else self._others
+                by_bindings = INTER_POD_AFFINITY in rejected_by or POD_TOPOLOGY_SPREAD in rejected_by
+            failures = pod.failures = pod.failures + 1
+            stamp += 1
+            pod.timestamp = stamp
+            pod.backoff = second + (_BACKOFFS[failures] if failures < 5 else _LONGEST_BACKOFF)
+            pool[pod] = None
+            if by_bindings:
+                self._by_bindings[pod] = None
+        self._count = stamp - (self.now << _COUNTER_BITS)
 
     def discard(self, pod: PodInfo) -> None:
         """A waiting pod is no longer to be scheduled."""
