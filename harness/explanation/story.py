@@ -93,7 +93,8 @@ class Story:
         if job["held_idle"]:
             parts.append(f"held its resources without progress for {format_duration(job['held_idle'])}")
         if life.victims:
-            parts.append(f"{life.victims:,} preemptions were made for it")
+            made = "preemption was" if life.victims == 1 else "preemptions were"
+            parts.append(f"{life.victims:,} {made} made for it")
         yield f"  {'; '.join(parts)}"
         if self.at is not None:
             yield f"  at {self._clock.text(self.at)} {self._state()}"
