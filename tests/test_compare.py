@@ -127,15 +127,18 @@ def test_a_frame_has_one_column_a_run(write_trace: WriteTrace, tmp_path: Path) -
     assert frame.filter(metric="jobs.finished")["one"].to_list() == [8.0]
 
 
-def test_utilization_is_measured_over_what_all_runs_share(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """A run that was cut short makes the others' utilization that of its own span; other metrics stay."""
+def test_utilization_and_fairness_are_measured_over_what_all_runs_share(
+    write_trace: WriteTrace, tmp_path: Path
+) -> None:
+    """A run that was cut short makes the others' averages those of its own span; other metrics stay."""
     whole = replayed(write_trace, tmp_path, "whole")
     cut = replayed(write_trace, tmp_path, "cut", until="5s")
     comparison = harness.compare([whole, cut])
     assert not comparison.shares_window
     assert comparison.window == cut.window
     rows = {row["metric"]: row for row in comparison.to_polars(scope="all").to_dicts()}
-    assert rows["utilization.allocated"]["whole"] == rows["utilization.allocated"]["cut"]
+    for metric in ("utilization.allocated", "fairness.share_deviation"):
+        assert rows[metric]["whole"] == rows[metric]["cut"]
     assert rows["jobs.finished"]["whole"] == 8
     assert rows["jobs.finished"]["cut"] == 0
     assert (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
+from itertools import chain
 from math import isfinite
 from typing import Any, TypeAlias
 
@@ -15,8 +16,8 @@ from harness.comparison.comparable import check_comparable, names_of, place_of
 from harness.comparison.samples import Samples, statistic_of
 from harness.comparison.table import html, markdown, text
 from harness.errors import RunError
+from harness.metrics import fairness, utilization
 from harness.metrics.measurement import Measurement, Window
-from harness.metrics.utilization import measure as measure_utilization
 from harness.options import did_you_mean
 from harness.run import Run
 from harness.run_folder import reading
@@ -31,8 +32,8 @@ _COLUMNS = ("metric", "scope", "resource", "unit", "better")
 class Comparison:
     """Several runs of one trace on one cluster, side by side.
 
-    Utilization is measured over the window that all runs share where their ends differ; everything else over
-    each run's own window.
+    Utilization and fairness are measured over the window that all runs share where their ends differ;
+    everything else over each run's own window.
 
     Args:
         runs: at least one.
@@ -213,7 +214,7 @@ class Comparison:
         return [self._measurements(run) for run in self.runs]
 
     def _measurements(self, run: Run) -> dict[Key, Measurement]:
-        """A run's measurements; utilization over the shared window if the run's own is longer."""
+        """A run's measurements; utilization and fairness over the shared window if its own is longer."""
         with reading(run.path):
             rows: Iterable[Measurement] = (
                 Measurement(
@@ -223,7 +224,7 @@ class Comparison:
             )
             found = {(row.metric, row.scope, row.resource): row for row in rows}
             if run.window != self.window:
-                for row in measure_utilization(run, self.window):
+                for row in chain(utilization.measure(run, self.window), fairness.measure(run, self.window)):
                     if (row.metric, row.scope, row.resource) in found:
                         found[row.metric, row.scope, row.resource] = row
         return found

@@ -141,10 +141,10 @@ def remarks(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
         yield f"▲ better, ▼ worse, ~ neither can be said; changes are against {names[0]}"
         yield from _about_intervals(shown)
     if not comparison.shares_window and any(
-        line.measured.metric.startswith("utilization.") for line in shown
+        line.measured.metric.startswith(("utilization.", "fairness.")) for line in shown
     ):
         end = format_duration(comparison.window.end - comparison.window.start)
-        yield f"utilization: over the first {end}, which all runs share"
+        yield f"utilization and fairness: over the first {end}, which all runs share"
     yield from _about_settings(comparison)
     yield from _about_policies(comparison)
     for name, run in zip(names, runs, strict=True):

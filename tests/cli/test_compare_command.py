@@ -164,8 +164,8 @@ def test_different_settings_are_named_under_the_table(harness: Callable, replaye
     out = harness("compare", a, b).out
     assert "different on preemption: a restart, b resume\n" in out
     assert "different until: a none, b 5s\n" in out
-    assert "utilization: over the first" in out
-    assert "utilization: over" not in harness("compare", a, b, "--metric", "makespan").out
+    assert "utilization and fairness: over the first" in out
+    assert "utilization and fairness: over" not in harness("compare", a, b, "--metric", "makespan").out
 
 
 def test_three_plugins_of_long_names_stay_within_100_columns(
