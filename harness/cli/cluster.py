@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli.cluster_init import init
+from harness.cli.output import spare, write_output
 from harness.text import aligned, printable
 
 if TYPE_CHECKING:
@@ -77,10 +78,9 @@ def convert(file: Path, to: str, *, keep: bool, output: Path | None) -> None:
     from harness.cluster.convert import convert as converted
     from harness.cluster.load import load_cluster
     from harness.cluster.manifests import dump_yaml
-    from harness.errors import InputError
 
-    if output is not None and output.exists() and output.samefile(file):
-        raise InputError(f"{output} is the file itself", hint="give the converted manifests another name")
+    if output is not None:
+        spare(file, output)
     found = converted(load_cluster(file), to, keep=keep)
     for note in found.notes:
         click.echo(printable(f"no counterpart: {note}"), err=True)
@@ -88,12 +88,7 @@ def convert(file: Path, to: str, *, keep: bool, output: Path | None) -> None:
     if output is None:
         click.echo(text, nl=False)
         return
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            f"{output} cannot be written: {error.strerror or error}", hint="choose another file with -o"
-        ) from error
+    write_output(output, text)
     click.echo(printable(f"{len(found.manifests):,} manifests written to {output}"))
 
 

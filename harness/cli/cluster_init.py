@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.cli.calibration import calibrated
+from harness.cli.output import spare, write_output
 from harness.cli.trace_file import from_file, open_file
 from harness.errors import InputError, OptionError
 from harness.text import printable
@@ -63,6 +64,8 @@ def init(
     from harness.options import factor
     from harness.trace.starter import start
 
+    if output is not None:
+        spare(trace, output, "trace")
     load = factor("the load", target_load, hint="0.8 keeps four fifths busy on average")
     shape = None if node is None else _node(node)
     weights = quota if quota in ("equal", "proportional") else _weights(Path(quota))
@@ -77,10 +80,7 @@ def init(
     if output is None:
         click.echo(text, nl=False)
         return
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{output} cannot be written: {error.strerror or error}") from error
+    write_output(output, text)
     click.echo("\n".join(printable(line) for line in (f"{output} written", *made.why)))
 
 

@@ -7,7 +7,9 @@ from pathlib import Path
 import click
 
 from harness.cli.context import command_line, loaded_plugins
-from harness.errors import OptionError, RunError
+from harness.cli.output import write_output
+from harness.errors import OptionError
+from harness.text import printable
 
 _PAGE = Path("report.html")
 _STDOUT = Path("-")
@@ -56,10 +58,5 @@ def report(
     if place == _STDOUT:
         click.echo(text, nl=False)
         return
-    try:
-        place.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise RunError(
-            f"{place} cannot be written: {error.strerror or error}", hint="choose another file with -o"
-        ) from error
-    click.echo(str(place))
+    write_output(place, text)
+    click.echo(printable(str(place)))

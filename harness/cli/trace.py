@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.cli.calibration import calibrated
+from harness.cli.output import spare
 from harness.cli.trace_file import from_file, open_file
 from harness.cli.trace_generate import generate
 from harness.errors import InputError, TraceError
@@ -213,8 +214,7 @@ def convert(
     from harness.trace.write import write_trace
 
     opened = calibration.of_trace(open_file(ctx, source, reader, settings))
-    if target.exists() and target.samefile(source):
-        raise InputError(f"{target} is the trace itself", hint="give the converted trace another name")
+    spare(source, target, "trace")
     write_trace(opened, target)
     lines = [f"{opened.rows_read:,} records read, {opened.frame.height:,} rows written to {target}"]
     lines += [f"  left out: {count:,} {reason}" for reason, count in opened.left_out.items()]

@@ -10,6 +10,7 @@ import click
 
 from harness.cli.calibration import calibrated
 from harness.cli.context import loaded_plugins
+from harness.cli.output import spare, write_output
 from harness.errors import InputError, OptionError
 from harness.text import printable
 from harness.units import parse_duration
@@ -63,9 +64,11 @@ def generate(
         raise OptionError("give either a specification or --fit TRACE", hint="harness trace generate --help")
     given = None if span is None else _time("--span", span)
     if spec is not None:
+        spare(spec, output, "specification")
         made = _specified(spec, output, seed, jobs, given)
     else:
         assert fit is not None
+        spare(fit, output, "trace")
         made = _fitted(ctx, fit, calibration, _time("--block", block), seed, jobs, given)
     pieces, metadata = made
     rows = _write(pieces, metadata, output)
@@ -86,10 +89,8 @@ def _specified(
     spec = replace(spec, jobs=jobs or spec.jobs, span=span if span is not None else spec.span)
     if spec.manifests:
         beside = output.with_name(f"{output.stem}.cluster.yaml")
-        try:
-            beside.write_text(dump_yaml(spec.manifests), encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"{beside} cannot be written: {error.strerror or error}") from error
+        spare(path, beside, "specification")
+        write_output(beside, dump_yaml(spec.manifests))
         click.echo(printable(f"its queues are in {beside}"))
     return jobs_of(spec, seed), {SOURCE_KEY: f"{spec.source}, seed {seed}"}
 

@@ -1,0 +1,36 @@
+"""Files that commands write beside their runs: manifests, pages, and never over what was read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.errors import InputError
+
+
+def spare(source: Path, output: Path, what: str = "file") -> None:
+    """Make sure that a command does not write over what it reads.
+
+    Args:
+        source: what is read.
+        output: what is to be written.
+        what: how messages call the source.
+
+    Raises:
+        InputError: both are one file.
+    """
+    if output.exists() and source.exists() and output.samefile(source):
+        raise InputError(f"{output} is the {what} itself", hint="give what is written another name")
+
+
+def write_output(output: Path, text: str) -> None:
+    """Write a text file, with the same line ends everywhere.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    try:
+        output.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise InputError(
+            f"{output} cannot be written: {error.strerror or error}", hint="choose another file with -o"
+        ) from error

@@ -1,0 +1,42 @@
+"""Commands that write a file never write over what they read."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from cli_environment import called
+
+TRACES = Path(__file__).parents[2] / "traces"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "what"),
+    [
+        ("mix.parquet", ["cluster", "init", "mix.parquet", "-o", "mix.parquet"], "trace"),
+        ("mix.parquet", ["trace", "convert", "mix.parquet", "mix.parquet"], "trace"),
+        ("mix.parquet", ["trace", "generate", "--fit", "mix.parquet", "-o", "mix.parquet"], "trace"),
+        ("mix.yaml", ["trace", "generate", "mix.yaml", "-o", "mix.yaml"], "specification"),
+        (
+            "mix.cluster.yaml",
+            ["cluster", "convert", "--to", "kueue", "mix.cluster.yaml", "-o", "mix.cluster.yaml"],
+            "file",
+        ),
+    ],
+)
+def test_what_is_read_is_not_written_over(
+    name: str,
+    arguments: list[str],
+    what: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The file is as it was, and the message says so."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(TRACES / name, name)
+    before = Path(name).read_bytes()
+    assert called(arguments) == 2
+    assert f"{name} is the {what} itself" in capsys.readouterr().err
+    assert Path(name).read_bytes() == before
