@@ -85,10 +85,9 @@ class Difference:
             mine.join(theirs, on=key, how="anti", nulls_equal=True)
             for mine, theirs in (several, reversed(several))
         ]
-        times = [rows["time"].min() for rows in alone if not rows.is_empty()]
-        if not times:
+        time = pl.concat([rows["time"] for rows in alone]).min()
+        if time is None:
             return None
-        time = min(times)  # type: ignore[type-var]
         assert isinstance(time, int)
         alike = several[0].filter(pl.col("time") < time).height
         said = [
