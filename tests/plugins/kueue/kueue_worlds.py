@@ -60,11 +60,12 @@ def queue(name: str, *, cohort: str = "all", **fields: Any) -> Manifest:
         "ClusterQueue",
         name,
         version=version,
-        **{"namespaceSelector": {}, "resourceGroups": [_group(group) for group in groups], **fields},
+        **{"namespaceSelector": {}, "resourceGroups": [resource_group(each) for each in groups], **fields},
     )
 
 
-def _group(flavors: Mapping[str, Mapping[str, Quota]]) -> Manifest:
+def resource_group(flavors: Mapping[str, Mapping[str, Quota]]) -> Manifest:
+    """A resource group: flavor -> resource -> quota."""
     entries = []
     for name, quotas in flavors.items():
         resources = [

@@ -1,0 +1,217 @@
+"""Random small worlds of Kueue: a few trees of cohorts, contended by jobs that are often of one kin.
+
+Worlds are made from a seed. The properties that use them run a few by default; KUEUE_FUZZ=50 runs fifty
+times as many, from other seeds each time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from random import Random
+from typing import Any, NamedTuple
+
+from hypothesis import HealthCheck, settings
+from kueue_worlds import Jobs, Manifest, Quota, cluster, flavor, manifest, queue, quota, resource_group
+
+from harness import Cluster, PodSet
+from harness.cluster.model import frozen
+
+_TIMES = int(os.environ.get("KUEUE_FUZZ", "1"))
+
+WITHIN = ("Never", "LowerPriority", "LowerPriority", "LowerOrNewerEqualPriority")
+RECLAIM = ("Never", "LowerPriority", "Any", "Any")
+STRATEGIES = (
+    "LessThanOrEqualToFinalShare",
+    "LessThanInitialShare",
+    "LessThanOrEqualToFinalShare,LessThanInitialShare",
+)
+
+
+def fuzz(examples: int) -> settings:
+    """So many examples, or as many times more as the environment says."""
+    return settings(
+        max_examples=examples * _TIMES,
+        derandomize=_TIMES == 1,
+        suppress_health_check=(HealthCheck.too_slow,),
+    )
+
+
+class World(NamedTuple):
+    """A cluster, what arrives there, and the plugin with its options."""
+
+    where: Cluster
+    jobs: Jobs
+    plugin: str
+    options: dict[str, str]
+
+
+def world(seed: int, jobs: int, *, nodes: bool = False) -> World:
+    """A world with so many jobs, with or without nodes."""
+    random = Random(seed)
+    flavors = [f"f{number}" for number in range(random.choice((1, 1, 2, 3)))]
+    groups = [({name: ["cpu", "gpu"] for name in flavors})]
+    if random.random() < 0.4:
+        groups = [{name: ["cpu"] for name in flavors}, {"g0": ["gpu"]}]
+    elif random.random() < 0.5:
+        groups = [{name: ["cpu"] for name in flavors}]
+    names = [name for group in groups for name in group]
+    tainted = random.choice(names) if random.random() < 0.2 else ""
+    manifests = [_flavor(name, tainted=name == tainted) for name in names]
+    cohorts = _cohorts(random, groups)
+    manifests += cohorts
+    queues = [f"q{number}" for number in range(random.randint(2, 6))]
+    manifests += [
+        _queue(random, name, groups, [each["metadata"]["name"] for each in cohorts]) for name in queues
+    ]
+    if nodes:
+        manifests += [_node(random, number, names) for number in range(random.randint(2, 4))]
+    gpus = any("gpu" in resources for group in groups for resources in group.values())
+    plugin = random.choice(("kueue-classic", "fairsharing"))
+    options = {"evictionLatency": random.choice(("0s", "1s", "1s", "7s"))}
+    if plugin == "fairsharing":
+        options["preemptionStrategies"] = random.choice(STRATEGIES)
+    options["featureGates"] = ",".join(_gates(random))
+    return World(
+        cluster(*manifests, flavors=False), _jobs(random, jobs, queues, names, gpus), plugin, options
+    )
+
+
+def _flavor(name: str, *, tainted: bool) -> Manifest:
+    taints = [{"key": "spot", "value": "true", "effect": "NoSchedule"}] if tainted else []
+    return flavor(name, nodeLabels={"kind": name}, nodeTaints=taints)
+
+
+def _node(random: Random, number: int, flavors: list[str]) -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": f"n{number}",
+            "labels": {"kind": flavors[number % len(flavors)], "zone": random.choice("ab")},
+        },
+        "status": {"allocatable": {"cpu": random.randint(2, 9), "gpu": 4, "memory": "64Gi", "pods": 110}},
+    }
+
+
+def _quotas(
+    random: Random, groups: list[dict[str, list[str]]], *, limits: bool, most: int
+) -> list[Mapping[str, Mapping[str, Quota]]]:
+    def one() -> Quota:
+        nominal = random.choice(
+            (0, random.randint(1, most), random.randint(1, most), random.randint(1, most))
+        )
+        return quota(
+            nominal,
+            borrow=random.randint(0, most) if limits and random.random() < 0.2 else None,
+            lend=random.randint(0, nominal) if limits and random.random() < 0.2 else None,
+        )
+
+    return [
+        {name: {each: one() for each in resources} for name, resources in group.items()} for group in groups
+    ]
+
+
+def _weight(random: Random) -> dict[str, str]:
+    return {"weight": random.choice(("1", "1", "1", "0", "2", "500m", "3"))}
+
+
+def _cohorts(random: Random, groups: list[dict[str, list[str]]]) -> list[Manifest]:
+    """From none to six cohorts, each below one that comes before it or a root."""
+    found: list[Manifest] = []
+    for number in range(random.choice((0, 1, 1, 1, 3, 4, 6))):
+        parent = f"c{random.randrange(number)}" if number and random.random() < 0.9 else ""
+        spec: dict[str, Any] = {"parentName": parent} if parent else {}
+        if random.random() < 0.4:
+            quotas = _quotas(random, groups, limits=bool(parent), most=6)
+            spec["resourceGroups"] = [resource_group(each) for each in quotas]
+        found.append(manifest("Cohort", f"c{number}", fairSharing=_weight(random), **spec))
+    return found
+
+
+def _queue(random: Random, name: str, groups: list[dict[str, list[str]]], cohorts: list[str]) -> Manifest:
+    cohort = random.choice(cohorts) if cohorts and random.random() < 0.95 else ""
+    preemption: dict[str, Any] = {
+        "withinClusterQueue": random.choice(WITHIN),
+        "reclaimWithinCohort": random.choice(RECLAIM),
+    }
+    if preemption["reclaimWithinCohort"] != "Never" and random.random() < 0.4:
+        preemption["borrowWithinCohort"] = {"policy": "LowerPriority"}
+        if random.random() < 0.5:
+            preemption["borrowWithinCohort"]["maxPriorityThreshold"] = random.randint(0, 2)
+    fungibility = {
+        "whenCanBorrow": random.choice(("MayStopSearch", "TryNextFlavor")),
+        "whenCanPreempt": random.choice(("MayStopSearch", "TryNextFlavor")),
+    }
+    if set(fungibility.values()) == {"TryNextFlavor"} and random.random() < 0.6:
+        fungibility["preference"] = random.choice(("BorrowingOverPreemption", "PreemptionOverBorrowing"))
+    more: dict[str, Any] = {"stopPolicy": "Hold"} if random.random() < 0.03 else {}
+    return queue(
+        name,
+        cohort=cohort,
+        groups=_quotas(random, groups, limits=bool(cohort), most=8),
+        preemption=preemption,
+        flavorFungibility=fungibility,
+        queueingStrategy=random.choice(("BestEffortFIFO", "BestEffortFIFO", "StrictFIFO")),
+        fairSharing=_weight(random),
+        **more,
+    )
+
+
+def _gates(random: Random) -> list[str]:
+    """Now and then a gate that is not at its default."""
+    unusual = (
+        "FairSharingPreemptWithinNominal=false",
+        "FairSharingPrioritizeNonBorrowing=false",
+        "FlavorFungibilityPreserveScanProgress=false",
+        "PartialAdmission=false",
+        "PrioritizePreemptorWorkloads=true",
+        "PrioritySortingWithinCohort=false",
+        "RecomputeAssignmentUponPreemptionTargetsOverlap=false",
+        "SchedulingEquivalenceHashing=false",
+    )
+    return [each for each in unusual if random.random() < 0.05]
+
+
+def _jobs(random: Random, number: int, queues: list[str], flavors: list[str], gpus: bool) -> Jobs:
+    partial = 0.6 if random.random() < 0.3 else 0.0
+    shapes = [_pod_sets(random, flavors, partial, gpus=gpus) for _ in range(random.randint(1, 3))]
+    priorities = random.choice(((0,), (0, 1), (0, 1, 2, 3), (0, 1, 2, 3)))
+    busy = random.sample(queues, random.randint(2, len(queues)))
+    span = random.choice((10, 40))
+    jobs = Jobs()
+    for at, name in sorted(
+        (random.choice((0, random.randint(0, span))), f"j{each:02}") for each in range(number)
+    ):
+        jobs.add(
+            name,
+            random.choice(busy[: 1 + len(busy) * 2 * at // span]),  # the first ones borrow before others come
+            at=at,
+            seconds=random.choice((5, random.randint(1, 80))),
+            priority=random.choice(priorities),
+            grace=random.choice((0, 0, 3)),
+            pod_sets=random.choice(shapes),
+        )
+    return jobs
+
+
+def _pod_sets(random: Random, flavors: list[str], partial: float, *, gpus: bool) -> tuple[PodSet, ...]:
+    return tuple(
+        _pod_set(random, f"p{each}", flavors, partial, gpus=gpus)
+        for each in range(random.choice((1, 1, 1, 2)))
+    )
+
+
+def _pod_set(random: Random, name: str, flavors: list[str], partial: float, *, gpus: bool) -> PodSet:
+    count = random.choice((1, 1, 1, 2, 3))
+    requests = {"cpu": 1000 * random.choice((1, 1, 2, 3))}
+    if gpus and random.random() < 0.4:
+        requests["gpu"] = random.choice((0, 1, 1, 2))
+    return PodSet(
+        name,
+        count,
+        random.randint(1, count) if random.random() < partial else count,
+        frozen(requests),
+        node_selector=frozen({"kind": random.choice(flavors)} if random.random() < 0.1 else {}),
+        tolerations='[{"key": "spot", "operator": "Exists"}]' if random.random() < 0.4 else "",
+    )
