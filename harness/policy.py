@@ -201,5 +201,6 @@ RunningJobs: TypeAlias = Callable[[Cluster, int], Sequence[Arrival]]
 """The jobs that run already according to the manifests, numbered from 0 and arriving at the given time. The
 policy hears of them as of any other job, and starts them where they are in its first cycle."""
 
-Unheeded: TypeAlias = Callable[[Cluster], Iterable[str]]
-"""What a cluster's manifests ask for that a policy does not heed: sentences with kind, name and field."""
+Unheeded: TypeAlias = Callable[[Cluster, Mapping[str, Any]], Iterable[str]]
+"""What a cluster's manifests ask for that a policy with these options does not heed: sentences with kind,
+name and field."""

@@ -94,7 +94,7 @@ class Plan:
         found = [*self.cluster.warnings, *unreached(self.trace, self.cluster)]
         found += self._left_out()
         if self.policy.unheeded is not None:
-            found += self.policy.unheeded(self.cluster)
+            found += self.policy.unheeded(self.cluster, self.options)
         return tuple(found)
 
     def _left_out(self) -> Iterator[str]:

@@ -135,3 +135,29 @@ def test_running_pods_count_against_their_quota(
     assert run.decisions.filter(pl.col("action") == "preempt")["job_id"].to_list() == preempted
     assert run.decisions.filter(pl.col("action") == "bind")["job_id"].to_list()[0] == "shop/web"
     assert not any("run already" in warning for warning in run.info["cluster"]["warnings"])
+
+
+def test_running_pods_of_a_group_have_their_place(write_trace: Callable[..., Path], tmp_path: Path) -> None:
+    """One of two is evicted, and comes back by itself while its mate runs on."""
+    label = "scheduling.x-k8s.io/pod-group"
+    web = CLUSTER.split("---")[1].replace("name: web,", f"name: web, labels: {{{label}: g}},")
+    mate = web.replace("name: web,", "name: mate,").replace("cpu: 3", "cpu: 1")
+    group = "apiVersion: scheduling.x-k8s.io/v1alpha1\nkind: PodGroup\n"
+    group += "metadata: {name: g, namespace: shop}\nspec: {minMember: 2}\n"
+    manifests = (CLUSTER.split("---")[0], web, mate, group)
+    (tmp_path / "cluster.yaml").write_text("\n---\n".join(manifests))
+    trace = write_trace({"submit_time": 5, "request.cpu": 2000, "priority": 10, "duration": 7})
+    run = harness.replay(
+        trace,
+        plugin="default-preemption",
+        options={"gang": "all-or-nothing"},
+        cluster=tmp_path / "cluster.yaml",
+        output=tmp_path / "results",
+    )
+    bound = run.micros("decisions").select("time", "action", "job_id").collect().rows()
+    assert [(time // SECOND, job) for time, action, job in bound if action == "bind"] == [
+        (5, "shop/web"),
+        (5, "shop/mate"),
+        (5, "j0"),
+        (12, "shop/web"),
+    ]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from harness.cluster.disruption import PodDisruptionBudget
     from harness.cluster.elastic import ElasticQuota
     from harness.cluster.kueue_configuration import KueueConfiguration
+    from harness.cluster.pod_groups import PodGroup
     from harness.cluster.pods import Pod
     from harness.cluster.scheduler_configuration import SchedulerConfiguration
     from harness.cluster.workloads import Workload
@@ -123,6 +124,7 @@ class Draft:
     local_queues: Objects[tuple[str, str], LocalQueue] = field(default_factory=Objects)
     pods: Objects[tuple[str, str], Pod] = field(default_factory=Objects)
     disruption_budgets: Objects[tuple[str, str], PodDisruptionBudget] = field(default_factory=Objects)
+    pod_groups: Objects[tuple[str, str], PodGroup] = field(default_factory=Objects)
     schedulers: Objects[str, SchedulerConfiguration] = field(default_factory=Objects)
     kueue_configurations: list[KueueConfiguration] = field(default_factory=list)
     quota_trees: Objects[str, str] = field(default_factory=Objects)

@@ -10,6 +10,7 @@ from harness.cluster import core, elastic, kueue, scheduling
 from harness.cluster.draft import Draft
 from harness.cluster.fields import Fields
 from harness.cluster.kueue_configuration import read_kueue_configuration
+from harness.cluster.pod_groups import read_pod_group
 from harness.cluster.workloads import read_workload
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -33,6 +34,10 @@ class Kind:
 _KUEUE = ("v1beta1", "v1beta2")
 _NO_CHECKS = "admission checks are treated as always ready"
 _NO_TOPOLOGY = "jobs are placed without regard to topology"
+_POD_GROUP = {
+    "spec.minResources": "a group is tried whatever the whole cluster has left",
+    "spec.scheduleTimeoutSeconds": "a group is placed at one instant, so no pod waits for the others",
+}
 _NO_USAGE_ORDER = "jobs are not ordered by the past usage of their LocalQueue"
 
 KINDS: Mapping[tuple[str, str], Kind] = {
@@ -49,6 +54,8 @@ KINDS: Mapping[tuple[str, str], Kind] = {
         },
     ),
     ("policy", "PodDisruptionBudget"): Kind(("v1",), scheduling.read_budget),
+    ("scheduling.x-k8s.io", "PodGroup"): Kind(("v1alpha1",), read_pod_group, _POD_GROUP),
+    ("scheduling.sigs.k8s.io", "PodGroup"): Kind(("v1alpha1",), read_pod_group, _POD_GROUP),
     ("kubescheduler.config.k8s.io", "KubeSchedulerConfiguration"): Kind(
         ("v1alpha1", "v1beta1", "v1beta2", "v1beta3", "v1"), scheduling.read_configuration
     ),

@@ -96,6 +96,7 @@ def _cluster(
         workloads=tuple(draft.workloads),
         pods=tuple(draft.pods.values()),
         disruption_budgets=tuple(draft.disruption_budgets.values()),
+        pod_groups=MappingProxyType(dict(draft.pod_groups)),
         elastic_quotas=frozen(quotas_of(draft)),
         scheduler=next(iter(draft.schedulers.values()), None),
         kueue=next(iter(draft.kueue_configurations), None),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from harness.cluster.disruption import PodDisruptionBudget
     from harness.cluster.elastic import ElasticQuota
     from harness.cluster.kueue_configuration import KueueConfiguration
+    from harness.cluster.pod_groups import PodGroup
     from harness.cluster.pods import Pod
     from harness.cluster.scheduler_configuration import SchedulerConfiguration
     from harness.cluster.workloads import Workload
@@ -186,6 +187,7 @@ class Cluster:
         workloads: Kueue's Workloads, in the order of the manifests.
         pods: pods that run already, or wait; in the order of the manifests.
         disruption_budgets: PodDisruptionBudgets, in the order of the manifests.
+        pod_groups: PodGroups, by namespace and name.
         elastic_quotas: the nodes of the ElasticQuotaTree, else the ElasticQuotas, by name.
         scheduler: the KubeSchedulerConfiguration; None when none is given.
         kueue: Kueue's own Configuration; None when none is given.
@@ -207,6 +209,7 @@ class Cluster:
     workloads: tuple[Workload, ...] = ()
     pods: tuple[Pod, ...] = ()
     disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
+    pod_groups: Mapping[tuple[str, str], PodGroup] = field(default_factory=lambda: MappingProxyType({}))
     elastic_quotas: Mapping[str, ElasticQuota] = field(default_factory=frozen)
     scheduler: SchedulerConfiguration | None = None
     kueue: KueueConfiguration | None = None

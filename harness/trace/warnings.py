@@ -3,17 +3,41 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from typing import TypeAlias
 
 import polars as pl
 
+from harness.cluster.draft import Warnings
 from harness.cluster.model import Cluster
+from harness.cluster.pod_groups import MIN_AVAILABLE_LABEL, group_name, membership_of
 from harness.trace.job_rows import job_rows
 from harness.trace.schema import DEFAULT_NAMESPACE, entries
 from harness.trace.trace import Trace
 
+_NO_SIZE = (
+    f"there is no such PodGroup, and no label {MIN_AVAILABLE_LABEL} with a whole number above 0: "
+    "a gang of the trace is placed as a whole, and other pods one by one"
+)
+_TWO_SIZES = f"its pods differ in the label {MIN_AVAILABLE_LABEL}; that of the first pod counts"
+_IN_PART = (
+    "may be placed in part, and a gang of the trace runs only when all of its pods are bound: until then "
+    "those that are hold their nodes in vain"
+)
+_TOO_SMALL = (
+    "has fewer pods in the trace and the manifests than have to be placed together: "
+    "they wait for ever, except where a plugin places pods one by one"
+)
+
 
 def unreached(trace: Trace, cluster: Cluster) -> Iterator[str]:
+    """Sentences about disruption budgets and pod groups without pods, or with too few, and the like."""
+    yield from _budgets(trace, cluster)
+    yield from _pod_groups(trace, cluster)
+
+
+def _budgets(trace: Trace, cluster: Cluster) -> Iterator[str]:
     """One sentence for each disruption budget that no pod of the trace or the manifests counts against."""
     if not cluster.disruption_budgets:
         return
@@ -37,3 +61,60 @@ def _pods_of(trace: Trace) -> Iterator[tuple[str, Mapping[str, str]]]:
             metadata = json.loads(row["pod_template"]).get("metadata") or {}
             labels = {**(metadata.get("labels") or {}), **labels}
         yield row.get("namespace") or DEFAULT_NAMESPACE, labels
+
+
+def _pod_groups(trace: Trace, cluster: Cluster) -> Iterator[str]:
+    """What is odd about pod groups; it counts only where a policy places the pods of a group together."""
+    said = Warnings()
+    sizes: Counter[tuple[str, str]] = Counter()
+    least: dict[tuple[str, str], int] = {}
+    of_gangs: set[tuple[str, str]] = set()
+    for namespace, labels, pods, gang in (*_of_manifests(cluster), *_of_trace(trace)):
+        member = membership_of(namespace, labels, cluster.pod_groups)
+        key = (namespace, group_name(labels))
+        sizes[key] += pods
+        if member is None:
+            said.add("pod group", "/".join(key), _NO_SIZE)
+            continue
+        if least.setdefault(key, member.least) != member.least:
+            said.add("pod group", "/".join(key), _TWO_SIZES)
+        if gang:
+            of_gangs.add(key)
+    for key in cluster.pod_groups:
+        if key not in sizes:
+            said.add("PodGroup", "/".join(key), "no pod of the trace or the manifests names it")
+    for key, count in least.items():
+        if sizes[key] < count:
+            said.add("pod group", "/".join(key), _TOO_SMALL)
+        elif sizes[key] > count and key in of_gangs:
+            said.add("pod group", "/".join(key), _IN_PART)
+    yield from said.sentences()
+
+
+_InGroup: TypeAlias = tuple[str, Mapping[str, str], int, bool]
+"""Namespace and labels of pods that name a group, how many they are, and whether they are of a gang."""
+
+
+def _of_manifests(cluster: Cluster) -> Iterator[_InGroup]:
+    for pod in cluster.pods:
+        if group_name(pod.labels):
+            yield pod.namespace, pod.labels, 1, False
+
+
+def _of_trace(trace: Trace) -> Iterator[_InGroup]:
+    frame = trace.frame
+    if "labels" not in frame.columns:
+        return
+    names = [name for name in ("job_id", "namespace", "labels", "pods", "gang") if name in frame.columns]
+    found = []
+    for row in frame.select(names).iter_rows(named=True):
+        labels = {key: value or "" for key, value in entries(row["labels"])}
+        if group_name(labels):
+            found.append((row, labels, row.get("pods") or 1))
+    pods_of: Counter[str] = Counter()
+    for row, _, pods in found:
+        pods_of[row["job_id"]] += pods
+    for row, labels, pods in found:
+        gang = row.get("gang")
+        several = pods_of[row["job_id"]] > 1
+        yield row.get("namespace") or DEFAULT_NAMESPACE, labels, pods, several if gang is None else gang

@@ -30,7 +30,7 @@ from harness import (
     hookimpl,
 )
 from harness.errors import InputError, OptionError
-from harness_plugins.kube.policy import GANG, PERCENTAGE
+from harness_plugins.kube.policy import GANG, PERCENTAGE, pods_alone, unheeded_groups
 from harness_plugins.kube.running import running_jobs
 from harness_plugins.kube_scheduler import kube_scheduler
 from harness_plugins.quotas import Claim, Quotas, Request
@@ -70,6 +70,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         help="nothing is preempted: kube-scheduler on nodes, else a queue of whole jobs within quotas",
         options=OPTIONS,
         running=running_jobs,
+        unheeded=_unheeded,
     )
 
 
@@ -88,6 +89,14 @@ def without_preemption(cluster: Cluster, view: View, options: Mapping[str, Any])
     _refuse(QUEUE_OPTIONS, options, "the cluster has nodes, so kube-scheduler's own queue decides")
     settings = {option.name: options[option.name] for option in NODE_OPTIONS}
     return kube_scheduler(cluster, view, {**settings, "disablePreemption": True})
+
+
+def _unheeded(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
+    """PodGroups, where pods are placed alone or jobs start whole."""
+    if cluster.nodes:
+        yield from pods_alone(cluster, options)
+    else:
+        yield from unheeded_groups(cluster, "without nodes, jobs start as a whole")
 
 
 def _refuse(meaningless: Iterable[Option], options: Mapping[str, Any], because: str) -> None:

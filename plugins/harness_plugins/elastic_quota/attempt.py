@@ -24,6 +24,8 @@ from harness_plugins.kube.refusal import DISABLED, NO_VICTIMS
 from harness_plugins.kube.scheduling import Diagnosis, Scheduling
 from harness_plugins.kube.victims import Candidate
 
+TOO_FEW = "fewer pods of its group are there than have to be placed together"
+
 
 class Whole(NamedTuple):
     """What pods of one quota claim together, see `Claim`; `first` is the claim of the first of them."""
@@ -116,12 +118,22 @@ class Attempts:
         refusal = self._refused(search, found)
         return refusal or self._make_room([pod], search, {}, {pod: found})
 
-    def try_gang(self, pods: Sequence[PodInfo]) -> Outcome:
+    def try_gang(self, pods: Sequence[PodInfo], least: int) -> Outcome:
         """Try pods one after the other, each with those before it in place; if one fails, all do.
+
+        Where fewer than all have to be placed together, those that fit are, if they are enough; the others
+        are a list of their own afterwards. Room is made for all of a list or for none.
 
         A gang that no preemption can help fails at its first pod that gets no node, and before anything is
         placed if its quota has no room for all of it.
         """
+        if least > len(pods):
+            claim = claim_of(pods[0], self._accounts, self._cache, mates=pods)
+            return _refusal(self._failure(claim), TOO_FEW)
+        if least < len(pods):
+            fitting = self._fitting(pods)
+            if fitting and len(fitting) >= least:
+                return Placed(fitting)
         wholes = self._wholes(pods)
         search = self._search(
             {quota: self._rules.reclaims(quota, whole.in_quota) for quota, whole in wholes.items()}
@@ -159,8 +171,20 @@ class Attempts:
             return Failure(claim, found.state, self._cache, found)
         return found
 
-    def _failure(self, claim: Claim, excess: Excess) -> Failure:
+    def _failure(self, claim: Claim, excess: Excess | None = None) -> Failure:
         return Failure(claim, self._scheduling.pre_filter(claim.pod), self._cache, None, excess)
+
+    def _fitting(self, pods: Sequence[PodInfo]) -> Mapping[PodInfo, NodeInfo]:
+        """The pods that get a node as things stand, each with those before it in place."""
+        plan = Plan(self._cache, self._accounts, self._budgets)
+        try:
+            for pod in pods:
+                found = self._find_node(claim_of(pod, self._accounts, self._cache, mates=pods))
+                if isinstance(found, NodeInfo):
+                    plan.place(pod, found)
+        finally:
+            plan.undo()
+        return plan.placed
 
     # --- gangs --------------------------------------------------------------------------------------------
 

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
-from harness import Option
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from harness import Cluster, Option
 from harness.errors import InputError
 from harness.units import MINUTE, parse_duration
 from harness_plugins.kube.policy import ALONE, GANG, TOGETHER
 from harness_plugins.kube.policy import OPTIONS as KUBE_OPTIONS
+from harness_plugins.kube.policy import pods_alone as kube_pods_alone
 
 ACK = "ack"
 CAPACITY = "capacity-scheduling"
 KOORDINATOR = "koordinator"
+
+
+def places_gangs(options: Mapping[str, Any]) -> bool:
+    """Whether the pods of a gang are placed together: as the option says, else as the semantics do."""
+    gang: str | None = options[GANG.name]
+    return options["semantics"] == ACK if gang is None else gang == TOGETHER
+
+
+def pods_alone(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
+    """That PodGroups do not count where every pod is placed by itself."""
+    if not places_gangs(options):
+        yield from kube_pods_alone(cluster, {**options, GANG.name: ALONE})
 
 
 def parse_label(text: str) -> tuple[str, str | None] | None:

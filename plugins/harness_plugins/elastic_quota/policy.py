@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, final
 
 from harness import Cluster, Decision, Job, PodSet, Policy, Reject, View, Why
+from harness.cluster.pod_groups import membership_of
 from harness.errors import InputError
 from harness.options import resolve
 from harness_plugins.elastic_quota.accounts import Accounts
@@ -16,13 +17,19 @@ from harness_plugins.elastic_quota.capacity import CapacityRules
 from harness_plugins.elastic_quota.claim import add
 from harness_plugins.elastic_quota.failure import in_words
 from harness_plugins.elastic_quota.koordinator import KoordinatorRules, RuntimeTree
-from harness_plugins.elastic_quota.options import ACK, KOORDINATOR, OPTIONS, parse_label
+from harness_plugins.elastic_quota.options import (
+    ACK,
+    KOORDINATOR,
+    OPTIONS,
+    parse_label,
+    places_gangs,
+)
 from harness_plugins.elastic_quota.revoke import Revocation
 from harness_plugins.elastic_quota.rules import Rules
 from harness_plugins.elastic_quota.scheduler import QuotaScheduler
 from harness_plugins.elastic_quota.tree import Quota, QuotaTree
 from harness_plugins.kube.budgets import Budgets
-from harness_plugins.kube.policy import TOGETHER, DefaultPreemption, configuration_of
+from harness_plugins.kube.policy import DefaultPreemption, configuration_of
 
 _REMEMBERED = 1 << 16  # shapes of jobs; a trace in which every job is different must not fill the memory
 
@@ -88,7 +95,8 @@ class QuotaPolicy:
 
     def __init__(self, cluster: Cluster, view: View, options: Mapping[str, Any], *, falls_back: bool) -> None:
         semantics, manifests = options["semantics"], cluster.elastic_quotas
-        self._together = (options["gang"] or (TOGETHER if semantics == ACK else "")) == TOGETHER
+        self._together = places_gangs(options)
+        self._groups = cluster.pod_groups
         fair = RuntimeTree(manifests, cluster.capacity) if semantics == KOORDINATOR else None
         self.accounts = Accounts(cluster, fair or QuotaTree(manifests, hierarchical=semantics == ACK))
         protected = parse_label(options["protectedLabel"])
@@ -132,7 +140,7 @@ class QuotaPolicy:
 
     def _why_never(self, job: Job) -> str:
         """Why a job's pods, or the gang, exceed their quota even when they are alone; "" if they do not."""
-        together = self._together and job.gang
+        together = self._together and job.gang and not self._in_group(job)
         key = (job.pod_sets, job.namespace, job.queue, together)
         why = self._never.get(key)
         if why is None:
@@ -140,6 +148,10 @@ class QuotaPolicy:
                 self._never.clear()
             why = self._never[key] = self._too_large(job, together=together)
         return why
+
+    def _in_group(self, job: Job) -> bool:
+        """Whether pods of a job belong to a pod group, which may need fewer of them, or others besides."""
+        return any(membership_of(job.namespace, each.labels, self._groups) for each in job.pod_sets)
 
     def _too_large(self, job: Job, *, together: bool) -> str:
         asked: dict[Quota, dict[str, int]] = {}

@@ -41,7 +41,7 @@ class QuotaScheduler:
         revocation: makes what takes back over-use, given the nodes; None for semantics without that.
 
     Attributes:
-        refusals: why a gang was last refused, by its job's index; of gangs that wait.
+        refusals: why a gang was last refused; of gangs that wait.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class QuotaScheduler:
         self.cache = kube.cache
         self.templates = kube.templates
         self.scheduling = kube.scheduling
-        self.refusals: dict[int, Refusal] = {}
+        self.refusals: dict[Gang, Refusal] = {}
         self._accounts = accounts
         self._gangs = Gangs(cluster, together=gangs)
         self._revocation = revocation(kube.cache) if revocation is not None else None
@@ -96,11 +96,15 @@ class QuotaScheduler:
             self._kube.add(pod)
             return
         self._kube.budgets.exists(pod.template, 1)
-        leads = gang.join(pod)
+        before = gang.priority
+        leads = gang.join(pod, self._gangs.priority(_job(pod)))
         assert gang.leader is not None, "a pod that joins a gang waits"
         gang.leader.peers = self._peers_of_gang(gang)
         if leads:
             self._kube.queue.add(pod)
+        elif gang.waits or gang.priority > before:
+            self._kube.queue.activate(gang.leader)
+        gang.waits = False
 
     def add_running(self, pod: PodInfo, node: str, start: int | None) -> None:
         """A pod that runs already is there, see `kube.scheduler`."""
@@ -115,17 +119,19 @@ class QuotaScheduler:
         """A pod is gone: it ended, was evicted, or is no longer wanted."""
         self._version += 1
         self._accounts.ask(pod, -1)
+        ended = pod.node >= 0 and not pod.terminating
         if pod.node >= 0:
             self._accounts.unbind(pod)
         self._kube.delete(pod)
         gang = self._gangs.of(pod)
         if gang is not None:
-            leader = gang.leave(pod)
+            leader = gang.leave(pod, ended=ended)
             if leader is not None:
                 leader.peers = self._peers_of_gang(gang)
                 self._kube.queue.add(leader)
-            if not gang.alive and pod.job is not None:
-                self._gangs.forget(pod.job)
+            if not gang.alive:
+                self._gangs.forget(gang)
+                self.refusals.pop(gang, None)
 
     def _ask(self, pod: PodInfo) -> None:
         self._accounts.ask(pod)
@@ -144,7 +150,7 @@ class QuotaScheduler:
         if not gang.is_whole:
             return Peers()
         of_pods = tuple((pod.template, self._accounts.quota_of(pod)) for pod in pods)
-        return self._peers.setdefault((of_pods, gang.priority, pods[0].preempts), Peers())
+        return self._peers.setdefault((of_pods, gang.missing, gang.priority, pods[0].preempts), Peers())
 
     # --- what it decides ----------------------------------------------------------------------------------
 
@@ -183,8 +189,10 @@ class QuotaScheduler:
     def _refuse_alike(self) -> Iterator[Decision]:
         """Say of pods and gangs that were not tried because an equal one had failed why they wait."""
         for pod in self._kube.queue.failed_alike:
-            if self._gangs.of(pod) is not None and isinstance(pod.peers.refusal, Refusal):
-                self.refusals[_job(pod).index] = pod.peers.refusal
+            gang = self._gangs.of(pod)
+            if gang is not None and isinstance(pod.peers.refusal, Refusal):
+                gang.waits = True
+                self.refusals[gang] = pod.peers.refusal
         yield from self._kube.refuse_alike()
 
     def _try_pod(self, pod: PodInfo) -> Iterator[Decision]:
@@ -195,20 +203,26 @@ class QuotaScheduler:
             yield from self._post_filter(pod, [pod], outcome, outcome.rejecting)
 
     def _try_gang(self, gang: Gang) -> Iterator[Decision]:
-        """Place all pods that wait, or none."""
+        """Place all pods that wait, or of a group at least as many as it takes; else none."""
         leader, pods = gang.leader, gang.in_order()
         assert leader is not None, "a gang was tried of which no pod waits"
-        outcome = self._attempts.try_gang(pods)
+        outcome = self._attempts.try_gang(pods, gang.missing)
         if not isinstance(outcome, Placed):
+            gang.waits = True
             rejecting = outcome.rejecting | {NODE_RESOURCES_FIT}  # any deletion may help a gang
             yield from self._post_filter(leader, pods, outcome, rejecting)
             return
-        gang.bound()
-        self.refusals.pop(_job(leader).index, None)
+        rest = gang.bound(outcome.nodes)
+        self.refusals.pop(gang, None)
         detail: dict[str, Any] = {"gang": len(pods)}
+        if rest is not None:
+            detail = {"placed": len(outcome.nodes), "waiting": len(gang.pending), "least": gang.least}
         for pod, node in outcome.nodes.items():
             yield from self._bind(pod, node, detail)
             detail = {}
+        if rest is not None:
+            rest.peers = self._peers_of_gang(gang)
+            self._kube.queue.add(rest)
 
     def _bind(
         self, pod: PodInfo, node: NodeInfo, detail: Mapping[str, Any] | None = None
@@ -246,18 +260,19 @@ class QuotaScheduler:
             peers.hopeless, peers.rejected_by, peers.refusal = self._version, rejecting, outcome
         is_new = leader.rejected_by != rejecting
         self._kube.queue.add_unschedulable(leader, rejecting)
-        if self._gangs.of(leader) is not None:
-            is_new = self._is_new(leader, outcome)
+        gang = self._gangs.of(leader)
+        if gang is not None:
+            is_new = self._is_new(gang, outcome)
         if is_new:
             yield refuse(leader, outcome)
         if not outcome.keeps:
             for pod in nominated:
                 yield from self._withdraw(pod)
 
-    def _is_new(self, leader: PodInfo, refusal: Refusal) -> bool:
+    def _is_new(self, gang: Gang, refusal: Refusal) -> bool:
         """Whether it was not said before why a gang is refused; it has been now."""
-        before = self.refusals.get(_job(leader).index)
-        self.refusals[_job(leader).index] = refusal
+        before = self.refusals.get(gang)
+        self.refusals[gang] = refusal
         return before is None or before.said != refusal.said
 
     def _preempt(self, leader: PodInfo, planned: Planned, rejecting: frozenset[str]) -> Iterator[Decision]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from harness import Cluster, Policy, RegisterPolicy, View, hookimpl
-from harness_plugins.kube.policy import OPTIONS
+from harness_plugins.kube.policy import OPTIONS, pods_alone
 from harness_plugins.kube.running import running_jobs
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         help="kube-scheduler's default profile: pods one by one, preemption by priority; needs nodes",
         options=OPTIONS,
         running=running_jobs,
+        unheeded=pods_alone,
     )
 
 

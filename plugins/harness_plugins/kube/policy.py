@@ -40,6 +40,20 @@ OPTIONS = (
 )
 
 
+def unheeded_groups(cluster: Cluster, how: str) -> Iterator[str]:
+    """That PodGroups of the manifests do not count, because pods are placed otherwise."""
+    if cluster.pod_groups:
+        first = "/".join(next(iter(cluster.pod_groups)))
+        more = f" and {len(cluster.pod_groups) - 1:,} more" if len(cluster.pod_groups) > 1 else ""
+        yield f"PodGroup {first}{more}: spec.minMember does not count: {how}"
+
+
+def pods_alone(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
+    """That PodGroups do not count where every pod is placed by itself."""
+    if options[GANG.name] == ALONE:
+        yield from unheeded_groups(cluster, f"pods are placed one by one; {GANG.name}={TOGETHER} heeds it")
+
+
 def configuration_of(cluster: Cluster, options: Mapping[str, Any]) -> SchedulerConfiguration:
     """The manifests' configuration, with what the options say beyond it."""
     configuration = cluster.scheduler or SchedulerConfiguration()

@@ -126,6 +126,11 @@ class SchedulingQueue:
         self._active = [entry for entry in self._active if entry[2] is not pod]
         self._backoff = [entry for entry in self._backoff if entry[3] is not pod]
 
+    def activate(self, pod: PodInfo) -> None:
+        """A pod that waits, wherever it does, is tried in its turn without any backoff."""
+        self.discard(pod)
+        insort(self._active, (pod.priority, -pod.timestamp, pod))
+
     # --- events -------------------------------------------------------------------------------------------
 
     def pod_deleted(self, gone: PodInfo, *, was_bound: bool) -> None:

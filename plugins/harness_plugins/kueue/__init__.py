@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness import Cluster, Option, Policy, PolicyFactory, RegisterPolicy, View, hookimpl
 from harness.units import SECOND, parse_duration
+from harness_plugins.kube.policy import unheeded_groups
 from harness_plugins.kueue.configuration import checked, parse_gates, parse_strategies, parse_weights
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         help="Kueue with classic preemption: by priority, and to take back what others borrowed",
         options=_COMMON,
         running=_running_jobs,
+        unheeded=_unheeded,
     )
     register(
         "fairsharing",
@@ -60,7 +62,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         help="Kueue with fair sharing: shares order admission and choose whom to preempt",
         options=(*_COMMON, *_FAIR),
         running=_running_jobs,
-        unheeded=_no_borrowing_preemption,
+        unheeded=_unheeded_by_fair_sharing,
     )
 
 
@@ -97,8 +99,14 @@ def _answer(module: str, name: str) -> Callable[[Mapping[str, Any]], Any]:
     return answer
 
 
-def _no_borrowing_preemption(cluster: Cluster) -> Iterator[str]:
-    """Fair sharing's search for targets does not look at `borrowWithinCohort`."""
+def _unheeded(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
+    """PodGroups: a Workload stands for all pods of a job."""
+    yield from unheeded_groups(cluster, "Kueue admits a job as a whole, or what its min_pods allow")
+
+
+def _unheeded_by_fair_sharing(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
+    """The same, and that its search for targets does not look at `borrowWithinCohort`."""
+    yield from _unheeded(cluster, options)
     for name, queue in cluster.cluster_queues.items():
         if queue.preemption.borrow_within_cohort != "Never":
             yield (
