@@ -31,7 +31,7 @@ GRACE_PERIOD = 30 * SECOND
 def replay(
     trace: str | Path | Trace,
     *,
-    plugin: str | PolicyFactory = "none",
+    plugin: str | PolicyFactory | None = None,
     cluster: str | Path | Cluster | None = None,
     options: Mapping[str, Any] | None = None,
     label: str | None = None,
@@ -49,7 +49,8 @@ def replay(
 
     Args:
         trace: a trace file, in the canonical Parquet schema or in any format that a reader knows.
-        plugin: a registered policy's name, or a policy class of your own.
+        plugin: a registered policy's name, or a policy class of your own; by default the one that the
+            manifests select, see `default_plugin`.
         cluster: manifests; by default `<trace>.cluster.yaml` beside the trace, else one made from the trace
             (`run.info["cluster"]["assumed"]` says how).
         options: the policy's options.
@@ -75,7 +76,7 @@ def replay(
     plan = make_plan(
         opened,
         where,
-        _policy(plugin, plugins),
+        _policy(plugin or default_plugin(where), plugins),
         options=options or {},
         label=label,
         on_preemption=on_preemption,
@@ -171,6 +172,11 @@ def read_cluster(
             hint="harness cluster check shows it",
         )
     return chosen
+
+
+def default_plugin(cluster: Cluster) -> str:
+    """The plugin that the `preemptionAlgorithm` of a KubeSchedulerConfiguration selects; none without one."""
+    return cluster.scheduler.plugin if cluster.scheduler is not None else "none"
 
 
 def make_plan(

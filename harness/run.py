@@ -92,10 +92,22 @@ class Plan:
         from harness.trace.warnings import unreached
 
         found = [*self.cluster.warnings, *unreached(self.trace, self.cluster)]
+        found += self._other_algorithm()
         found += self._left_out()
         if self.policy.unheeded is not None:
             found += self.policy.unheeded(self.cluster, self.options)
         return tuple(found)
+
+    def _other_algorithm(self) -> Iterator[str]:
+        """That the manifests choose another policy; `auto` does what they choose."""
+        scheduler, name = self.cluster.scheduler, self.policy.name
+        if scheduler is None or scheduler.preemption_algorithm is None:
+            return
+        if name not in ("auto", scheduler.plugin):
+            yield (
+                f"KubeSchedulerConfiguration: preemptionAlgorithm {scheduler.preemption_algorithm} "
+                f"stands for the plugin {scheduler.plugin}, and is not followed by {name}"
+            )
 
     def _left_out(self) -> Iterator[str]:
         """What is there already according to the manifests, and the policy does not begin with."""

@@ -18,7 +18,7 @@ from harness.text import printable
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
-    from harness.plugins import PolicySpec, ReaderSpec
+    from harness.plugins import Plugins, PolicySpec, ReaderSpec
     from harness.run import Plan, Run
     from harness.trace.calibration import Calibration
     from harness.trace.trace import Trace
@@ -34,7 +34,8 @@ Examples:
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.option(
     "-p", "--plugin", "names", multiple=True, metavar="NAME[@LABEL]", shell_complete=complete_policies,
-    help="Scheduler plugin; several in one call are compared, the first is the baseline. [default: none]",
+    help="Scheduler plugin; several in one call are compared, the first is the baseline. "
+    "[default: what a KubeSchedulerConfiguration of the cluster selects, else none]",
 )  # fmt: skip
 @click.option(
     "--cluster", type=click.Path(path_type=Path), metavar="FILE",
@@ -93,10 +94,10 @@ def replay(
     from harness.comparison import Comparison
 
     plugins = loaded_plugins(ctx)
-    policies = [(plugins.policy(name), label) for name, label in api.labels(names or ("none",))]
-    options = assign(settings, policies, plugins.readers)
+    chosen = _chosen(names, settings, plugins) if names else None  # a mistake is told before files are read
     opened = api.read_trace(trace, plugins, calibration)
     where = api.read_cluster(cluster, opened, calibration)
+    policies, options = chosen or _chosen((api.default_plugin(where),), settings, plugins)
     plans = [
         api.make_plan(
             opened,
@@ -112,7 +113,7 @@ def replay(
         for spec, label in policies
     ]
     say: Callable[[Iterable[str]], None] = _nothing if quiet else _say
-    say(_preface(opened, where, plans))
+    say(_preface(opened, where, plans, selected=not names))
     runs = []
     for plan in plans:
         with Progress(plan.label, opened.frame["job_id"].n_unique(), shown=not quiet) as watch:
@@ -123,6 +124,16 @@ def replay(
         say([_ending(run)])
     comparison = Comparison(runs)
     click.echo(json.dumps(comparison.to_json(scope=None, changes=False)) if as_json else comparison.table())
+
+
+def _chosen(
+    names: Iterable[str], settings: Iterable[str], plugins: Plugins
+) -> tuple[list[tuple[PolicySpec, str]], Mapping[str, dict[str, Any]]]:
+    """The policies with their labels, and label -> options."""
+    from harness import api
+
+    policies = [(plugins.policy(name), label) for name, label in api.labels(names)]
+    return policies, assign(settings, policies, plugins.readers)
 
 
 def assign(
@@ -192,14 +203,20 @@ def _unknown(
     )
 
 
-def _preface(trace: Trace, cluster: Cluster, plans: Iterable[Plan]) -> list[str]:
-    """What a reader should know before the replay begins."""
+def _preface(trace: Trace, cluster: Cluster, plans: Iterable[Plan], *, selected: bool) -> list[str]:
+    """What a reader should know before the replay begins; `selected` if no plugin was named."""
     lines = [f"trace: {trace.path}, {trace.frame.height:,} rows"]
     lines += [f"left out: {count:,} rows: {reason}" for reason, count in trace.left_out.items()]
     lines += [f"note: {note}" for note in trace.notes]
     lines += [f"assumed: {sentence}" for sentence in cluster.assumed]
     if not cluster.assumed:
         lines.append(f"cluster: {cluster.source}")
+    if selected and cluster.scheduler is not None:
+        algorithm = cluster.scheduler.preemption_algorithm or "Auto, the default,"
+        lines.append(
+            f"plugin: {cluster.scheduler.plugin}, as preemptionAlgorithm {algorithm} "
+            "of the KubeSchedulerConfiguration says"
+        )
     if cluster.scale != 1:
         lines.append(f"note: --scale-cluster {cluster.scale}: so many times its nodes and quotas")
     warnings = dict.fromkeys(sentence for plan in plans for sentence in plan.warnings)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from harness.cluster.fields import Fields
 
 
-PREEMPTION_ALGORITHMS = ("Auto", "Default", "ElasticQuota", "None")
-"""What ACK's `preemptionAlgorithm` may be."""
+PREEMPTION_ALGORITHMS = MappingProxyType(
+    {"Auto": "auto", "Default": "default-preemption", "ElasticQuota": "elasticquota", "None": "none"}
+)
+"""What ACK's `preemptionAlgorithm` may be, and the plugin that does so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +26,8 @@ class SchedulerConfiguration:
         min_candidate_nodes_percentage, min_candidate_nodes_absolute: how many of the potential nodes a
             preemption examines: the larger of both.
         hard_pod_affinity_weight: what a required affinity of a running pod adds to a node's score.
-        preemption_algorithm: ACK's choice of the policy that preempts; Auto prefers ElasticQuota where it
-            takes effect, and falls back to Default.
+        preemption_algorithm: ACK's choice of the policy that preempts; None when it says nothing, which
+            stands for Auto: ElasticQuota where it takes effect, else Default.
     """
 
     percentage_of_nodes_to_score: int = 0
@@ -32,7 +35,12 @@ class SchedulerConfiguration:
     min_candidate_nodes_percentage: int = 10
     min_candidate_nodes_absolute: int = 100
     hard_pod_affinity_weight: int = 1
-    preemption_algorithm: str = "Auto"
+    preemption_algorithm: str | None = None
+
+    @property
+    def plugin(self) -> str:
+        """The plugin that preempts as the configuration says."""
+        return PREEMPTION_ALGORITHMS[self.preemption_algorithm or "Auto"]
 
 
 _HARMLESS = (
@@ -47,7 +55,7 @@ def read_scheduler_configuration(fields: Fields) -> SchedulerConfiguration:
     fields.ignore(*_HARMLESS)
     percentage = fields.integer("percentageOfNodesToScore", least=0, most=100)
     disabled = fields.boolean("disablePreemption")
-    algorithm = fields.choice("preemptionAlgorithm", PREEMPTION_ALGORITHMS, "Auto")
+    algorithm = _algorithm(fields, None)
     candidates, nodes, weight = 10, 100, 1
     profiles = fields.items("profiles")
     if len(profiles) > 1:
@@ -61,7 +69,7 @@ def read_scheduler_configuration(fields: Fields) -> SchedulerConfiguration:
         for config in profile.items("pluginConfig"):
             args = config.child("args")
             args.ignore("apiVersion", "kind")
-            algorithm = args.choice("preemptionAlgorithm", PREEMPTION_ALGORITHMS, algorithm)
+            algorithm = _algorithm(args, algorithm)
             match config.string("name"):
                 case "DefaultPreemption":
                     candidates = args.integer("minCandidateNodesPercentage", candidates, least=0, most=100)
@@ -69,3 +77,10 @@ def read_scheduler_configuration(fields: Fields) -> SchedulerConfiguration:
                 case "InterPodAffinity":
                     weight = args.integer("hardPodAffinityWeight", weight, least=0, most=100)
     return SchedulerConfiguration(percentage, disabled, candidates, nodes, weight, algorithm)
+
+
+def _algorithm(fields: Fields, default: str | None) -> str | None:
+    """The `preemptionAlgorithm`, which must be given as one of those that there are; else the default."""
+    if "preemptionAlgorithm" not in fields:
+        return default
+    return fields.choice("preemptionAlgorithm", tuple(PREEMPTION_ALGORITHMS), "Auto")

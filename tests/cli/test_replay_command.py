@@ -272,3 +272,75 @@ def test_a_label_must_be_fit_for_a_folder() -> None:
 
     with pytest.raises(OptionError, match="cannot be a label"):
         labels(["none@a/b"])
+
+
+NODES = """
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {allocatable: {cpu: 4, memory: 8Gi, pods: 10}}
+---
+apiVersion: scheduling.sigs.k8s.io/v1beta1
+kind: ElasticQuotaTree
+metadata: {name: tree, namespace: kube-system}
+spec: {root: {name: default, min: {cpu: 4, memory: 8Gi}, max: {cpu: 4, memory: 8Gi}, namespaces: [default]}}
+---
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+"""
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "plugin"),
+    [
+        ("Auto", "auto"),
+        ("ElasticQuota", "elasticquota"),
+        ("Default", "default-preemption"),
+        ("None", "none"),
+        (None, "auto"),
+    ],
+)
+def test_the_scheduler_configuration_selects_the_plugin(
+    harness: Callable, folder: Path, trace: Path, algorithm: str | None, plugin: str
+) -> None:
+    """Where none is named; it is said, and its options can be set."""
+    said = f"preemptionAlgorithm: {algorithm}\n" if algorithm else ""
+    (folder / "c.yaml").write_text(NODES + said)
+    ended = harness("replay", trace, "--cluster", "c.yaml", "--set", f"{plugin}.percentageOfNodesToScore=50")
+    assert ended.code == 0
+    assert ended.out.split("\n")[0].split() == ["metric", plugin]
+    shown = algorithm or "Auto, the default,"
+    line = f"plugin: {plugin}, as preemptionAlgorithm {shown} of the KubeSchedulerConfiguration says"
+    assert line in ended.err.split("\n")
+    assert "is not followed" not in ended.err
+
+
+def test_a_named_plugin_counts_more_than_the_scheduler_configuration(
+    harness: Callable, folder: Path, trace: Path
+) -> None:
+    """Those that do not follow it are named; `auto` does what it says."""
+    (folder / "c.yaml").write_text(f"{NODES}preemptionAlgorithm: Default\n")
+    names = ("none", "default-preemption", "auto", "elasticquota")
+    ended = harness("replay", trace, "--cluster", "c.yaml", *(f"--plugin={name}" for name in names))
+    assert [line for line in ended.err.split("\n") if "preemptionAlgorithm" in line] == [
+        "warning: KubeSchedulerConfiguration: preemptionAlgorithm Default stands for the plugin "
+        f"default-preemption, and is not followed by {name}"
+        for name in ("none", "elasticquota")
+    ]
+
+
+def test_a_configuration_that_says_nothing_of_preemption_is_followed_by_all(
+    harness: Callable, folder: Path, trace: Path
+) -> None:
+    """Nobody was asked for anything."""
+    (folder / "c.yaml").write_text(NODES)
+    ended = harness("replay", trace, "--cluster", "c.yaml", "-p", "none")
+    assert "preemptionAlgorithm" not in ended.err
+
+
+def test_an_option_of_no_selected_plugin_is_refused(harness: Callable, folder: Path, trace: Path) -> None:
+    """As for plugins that were named."""
+    (folder / "c.yaml").write_text(NODES)
+    ended = harness("replay", trace, "--cluster", "c.yaml", "--set", "nothing=1")
+    assert ended.code == 2
+    assert "no plugin of this replay (auto) has an option 'nothing'" in ended.err

@@ -294,7 +294,7 @@ def scheduler(**fields: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("algorithm", ["Auto", "Default", "ElasticQuota", "None"])
 def test_preemption_algorithm_is_read(algorithm: str) -> None:
-    """At the top, or among a plugin's arguments; without a word it is Auto."""
+    """At the top, or among a plugin's arguments; without a word it stands for Auto."""
     arguments = {"pluginConfig": [{"name": "any", "args": {"preemptionAlgorithm": algorithm}}]}
     for manifest in (scheduler(preemptionAlgorithm=algorithm), scheduler(profiles=[arguments])):
         found = read(manifest)
@@ -303,7 +303,8 @@ def test_preemption_algorithm_is_read(algorithm: str) -> None:
         assert found.warnings == ()
     plain = read(scheduler()).scheduler
     assert plain is not None
-    assert plain.preemption_algorithm == "Auto"
+    assert plain.preemption_algorithm is None
+    assert plain.plugin == "auto"
 
 
 def test_preemption_algorithm_that_does_not_exist_is_a_fault() -> None:

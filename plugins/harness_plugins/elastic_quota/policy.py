@@ -54,12 +54,12 @@ def auto(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
     Raises:
         InputError: the cluster has no nodes, or no quotas where its configuration demands them.
     """
-    match cluster.scheduler.preemption_algorithm if cluster.scheduler is not None else "Auto":
-        case "ElasticQuota":
+    match cluster.scheduler.plugin if cluster.scheduler is not None else "auto":
+        case "elasticquota":
             return elastic_quota(cluster, view, options)
-        case "Default":
+        case "default-preemption":
             return without_quotas(cluster, view, options)
-        case "None":
+        case "none":
             return without_quotas(cluster, view, {**options, "disablePreemption": True})
     return QuotaPolicy(cluster, view, options, falls_back=True)
 
