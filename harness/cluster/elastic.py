@@ -7,15 +7,15 @@ name of the quota above it. What the semantics of these figures are is the busin
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.cluster.draft import Draft, Objects, read_metadata
+from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.fields import Fields, shown
 from harness.cluster.model import UNLIMITED, frozen
 from harness.errors import InputError
-from harness.units import format_amount, parse_quantity, round_up
+from harness.units import parse_quantity, round_up
 
 CORE_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 """Resources that a `max` bounds even where it does not name them, see `ElasticQuota.max_of`."""
@@ -26,9 +26,23 @@ KOORDINATOR = "quota.scheduling.koordinator.sh/"
 QUOTA_NAME_LABEL = f"{KOORDINATOR}name"
 """The label with which a pod names its quota."""
 
-_KOORDINATOR_ROOTS = ("", "root", "koordinator-root-quota")
+QUEUE_RESOURCES = "kube-queue/"
+"""What resources begin with that only ACK's job queue looks at."""
+
 _NAMESPACE = "kube-system"
-_QUEUE_RESOURCES = "kube-queue/"
+_ROOT_QUOTA = "koordinator-root-quota"
+_OWN_QUOTAS = {
+    _ROOT_QUOTA: "Koordinator's own, stands for all quotas together",
+    "koordinator-default-quota": "Koordinator's own, for pods without a quota: nothing bounds these",
+    "koordinator-system-quota": "Koordinator's own, for pods of the system: nothing bounds these",
+}
+_LABELS = ("parent", "is-parent", "tree-id", "allow-lent-resource")
+_ANNOTATIONS = ("namespaces", "shared-weight")
+_HARMLESS = (
+    "allocated", "allow-force-update", "child-request", "is-root", "name", "non-preemptible-request",
+    "non-preemptible-used", "profile", "request", "resource-keys", "runtime", "unschedulable-resource",
+)  # fmt: skip
+"""What Koordinator notes itself, or what only its webhook looks at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +75,11 @@ class ElasticQuota:
         """What is guaranteed of a resource; what is not named is 0."""
         return self.min.get(resource, 0) if self.min else 0
 
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The resources that it names."""
+        return tuple(dict.fromkeys((*(self.min or ()), *(self.max or ()))))
+
     def max_of(self, resource: str) -> int:
         """The bound of a resource, `UNLIMITED` without one.
 
@@ -85,6 +104,10 @@ def read_elastic_quota_tree(fields: Fields, draft: Draft) -> None:
         draft.warnings.add(
             "ElasticQuotaTree", name, f"takes effect only in {_NAMESPACE}; it is taken to be there"
         )
+    if "" in draft.quota_trees:
+        fields.fault("", f"is a second tree; the first is in {draft.quota_trees.fields('').where}")
+        fields.ignore("spec")
+        return
     draft.quota_trees.add("", name, fields)
     spec = fields.child("spec")
     if "root" not in spec:
@@ -92,8 +115,11 @@ def read_elastic_quota_tree(fields: Fields, draft: Draft) -> None:
         return
     root = spec.child("root")
     _read_tree(root, "", name, draft)
+    if "children" not in root and "namespaces" not in root:
+        what = "has no quota below its root, so only pods that name the root, or their queue, belong to it"
+        draft.warnings.add("ElasticQuotaTree", name, what)
     top = draft.quota_nodes.get(root.string("name"))
-    if top is not None and any(top.min_of(each) != top.max_of(each) for each in _named(top)):
+    if top is not None and any(top.min_of(each) != top.max_of(each) for each in top.named):
         what = "min and max of the root differ, which ACK does not allow; all quotas together keep to both"
         draft.warnings.add("ElasticQuotaTree", name, what)
 
@@ -102,7 +128,7 @@ def _read_tree(node: Fields, parent: str, tree: str, draft: Draft) -> None:
     """A node of the tree and all below it."""
     name = node.string("name", required=True)
     children = node.items("children")
-    namespaces = node.texts("namespaces")
+    namespaces = _namespaces(node, "namespaces", node.texts("namespaces"))
     quota = ElasticQuota(
         name, _bounds(node, "min"), _bounds(node, "max"), parent, namespaces, is_parent=bool(children)
     )
@@ -112,8 +138,8 @@ def _read_tree(node: Fields, parent: str, tree: str, draft: Draft) -> None:
         node.ignore("attributes")
         what = "attributes are not modelled: a quota may use any node"
         draft.warnings.add("ElasticQuotaTree", tree, what)
-    for resource in _named(quota):
-        if resource.startswith(_QUEUE_RESOURCES):
+    for resource in quota.named:
+        if resource.startswith(QUEUE_RESOURCES):
             what = f"{resource} is not modelled: jobs leave their queue without regard to it"
             draft.warnings.add("ElasticQuotaTree", tree, what)
     if name in draft.quota_nodes:
@@ -135,6 +161,10 @@ def read_elastic_quota(fields: Fields, draft: Draft) -> None:
     """
     metadata = read_metadata(fields)
     fields.ignore("status")
+    if metadata.name in _OWN_QUOTAS:
+        fields.ignore("spec")
+        draft.warnings.add("ElasticQuota", metadata.name, f"is left out: {_OWN_QUOTAS[metadata.name]}")
+        return
     spec = fields.child("spec")
     least, most = _bounds(spec, "min"), _bounds(spec, "max")
     labels = {
@@ -143,22 +173,58 @@ def read_elastic_quota(fields: Fields, draft: Draft) -> None:
         if name.startswith(KOORDINATOR)
     }
     notes = _Annotations(fields)
-    if not labels and not notes:
-        quota = ElasticQuota(metadata.namespace, least, most, namespaces=(metadata.namespace,))
+    if labels or notes:
+        _warn_of_labels(metadata.name, labels, notes, draft)
+        quota = _koordinator_quota(metadata.name, least, most, labels, notes)
+        for resource in least or ():
+            # Where max is given, what it says of core resources is checked for all kinds of quotas.
+            if most is None or resource not in (*most, *CORE_RESOURCES):
+                spec.refuse(f"min.{resource}", "max does not name it, as Koordinator demands: add it there")
+    elif metadata.namespace in draft.elastic_quotas:
+        first = draft.elastic_quotas.fields(metadata.namespace).where
+        hint = f'if they are Koordinator\'s, give them the label {KOORDINATOR}is-parent: "false"'
+        fields.fault("", f"is a second quota of the namespace {metadata.namespace}, after {first}; {hint}")
+        return
     else:
-        parent = labels.get("parent", "")
-        quota = ElasticQuota(
-            metadata.name,
-            least,
-            most,
-            "" if parent in _KOORDINATOR_ROOTS else parent,
-            tuple(dict.fromkeys((metadata.name, *notes.namespaces()))),
-            labels.get("is-parent") == "true",
-            labels.get("allow-lent-resource") != "false",
-            notes.weight(),
-            labels.get("tree-id", ""),
-        )
+        quota = ElasticQuota(metadata.namespace, least, most, namespaces=(metadata.namespace,))
     draft.elastic_quotas.add(quota.name, quota, fields)
+
+
+def _koordinator_quota(
+    name: str,
+    least: Mapping[str, int] | None,
+    most: Mapping[str, int] | None,
+    labels: Mapping[str, str],
+    notes: _Annotations,
+) -> ElasticQuota:
+    """A quota of Koordinator; pods count against those that are no parents."""
+    parent, listed = labels.get("parent", ""), notes.namespaces()
+    is_parent = labels.get("is-parent") == "true"
+    if is_parent and listed:
+        notes.refuse("namespaces", "belong to leaves; this quota is a parent")
+    return ElasticQuota(
+        name,
+        least,
+        most,
+        "" if parent == _ROOT_QUOTA else parent,
+        () if is_parent else tuple(dict.fromkeys((name, *listed))),
+        is_parent,
+        labels.get("allow-lent-resource") != "false",
+        notes.weight(),
+        labels.get("tree-id", ""),
+    )
+
+
+def _warn_of_labels(name: str, labels: Mapping[str, str], notes: _Annotations, draft: Draft) -> None:
+    """Warn of labels and annotations that have no effect, or not the one that they seem to have."""
+    for label, otherwise in (("is-parent", "false"), ("allow-lent-resource", "true")):
+        if labels.get(label, "") not in ("", "true", "false"):
+            what = f'label {KOORDINATOR}{label} is {labels[label]!r}, which counts as "{otherwise}"'
+            draft.warnings.add("ElasticQuota", name, what)
+    for kind, given, known in (("label", labels, _LABELS), ("annotation", notes.names, _ANNOTATIONS)):
+        for each in given:
+            if each not in known and each not in _HARMLESS:
+                draft.warnings.add("ElasticQuota", name, f"{kind} {KOORDINATOR}{each} is not modelled")
 
 
 class _Annotations:
@@ -176,16 +242,28 @@ class _Annotations:
     def __bool__(self) -> bool:
         return bool(self._texts)
 
+    @property
+    def names(self) -> list[str]:
+        """Which there are, without what they begin with."""
+        return [name.removeprefix(KOORDINATOR) for name in self._texts]
+
+    def refuse(self, name: str, what: str) -> None:
+        """Add a fault that only an admission webhook would find."""
+        self._fields.refuse(f"annotations.{KOORDINATOR}{name}", what)
+
     def namespaces(self) -> list[str]:
         """Namespaces whose pods the quota counts."""
         value = self._json("namespaces", [])
         if isinstance(value, list) and all(isinstance(item, str) for item in value):
-            return value
+            return list(_namespaces(self._fields, f"annotations.{KOORDINATOR}namespaces", value))
         self._fault("namespaces", f"must be a JSON list of texts, not {shown(value)}")
         return []
 
     def weight(self) -> Mapping[str, int] | None:
-        """The quota's part in sharing what is left: resource -> weight."""
+        """The quota's part in sharing what is left: resource -> weight; None stands for `max`.
+
+        Weights that are all 0 count as none, as in Koordinator.
+        """
         value = self._json("shared-weight", None)
         if value is None:
             return None
@@ -198,7 +276,10 @@ class _Annotations:
                 weight[resource] = round_up(resource, parse_quantity(text))
             except (InputError, ValueError) as error:
                 self._fault("shared-weight", f"{resource}: {error}")
-        return frozen(weight)
+                continue
+            if weight[resource] < 0:
+                self._fault("shared-weight", f"{resource}: {text} must not be negative")
+        return frozen(weight) if any(weight.values()) else None
 
     def _json(self, name: str, default: Any) -> Any:
         text = self._texts.get(f"{KOORDINATOR}{name}")
@@ -214,6 +295,16 @@ class _Annotations:
         self._fields.fault(f"annotations.{KOORDINATOR}{name}", what)
 
 
+def _namespaces(fields: Fields, name: str, listed: Sequence[str]) -> tuple[str, ...]:
+    """A list of namespaces, each of them once."""
+    if "" in listed:
+        fields.fault(name, "the name of a namespace must not be empty")
+    for namespace in dict.fromkeys(listed):
+        if namespace and listed.count(namespace) > 1:
+            fields.refuse(name, f"{namespace!r} is listed twice")
+    return tuple(dict.fromkeys(listed))
+
+
 def _bounds(fields: Fields, name: str) -> Mapping[str, int] | None:
     """A `min` or `max`; None when it is absent, an amount that does not fit 64 bits has no end."""
     if name not in fields:
@@ -221,102 +312,3 @@ def _bounds(fields: Fields, name: str) -> Mapping[str, int] | None:
     table = fields.child(name)
     found = {resource: table.quota(resource, resource) for resource in table}
     return frozen({resource: amount for resource, amount in found.items() if amount is not None})
-
-
-# --- rules between quotas ---------------------------------------------------------------------------------
-
-
-def quotas_of(draft: Draft) -> Objects[str, ElasticQuota]:
-    """The quotas that count: those of the tree if there is one, parents before what is below them."""
-    return draft.quota_nodes if draft.quota_trees else draft.elastic_quotas
-
-
-def check_elastic(draft: Draft) -> None:
-    """The rules that hold between elastic quotas, and what is said about them that has no effect."""
-    quotas = quotas_of(draft)
-    if draft.quota_trees:
-        for name in draft.elastic_quotas:
-            what = "is left out: the ElasticQuotaTree counts"
-            draft.warnings.add("ElasticQuota", name, what)
-    owners: dict[tuple[str, str], str] = {}
-    for name, quota in quotas.items():
-        fields = quotas.fields(name)
-        for resource in _named(quota):
-            if quota.min_of(resource) > quota.max_of(resource):
-                least, most = _amounts(resource, quota.min_of(resource), quota.max_of(resource))
-                fields.refuse(f"min.{resource}", f"{least} is above max, which is {most}")
-        for namespace in quota.namespaces:
-            owner = owners.setdefault((quota.tree, namespace), name)
-            if owner != name:
-                fields.refuse("namespaces", f"{namespace!r} belongs to {owner} already")
-        if quota.max is not None:
-            missing = [each for each in CORE_RESOURCES[:2] if each not in quota.max]
-            if missing:
-                what = f"max does not name {' and '.join(missing)}: pods that request it are not admitted"
-                draft.warnings.add("elastic quota", name, what)
-    _check_parents(quotas)
-    _check_children(quotas, in_tree=bool(draft.quota_trees))
-    _check_capacity(quotas, draft)
-
-
-def _check_parents(quotas: Objects[str, ElasticQuota]) -> None:
-    for name, quota in quotas.items():
-        above = quotas.get(quota.parent)
-        place = f"metadata.labels.{KOORDINATOR}parent"
-        if not quota.parent:
-            continue
-        if above is None:
-            quotas.fields(name).fault(place, f"there is no ElasticQuota {quota.parent!r}")
-        elif not above.is_parent:
-            quotas.fields(name).refuse(place, f"{quota.parent} does not say that it is a parent")
-        seen = {name}
-        while above is not None and above.parent and above.name not in seen:
-            seen.add(above.name)
-            above = quotas.get(above.parent)
-        if above is not None and above.name == name:
-            quotas.fields(name).fault(place, f"{name} is above itself")
-
-
-def _check_children(quotas: Objects[str, ElasticQuota], *, in_tree: bool) -> None:
-    """What is guaranteed below a quota it guarantees itself, and nothing below it is allowed more."""
-    below: dict[str, list[ElasticQuota]] = {}
-    for quota in quotas.values():
-        below.setdefault(quota.parent, []).append(quota)
-    for name, quota in quotas.items():
-        children, fields = below.get(name, []), quotas.fields(name)
-        for resource in dict.fromkeys(each for child in children for each in _named(child)):
-            total = min(sum(child.min_of(resource) for child in children), UNLIMITED)
-            if total > quota.min_of(resource):
-                sum_of, own = _amounts(resource, total, quota.min_of(resource))
-                fields.refuse(f"min.{resource}", f"{own} is below the sum of its children's, {sum_of}")
-            for child in children if in_tree else ():
-                bound, most = quota.max_of(resource), child.max_of(resource)
-                if child.max is not None and resource in child.max and most > bound:
-                    of_child, own = _amounts(resource, most, bound)
-                    what = f"{of_child} is above that of {name}, which is {own}"
-                    quotas.fields(child.name).refuse(f"max.{resource}", what)
-
-
-def _check_capacity(quotas: Objects[str, ElasticQuota], draft: Draft) -> None:
-    """Warn of guarantees that the nodes cannot keep."""
-    roots = [quota for quota in quotas.values() if not quota.parent and not quota.tree]
-    if not draft.nodes or not roots:
-        return
-    for resource in dict.fromkeys(each for root in roots for each in root.min or ()):
-        if resource.startswith(_QUEUE_RESOURCES):
-            continue
-        total = sum(root.min_of(resource) for root in roots)
-        there = sum(node.allocatable.get(resource, 0) for node in draft.nodes.values())
-        if total > there:
-            promised, has = _amounts(resource, total, there)
-            what = f"min of {resource} is {promised} in all, and the nodes have {has}"
-            draft.warnings.add("elastic quota", roots[0].name, what)
-
-
-def _named(quota: ElasticQuota) -> Iterator[str]:
-    """The resources that a quota names."""
-    return iter(dict.fromkeys((*(quota.min or ()), *(quota.max or ()))))
-
-
-def _amounts(resource: str, *amounts: int) -> list[str]:
-    return ["unlimited" if each >= UNLIMITED else format_amount(resource, each) for each in amounts]

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from harness.cluster import core, elastic, kueue, scheduling
 from harness.cluster.draft import Draft
+from harness.cluster.elastic_rules import check_elastic
 from harness.cluster.fields import Fields
 from harness.cluster.kueue_configuration import read_kueue_configuration
 from harness.cluster.pod_groups import read_pod_group
@@ -102,6 +103,6 @@ CHECKS: tuple[Callable[[Draft], None], ...] = (
     core.check_core,
     kueue.check_kueue,
     scheduling.check_scheduling,
-    elastic.check_elastic,
+    check_elastic,
 )
 """Rules between objects, checked once all of them were read."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.cluster.documents import Document, read_documents
 from harness.cluster.draft import Draft
-from harness.cluster.elastic import quotas_of
+from harness.cluster.elastic_rules import quotas_of
 from harness.cluster.fields import Fields, Refusal, shown
 from harness.cluster.kinds import CHECKS, KINDS
 from harness.cluster.kueue import implied_cohorts

@@ -127,16 +127,12 @@ def test_tree_child_without_max_is_bounded_by_its_parent() -> None:
 
 
 def test_second_tree_is_a_fault() -> None:
-    """A cluster has one tree."""
-    assert faults(tree(), tree()) == [
+    """A cluster has one tree; what the second one holds is not looked at."""
+    assert faults(tree(), tree(node("a", 9, 1))) == [
         (
-            "document 2, ElasticQuotaTree kube-system/tree: is given twice; "
+            "document 2, ElasticQuotaTree kube-system/tree: is a second tree; "
             "the first is in document 1, ElasticQuotaTree kube-system/tree"
-        ),
-        (
-            "document 2, ElasticQuotaTree kube-system/tree: spec.root.name: "
-            "'root' is the name of spec.root already"
-        ),
+        )
     ]
 
 
@@ -163,7 +159,8 @@ def test_flat_quota_is_called_by_its_namespace() -> None:
 def test_two_quotas_of_a_namespace_are_a_fault() -> None:
     """Which of them counts would be anyone's guess."""
     (fault,) = faults(elastic("a", namespace="one"), elastic("b", namespace="one"))
-    assert "is given twice" in fault
+    assert "is a second quota of the namespace one, after document 1, ElasticQuota one/a" in fault
+    assert 'quota.scheduling.koordinator.sh/is-parent: "false"' in fault
 
 
 def test_bounds_that_are_not_named() -> None:
@@ -175,18 +172,18 @@ def test_bounds_that_are_not_named() -> None:
 
 
 def test_koordinator_labels_and_annotations_make_a_tree() -> None:
-    """Parent, tree, lending, weight, and namespaces besides the one of its name."""
+    """Parent, the parent's tree, lending, weight, and a leaf's namespaces besides the one of its name."""
     found = quotas(
-        koordinator("up", {"is-parent": "true"}, max={"cpu": 9, "memory": 1}),
+        koordinator("up", {"is-parent": "true", "tree-id": "t"}, max={"cpu": 9, "memory": 1}),
         koordinator(
             "down",
-            {"parent": "up", "allow-lent-resource": "false", "tree-id": "t"},
+            {"parent": "up", "allow-lent-resource": "false"},
             {"shared-weight": '{"cpu": "2"}', "namespaces": '["one", "two"]'},
             max={"cpu": 20, "memory": 1},
         ),
         koordinator("top", {"parent": "koordinator-root-quota"}),
     )
-    assert found["up"] == ElasticQuota("up", None, {"cpu": 9000, "memory": 1}, "", ("up",), is_parent=True)
+    assert found["up"] == ElasticQuota("up", None, {"cpu": 9000, "memory": 1}, is_parent=True, tree="t")
     assert found["down"] == ElasticQuota(
         "down",
         None,
@@ -226,7 +223,10 @@ def test_koordinator_faults() -> None:
             "memory: {} is not a quantity (examples: 4, 500m, 1.5, 64Gi, 12e6)"
         ),
         f"{label}: there is no ElasticQuota 'nobody'",
-        f"{label}: a does not say that it is a parent",
+        (
+            f"{label}: a does not say that it is a parent; "
+            'label it quota.scheduling.koordinator.sh/is-parent: "true"'
+        ),
         f"{label}: c is above itself",
         f"{label}: d is above itself",
     ]
@@ -285,6 +285,179 @@ def test_annotation_of_others_is_no_koordinator() -> None:
         elastic("a", "scheduling.sigs.k8s.io", namespace="one", metadata={"annotations": annotations})
     )
     assert list(found) == ["one"]
+
+
+PREFIX = "quota.scheduling.koordinator.sh/"
+
+
+def told(*manifests: dict[str, Any]) -> list[str]:
+    """All faults of some manifests, without file, document and object."""
+    return [fault.split(": ", 1)[1] for fault in faults(*manifests)]
+
+
+@pytest.mark.parametrize("spec", [{}, {"root": None}, {"root": {}}, {"root": []}])
+def test_tree_that_is_empty_is_a_fault(spec: dict[str, Any]) -> None:
+    """No root, or a root without a name."""
+    assert told(tree() | {"spec": spec})[-1] in (
+        "spec.root: is missing: it is the quota of the whole tree",
+        "spec.root.name: is missing",
+    )
+
+
+def test_tree_of_a_root_alone_is_warned_of() -> None:
+    """Hardly any pod would belong to it."""
+    (warning,) = read(tree(children=None)).warnings
+    assert warning.startswith("ElasticQuotaTree tree: has no quota below its root")
+
+
+def test_amounts_must_be_quantities_of_0_or_more() -> None:
+    """Each fault with its field."""
+    leaf = {"name": "a", "min": {"cpu": -1, "memory": True}, "max": {"cpu": "4 cores", "memory": [1]}}
+    place = "spec.root.children[0]"
+    assert told(tree(leaf), elastic("b", min={"cpu": "-5"}, max="9")) == [
+        f"{place}.min.cpu: -1 must not be negative",
+        f"{place}.min.memory: must be a quantity, not True",
+        f"{place}.max.cpu: '4 cores' is not a quantity (examples: 4, 500m, 1.5, 64Gi, 12e6)",
+        f"{place}.max.memory: must be a quantity, not [1]",
+        "spec.min.cpu: -5 must not be negative",
+        "spec.max: must be a mapping of names to values, not '9'",
+    ]
+
+
+def test_unknown_fields_are_warned_of() -> None:
+    """A misspelt field would change nothing in silence."""
+    warnings = read(tree({"name": "a", "namespace": ["x"]}), elastic("b", minimum={"cpu": 1})).warnings
+    assert "ElasticQuotaTree kube-system/tree: spec.root.children[].namespace is not modelled" in warnings
+    assert "ElasticQuota b/b: spec.minimum is not modelled" in warnings
+
+
+def test_namespaces_of_a_list_are_names_and_given_once() -> None:
+    """In a tree and in Koordinator's annotation."""
+    assert told(
+        tree(node("a", 1, 2, "one", "", "one")), koordinator("b", notes={"namespaces": '["x", "x"]'})
+    ) == [
+        "spec.root.children[0].namespaces: the name of a namespace must not be empty",
+        "spec.root.children[0].namespaces: 'one' is listed twice",
+        f"metadata.annotations.{PREFIX}namespaces: 'x' is listed twice",
+    ]
+
+
+def test_namespace_of_two_leaves_is_a_fault_at_the_second() -> None:
+    """In a tree, and of Koordinator's, for which the name counts as a namespace too."""
+    assert told(tree(node("a", 1, 2, "one"), node("b", 1, 2, "one"))) == [
+        "spec.root.children[1].namespaces: 'one' belongs to a already"
+    ]
+    assert told(
+        koordinator("a", {"is-parent": "false"}), koordinator("b", notes={"namespaces": '["a"]'})
+    ) == [f"metadata.annotations.{PREFIX}namespaces: 'a' belongs to a already"]
+
+
+def test_koordinator_parents_own_no_namespaces() -> None:
+    """Not by their name, so that a leaf may have the namespace; and not by the annotation."""
+    team = koordinator("team", {"is-parent": "true"})
+    found = quotas(team, koordinator("a", {"parent": "team"}, {"namespaces": '["team"]'}))
+    assert found["a"].namespaces == ("a", "team")
+    assert told(koordinator("team", {"is-parent": "true"}, {"namespaces": '["x"]'})) == [
+        f"metadata.annotations.{PREFIX}namespaces: belong to leaves; this quota is a parent"
+    ]
+
+
+def test_koordinator_bounds_are_faults_of_the_spec() -> None:
+    """Above max, not named by max, and more than the parent guarantees; a child may be allowed more."""
+    bounds = {"min": {"cpu": 4, "memory": 1}, "max": {"cpu": 8, "memory": 1}}
+    assert told(
+        koordinator("up", {"is-parent": "true"}, **bounds),
+        koordinator("a", {"parent": "up"}, min={"cpu": 3}, max={"cpu": 99, "memory": 1}),
+        koordinator("b", {"parent": "up"}, min={"cpu": 3, "gpu": 1}, max={"cpu": 2, "memory": 1}),
+        koordinator("c", {"is-parent": "false"}, min={"memory": 1}, max={"cpu": 1}),
+        koordinator("d", {"is-parent": "false"}, min={"cpu": 1}),
+    ) == [
+        "spec.min.gpu: max does not name it, as Koordinator demands: add it there",
+        "spec.min.cpu: max does not name it, as Koordinator demands: add it there",
+        "spec.min.cpu: 3 is above max, which is 2",
+        "spec.min.memory: 1 is above max, which is 0 because it does not name memory",
+        "spec.min.cpu: 4 is below the sum of its children's, 6",
+        "spec.min.gpu: 0 is below the sum of its children's, 1",
+    ]
+
+
+def test_koordinator_trees() -> None:
+    """A child is in the tree of its parent, and cannot be in another; trees share all nodes."""
+    up = koordinator("up", {"is-parent": "true", "tree-id": "t"})
+    assert told(up, koordinator("a", {"parent": "up", "tree-id": "other"})) == [
+        f"metadata.labels.{PREFIX}tree-id: 'other' is another tree than that of its parent up, 't'"
+    ]
+    where = read(up, koordinator("a", {"parent": "up"}), koordinator("b", {"is-parent": "false"}))
+    assert where.elastic_quotas["a"].tree == "t"
+    assert where.warnings == ("elastic quota up: is a tree of its own, and shares the nodes of all trees",)
+
+
+def test_koordinator_cycles_are_found_whole_and_end() -> None:
+    """Each quota that is above itself is a fault; one below them is not."""
+    label = f"metadata.labels.{PREFIX}parent"
+    parent = {"is-parent": "true"}
+    assert told(
+        koordinator("a", {"parent": "b"} | parent),
+        koordinator("b", {"parent": "a"} | parent),
+        koordinator("c", {"parent": "a"}),
+        koordinator("d", {"parent": "d"} | parent),
+    ) == [f"{label}: a is above itself", f"{label}: b is above itself", f"{label}: d is above itself"]
+
+
+def test_koordinator_parent_called_root() -> None:
+    """All quotas together, as it once was called; or a quota of that name."""
+    assert quotas(koordinator("a", {"parent": "root"}))["a"].parent == ""
+    found = quotas(koordinator("root", {"is-parent": "true"}), koordinator("a", {"parent": "root"}))
+    assert found["a"].parent == "root"
+
+
+def test_koordinators_own_quotas_are_left_out() -> None:
+    """They are in every cluster, without labels, in one namespace."""
+    names = ("koordinator-root-quota", "koordinator-default-quota", "koordinator-system-quota")
+    own = [elastic(name, "scheduling.sigs.k8s.io", namespace="koordinator-system") for name in names]
+    where = read(*own, koordinator("a", {"is-parent": "false"}))
+    assert list(where.elastic_quotas) == ["a"]
+    assert [warning.split(":")[0] for warning in where.warnings] == [f"ElasticQuota {name}" for name in names]
+
+
+def test_koordinator_weights() -> None:
+    """Not negative; weights that are all 0 stand for max, as in Koordinator; one of several may be 0."""
+    assert told(koordinator("a", notes={"shared-weight": '{"cpu": -1, "gpu": true}'})) == [
+        f"metadata.annotations.{PREFIX}shared-weight: cpu: -1 must not be negative",
+        (
+            f"metadata.annotations.{PREFIX}shared-weight: gpu: True is not a quantity "
+            "(examples: 4, 500m, 1.5, 64Gi, 12e6)"
+        ),
+    ]
+    assert quotas(koordinator("a", notes={"shared-weight": '{"cpu": 0}'}))["a"].weight is None
+    assert quotas(koordinator("a", notes={"shared-weight": '{"cpu": 0, "gpu": 1}'}))["a"].weight == {
+        "cpu": 0,
+        "gpu": 1,
+    }
+
+
+def test_quota_without_koordinators_labels_beside_others_is_warned_of() -> None:
+    """It is taken to be the quota of its namespace."""
+    where = read(koordinator("a", {"is-parent": "false"}), koordinator("b", max={"cpu": 1, "memory": 1}))
+    assert list(where.elastic_quotas) == ["a", "kube-system"]
+    (warning,) = where.warnings
+    assert warning.startswith("elastic quota kube-system: bears none of Koordinator's labels")
+
+
+def test_koordinator_labels_without_the_effect_they_seem_to_have_are_warned_of() -> None:
+    """Switches that are neither true nor false, and what is not modelled; what Koordinator notes is not."""
+    labels = {
+        "is-parent": "yes",
+        "allow-lent-resource": "no",
+        "ignore-default-tree": "true",
+        "is-root": "true",
+    }
+    assert read(koordinator("a", labels, {"guaranteed": "{}", "runtime": "{}"})).warnings == (
+        f"ElasticQuota a: label {PREFIX}is-parent is 'yes', which counts as \"false\"",
+        f"ElasticQuota a: label {PREFIX}allow-lent-resource is 'no', which counts as \"true\"",
+        f"ElasticQuota a: label {PREFIX}ignore-default-tree is not modelled",
+        f"ElasticQuota a: annotation {PREFIX}guaranteed is not modelled",
+    )
 
 
 def scheduler(**fields: Any) -> dict[str, Any]:

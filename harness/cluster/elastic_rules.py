@@ -1,0 +1,189 @@
+"""The rules that hold between elastic quotas, and what is said about those that have no effect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from harness.cluster.draft import Draft, Objects
+from harness.cluster.elastic import CORE_RESOURCES, KOORDINATOR, QUEUE_RESOURCES, ElasticQuota
+from harness.cluster.fields import Fields
+from harness.cluster.model import UNLIMITED
+from harness.units import format_amount
+
+_ROOT = "root"
+"""How Koordinator's labels called all quotas together, before that had a longer name."""
+
+
+def quotas_of(draft: Draft) -> Objects[str, ElasticQuota]:
+    """The quotas that count: those of the tree if there is one, parents before what is below them."""
+    return draft.quota_nodes if draft.quota_trees else draft.elastic_quotas
+
+
+def check_elastic(draft: Draft) -> None:
+    """The rules that hold between elastic quotas, and what is said about them that has no effect."""
+    quotas, in_tree = quotas_of(draft), bool(draft.quota_trees)
+    if in_tree:
+        for name in draft.elastic_quotas:
+            what = "is left out: the ElasticQuotaTree counts"
+            draft.warnings.add("ElasticQuota", name, what)
+    else:
+        _complete(quotas)
+        _check_parents(quotas)
+        _check_trees(quotas, draft)
+        _warn_of_unlabelled(quotas, draft)
+    _check_bounds(quotas, draft, in_tree=in_tree)
+    _check_namespaces(quotas, in_tree=in_tree)
+    _check_children(quotas, in_tree=in_tree)
+    _check_capacity(quotas, draft)
+
+
+def _check_bounds(quotas: Objects[str, ElasticQuota], draft: Draft, *, in_tree: bool) -> None:
+    """No quota is guaranteed more than it is allowed; a warning where it is allowed less than it seems."""
+    for name, quota in quotas.items():
+        for resource in quota.named:
+            if quota.min_of(resource) > quota.max_of(resource):
+                least, most = _amounts(resource, quota.min_of(resource), quota.max_of(resource))
+                if resource not in (quota.max or ()):
+                    most = f"{most} because it does not name {resource}"
+                place = f"{_place(in_tree)}min.{resource}"
+                quotas.fields(name).refuse(place, f"{least} is above max, which is {most}")
+        if quota.max is not None:
+            missing = [each for each in CORE_RESOURCES[:2] if each not in quota.max]
+            if missing:
+                what = f"max does not name {' and '.join(missing)}: pods that request it are not admitted"
+                draft.warnings.add("elastic quota", name, what)
+
+
+def _check_namespaces(quotas: Objects[str, ElasticQuota], *, in_tree: bool) -> None:
+    """A namespace belongs to one quota."""
+    owners: dict[tuple[str, str], str] = {}
+    for name, quota in quotas.items():
+        fields = quotas.fields(name)
+        for namespace in quota.namespaces:
+            owner = owners.setdefault((quota.tree, namespace), name)
+            if owner != name:
+                place = "namespaces" if in_tree else "metadata.namespace"
+                if not in_tree and _is_koordinators(fields):
+                    place = f"metadata.annotations.{KOORDINATOR}namespaces"
+                fields.refuse(place, f"{namespace!r} belongs to {owner} already")
+
+
+def _complete(quotas: Objects[str, ElasticQuota]) -> None:
+    """Fill in what Koordinator's webhook does: a quota is in the tree of the quota above it.
+
+    The parent `root` stands for all quotas together, unless there is a quota of that name.
+    """
+    for name, quota in quotas.items():
+        if quota.parent == _ROOT and _ROOT not in quotas:
+            quotas[name] = replace(quota, parent="")
+    for name, quota in quotas.items():
+        if not quota.tree:
+            tree = next((above.tree for above in _above(quotas, quota) if above.tree), "")
+            quotas[name] = replace(quota, tree=tree)
+
+
+def _above(quotas: Objects[str, ElasticQuota], quota: ElasticQuota) -> Iterator[ElasticQuota]:
+    """The quotas above one, from below; each once, also where they are above themselves."""
+    seen: set[str] = set()
+    above = quotas.get(quota.parent)
+    while above is not None and above.name not in seen:
+        seen.add(above.name)
+        yield above
+        above = quotas.get(above.parent)
+
+
+def _check_parents(quotas: Objects[str, ElasticQuota]) -> None:
+    """A parent exists, says that it is one, and is not below its child."""
+    place = f"metadata.labels.{KOORDINATOR}parent"
+    for name, quota in quotas.items():
+        above, fields = quotas.get(quota.parent), quotas.fields(name)
+        if not quota.parent:
+            continue
+        if above is None:
+            fields.fault(place, f"there is no ElasticQuota {quota.parent!r}")
+        elif not above.is_parent:
+            what = f"{quota.parent} does not say that it is a parent; label it {KOORDINATOR}is-parent: "
+            fields.refuse(place, f'{what}"true"')
+        if any(each.name == name for each in _above(quotas, quota)):
+            fields.fault(place, f"{name} is above itself")
+
+
+def _check_trees(quotas: Objects[str, ElasticQuota], draft: Draft) -> None:
+    """A quota is in the tree of its parent; a warning that trees have no nodes of their own."""
+    place = f"metadata.labels.{KOORDINATOR}tree-id"
+    for name, quota in quotas.items():
+        above = quotas.get(quota.parent)
+        if above is not None and quota.tree != above.tree:
+            what = f"{quota.tree!r} is another tree than that of its parent {above.name}, {above.tree!r}"
+            quotas.fields(name).refuse(place, what)
+    if len({quota.tree for quota in quotas.values()}) > 1:
+        for name, quota in quotas.items():
+            if quota.tree and not quota.parent:
+                what = "is a tree of its own, and shares the nodes of all trees"
+                draft.warnings.add("elastic quota", name, what)
+
+
+def _warn_of_unlabelled(quotas: Objects[str, ElasticQuota], draft: Draft) -> None:
+    """Warn of quotas without Koordinator's labels beside others that bear them."""
+    flat = [name for name in quotas if not _is_koordinators(quotas.fields(name))]
+    for name in flat if len(flat) < len(quotas) else ():
+        what = "bears none of Koordinator's labels, unlike others, so it counts the pods of its namespace"
+        draft.warnings.add("elastic quota", name, what)
+
+
+def _is_koordinators(fields: Fields) -> bool:
+    """Whether a quota bears one of Koordinator's labels or annotations."""
+    metadata = fields.raw("metadata")
+    given = (
+        [metadata.get(part) for part in ("labels", "annotations")] if isinstance(metadata, Mapping) else []
+    )
+    return any(
+        str(key).startswith(KOORDINATOR) for each in given if isinstance(each, Mapping) for key in each
+    )
+
+
+def _place(in_tree: bool) -> str:
+    """Where the bounds of a quota are among its fields."""
+    return "" if in_tree else "spec."
+
+
+def _check_children(quotas: Objects[str, ElasticQuota], *, in_tree: bool) -> None:
+    """What is guaranteed below a quota it guarantees itself, and nothing below it is allowed more."""
+    below: dict[str, list[ElasticQuota]] = {}
+    for quota in quotas.values():
+        below.setdefault(quota.parent, []).append(quota)
+    for name, quota in quotas.items():
+        children, fields = below.get(name, []), quotas.fields(name)
+        for resource in dict.fromkeys(each for child in children for each in child.named):
+            total = min(sum(child.min_of(resource) for child in children), UNLIMITED)
+            if total > quota.min_of(resource):
+                sum_of, own = _amounts(resource, total, quota.min_of(resource))
+                place = f"{_place(in_tree)}min.{resource}"
+                fields.refuse(place, f"{own} is below the sum of its children's, {sum_of}")
+            for child in children if in_tree else ():
+                bound, most = quota.max_of(resource), child.max_of(resource)
+                if child.max is not None and resource in child.max and most > bound:
+                    of_child, own = _amounts(resource, most, bound)
+                    what = f"{of_child} is above that of {name}, which is {own}"
+                    quotas.fields(child.name).refuse(f"max.{resource}", what)
+
+
+def _check_capacity(quotas: Objects[str, ElasticQuota], draft: Draft) -> None:
+    """Warn of guarantees that the nodes cannot keep."""
+    roots = [quota for quota in quotas.values() if not quota.parent and not quota.tree]
+    if not draft.nodes or not roots:
+        return
+    for resource in dict.fromkeys(each for root in roots for each in root.min or ()):
+        if resource.startswith(QUEUE_RESOURCES):
+            continue
+        total = sum(root.min_of(resource) for root in roots)
+        there = sum(node.allocatable.get(resource, 0) for node in draft.nodes.values())
+        if total > there:
+            promised, has = _amounts(resource, total, there)
+            what = f"min of {resource} is {promised} in all, and the nodes have {has}"
+            draft.warnings.add("elastic quota", roots[0].name, what)
+
+
+def _amounts(resource: str, *amounts: int) -> list[str]:
+    return ["unlimited" if each >= UNLIMITED else format_amount(resource, each) for each in amounts]
