@@ -39,7 +39,6 @@ _POD_GROUP = {
     "spec.minResources": "a group is tried whatever the whole cluster has left",
     "spec.scheduleTimeoutSeconds": "a group is placed at one instant, so no pod waits for the others",
 }
-_NO_USAGE_ORDER = "jobs are not ordered by the past usage of their LocalQueue"
 
 KINDS: Mapping[tuple[str, str], Kind] = {
     ("", "Node"): Kind(("v1",), core.read_node),
@@ -80,7 +79,6 @@ KINDS: Mapping[tuple[str, str], Kind] = {
         {
             "spec.admissionChecks": _NO_CHECKS,
             "spec.admissionChecksStrategy": _NO_CHECKS,
-            "spec.admissionScope": _NO_USAGE_ORDER,
             "spec.concurrentAdmissionPolicy": "a job is admitted to one flavor and stays there",
             "spec.excludeResourcePrefixes": "every requested resource counts",
         },
@@ -89,10 +87,7 @@ KINDS: Mapping[tuple[str, str], Kind] = {
     ("kueue.x-k8s.io", "LocalQueue"): Kind(
         _KUEUE,
         kueue.read_local_queue,
-        {
-            "spec.fairSharing": _NO_USAGE_ORDER,
-            "spec.wallTimePolicy": "the queue has no budget of hours",
-        },
+        {"spec.wallTimePolicy": "the queue has no budget of hours"},
     ),
     ("kueue.x-k8s.io", "WorkloadPriorityClass"): Kind(_KUEUE, kueue.read_workload_priority_class),
     ("kueue.x-k8s.io", "Workload"): Kind(_KUEUE, read_workload),

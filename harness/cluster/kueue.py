@@ -28,6 +28,7 @@ from harness.cluster.model import (
 from harness.cluster.selectors import read_selector, read_taints, read_toleration
 
 _STOP_POLICIES = ("None", "Hold", "HoldAndDrain")
+_BY_USAGE = "UsageBasedAdmissionFairSharing"
 _NANO = 10**9
 _SEARCH = ("MayStopSearch", "TryNextFlavor")
 _PREFERENCES = ("BorrowingOverPreemption", "PreemptionOverBorrowing")
@@ -64,6 +65,7 @@ def read_cluster_queue(fields: Fields, draft: Draft) -> None:
         _preemption(spec.child("preemption")),
         _fungibility(spec.child("flavorFungibility"), first_beta=first_beta),
         spec.choice("stopPolicy", _STOP_POLICIES, "None"),
+        "admissionScope" in spec and _by_usage(spec.child("admissionScope")),
     )
     draft.cluster_queues.add(name, queue, fields)
 
@@ -82,13 +84,14 @@ def read_cohort(fields: Fields, draft: Draft) -> None:
 def read_local_queue(fields: Fields, draft: Draft) -> None:
     """A LocalQueue: which ClusterQueue its namespace submits to."""
     metadata = read_metadata(fields)
-    fields.ignore("status")
     spec = fields.child("spec")
     queue = LocalQueue(
         metadata.name,
         metadata.namespace,
         spec.string("clusterQueue", required=True),
         spec.choice("stopPolicy", _STOP_POLICIES, "None"),
+        _weight(spec),
+        _consumed(fields.child("status")),
     )
     draft.local_queues.add((queue.namespace, queue.name), queue, fields)
 
@@ -108,6 +111,23 @@ def _spelled(spec: Fields, old: str, new: str, *, first: bool) -> str:
     if wrong in spec:
         spec.fault(wrong, f"is called {right} in this apiVersion")
     return spec.string(right) or spec.string(wrong)
+
+
+def _by_usage(scope: Fields) -> bool:
+    """Whether an admission scope orders by usage. Kueue takes any other text, and orders nothing by it."""
+    modes = (_BY_USAGE, "NoAdmissionFairSharing")
+    return scope.choice("admissionMode", modes, modes[1], required=True) == _BY_USAGE
+
+
+def _consumed(status: Fields) -> Mapping[str, int]:
+    """The usage of a LocalQueue in its status, as admission fair sharing left it."""
+    sharing = status.child("fairSharing")
+    admission = sharing.child("admissionFairSharingStatus")
+    table = admission.child("consumedResources")
+    found = {resource: table.quantity(resource) for resource in table}
+    for part in (status, sharing, admission):
+        part.ignore_rest()
+    return frozen({name: math.floor(used * _NANO) for name, used in found.items() if used is not None})
 
 
 def _weight(spec: Fields) -> Fraction:
@@ -228,6 +248,12 @@ def check_kueue(draft: Draft) -> None:
                         queue.name,
                         f"there is no ResourceFlavor {quotas.flavor}: Kueue leaves the queue inactive",
                     )
+        if queue.by_usage and not any(found.admission for found in draft.kueue_configurations):
+            draft.warnings.add(
+                "ClusterQueue",
+                queue.name,
+                "spec.admissionScope has no effect without admissionFairSharing in Kueue's Configuration",
+            )
     for name, kueue_class in draft.workload_priority_classes.items():
         kubernetes_class = draft.priority_classes.get(name)
         if kubernetes_class is not None and kubernetes_class.value != kueue_class.value:

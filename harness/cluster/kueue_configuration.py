@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from harness.cluster.draft import Draft
-from harness.cluster.fields import Fields
-from harness.cluster.model import frozen
+from harness.cluster.fields import Fields, shown
+from harness.cluster.model import NEWER, frozen
+from harness.errors import InputError
+from harness.units import MINUTE, parse_duration
 
 TO_FINAL_SHARE = "LessThanOrEqualToFinalShare"
 TO_INITIAL_SHARE = "LessThanInitialShare"
@@ -19,6 +22,7 @@ PERMITTED_STRATEGIES = ((TO_FINAL_SHARE,), (TO_INITIAL_SHARE,), STRATEGIES)
 
 GATES: Mapping[str, bool] = frozen(
     {
+        "AdmissionFairSharing": True,
         "FairSharingPreemptWithinNominal": True,
         "FairSharingPrioritizeNonBorrowing": True,
         "FlavorFungibilityImplicitPreferenceDefault": False,
@@ -36,17 +40,34 @@ GATES: Mapping[str, bool] = frozen(
 
 
 @dataclass(frozen=True, slots=True)
+class AdmissionFairSharing:
+    """How past usage of LocalQueues is counted, for the ClusterQueues that order their jobs by it.
+
+    Attributes:
+        half_life: how long it takes until usage counts half, microseconds; 0 counts none.
+        sampling_interval: how often usage is sampled, microseconds.
+        resource_weights: resource -> how much a unit of it counts; 1 for those that are not named.
+    """
+
+    half_life: int
+    sampling_interval: int
+    resource_weights: Mapping[str, float] = field(default_factory=frozen)
+
+
+@dataclass(frozen=True, slots=True)
 class KueueConfiguration:
     """Kueue's Configuration.
 
     Attributes:
         strategies: fair sharing's preemption strategies; None where fair sharing is off.
+        admission: admission fair sharing; None where it is off.
         gates: the modelled feature gates that it sets.
         evicted_last: whether a workload that was evicted because its pods were not ready in time queues by
             the time of its eviction.
     """
 
     strategies: tuple[str, ...] | None = None
+    admission: AdmissionFairSharing | None = field(default=None, metadata=NEWER)
     gates: Mapping[str, bool] = field(default_factory=frozen)
     evicted_last: bool = True
 
@@ -63,6 +84,16 @@ def read_kueue_configuration(fields: Fields, draft: Draft) -> None:
         if strategies not in PERMITTED_STRATEGIES:
             sharing.fault("preemptionStrategies", f"must be {TO_FINAL_SHARE}, {TO_INITIAL_SHARE}, or both so")
             strategies = STRATEGIES
+    admission = None
+    if "admissionFairSharing" in fields:
+        admission = _admission_fair_sharing(fields.child("admissionFairSharing"))
+        if not admission.half_life:
+            draft.warnings.add(
+                "Configuration",
+                "of Kueue",
+                "admissionFairSharing.usageHalfLifeTime is 0, as where it is left out: "
+                "all usage counts as 0, and orders no jobs",
+            )
     table = fields.child("featureGates")
     gates = {}
     for name in table:
@@ -85,14 +116,54 @@ def read_kueue_configuration(fields: Fields, draft: Draft) -> None:
     for part in (sharing, table, ready, fields):
         part.ignore_rest()
     ready.child("requeuingStrategy").ignore_rest()
-    draft.kueue_configurations.append(KueueConfiguration(strategies, frozen(gates), timestamp == "Eviction"))
+    draft.kueue_configurations.append(
+        KueueConfiguration(strategies, admission, frozen(gates), timestamp == "Eviction")
+    )
     if len(draft.kueue_configurations) > 1:
         fields.fault("", "is a second Configuration of Kueue; give one")
 
 
+def _admission_fair_sharing(fields: Fields) -> AdmissionFairSharing:
+    """Its section, with Kueue's defaults; a sampling interval of 0 means the default, too."""
+    interval = _duration(fields, "usageSamplingInterval")
+    return AdmissionFairSharing(
+        _duration(fields, "usageHalfLifeTime"),
+        interval or _SAMPLING_INTERVAL,
+        _resource_weights(fields.child("resourceWeights")),
+    )
+
+
+def _duration(fields: Fields, name: str) -> int:
+    """A duration in the units of Go, which has neither days nor weeks; 0 when absent or faulty."""
+    text = fields.string(name)
+    if not text:
+        return 0
+    try:
+        if not set("dw") & set(text):
+            return parse_duration(text)
+    except InputError:
+        pass
+    fields.fault(name, f"{text!r} is not a duration of Kubernetes, such as 168h, 5m or 90s")
+    return 0
+
+
+def _resource_weights(table: Fields) -> Mapping[str, float]:
+    weights = {}
+    for name in table:
+        value = table.raw(name)
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            table.fault(name, f"must be a number, not {shown(value)}")
+        elif not 0 <= value < math.inf:
+            table.fault(name, f"must be a number >= 0, not {shown(value)}")
+        else:
+            weights[name] = float(value)
+    return frozen(weights)
+
+
+_SAMPLING_INTERVAL = 5 * MINUTE
+
 _UNMODELLED: Mapping[str, str] = frozen(
     {
-        "admissionFairSharing": "jobs are not ordered by the past usage of their LocalQueue",
         "multiKueue": "jobs run in this cluster",
         "resources": "requests count as they are written",
     }

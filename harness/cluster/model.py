@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from fractions import Fraction
 from functools import cached_property
 from types import MappingProxyType
@@ -27,6 +27,9 @@ _T = TypeVar("_T")
 
 UNLIMITED = INT64_MAX
 """A quota of this amount or more has no end, as in Kueue."""
+
+NEWER = MappingProxyType({"newer": True})
+"""Metadata of a field that was added later: the digest of a cluster without it stays what it was."""
 
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
 """The label that Kubernetes gives every namespace: its name."""
@@ -143,6 +146,7 @@ class ClusterQueue:
     Attributes:
         namespace_selector: which namespaces may use it; None matches none.
         stop_policy: None, Hold or HoldAndDrain, as text.
+        by_usage: whether its jobs are ordered by the past usage of their LocalQueues.
     """
 
     name: str
@@ -154,6 +158,7 @@ class ClusterQueue:
     preemption: Preemption = Preemption()
     fungibility: FlavorFungibility = FlavorFungibility()
     stop_policy: str = "None"
+    by_usage: bool = field(default=False, metadata=NEWER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,12 +173,20 @@ class Cohort:
 
 @dataclass(frozen=True, slots=True)
 class LocalQueue:
-    """A namespace's door to a ClusterQueue; `stop_policy` is None, Hold or HoldAndDrain, as text."""
+    """A namespace's door to a ClusterQueue.
+
+    Attributes:
+        stop_policy: None, Hold or HoldAndDrain, as text.
+        weight: what its usage is divided by where a ClusterQueue orders jobs by it.
+        consumed: resource -> its usage so far, as its status has it, in billionths of the resource's unit.
+    """
 
     name: str
     namespace: str
     cluster_queue: str
     stop_policy: str = "None"
+    weight: Fraction = field(default=Fraction(1), metadata=NEWER)
+    consumed: Mapping[str, int] = field(default_factory=frozen, metadata=NEWER)
 
 
 @dataclass(frozen=True)
@@ -308,4 +321,10 @@ def _plain(value: Any) -> object:
         return dict(value)
     if isinstance(value, Fraction):
         return str(value)
-    return {name: getattr(value, name) for name in value.__dataclass_fields__}
+    return {item.name: getattr(value, item.name) for item in fields(value) if _counts(item, value)}
+
+
+def _counts(item: Field[Any], value: Any) -> bool:
+    """Whether a field is part of a digest: a `NEWER` one only where something was said of it."""
+    usual = item.default if item.default_factory is MISSING else item.default_factory()
+    return not item.metadata.keys() & NEWER.keys() or getattr(value, item.name) != usual

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from harness.cluster.kueue_configuration import AdmissionFairSharing
 from harness.cluster.load import cluster_from
 from harness.cluster.model import (
     UNLIMITED,
@@ -24,6 +25,7 @@ from harness.cluster.model import (
 )
 from harness.cluster.selectors import LabelSelector, Requirement, Taint, Toleration
 from harness.errors import ClusterError
+from harness.units import HOUR, MINUTE
 
 API = "kueue.x-k8s.io"
 
@@ -439,22 +441,111 @@ def test_what_is_not_modelled_is_named_with_what_is_assumed() -> None:
     """One sentence a field, however many objects have it."""
     names = ["a", "b", "c", "d", "e"]
     manifests = [FLAVOR, *(queue(name, "v1beta1", admissionChecks=["check"]) for name in names)]
-    manifests.append(
-        queue("f", admissionScope={"admissionMode": "UsageBasedAdmissionFairSharing"}, novelty=1)
-    )
+    manifests.append(queue("f", novelty=1))
     manifests.append(manifest("ResourceFlavor", "g", {"topologyName": "rack"}))
     assert cluster_from(manifests, "test").warnings == (
         (
             "ClusterQueue a, b, c and 2 more: spec.admissionChecks is not modelled: "
             "admission checks are treated as always ready"
         ),
-        (
-            "ClusterQueue f: spec.admissionScope is not modelled: "
-            "jobs are not ordered by the past usage of their LocalQueue"
-        ),
         "ClusterQueue f: spec.novelty is not modelled",
         "ResourceFlavor g: spec.topologyName is not modelled: jobs are placed without regard to topology",
     )
+
+
+CONFIGURATION = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration"}
+BY_USAGE = {"admissionMode": "UsageBasedAdmissionFairSharing"}
+
+
+def test_admission_fair_sharing_is_read_with_kueues_defaults() -> None:
+    """The interval is 5 minutes, also where it is 0; usage has no half-life, which is worth a warning."""
+    sections = {"usageHalfLifeTime": "168h", "resourceWeights": {"cpu": 2, "memory": 1e-9}}
+    cluster = cluster_from([CONFIGURATION | {"admissionFairSharing": sections}], "test")
+    assert cluster.warnings == ()
+    assert cluster.kueue is not None
+    assert cluster.kueue.admission == AdmissionFairSharing(
+        168 * HOUR, 5 * MINUTE, {"cpu": 2.0, "memory": 1e-9}
+    )
+    bare = cluster_from([CONFIGURATION | {"admissionFairSharing": {"usageSamplingInterval": "0s"}}], "test")
+    assert bare.kueue is not None
+    assert bare.kueue.admission == AdmissionFairSharing(0, 5 * MINUTE)
+    assert bare.warnings == (
+        (
+            "Configuration of Kueue: admissionFairSharing.usageHalfLifeTime is 0, as where it is left out: "
+            "all usage counts as 0, and orders no jobs"
+        ),
+    )
+
+
+def test_all_faults_of_admission_fair_sharing_come_at_once() -> None:
+    """Durations as Go reads them, weights as numbers, and only modes that do something."""
+    sections = {
+        "usageHalfLifeTime": "7d",
+        "usageSamplingInterval": "-5m",
+        "resourceWeights": {"cpu": -1, "memory": "1"},
+        "resetInactivityPeriod": "1h",
+    }
+    scope = {"admissionMode": "UsageBasedFairSharing"}
+    with pytest.raises(ClusterError) as caught:
+        cluster_from(
+            [CONFIGURATION | {"admissionFairSharing": sections}, FLAVOR, queue(admissionScope=scope)], "test"
+        )
+    no_duration = "is not a duration of Kubernetes, such as 168h, 5m or 90s"
+    modes = "UsageBasedAdmissionFairSharing, NoAdmissionFairSharing"
+    assert [str(fault).split(": ", 1)[1] for fault in caught.value.faults] == [
+        f"admissionFairSharing.usageSamplingInterval: '-5m' {no_duration}",
+        f"admissionFairSharing.usageHalfLifeTime: '7d' {no_duration}",
+        "admissionFairSharing.resourceWeights.cpu: must be a number >= 0, not -1",
+        "admissionFairSharing.resourceWeights.memory: must be a number, not '1'",
+        f"spec.admissionScope.admissionMode: 'UsageBasedFairSharing' is not one of {modes}",
+    ]
+    assert faults(FLAVOR, queue(admissionScope={})) == ["spec.admissionScope.admissionMode: is missing"]
+
+
+def test_local_queue_has_a_weight_and_what_its_status_says_it_consumed() -> None:
+    """Amounts count in billionths, rounded down as Kueue does."""
+    door = local_queue("a", "x", "q", fairSharing={"weight": "500m"})
+    door["status"] = {
+        "pendingWorkloads": 3,
+        "fairSharing": {
+            "weightedShare": 0,
+            "admissionFairSharingStatus": {
+                "consumedResources": {"cpu": "31999m", "memory": "1Gi"},
+                "lastUpdate": "2025-06-03T14:25:15Z",
+            },
+        },
+    }
+    cluster = cluster_from([FLAVOR, queue(), door], "test")
+    assert cluster.warnings == ()
+    local = cluster.local_queues["x", "a"]
+    assert local.weight == Fraction(1, 2)
+    assert local.consumed == {"cpu": 31_999_000_000, "memory": 2**30 * 10**9}
+
+
+def test_scope_without_configuration_is_warned_about() -> None:
+    """As in Kueue it orders nothing then."""
+    manifests = [FLAVOR, queue(admissionScope=BY_USAGE)]
+    cluster = cluster_from(manifests, "test")
+    assert cluster.cluster_queues["q"].by_usage
+    assert cluster.warnings == (
+        (
+            "ClusterQueue q: spec.admissionScope has no effect without admissionFairSharing in Kueue's "
+            "Configuration"
+        ),
+    )
+    settings = CONFIGURATION | {"admissionFairSharing": {"usageHalfLifeTime": "1h"}}
+    assert cluster_from([*manifests, settings], "test").warnings == ()
+    assert not read_queue(admissionScope={"admissionMode": "NoAdmissionFairSharing"}).by_usage
+
+
+def test_digest_counts_admission_fair_sharing_only_where_it_is_used() -> None:
+    """Clusters that do not use it keep the digest that their runs are filed under."""
+
+    def digest(scope: dict[str, str] | None) -> str:
+        spec = {} if scope is None else {"admissionScope": scope}
+        return replace(cluster_from([FLAVOR, queue(**spec)], "test"), manifests=()).digest
+
+    assert digest(None) == digest({"admissionMode": "NoAdmissionFairSharing"}) != digest(BY_USAGE)
 
 
 def test_component_without_api_server_takes_what_webhooks_refuse() -> None:

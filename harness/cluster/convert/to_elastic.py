@@ -155,6 +155,8 @@ def _tell_queues(cluster: Cluster, notes: Warnings) -> None:
         _tell_preemption(queue, notes)
         if queue.queueing_strategy != "BestEffortFIFO":
             notes.add("ClusterQueue", queue.name, f"{queue.queueing_strategy}: pods may pass those that wait")
+        if queue.by_usage:
+            notes.add("ClusterQueue", queue.name, "admissionScope: pods are not ordered by past usage")
         if queue.stop_policy != "None":
             notes.add("ClusterQueue", queue.name, f"stopPolicy {queue.stop_policy}: the quota admits pods")
         if queue.namespace_selector != LabelSelector():
