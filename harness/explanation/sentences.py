@@ -96,7 +96,7 @@ class Sentences:
             text += f"; borrows {lent}"
         elif figures.borrowing:
             text += f"; borrows from {figures.borrowing} levels up"
-        return text + self._shares(figures)
+        return text + self._shares(figures) + _local_queues(figures)
 
     def _evicted(self, event: Event) -> str:
         figures = event.figures
@@ -144,6 +144,8 @@ class Sentences:
         shares = self._shares(figures)
         if shares:
             yield shares.removeprefix("; ")
+        if figures.local_queues:
+            yield _local_queues(figures).removeprefix("; ")
         if figures.criterion:
             among = f" of {figures.candidates:,} candidates" if figures.candidates > 1 else ""
             yield f"{figures.node or 'the node'} was chosen by: {figures.criterion}{among}"
@@ -230,6 +232,12 @@ def _nodes(nodes: Mapping[str, int]) -> str:
     named = [name if len(nodes) == 1 else f"{name} ({count})" for name, count in nodes.items()]
     more = f" and {len(named) - _NAMED:,} more nodes" if len(named) > _NAMED else ""
     return ", ".join(named[:_NAMED]) + more
+
+
+def _local_queues(figures: Figures) -> str:
+    """The usage that orders LocalQueues."""
+    said = ", ".join(f"{name} {usage}" for name, usage in figures.local_queues.items())
+    return f"; usage of LocalQueue {said}" if said else ""
 
 
 def _flavors(text: str) -> list[str]:

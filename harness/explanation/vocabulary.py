@@ -29,6 +29,7 @@ class Figures:
         taken: name -> label -> amount that a preemption takes from a quota.
         pool: what several queues share: its name, usage and quota.
         shares: name -> weighted share before and after.
+        local_queues: LocalQueue -> the usage that orders it among others.
         nodes: reason -> number of nodes that gave it; not_freed: why none of them could be freed.
         most_free: resource -> the most of it that any one node has free.
         preemption: why nobody is preempted.
@@ -52,6 +53,7 @@ class Figures:
     taken: Table = field(default_factory=dict)
     pool: tuple[str, Mapping[str, int], Mapping[str, int]] | None = None
     shares: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    local_queues: Mapping[str, str] = field(default_factory=dict)
     nodes: Mapping[str, int] = field(default_factory=dict)
     not_freed: Mapping[str, int] = field(default_factory=dict)
     most_free: Mapping[str, int] = field(default_factory=dict)
@@ -86,6 +88,7 @@ def read(detail: str | None) -> Figures:
         taken=_table(found.get("taken")),
         pool=_pool(pool) if isinstance(pool, dict) else None,
         shares=_shares(found.get("share")),
+        local_queues=_usages(found.get("localQueues")),
         nodes=_counts(found.get("nodes")),
         not_freed=_counts(found.get("not_freed")),
         most_free=_amounts(found.get("most_free")),
@@ -142,6 +145,12 @@ def _shares(value: Any) -> dict[str, tuple[str, str]]:
         return {}
     pairs = {name: pair for name, pair in sorted(value.items()) if isinstance(pair, list) and len(pair) == 2}
     return {name: (_share(before), _share(after)) for name, (before, after) in pairs.items()}
+
+
+def _usages(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict):
+        return {}
+    return {name: _share(usage) for name, usage in sorted(value.items())}
 
 
 def _share(value: Any) -> str:

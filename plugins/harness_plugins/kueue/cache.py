@@ -24,7 +24,8 @@ class Queue:
         root: the node at the top of its tree; equal to `node` without a cohort.
         path: the cohorts above it, nearest first.
         usable: whether it takes part in scheduling; a stopped queue does not, but its quota is still lent.
-        holders: the workloads that hold its quota, in the order of candidates for preemption.
+        holders: the workloads that hold its quota, in the order of candidates for preemption but for the
+            usage of LocalQueues.
         evicted: how many of them, at the front, are going already.
         usages: what holders hold -> how many hold just that.
         generation: how often its holders changed; outdates what flavor assignment remembers.
@@ -170,6 +171,10 @@ class Cache:
         else:
             queue.usages[workload.usage] -= 1
         return queue
+
+    def reorder(self, queue: Queue) -> None:
+        """Candidates of a queue stand in another order, although its holders are the same."""
+        self.version[queue.root] += 1
 
     def _changed(self, queue: Queue) -> None:
         queue.generation += 1

@@ -18,11 +18,11 @@ from harness_plugins.kueue.search import (
     Target,
     WhyNone,
     bounds,
+    candidates_of,
     fill_back,
     fits,
     has_candidate,
     has_own_candidates,
-    preemptible,
     put_back,
     remove,
     within_nominal,
@@ -238,21 +238,22 @@ def _in_order(
 ) -> Iterator[tuple[int, Workload]]:
     """The candidates of a phase, merged lazily: most searches end after the first few.
 
+    Usage of LocalQueues counts within a queue, not between queues.
+
     Yields the number of the source with each candidate; sources in `protected` are left out from then on.
     """
     heads: list[tuple[Rank, int, Workload, Iterator[Workload]]] = []
     for at, (queue, _) in enumerate(phase.sources):
-        holders = queue.holders[: queue.evicted] if evicted else queue.holders[queue.evicted :]
-        candidates = preemptible(holders, mask, phase.allowed)
-        first = next(candidates, None)
+        found = candidates_of(queue, mask, phase.allowed, evicted=evicted)
+        first = next(found, None)
         if first is not None:
-            heads.append((first.rank, at, first, candidates))
+            heads.append((first.rank, at, first, found))
     heapify(heads)
     while heads:
-        _, at, workload, candidates = heads[0]
+        _, at, workload, found = heads[0]
         yield at, workload
-        following = None if at in protected else next(candidates, None)
+        following = None if at in protected else next(found, None)
         if following is None:
             heappop(heads)
         else:
-            heapreplace(heads, (following.rank, at, following, candidates))
+            heapreplace(heads, (following.rank, at, following, found))

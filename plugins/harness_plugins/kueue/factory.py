@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from harness.cluster.kueue_configuration import STRATEGIES, KueueConfiguration
+from harness.cluster.kueue_configuration import STRATEGIES, AdmissionFairSharing, KueueConfiguration
 from harness.cluster.model import Cluster
-from harness.errors import OptionError
+from harness.errors import ClusterError, Fault, OptionError
 from harness.options import did_you_mean
 from harness.policy import View
+from harness.units import SECOND
 from harness_plugins.kueue.configuration import (
     Gates,
     gates_from,
@@ -25,7 +26,8 @@ from harness_plugins.kueue.scheduler import Scheduler
 def classic(cluster: Cluster, view: View, options: Mapping[str, Any]) -> KueuePolicy:
     """Kueue with classic preemption, whatever its Configuration says of fair sharing."""
     also = used_flavor_resources(cluster.workloads)
-    return _policy(Scheduler(cluster, _gates(cluster, options), None, also=also), cluster, options)
+    gates, admission = _gates(cluster, options), _admission(cluster)
+    return _policy(Scheduler(cluster, gates, None, admission=admission, also=also), cluster, options)
 
 
 def fair_sharing(cluster: Cluster, view: View, options: Mapping[str, Any]) -> KueuePolicy:
@@ -43,7 +45,14 @@ def fair_sharing(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Ku
             )
     strategies = parse_strategies(options["preemptionStrategies"]) or _configuration(cluster).strategies
     gates, also = _gates(cluster, options), used_flavor_resources(cluster.workloads)
-    scheduler = Scheduler(cluster, gates, strategies or STRATEGIES, weights=weights, also=also)
+    scheduler = Scheduler(
+        cluster,
+        gates,
+        strategies or STRATEGIES,
+        weights=weights,
+        admission=_admission(cluster),
+        also=also,
+    )
     return _policy(scheduler, cluster, options)
 
 
@@ -58,6 +67,22 @@ def _policy(scheduler: Scheduler, cluster: Cluster, options: Mapping[str, Any]) 
 
 def _configuration(cluster: Cluster) -> KueueConfiguration:
     return cluster.kueue or KueueConfiguration()
+
+
+def _admission(cluster: Cluster) -> AdmissionFairSharing | None:
+    """How usage of LocalQueues is counted.
+
+    Raises:
+        ClusterError: samples are so frequent that a replay would do nothing else.
+    """
+    admission = _configuration(cluster).admission
+    if admission is not None and admission.sampling_interval < SECOND:
+        fault = Fault(
+            "Configuration of Kueue: admissionFairSharing.usageSamplingInterval",
+            "must be 1s or more: a replay takes every sample",
+        )
+        raise ClusterError(cluster.source or "the manifests", [fault])
+    return admission
 
 
 def _gates(cluster: Cluster, options: Mapping[str, Any]) -> Gates:

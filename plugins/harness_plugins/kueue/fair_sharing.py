@@ -18,10 +18,10 @@ from harness_plugins.kueue.search import (
     Target,
     WhyNone,
     bounds,
+    candidates_of,
     fill_back,
     fits,
     has_own_candidates,
-    preemptible,
     put_back,
     remove,
     within_nominal,
@@ -163,11 +163,10 @@ def _candidates(cache: Cache, incoming: Incoming) -> Iterator[_Candidates]:
 
 
 def _of_queue(queue: Queue, mask: int, allowed: Bounds) -> _Candidates:
-    holders, evicted = queue.holders, queue.evicted
-    if not evicted:
-        return _Candidates(queue, preemptible(holders, mask, allowed))
-    parts = (preemptible(holders[:evicted], mask, allowed), preemptible(holders[evicted:], mask, allowed))
-    return _Candidates(queue, chain(*parts))
+    others = candidates_of(queue, mask, allowed, evicted=False)
+    if not queue.evicted:
+        return _Candidates(queue, others)
+    return _Candidates(queue, chain(candidates_of(queue, mask, allowed, evicted=True), others))
 
 
 @final

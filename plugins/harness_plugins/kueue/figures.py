@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, final
 
@@ -11,6 +12,7 @@ from harness_plugins.kueue.admission import Refused
 from harness_plugins.kueue.assignment import NO_FIT, Assignment
 from harness_plugins.kueue.cache import Cache, Queue
 from harness_plugins.kueue.flavors import PodSetOffer
+from harness_plugins.kueue.ledger import Account
 from harness_plugins.kueue.search import (
     IN_CLUSTER_QUEUE,
     IN_COHORT_FAIR_SHARING,
@@ -48,6 +50,7 @@ class Figures:
     def admission(self, workload: Workload, assignment: Assignment) -> dict[str, Any]:
         """Of an admission, whose usage is charged already.
 
+        Where the usage of LocalQueues counts, `localQueues` has that of the workload's and of the next one.
         `borrowing` is how many levels up the quota comes from, 0 for the queue's own; `lenders` says for
         every flavor-resource that is borrowed the lowest cohort that can give it.
         """
@@ -65,6 +68,8 @@ class Figures:
             self._take(queue.node, assignment.usage, -1)
             detail["share"] = {queue.name: [self._share(queue.node), after]}
             self._take(queue.node, assignment.usage, 1)
+        if workload.account is not None:
+            detail["localQueues"] = _usages(workload.account, workload.home.next_account(workload.account))
         return detail
 
     def preemptions(
@@ -75,7 +80,7 @@ class Figures:
         `queue` is the preemptor's and `request` what it asks for; `usage` and `quota` tell what the queues of
         both sides use, before it, and own of what it lacks. `share` has the weighted shares right below
         their lowest common cohort as Kueue compares them: with the preemptor admitted, before and after the
-        target goes.
+        target goes. `localQueues` has the usage of both LocalQueues, where it counts.
         """
         queue = preemptor.home.queue
         request = {label(self._tree, cell): amount for cell, amount in assignment.usage}
@@ -89,6 +94,8 @@ class Figures:
             before = self._sides(queue, victim)
             self._take(victim.home.queue.node, victim.usage, -1)
             after = self._sides(queue, victim)
+            if preemptor.account is not None and victim.account is not None and victim.home.queue is queue:
+                details[victim]["localQueues"] = _usages(preemptor.account, victim.account)
             if before:
                 details[victim]["share"] = {name: [share, after[name]] for name, share in before.items()}
         for victim in details:
@@ -181,3 +188,12 @@ class Figures:
         change = self._tree.charge if sign > 0 else self._tree.refund
         for cell, amount in amounts:
             change(node, cell, amount)
+
+
+def _usages(*accounts: Account | None) -> dict[str, float | str]:
+    """The usage of LocalQueues."""
+    return {
+        account.name: account.usage if account.usage < math.inf else "infinite"
+        for account in accounts
+        if account is not None
+    }

@@ -55,6 +55,10 @@ class Heads:
         self.stir(root)
         self._woken[root] = None
 
+    def rests(self, root: int) -> bool:
+        """Whether a tree has heads, and they would do the same as in the last cycle: nothing."""
+        return root in self._at_rest
+
     def take(self) -> list[Workload]:
         """Take out the first workload of every queue whose tree does not rest."""
         self._wake_up()

@@ -2,6 +2,9 @@
 
 Workloads that the scheduler cannot tell apart are of one kin. A kin is parked and woken as a whole, so
 neither costs more the longer the queue is.
+
+Where a queue orders its workloads by the usage of their LocalQueues, those of each LocalQueue stand in a line
+of their own; else all are in one line. Usage decides between the heads of lines, and can change at any time.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from typing import TYPE_CHECKING, final
 
 from harness_plugins.kueue.cache import Queue
 from harness_plugins.kueue.flavors import Asks, PodSetOffer
+from harness_plugins.kueue.ledger import Account
 from harness_plugins.kueue.workload import Workload
 
 if TYPE_CHECKING:
@@ -25,21 +29,22 @@ class Kin:
     """Workloads of a queue with one priority that ask for the same.
 
     Attributes:
-        entries: those that are pending, a heap; an entry whose workload has another ticket is stale.
+        lines: those that are pending, by account, each a heap; an entry whose workload has another ticket is
+            stale.
         parked: whether all of them wait for quota to become free.
         hopeless: what was in vain for one of them, and why.
     """
 
-    __slots__ = ("entries", "hopeless", "parked")
+    __slots__ = ("hopeless", "lines", "parked")
 
     def __init__(self) -> None:
-        self.entries: list[_Entry] = []
+        self.lines: dict[Account | None, list[_Entry]] = {}
         self.parked = False
         self.hopeless: Hopeless | None = None
 
-    def first(self) -> _Entry | None:
-        """The entry of the one that comes first."""
-        entries = self.entries
+    def first(self, account: Account | None) -> _Entry | None:
+        """The entry of the one that comes first in a line."""
+        entries = self.lines[account]
         while entries:
             entry = entries[0]
             if entry[4].ticket == entry[3]:
@@ -82,7 +87,7 @@ class Pending:
         self.preemptor: Workload | None = None
         self.offers: dict[int, tuple[PodSetOffer, ...]] = {}
         self._kins: dict[tuple[int, int], Kin] = {}
-        self._heads: list[_Entry] = []
+        self._heads: dict[Account | None, list[_Entry]] = {}
         self._shown: set[int] = set()
         self._parked: list[Kin] = []
         self._aside: dict[Workload, None] = {}
@@ -106,27 +111,54 @@ class Pending:
         workload.ticket = self._tickets
         entry = (-workload.priority, workload.timestamp, workload.uid, self._tickets, workload)
         kin = workload.kin
-        heappush(kin.entries, entry)
-        if not kin.parked and kin.entries[0] is entry:
+        line = kin.lines.setdefault(workload.account, [])
+        heappush(line, entry)
+        if not kin.parked and line[0] is entry:
             self._show(entry)
 
     def pop(self) -> Workload | None:
         """Take out the one that comes first among those that are not parked."""
-        preemptor = self.preemptor
-        if preemptor is not None and not self.strict and preemptor.ticket and not preemptor.kin.parked:
-            workload = preemptor
-        else:
-            heads = self._heads
-            while heads and (heads[0][4].ticket != heads[0][3] or heads[0][4].kin.parked):
-                self._shown.discard(heappop(heads)[3])
-            if not heads:
-                return None
-            workload = heads[0][4]
-        workload.ticket = 0
-        following = workload.kin.first()
-        if following is not None:
-            self._show(following)
+        workload = self._first_by_usage() if self.queue.spec.by_usage else self._first_of(None)
+        if workload is not None:
+            workload.ticket = 0
+            following = workload.kin.first(workload.account)
+            if following is not None:
+                self._show(following)
         return workload
+
+    def next_account(self, account: Account) -> Account | None:
+        """Of the other LocalQueues that have something to try, the one with the lowest usage."""
+        others = [each for each in self._heads if each not in (None, account) and self._first_of(each)]
+        return min(others, key=_by_usage, default=None)
+
+    def _first_by_usage(self) -> Workload | None:
+        """Lower usage of the LocalQueue, then the preemptor, then the order of the queue."""
+        best: tuple[tuple[float, bool, int, int, str, int], Workload] | None = None
+        for account in self._heads:
+            first = self._first_of(account)
+            if first is not None:
+                usage = 0.0 if account is None else account.usage
+                order = (-first.priority, first.timestamp, first.uid, first.ticket)
+                rank = (usage, first is not self.preemptor or self.strict, *order)
+                if best is None or rank < best[0]:
+                    best = rank, first
+        return best[1] if best is not None else None
+
+    def _first_of(self, account: Account | None) -> Workload | None:
+        """The first of a line: the preemptor, unless the queue is strict, else by the order of the queue."""
+        preemptor = self.preemptor
+        if (
+            preemptor is not None
+            and not self.strict
+            and preemptor.ticket
+            and not preemptor.kin.parked
+            and preemptor.account is account
+        ):
+            return preemptor
+        heads = self._heads.get(account)
+        while heads and (heads[0][4].ticket != heads[0][3] or heads[0][4].kin.parked):
+            self._shown.discard(heappop(heads)[3])
+        return heads[0][4] if heads else None
 
     def park(self, workload: Workload) -> None:
         """Put a head aside, alone, until something wakes the queue."""
@@ -144,9 +176,10 @@ class Pending:
             return False
         for kin in self._parked:
             kin.parked = False
-            first = kin.first()
-            if first is not None:
-                self._show(first)
+            for account in kin.lines:
+                first = kin.first(account)
+                if first is not None:
+                    self._show(first)
         self._parked.clear()
         for workload in self._aside:
             self.add(workload)
@@ -167,11 +200,15 @@ class Pending:
         return [*parked, *self._aside, *self._misplaced]
 
     def _show(self, entry: _Entry) -> None:
-        """Enter the first of a kin into the comparison of kins, unless it is there already."""
+        """Enter the first of a kin's line into the comparison of kins, unless it is there already."""
         if entry[3] not in self._shown:
             self._shown.add(entry[3])
-            heappush(self._heads, entry)
+            heappush(self._heads.setdefault(entry[4].account, []), entry)
+
+
+def _by_usage(account: Account) -> tuple[float, str]:
+    return account.usage, account.name
 
 
 def _valid(kin: Kin) -> list[Workload]:
-    return [entry[4] for entry in kin.entries if entry[4].ticket == entry[3]]
+    return [entry[4] for line in kin.lines.values() for entry in line if entry[4].ticket == entry[3]]

@@ -53,6 +53,7 @@ class KueuePolicy:
         self._deciding = False
         self._gone: list[Workload] = []
         self._alarms: list[int] = []
+        self._sample = 0
         self._flavors: dict[tuple[int, Any], Mapping[str, Mapping[str, str]]] = {}
 
     def submit(self, job: Job, pods: range, now: int) -> None:
@@ -113,11 +114,16 @@ class KueuePolicy:
         for due in self._alarms:
             yield Wake(due)
         self._alarms.clear()
+        sample = self.scheduler.next_sample()
+        if sample is not None and not now < self._sample <= sample:
+            self._sample = sample
+            yield Wake(sample)
         if self._binder is not None:
             yield from self._binder.run()
         yield from self._figures.changed_shares()
 
     def _hear(self, now: int) -> None:
+        self.scheduler.hear(now)
         if self._binder is not None:
             self._binder.hear(now)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import final
 
+from harness.cluster.kueue_configuration import AdmissionFairSharing
 from harness.cluster.model import Cluster
 from harness.job import Job
 from harness.quota import FlavorResource
@@ -20,6 +21,7 @@ from harness_plugins.kueue.fair_sharing import FairSharing
 from harness_plugins.kueue.flavors import Asking
 from harness_plugins.kueue.heads import Heads
 from harness_plugins.kueue.imported import hold, workload_of
+from harness_plugins.kueue.ledger import Ledger
 from harness_plugins.kueue.nomination import Nominator
 from harness_plugins.kueue.pending import Pending
 from harness_plugins.kueue.search import IN_COHORT_RECLAIM_WHILE_BORROWING, Search, Target
@@ -38,12 +40,14 @@ class Scheduler:
         gates: the feature gates.
         strategies: the preemption strategies of fair sharing; None for classic preemption.
         weights: fair-sharing weights that replace those of the manifests.
+        admission: how usage of LocalQueues is counted; None where it orders no queue.
         also: flavor-resources that are used although nobody has a quota for them.
 
     Attributes:
         cache: who holds which quota.
         pending: the pending workloads, by ClusterQueue.
         shares: the shares of all nodes.
+        ledger: the usage of LocalQueues; None where it orders no queue.
         fair: whether fair sharing is on.
         cycles: how many cycles were run.
         heads: how many heads were looked at in them.
@@ -57,12 +61,18 @@ class Scheduler:
         strategies: tuple[str, ...] | None,
         *,
         weights: Mapping[str, float] | None = None,
+        admission: AdmissionFairSharing | None = None,
         also: set[FlavorResource] | None = None,
     ) -> None:
         self._cluster = cluster
         self._gates = gates
         cache = self.cache = Cache(cluster, also=also or ())
         self.shares = Shares(cache.tree, weights_of(cache.tree, cluster, weights or {}))
+        self.ledger: Ledger | None = None
+        by_usage = [queue for queue in cache.queues.values() if queue.spec.by_usage]
+        if admission is not None and gates.admission_fair_sharing and by_usage:
+            usable = [queue.name for queue in by_usage if queue.usable]
+            self.ledger = Ledger(cluster, admission, cache.tree, usable)
         fair = self.fair = strategies is not None
         search: Search = ClassicPreemption(cache)
         order: Order = ClassicOrder(gates)
@@ -85,6 +95,29 @@ class Scheduler:
 
     # --- what happens -------------------------------------------------------------------------------------
 
+    def hear(self, now: int) -> None:
+        """It is that late, and nothing else happened yet: usage of LocalQueues is sampled where that is due.
+
+        Where LocalQueues change places, other heads may come first, and other candidates.
+        """
+        if self.ledger is None:
+            return
+        for name in self.ledger.advance(now):
+            queue = self.cache.queues[name]
+            self.cache.reorder(queue)
+            self._heads.stir(queue.root)
+
+    def next_sample(self) -> int | None:
+        """When samples of usage could next change what resting heads come to; None if they cannot."""
+        if self.ledger is None:
+            return None
+        due = [
+            self.ledger.next_sample(queue.name)
+            for queue in self.cache.queues.values()
+            if queue.spec.by_usage and self._heads.rests(queue.root)
+        ]
+        return min((each for each in due if each is not None), default=None)
+
     def workload_of(self, job: Job, pending: Pending) -> Workload:
         """A job as a workload of a queue. Kueue knows its creation in whole seconds."""
         workload = Workload(job.id, job.uid, job.priority, _whole_seconds(job.submit))
@@ -101,6 +134,7 @@ class Scheduler:
         if manifest.holds_quota:
             reserved = beginning.moment(manifest.conditions["QuotaReserved"].since, job.submit)
             hold(self.cache, workload.home.queue, workload, manifest, gates, reserved)
+            self._count(workload)
             workload.admissions = 1
             workload.wanted = tuple(start.counts.get(each.name, each.count) for each in start.pod_sets)
         return workload
@@ -111,6 +145,8 @@ class Scheduler:
         workload.asks = self._asking.of(job)
         workload.home = pending
         workload.kin = pending.kin_of(workload.priority, workload.asks)
+        if self.ledger is not None:
+            workload.account = self.ledger.account_of(job, pending.queue.name)
 
     def enqueue(self, workload: Workload) -> None:
         """A workload waits in its queue; in one that is stopped, for good."""
@@ -134,6 +170,9 @@ class Scheduler:
         workload.admissions += 1
         workload.timestamp = workload.created
         self.cache.hold(workload, pending.queue, assignment.usage, assignment.uses, _whole_seconds(now))
+        self._count(workload)
+        if self.ledger is not None and workload.account is not None:
+            self.ledger.charge(workload.account, self._requests(workload))
 
     def evict(self, target: Target, now: int) -> None:
         """A workload was told to go; until it is gone it holds its quota."""
@@ -149,6 +188,7 @@ class Scheduler:
         """A workload gives its quota back, which wakes everything in its tree that is parked."""
         assert workload.queue is not None
         self._heads.wake(workload.queue.root)
+        self._uncount(workload)
         self.cache.drop(workload)
 
     def reclaim(self, workload: Workload, ended: tuple[int, ...]) -> None:
@@ -171,7 +211,27 @@ class Scheduler:
                 for cell, amount in zip(group.cells[flavor] or (), group.amounts, strict=True):
                     usage[cell] = usage.get(cell, 0) + amount * left
         self._heads.wake(workload.queue.root)
+        self._uncount(workload)
         self.cache.reclaim(workload, tuple(sorted(usage.items())))
+        self._count(workload)
+
+    def _count(self, workload: Workload) -> None:
+        """What a workload holds counts for its LocalQueue from now on."""
+        if self.ledger is not None and workload.account is not None:
+            self.ledger.hold(workload.account, workload.usage)
+
+    def _uncount(self, workload: Workload) -> None:
+        if self.ledger is not None and workload.account is not None:
+            self.ledger.give_back(workload.account, workload.usage)
+
+    def _requests(self, workload: Workload) -> dict[str, int]:
+        """Resource -> what all pods of a workload ask for, also where fewer were admitted."""
+        total: dict[str, int] = {}
+        for pod_set, count in zip(self.nominator.offers(workload), workload.counts, strict=True):
+            for group in pod_set.groups:
+                for resource, amount in zip(group.resources, group.amounts, strict=True):
+                    total[resource] = total.get(resource, 0) + amount * count
+        return total
 
     # --- cycles -------------------------------------------------------------------------------------------
 
@@ -184,7 +244,7 @@ class Scheduler:
         heads = self._heads.take()
         if not heads:
             return
-        self._count(1, len(heads))
+        self._tally(1, len(heads))
         welcome = []
         restless: set[int] = set()
         for workload in heads:
@@ -215,9 +275,9 @@ class Scheduler:
     def rest(self, cycles: int) -> None:
         """Count cycles in which all trees that have heads would do the same as in the last one: nothing."""
         if self._heads.resting:
-            self._count(cycles, 0)
+            self._tally(cycles, 0)
 
-    def _count(self, cycles: int, heads: int) -> None:
+    def _tally(self, cycles: int, heads: int) -> None:
         self.cycles += cycles
         self.heads += heads + cycles * self._heads.resting
 

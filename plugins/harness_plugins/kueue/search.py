@@ -121,6 +121,28 @@ def has_candidate(queue: Queue, mask: int, allowed: Bounds) -> bool:
     )
 
 
+def candidates_of(queue: Queue, mask: int, allowed: Bounds, *, evicted: bool) -> Iterator[Workload]:
+    """Holders of a queue that a policy allows to preempt and that use what is needed, in order.
+
+    Args:
+        queue: the queue; where it orders by usage, holders of the LocalQueue with the highest usage go first.
+        mask: the flavor-resources that are needed.
+        allowed: what the policy allows.
+        evicted: look at those that are going anyway, else at the others.
+    """
+    holders = queue.holders
+    if evicted:
+        holders = holders[: queue.evicted]
+    elif queue.evicted:
+        holders = holders[queue.evicted :]
+    found = preemptible(holders, mask, allowed)
+    return iter(sorted(found, key=_least_used_last)) if queue.spec.by_usage else found
+
+
+def _least_used_last(workload: Workload) -> float:
+    return 0.0 if workload.account is None else -workload.account.usage
+
+
 def preemptible(workloads: list[Workload], mask: int, allowed: Bounds) -> Iterator[Workload]:
     """Holders that a policy allows to preempt and that use what is needed, in their given order.
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from harness_plugins.kueue.cache import Queue
     from harness_plugins.kueue.evictions import Round
     from harness_plugins.kueue.flavors import Asks
+    from harness_plugins.kueue.ledger import Account
     from harness_plugins.kueue.nomination import Nomination
     from harness_plugins.kueue.pending import Kin, Pending
 
@@ -41,6 +42,7 @@ class Workload:
         asks: what it asks for.
         home: the queue that it was submitted to.
         kin: those in its queue that are just like it.
+        account: of its LocalQueue; None where the usage of LocalQueues does not count.
         ticket: tells its valid entry in the queue; 0 while it has none.
         memory: the flavors that were tried before, or None.
         nomination: what was found last, for as long as nothing changes.
@@ -53,6 +55,7 @@ class Workload:
     """
 
     __slots__ = (
+        "account",
         "admissions",
         "asks",
         "assignment",
@@ -90,6 +93,7 @@ class Workload:
         self.uid = uid
         self.priority = priority
         self.created = created
+        self.account: Account | None = None
         self.timestamp = created
         self.queue: Queue | None = None
         self.usage: Amounts = ()

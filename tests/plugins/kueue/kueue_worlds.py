@@ -64,6 +64,27 @@ def queue(name: str, *, cohort: str = "all", **fields: Any) -> Manifest:
     )
 
 
+def local_queue(
+    name: str,
+    queue: str,
+    *,
+    namespace: str = "default",
+    consumed: Mapping[str, str] | None = None,
+    **spec: Any,
+) -> Manifest:
+    """A LocalQueue of a ClusterQueue; `consumed` is its usage so far, resource -> quantity."""
+    found = manifest("LocalQueue", name, clusterQueue=queue, **spec)
+    found["metadata"]["namespace"] = namespace
+    if consumed is not None:
+        found["status"] = {"fairSharing": {"admissionFairSharingStatus": {"consumedResources": consumed}}}
+    return found
+
+
+def configuration(**sections: Any) -> Manifest:
+    """Kueue's Configuration."""
+    return {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration", **sections}
+
+
 def resource_group(flavors: Mapping[str, Mapping[str, Quota]]) -> Manifest:
     """A resource group: flavor -> resource -> quota."""
     entries = []

@@ -1,0 +1,283 @@
+"""Admission fair sharing: what each LocalQueue has consumed, decayed by half every half-life.
+
+Amounts are whole billionths of a resource's unit, to which Kueue rounds them down. A LocalQueue is sampled
+whenever an interval has passed since it was sampled, or charged for an admission, last. Nobody looks at usage
+between decisions, so samples are taken when somebody does; they come out the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import NamedTuple, final
+
+from harness.cluster.kueue_configuration import AdmissionFairSharing
+from harness.cluster.model import Cluster
+from harness.job import Job
+from harness.quota import QuotaTree
+from harness.units import SECOND
+from harness_plugins.kueue.workload import Amounts
+
+_NANO = 10**9
+
+Requests = Mapping[str, int]
+"""Resource -> amount: cpu in millicores, everything else in whole units."""
+
+
+class Factor(NamedTuple):
+    """A factor as an exact fraction of whole numbers."""
+
+    numerator: int
+    denominator: int
+
+
+def factor(value: float) -> Factor:
+    """A double as the shortest decimal that means it, which is what Kueue multiplies by."""
+    return Factor(*Decimal(repr(value)).as_integer_ratio())
+
+
+def alpha(elapsed: int, half_life: int) -> float:
+    """How much of past usage the present replaces in so many microseconds: 1 - 0.5^(elapsed / half-life)."""
+    if not half_life:
+        return 0.0
+    return 1.0 - math.pow(0.5, _seconds(elapsed) / _seconds(half_life))
+
+
+def scaled(amounts: Mapping[str, int], by: Factor) -> dict[str, int]:
+    """Amounts times a factor, rounded down."""
+    return {name: amount * by.numerator // by.denominator for name, amount in amounts.items()}
+
+
+def decayed(
+    consumed: Mapping[str, int], held: Mapping[str, int], keeps: Factor, gains: Factor
+) -> dict[str, int]:
+    """Past usage after a time in which so much was held; each part is rounded down by itself."""
+    return merged(scaled(consumed, keeps), scaled(held, gains))
+
+
+def merged(some: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
+    """The sum of both."""
+    total = dict(some)
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount
+    return total
+
+
+def usage_of(consumed: Mapping[str, int], weights: Mapping[str, float], weight: float) -> float:
+    """The figure that orders LocalQueues: the weighted sum, by name of resource, over the queue's own weight.
+
+    Without a weight above 0 it is infinite, whatever was used.
+    """
+    if weight <= 0:
+        return math.inf
+    total = 0.0
+    for name in sorted(consumed):
+        total += weights.get(name, 1.0) * (consumed[name] * 1e-9)
+    return total / weight
+
+
+def billionths(amounts: Requests) -> dict[str, int]:
+    """Amounts in billionths of a resource's unit: of a core, a byte, a GPU."""
+    return {name: amount * (_NANO // 1000 if name == "cpu" else _NANO) for name, amount in amounts.items()}
+
+
+def _seconds(time: int) -> float:
+    """Microseconds in seconds, with Go's two roundings."""
+    whole, rest = divmod(time, SECOND)
+    return whole + rest * 1000 / 1e9
+
+
+@final
+class Account:
+    """The usage of one LocalQueue.
+
+    Attributes:
+        name: namespace and name.
+        weight: what its usage is divided by.
+        sampled: whether it is sampled at all; a stopped one is not.
+        consumed: its past usage, resource -> billionths.
+        held: what its workloads hold now, resource -> billionths.
+        updated: when it was sampled or charged last.
+        usage: the figure that orders its workloads, lower first.
+        still: whether samples change nothing any more.
+    """
+
+    __slots__ = ("consumed", "held", "name", "sampled", "still", "updated", "usage", "weight")
+
+    def __init__(
+        self, name: str, weight: float, consumed: Mapping[str, int], updated: int, *, sampled: bool
+    ) -> None:
+        self.name = name
+        self.weight = weight
+        self.sampled = sampled
+        self.consumed = dict(consumed)
+        self.held: dict[str, int] = {}
+        self.updated = updated
+        self.usage = 0.0
+        self.still = False
+
+    def __repr__(self) -> str:
+        return f"<Account {self.name}: {self.usage}>"
+
+
+@final
+class Ledger:
+    """The accounts of all LocalQueues whose ClusterQueue orders its workloads by usage.
+
+    A job that names such a ClusterQueue itself counts as one of a LocalQueue of that name in its namespace,
+    with weight 1.
+
+    Args:
+        cluster: its queues.
+        settings: half-life, sampling interval and weights of resources.
+        tree: which resource a flavor-resource is of.
+        usable: the ClusterQueues that take part in scheduling; the others are not sampled.
+    """
+
+    def __init__(
+        self, cluster: Cluster, settings: AdmissionFairSharing, tree: QuotaTree, usable: Iterable[str]
+    ) -> None:
+        self._cluster = cluster
+        self._weights = settings.resource_weights
+        self._half_life = settings.half_life
+        self._interval = settings.sampling_interval
+        part = alpha(self._interval, self._half_life)
+        self._keeps, self._gains = factor(1.0 - part), factor(part)
+        self._resources = [name for _, name in tree.flavor_resources]
+        self._usable = frozenset(usable)
+        self._accounts: dict[str, dict[tuple[str, str], Account]] = {
+            name: {} for name, queue in cluster.cluster_queues.items() if queue.by_usage
+        }
+        self._began: int | None = None
+        self._now = 0
+        self._due = 0
+
+    # --- accounts -----------------------------------------------------------------------------------------
+
+    def account_of(self, job: Job, queue: str) -> Account | None:
+        """The account that a job of a ClusterQueue is charged to; None where usage does not count."""
+        accounts = self._accounts.get(queue)
+        if accounts is None:
+            return None
+        return accounts.get((job.namespace, job.queue)) or self._open(queue, job.namespace, job.queue)
+
+    def begin(self, now: int) -> None:
+        """The replay begins: every LocalQueue has the usage of its status, and is sampled from now on.
+
+        Without a half-life nothing is remembered of it.
+        """
+        self._began = self._now = now
+        self._due = now + self._interval
+        for (namespace, name), local in self._cluster.local_queues.items():
+            if local.cluster_queue in self._accounts:
+                self._open(local.cluster_queue, namespace, name)
+
+    def _open(self, queue: str, namespace: str, name: str) -> Account:
+        assert self._began is not None
+        local = self._cluster.local_queues.get((namespace, name))
+        account = Account(
+            f"{namespace}/{name}",
+            float(local.weight) if local else 1.0,
+            local.consumed if local and self._half_life else {},
+            self._now - (self._now - self._began) % self._interval,
+            sampled=queue in self._usable and (local is None or local.stop_policy == "None"),
+        )
+        self._count(account)
+        self._accounts[queue][namespace, name] = account
+        self._due = min(self._due, account.updated + self._interval)
+        return account
+
+    # --- time ---------------------------------------------------------------------------------------------
+
+    def advance(self, now: int) -> list[str]:
+        """Take all samples that are due, before anything else happens at this instant.
+
+        Returns:
+            the ClusterQueues whose LocalQueues stand in another order than before.
+        """
+        if self._began is None:
+            self.begin(now)
+        self._now = now
+        if now < self._due:
+            return []
+        changed = []
+        due = now + self._interval
+        for queue, accounts in self._accounts.items():
+            moved = False
+            for account in accounts.values():
+                if account.sampled:
+                    if now - account.updated >= self._interval:
+                        before = account.usage
+                        self._sample(account, now)
+                        moved = moved or _passes(account, before, accounts.values())
+                    due = min(due, account.updated + self._interval)
+            if moved:
+                changed.append(queue)
+        self._due = due
+        return changed
+
+    def next_sample(self, queue: str) -> int | None:
+        """When a sample can next change how the LocalQueues of a ClusterQueue stand; None if none can."""
+        accounts = self._accounts[queue]
+        if len(accounts) < 2:
+            return None
+        due = [each.updated for each in accounts.values() if each.sampled and not each.still]
+        return min(due) + self._interval if due else None
+
+    def _sample(self, account: Account, now: int) -> None:
+        samples = (now - account.updated) // self._interval
+        account.updated += samples * self._interval
+        for _ in range(samples):
+            if account.still:
+                break
+            consumed = {}
+            if self._half_life:
+                consumed = decayed(account.consumed, account.held, self._keeps, self._gains)
+            account.still = consumed == account.consumed
+            account.consumed = consumed
+        self._count(account)
+
+    # --- what happens -------------------------------------------------------------------------------------
+
+    def hold(self, account: Account, usage: Amounts) -> None:
+        """A workload of a LocalQueue holds quota."""
+        account.held = merged(account.held, billionths(self._by_resource(usage)))
+        account.still = False
+
+    def give_back(self, account: Account, usage: Amounts) -> None:
+        """A workload of a LocalQueue gives quota back; what it consumed decays with time alone."""
+        for name, amount in billionths(self._by_resource(usage)).items():
+            account.held[name] -= amount
+        account.still = False
+
+    def charge(self, account: Account, requests: Requests) -> None:
+        """A workload was admitted, and holds quota already: its entry penalty counts at once.
+
+        It is the usage that the workload would have after one interval. As at a sample, usage decays towards
+        what is held; the next sample is an interval later.
+        """
+        part = alpha(self._now - account.updated, self._half_life)
+        past = decayed(account.consumed, account.held, factor(1.0 - part), factor(part))
+        account.consumed = merged(past, scaled(billionths(requests), self._gains))
+        account.updated = self._now
+        account.still = False
+        self._count(account)
+
+    def _by_resource(self, usage: Amounts) -> dict[str, int]:
+        total: dict[str, int] = {}
+        for cell, amount in usage:
+            name = self._resources[cell]
+            total[name] = total.get(name, 0) + amount
+        return total
+
+    def _count(self, account: Account) -> None:
+        account.usage = usage_of(account.consumed, self._weights, account.weight)
+
+
+def _passes(account: Account, before: float, others: Iterable[Account]) -> bool:
+    """Whether an account stands differently to any other than with its usage before."""
+    if account.usage == before:
+        return False
+    low, high = min(before, account.usage), max(before, account.usage)
+    return any(low <= other.usage <= high and other is not account for other in others)
