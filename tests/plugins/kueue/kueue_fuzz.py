@@ -6,16 +6,19 @@ times as many, from other seeds each time.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from random import Random
 from typing import Any, NamedTuple
 
 from hypothesis import HealthCheck, settings
-from kueue_worlds import Jobs, Manifest, Quota, cluster, flavor, manifest, queue, quota, resource_group
+from kueue_worlds import Jobs, Manifest, Quota, flavor, manifest, queue, quota, resource_group
 
-from harness import Cluster, PodSet
+from harness import PodSet
 from harness.cluster.model import frozen
+from harness.job import Arrival
+from harness.units import MINUTE, SECOND
 
 _TIMES = int(os.environ.get("KUEUE_FUZZ", "1"))
 
@@ -38,18 +41,74 @@ def fuzz(examples: int) -> settings:
 
 
 class World(NamedTuple):
-    """A cluster, what arrives there, and the plugin with its options."""
+    """Manifests, what arrives there, and the plugin with its options."""
 
-    where: Cluster
+    manifests: list[Manifest]
     jobs: Jobs
     plugin: str
     options: dict[str, str]
 
 
+def case(given: World) -> dict[str, Any]:
+    """A world as a case of `kueue/cycles`, where evictions take no time."""
+    queues = [each for each in given.manifests if each["kind"] == "ClusterQueue"]
+    gates = [each.partition("=") for each in given.options["featureGates"].split(",") if each]
+    config: dict[str, Any] = {"featureGates": {name: value == "true" for name, _, value in gates}}
+    if given.plugin == "fairsharing":
+        config["fairSharing"] = {"preemptionStrategies": given.options["preemptionStrategies"].split(",")}
+    return {
+        "id": "fuzz",
+        "config": config,
+        "objects": [*given.manifests, *(_local_queue(each["metadata"]["name"]) for each in queues)],
+        "given": {
+            "until": 150,
+            "workloads": [_workload(each) for chunk in given.jobs.chunks() for each in chunk],
+        },
+        "expect": {},
+    }
+
+
+def _local_queue(name: str) -> Manifest:
+    """A LocalQueue of the same name as its ClusterQueue."""
+    found = manifest("LocalQueue", name, clusterQueue=name)
+    found["metadata"]["namespace"] = "default"
+    return found
+
+
+def _workload(arrival: Arrival) -> dict[str, Any]:
+    job, duration, _ = arrival
+    found = manifest("Workload", job.id, queueName=job.queue, priority=job.priority)
+    found["metadata"] |= {
+        "namespace": "default",
+        "uid": job.uid,
+        "creationTimestamp": f"2025-01-01T00:{job.submit // MINUTE:02}:{job.submit % MINUTE // SECOND:02}Z",
+    }
+    found["spec"]["podSets"] = [
+        {
+            "name": each.name,
+            "count": each.count,
+            **({"minCount": each.min_count} if each.min_count < each.count else {}),
+            "template": {
+                "spec": {
+                    "containers": [{"name": "c", "resources": {"requests": _quantities(each.requests)}}],
+                    "nodeSelector": dict(each.node_selector),
+                    "tolerations": json.loads(each.tolerations or "[]"),
+                }
+            },
+        }
+        for each in job.pod_sets
+    ]
+    return {"workload": found, "duration": duration / SECOND}
+
+
+def _quantities(requests: Mapping[str, int]) -> dict[str, str]:
+    return {name: f"{value}m" if name == "cpu" else str(value) for name, value in requests.items()}
+
+
 def world(seed: int, jobs: int, *, nodes: bool = False) -> World:
     """A world with so many jobs, with or without nodes."""
     random = Random(seed)
-    flavors = [f"f{number}" for number in range(random.choice((1, 1, 2, 3)))]
+    flavors = [f"f{number}" for number in range(random.choice((1, 1, 1, 2, 3)))]
     groups = [({name: ["cpu", "gpu"] for name in flavors})]
     if random.random() < 0.4:
         groups = [{name: ["cpu"] for name in flavors}, {"g0": ["gpu"]}]
@@ -72,9 +131,7 @@ def world(seed: int, jobs: int, *, nodes: bool = False) -> World:
     if plugin == "fairsharing":
         options["preemptionStrategies"] = random.choice(STRATEGIES)
     options["featureGates"] = ",".join(_gates(random))
-    return World(
-        cluster(*manifests, flavors=False), _jobs(random, jobs, queues, names, gpus), plugin, options
-    )
+    return World(manifests, _jobs(random, jobs, queues, names, gpus), plugin, options)
 
 
 def _flavor(name: str, *, tainted: bool) -> Manifest:
@@ -98,9 +155,7 @@ def _quotas(
     random: Random, groups: list[dict[str, list[str]]], *, limits: bool, most: int
 ) -> list[Mapping[str, Mapping[str, Quota]]]:
     def one() -> Quota:
-        nominal = random.choice(
-            (0, random.randint(1, most), random.randint(1, most), random.randint(1, most))
-        )
+        nominal = random.choice((0, 1, random.randint(1, most), random.randint(1, most)))
         return quota(
             nominal,
             borrow=random.randint(0, most) if limits and random.random() < 0.2 else None,
@@ -149,7 +204,7 @@ def _queue(random: Random, name: str, groups: list[dict[str, list[str]]], cohort
     return queue(
         name,
         cohort=cohort,
-        groups=_quotas(random, groups, limits=bool(cohort), most=8),
+        groups=_quotas(random, groups, limits=bool(cohort), most=6),
         preemption=preemption,
         flavorFungibility=fungibility,
         queueingStrategy=random.choice(("BestEffortFIFO", "BestEffortFIFO", "StrictFIFO")),
@@ -178,17 +233,17 @@ def _jobs(random: Random, number: int, queues: list[str], flavors: list[str], gp
     shapes = [_pod_sets(random, flavors, partial, gpus=gpus) for _ in range(random.randint(1, 3))]
     priorities = random.choice(((0,), (0, 1), (0, 1, 2, 3), (0, 1, 2, 3)))
     busy = random.sample(queues, random.randint(2, len(queues)))
-    span = random.choice((10, 40))
+    span = random.choice((10, 40, 80))
     jobs = Jobs()
     for at, name in sorted(
-        (random.choice((0, random.randint(0, span))), f"j{each:02}") for each in range(number)
+        (span // 5 * random.choice((0, random.randint(0, 5))), f"j{each:02}") for each in range(number)
     ):
         jobs.add(
             name,
             random.choice(busy[: 1 + len(busy) * 2 * at // span]),  # the first ones borrow before others come
             at=at,
-            seconds=random.choice((5, random.randint(1, 80))),
-            priority=random.choice(priorities),
+            seconds=random.choice((20, 50, random.randint(1, 120))),
+            priority=max(random.choice(priorities), at and random.choice(priorities)),
             grace=random.choice((0, 0, 3)),
             pod_sets=random.choice(shapes),
         )

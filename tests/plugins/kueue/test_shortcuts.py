@@ -13,6 +13,7 @@ from typing import Any
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from kueue_fuzz import World, fuzz, world
+from kueue_worlds import cluster
 
 from harness import Cluster, Policy, View
 from harness.errors import PolicyError
@@ -65,6 +66,7 @@ def forget(scheduler: Scheduler) -> None:
 def replay(given: World, *, forgets: bool) -> dict[str, Any] | None:
     """Everything that happens in a world; None where it never comes to rest."""
     spec = load().policy(given.plugin)
+    where = cluster(*given.manifests, flavors=False)
     made: list[KueuePolicy] = []
 
     def make(where: Cluster, view: View, options: Any) -> Policy:
@@ -75,7 +77,7 @@ def replay(given: World, *, forgets: bool) -> dict[str, Any] | None:
         return policy
 
     try:
-        decisions = replayed(make, given.jobs, given.where, options=given.options, until=150)
+        decisions = replayed(make, given.jobs, where, options=given.options, until=150)
     except PolicyError as error:
         if isinstance(error.__cause__, _LoopError):
             return None
@@ -99,7 +101,7 @@ def _decides_the_same(given: World) -> None:
         assert what == forgotten[each]
 
 
-@fuzz(150)
+@fuzz(120)
 @given(seed=st.integers(0, 2**32), jobs=st.integers(2, 40))
 def test_a_scheduler_that_forgets_decides_the_same(seed: int, jobs: int) -> None:
     """Every decision with its figures, every share, and the numbers of cycles and heads."""
