@@ -96,14 +96,14 @@ class QuotaScheduler:
             self._kube.add(pod)
             return
         self._kube.budgets.exists(pod.template, 1)
-        before = gang.priority
+        before, too_few = gang.priority, gang.missing > len(gang.pending)
         leads = gang.join(pod, self._gangs.priority(_job(pod)))
         assert gang.leader is not None, "a pod that joins a gang waits"
         gang.leader.peers = self._peers_of_gang(gang)
         if leads:
             self._kube.queue.add(pod)
-        elif gang.waits or gang.priority > before:
-            self._kube.queue.activate(gang.leader)
+        elif (gang.waits and (too_few or not gang.missing)) or gang.priority > before:
+            self._kube.queue.activate(gang.leader)  # it waited for just this pod, or a pod is new to the rest
         gang.waits = False
 
     def add_running(self, pod: PodInfo, node: str, start: int | None) -> None:

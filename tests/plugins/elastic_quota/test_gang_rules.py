@@ -163,6 +163,18 @@ def test_an_evicted_pod_of_a_gang_is_a_list_of_its_own() -> None:
     assert happened.decisions.jobs["gang"].state == "finished"
 
 
+def test_an_evicted_pod_does_not_shorten_the_backoff_of_its_gang() -> None:
+    """Its mate failed a second ago: a job without a backoff comes first, however unimportant it is."""
+    jobs = Jobs().add("gang", "q", 4, pods=2, priority=5, grace=1)
+    jobs.add("long", "q", 4, pods=2, gang=False, priority=9, seconds=9)
+    jobs.add("first", "q", 4, at=7, priority=9).add("second", "q", 4, at=8, priority=9)
+    jobs.add("late", "q", 4, at=9, priority=3)
+    nodes = [node(f"n{number}", 4) for number in range(1, 5)]
+    happened = auto_happened(cluster(*nodes), jobs, until=100)
+    at_nine = [line.split(" on ")[0] for line in happened.lines("gone", "bind") if line.startswith("9 ")]
+    assert at_nine[:2] == ["9 gone gang-0", "9 bind late"]
+
+
 def test_auto_places_gangs_together_by_default_preemption_too() -> None:
     """Without quotas: both pods find a victim of lower priority, or none goes."""
     for victims, important in ((2, 0), (0, 9)):
