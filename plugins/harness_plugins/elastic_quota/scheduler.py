@@ -148,7 +148,7 @@ class QuotaScheduler:
         """The same for gangs of which no pod is bound."""
         pods = gang.in_order()
         if not gang.is_whole:
-            return Peers()
+            return Peers(alone=True)
         of_pods = tuple((pod.template, self._accounts.quota_of(pod)) for pod in pods)
         return self._peers.setdefault((of_pods, gang.missing, gang.priority, pods[0].preempts), Peers())
 
@@ -286,11 +286,11 @@ class QuotaScheduler:
                     for other in step.chosen.node.nominated
                     if other.keeps < step.pod.priority and other not in planned.nodes
                 )
-        self._kube.queue.add_unschedulable(leader, rejecting)
         before = {pod: pod.nominated for pod in planned.nodes}
         for pod, node in planned.nodes.items():
             self.cache.nominate(pod, node.name)
             pod.keeps = planned.search.keeps(pod)
+        self._kube.queue.add_unschedulable(leader, rejecting)
         for other in cleared:
             yield from self._withdraw(other)
         figures: dict[PodInfo, Mapping[str, Any]] = {}

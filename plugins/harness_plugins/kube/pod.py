@@ -109,11 +109,13 @@ class Peers:
         hopeless: the version of the cache at which one of them, without a nomination, last failed.
         rejected_by: the plugins that rejected it.
         refusal: why it failed, for the record.
+        alone: whether there is only one of them, for now: it may get others as equals instead.
     """
 
-    __slots__ = ("hopeless", "refusal", "rejected_by")
+    __slots__ = ("alone", "hopeless", "refusal", "rejected_by")
 
-    def __init__(self) -> None:
+    def __init__(self, *, alone: bool = False) -> None:
+        self.alone = alone
         self.hopeless = -1
         self.rejected_by: frozenset[str] = frozenset()
         self.refusal: Refusal | None = None
@@ -134,11 +136,13 @@ class PodInfo:
         peers: the pods that are as good as this one.
         account: what a scheduler with quotas keeps of the pod; None where there are no quotas.
         timestamp, failures, backoff, rejected_by: the queue's, see `queue.py`.
+        place: its place in its block, see `blocks.py`.
     """
 
     __slots__ = (
-        "account", "backoff", "failures", "job", "keeps", "name", "node", "nominated", "peers", "pod",
-        "preempted", "preempts", "priority", "rejected_by", "start", "template", "terminating", "timestamp",
+        "account", "backoff", "failures", "job", "keeps", "name", "node", "nominated", "peers", "place",
+        "pod", "preempted", "preempts", "priority", "rejected_by", "start", "template", "terminating",
+        "timestamp",
     )  # fmt: skip
 
     def __init__(
@@ -168,6 +172,7 @@ class PodInfo:
         self.timestamp = 0
         self.failures = 0
         self.backoff = 0
+        self.place = 0
         self.rejected_by: frozenset[str] = frozenset()
 
     @property

@@ -1,18 +1,20 @@
 """The scheduling queue: pods to try now, pods that back off, and pods that wait for an event.
 
-Times within one instant are told apart by stamps: a stamp is an instant followed by a counter.
+Times within one instant are told apart by stamps: a stamp is an instant followed by a counter. Pods that have
+failed often are kept in blocks, which lie in the queue as a single pod does; see `blocks.py`.
 """
 
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable, Sequence
-from typing import final
+from collections.abc import Sequence
+from typing import Any, final
 
 from harness.units import MINUTE, SECOND
+from harness_plugins.kube.blocks import BY_BINDINGS, Block, Waiting, joined
 from harness_plugins.kube.hints import Hints
 from harness_plugins.kube.pod import PodInfo
-from harness_plugins.kube.status import INTER_POD_AFFINITY, NODE_RESOURCES_FIT, POD_TOPOLOGY_SPREAD
+from harness_plugins.kube.status import NODE_RESOURCES_FIT
 
 _COUNTER_BITS = 40
 _LONGEST_BACKOFF = 10
@@ -41,17 +43,19 @@ class SchedulingQueue:
         self._hints = hints
         self._count = 0
         # Sorted, the next one last: by priority and age, and before that by the end of the backoff.
-        self._active: list[tuple[int, int, PodInfo]] = []
-        self._backoff: list[tuple[int, int, int, PodInfo]] = []
+        self._active: list[tuple[int, int, Waiting]] = []
+        self._backoff: list[tuple[int, int, int, Waiting]] = []
         # The unschedulable pool, in the order of stamps: pods that NodeResourcesFit rejected, whom every
         # deletion may help, and the others.
-        self._short: dict[PodInfo, None] = {}
+        self._short: dict[Waiting, None] = {}
         self._others: dict[PodInfo, None] = {}
         self._by_bindings: dict[PodInfo, None] = {}  # those of both whom a binding may help
+        self._passed: Block | None = None  # the block of which some may have failed since it was moved
 
     def hear(self, now: int) -> None:
         """It is `now`; at a new instant the timers come first."""
         if now != self.now:
+            self._settle()
             self.now = now
             if now % _FLUSH_EVERY == 0:
                 self._flush(now)
@@ -76,53 +80,78 @@ class SchedulingQueue:
         Args:
             version: of the cache; see `Peers.hopeless`.
         """
-        active, backoff = self._active, self._backoff
-        failed: list[PodInfo] = []
-        found: PodInfo | None = None
-        while active or backoff:
-            pod = active.pop()[2] if active else backoff.pop()[3]
-            peers = pod.peers
-            if peers.hopeless != version or pod.nominated:
-                found = pod
-                break
-            pod.rejected_by = peers.rejected_by
-            failed.append(pod)
-        self.attempts += len(failed) + (found is not None)
-        self.failed_alike += [pod for pod in failed if not pod.failures]
-        self._wait(failed)
-        return found
+        while lane := self._active or self._backoff:
+            waiting = lane[-1][-1]
+            if waiting is not self._passed:
+                self._settle()
+            if isinstance(waiting, Block):
+                self._passed = waiting
+                pod = waiting.take(version)
+                if pod is None:
+                    lane.pop()
+                    self._settle()
+                    continue
+            else:
+                lane.pop()
+                pod = waiting
+            self.attempts += 1
+            if pod.peers.hopeless != version or pod.nominated:
+                return pod
+            if not pod.failures:
+                self.failed_alike.append(pod)
+            self._wait(pod, pod.peers.rejected_by)
+        return None
 
     def add_unschedulable(self, pod: PodInfo, rejected_by: frozenset[str]) -> None:
         """An attempt has failed: the pod waits in the pool until an event may help it."""
+        passed = self._passed
+        if passed is not None and passed.taken is pod:
+            pod.rejected_by = rejected_by
+            if passed.put_back(pod):
+                return
+        self._settle()
+        self._wait(pod, rejected_by)
+
+    def _wait(self, pod: PodInfo, rejected_by: frozenset[str]) -> None:
         pod.rejected_by = rejected_by
-        self._wait((pod,))
+        pod.failures += 1
+        self._stamp(pod, _BACKOFFS[pod.failures] if pod.failures < len(_BACKOFFS) else _LONGEST_BACKOFF)
+        if NODE_RESOURCES_FIT in rejected_by:
+            self._short[pod] = None
+        else:
+            self._others[pod] = None
+        if not BY_BINDINGS.isdisjoint(rejected_by):
+            self._by_bindings[pod] = None
 
-    def _wait(self, pods: Iterable[PodInfo]) -> None:
-        """Attempts have failed in this order: the pods wait in the pool.
+    def _stamp(self, waiting: Waiting, backoff: int) -> None:
+        """It has failed now, and backs off for so many seconds."""
+        waiting.timestamp = self.stamp()
+        waiting.backoff = self.now // SECOND + backoff
 
-        Every end of a pod brings all that wait through here, so each of them has to cost little.
-        """
-        second, stamp = self.now // SECOND, (self.now << _COUNTER_BITS) + self._count
-        before, pool, by_bindings = None, self._others, False
-        for pod in pods:
-            rejected_by = pod.rejected_by
-            if rejected_by is not before:  # most have failed for the same
-                before = rejected_by
-                pool = self._short if NODE_RESOURCES_FIT in rejected_by else self._others
-                by_bindings = INTER_POD_AFFINITY in rejected_by or POD_TOPOLOGY_SPREAD in rejected_by
-            failures = pod.failures = pod.failures + 1
-            stamp += 1
-            pod.timestamp = stamp
-            pod.backoff = second + (_BACKOFFS[failures] if failures < 5 else _LONGEST_BACKOFF)
-            pool[pod] = None
-            if by_bindings:
-                self._by_bindings[pod] = None
-        self._count = stamp - (self.now << _COUNTER_BITS)
+    def _settle(self) -> None:
+        """The pass over a block is over, or something comes in between: what has failed of it waits."""
+        block, self._passed = self._passed, None
+        if block is None:
+            return
+        tried = block.tried
+        failed = block.split()
+        self.attempts += len(failed) - tried
+        if not failed.waits_for_room():
+            for pod in failed.in_order():
+                self._wait(pod, pod.rejected_by)
+        elif failed:
+            self._stamp(failed, _LONGEST_BACKOFF)
+            self._short[failed] = None
 
     def discard(self, pod: PodInfo) -> None:
         """A waiting pod is no longer to be scheduled."""
+        self._settle()
         for pool in (self._short, self._others, self._by_bindings):
             pool.pop(pod, None)
+        every = (self._short, [entry[2] for entry in self._active], [entry[3] for entry in self._backoff])
+        for block in [each for waiting in every for each in waiting if isinstance(each, Block)]:
+            if block.remove(pod) and not block:
+                self._short.pop(block, None)
         self._active = [entry for entry in self._active if entry[2] is not pod]
         self._backoff = [entry for entry in self._backoff if entry[3] is not pod]
 
@@ -135,6 +164,7 @@ class SchedulingQueue:
 
     def pod_deleted(self, gone: PodInfo, *, was_bound: bool) -> None:
         """A bound pod, or one with a nomination, is gone."""
+        self._settle()
         helped = list(self._short)
         self._short.clear()
         if self._others:
@@ -144,6 +174,7 @@ class SchedulingQueue:
 
     def nomination_withdrawn(self, other: PodInfo) -> None:
         """A nomination is gone: to pods that are not more important, as if the pod itself were gone."""
+        self._settle()
         hints, most = self._hints, other.priority
         helped = [pod for pod in self._short if pod.priority <= most]
         helped += [
@@ -155,7 +186,10 @@ class SchedulingQueue:
 
     def pod_bound(self, bound: PodInfo) -> None:
         """A pod was bound."""
+        if self._passed is not None and not self._passed.waits_for_room():
+            self._settle()
         if self._by_bindings:
+            self._settle()
             hints = self._hints
             self._move([pod for pod in self._by_bindings if hints.after_binding(pod, bound)])
 
@@ -172,7 +206,7 @@ class SchedulingQueue:
 
     def _flush(self, now: int) -> None:
         late = (now - _LONGEST_IN_POOL) << _COUNTER_BITS
-        moved: list[PodInfo] = []
+        moved: list[Waiting] = []
         for pool in (self._short, self._others):
             for pod in pool:
                 if pod.timestamp >= late:
@@ -180,20 +214,43 @@ class SchedulingQueue:
                 moved.append(pod)
         self._move(moved)
 
-    def _move(self, pods: Sequence[PodInfo]) -> None:
+    def _move(self, moved: Sequence[Waiting]) -> None:
         """Move pods out of the pool: to be tried now, or once their backoff is over."""
-        if not pods:
+        if not moved:
             return
         second = self.now // SECOND
-        for pool in (self._short, self._others, self._by_bindings):
-            for pod in pods if pool else ():
-                pool.pop(pod, None)
-        ready = [(pod.priority, -pod.timestamp, pod) for pod in pods if pod.backoff < second]
+        pools: tuple[dict[Any, None], ...] = (self._short, self._others, self._by_bindings)
+        for pool in pools:
+            for each in moved if pool else ():
+                pool.pop(each, None)
+        ready = [(each.priority, -each.timestamp, each) for each in moved if each.backoff < second]
         if ready:
             self._active += ready
             self._active.sort()
-        if len(ready) < len(pods):
+            self._join(self._active)
+        if len(ready) < len(moved):
             self._backoff += [
-                (-pod.backoff, pod.priority, -pod.timestamp, pod) for pod in pods if pod.backoff >= second
+                (-each.backoff, each.priority, -each.timestamp, each)
+                for each in moved
+                if each.backoff >= second
             ]
             self._backoff.sort()
+            self._join(self._backoff)
+
+    def _join(self, lane: list[Any]) -> None:
+        """Make one block of neighbours that are to be tried one after the other, with nothing in between."""
+        kept: list[Any] = []
+        for entry in lane:
+            *key, stamp, first = entry
+            if kept:
+                *after, last, second = kept[-1]
+                block = joined(first, second) if key == after and not self._between(-stamp, -last) else None
+                if block is not None:
+                    kept[-1] = (*key, stamp, block)
+                    continue
+            kept.append(entry)
+        lane[:] = kept
+
+    def _between(self, start: int, end: int) -> bool:
+        """Whether something may still come between two neighbours that no deletion has moved."""
+        return any(start < pod.timestamp < end for pod in self._others)

@@ -195,8 +195,8 @@ class Scheduler:
         cleared = preemption.nominations_to_clear(pod, chosen)
         detail = detail_of(chosen, deciding_criterion(candidates), len(candidates))
         before, name = pod.nominated, chosen.node.name
-        self.queue.add_unschedulable(pod, rejecting)
         self.cache.nominate(pod, name)
+        self.queue.add_unschedulable(pod, rejecting)
         for other in cleared:
             yield from self.withdraw(other)
         assert pod.job is not None
