@@ -86,6 +86,12 @@ def test_who_would_not_borrow_what_it_asks_for_goes_first(gates: str, expected: 
     assert happened.admitted == ["held", *expected]
 
 
+def test_whether_it_would_borrow_is_asked_of_the_node_that_meets_the_others() -> None:
+    """Queue l1 stays within its own quota, but its cohort borrows, and more than the other one."""
+    manifests = (*LEFT_AND_RIGHT[:2], member("l1", "left", 2), *LEFT_AND_RIGHT[3:])
+    assert admitted(*manifests, held={"l2": 10, "r1": 2}, asked={"l1": 1, "r1": 1}) == ["r1", "l1"]
+
+
 @pytest.mark.parametrize(
     ("weight", "expected"), [("1", ["r1", "l1"]), ("4", ["l1", "r1"]), ("250m", ["r1", "l1"])]
 )
