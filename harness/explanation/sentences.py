@@ -34,8 +34,7 @@ class Sentences:
             case "admit":
                 return self._admitted(event)
             case "bind":
-                together = f", all {event.figures.gang} of its gang together" if event.figures.gang else ""
-                return f"{pods(event.pods)} bound to {_nodes(event.nodes)}{together}"
+                return f"{pods(event.pods)} bound to {_nodes(event.nodes)}{_together(event.figures)}"
             case "nominate":
                 return f"room is being made for {pods(event.pods)} on {_nodes(event.nodes)}"
             case "unnominate":
@@ -226,6 +225,13 @@ def _because(event: Event) -> str:
 def pods(count: int) -> str:
     """So many pods."""
     return "1 pod" if count == 1 else f"{count:,} pods"
+
+
+def _together(figures: Figures) -> str:
+    """Which pods were placed at once; of a pod group perhaps not all."""
+    if figures.waiting:
+        return f", {figures.gang} of its group together while {figures.waiting} more wait"
+    return f", all {figures.gang} of its gang together" if figures.gang > 1 else ""
 
 
 def _nodes(nodes: Mapping[str, int]) -> str:

@@ -39,7 +39,7 @@ class Figures:
         lenders: label -> cohort that lends it.
         counts: pod set -> pods, where fewer than asked for were admitted.
         round: which eviction in a row this is without progress of either side.
-        gang: how many pods are placed together.
+        gang: how many pods are placed together; waiting: how many of a pod group still wait then.
         pod: the pod that it is about.
     """
 
@@ -67,6 +67,7 @@ class Figures:
     counts: Mapping[str, int] = field(default_factory=dict)
     round: int = 0
     gang: int = 0
+    waiting: int = 0
     pod: str = ""
 
 
@@ -102,6 +103,7 @@ def read(detail: str | None) -> Figures:
         counts=_amounts(found.get("counts")),
         round=_number(found.get("round")),
         gang=_number(gang.get("pods") if isinstance(gang, dict) else gang),
+        waiting=_number(found.get("waiting")),
         pod=_text(found.get("pod")),
     )
 

@@ -204,3 +204,23 @@ def test_a_label_is_a_resource_or_a_resource_of_a_flavor() -> None:
 def test_a_detail_that_is_no_object_says_nothing() -> None:
     """Whatever a policy wrote."""
     assert read(None) == read("[1]") == read('{"round": true, "nodes": {"a": 3}}')
+
+
+def test_a_pod_group_that_is_placed_in_part_is_told_with_those_that_wait(
+    write_trace: WriteTrace, tmp_path: Path
+) -> None:
+    """Two of three pods fit, and two are enough; the last one is placed by itself."""
+    labels = [{"key": "pod-group.scheduling.sigs.k8s.io/name", "value": "g"}]
+    labels.append({"key": "pod-group.scheduling.sigs.k8s.io/min-available", "value": "2"})
+    group = {"job_id": "group", "pods": 3, "gang": False, "labels": labels}
+    trace = write_trace({"job_id": "other", "pods": 1, "gang": False, "labels": []}, group)
+    nodes = (
+        "{apiVersion: harness/v1, kind: NodePool, metadata: {name: node}, "
+        'spec: {count: 3, template: {allocatable: {cpu: "1", pods: 9}}}}'
+    )
+    run = replayed(trace, nodes, tmp_path, plugin="none", options={"gang": "all-or-nothing"})
+    told = [line.split("  ")[1] for line in lines(run, "group") if "bound" in line]
+    assert told == [
+        "2 pods bound to node-1 (1), node-2 (1), 2 of its group together while 1 more wait",
+        "1 pod bound to node-0",
+    ]

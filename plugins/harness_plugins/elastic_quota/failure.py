@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from harness.cluster.pod_groups import group_name
 from harness_plugins.elastic_quota.claim import Claim
 from harness_plugins.elastic_quota.figures import states
 from harness_plugins.elastic_quota.tree import Excess
@@ -103,8 +104,9 @@ class Refusal(NamedTuple):
             }
         if self.nodes:
             said = {**said, "not_freed": self._by_reason(self.nodes)}
-        job = claim.pod.job
-        return {**said, "pod": self.pod} if job is not None and job.pods > 1 else said
+        job, labels = claim.pod.job, claim.pod.template.labels
+        several = (job is not None and job.pods > 1) or group_name(labels)
+        return {**said, "pod": self.pod} if several else said
 
     def _by_reason(self, nodes: Mapping[int, Status]) -> dict[str, dict[str, Any]]:
         by_reason: dict[str, list[str]] = {}

@@ -214,9 +214,9 @@ class QuotaScheduler:
             return
         rest = gang.bound(outcome.nodes)
         self.refusals.pop(gang, None)
-        detail: dict[str, Any] = {"gang": len(pods)}
+        detail: dict[str, Any] = {"gang": len(outcome.nodes)}
         if rest is not None:
-            detail = {"placed": len(outcome.nodes), "waiting": len(gang.pending), "least": gang.least}
+            detail |= {"waiting": len(gang.pending), "least": gang.least}
         for pod, node in outcome.nodes.items():
             yield from self._bind(pod, node, detail)
             detail = {}

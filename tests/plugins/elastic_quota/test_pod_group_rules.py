@@ -43,7 +43,7 @@ def test_a_group_starts_with_those_that_fit_if_they_are_enough(gang: bool) -> No
         "20 bind group-2 on n1",
     ]
     first = next(row for row in happened.decisions.of("bind") if row.pod == "group-0")
-    assert first.detail == {"placed": 2, "waiting": 1, "least": 2}
+    assert first.detail == {"gang": 2, "waiting": 1, "least": 2}
 
 
 def test_pods_of_a_group_that_are_no_gang_run_each_by_itself() -> None:
