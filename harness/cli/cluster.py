@@ -121,6 +121,11 @@ def _content(cluster: Cluster) -> dict[str, Any]:
             }
             for quota in cluster.elastic_quotas.values()
         ],
+        "pod_groups": [
+            {"namespace": group.namespace, "name": group.name, "min_member": group.min_member}
+            for group in cluster.pod_groups.values()
+        ],
+        "plugin": None if cluster.scheduler is None else cluster.scheduler.plugin,
         "priority_classes": {item.name: item.value for item in cluster.priority_classes.values()},
         "global_default": cluster.default_class.name,
         "workload_priority_classes": {
@@ -145,6 +150,8 @@ def _report(content: Mapping[str, Any]) -> list[str]:
     """The same for people: one table after the other, those without rows left out."""
     nodes = content["nodes"]
     lines = [printable(f"{content['source']}: {_counts(content)}")]
+    if content["plugin"] is not None:
+        lines.append(f"the KubeSchedulerConfiguration selects the plugin {content['plugin']}")
     lines += _table(
         ("resource", f"total of {nodes['count']:,} nodes"),
         [(resource, _amount(resource, total)) for resource, total in sorted(nodes["total"].items())],
@@ -195,6 +202,7 @@ def _counts(content: Mapping[str, Any]) -> str:
             ("cohort", "cohorts"),
             ("local queue", "local_queues"),
             ("elastic quota", "elastic_quotas"),
+            ("pod group", "pod_groups"),
             ("namespace", "namespaces"),
         )
     ]

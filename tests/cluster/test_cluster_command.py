@@ -100,6 +100,23 @@ def test_json_holds_the_same(manifests: Path) -> None:
     assert len(content["warnings"]) == 2
 
 
+def test_pod_groups_are_counted_and_the_selected_plugin_is_named(tmp_path: Path) -> None:
+    """What a KubeSchedulerConfiguration selects where no plugin is named."""
+    path = tmp_path / "c.yaml"
+    path.write_text(
+        "apiVersion: scheduling.x-k8s.io/v1alpha1\nkind: PodGroup\nmetadata: {name: g}\n"
+        "spec: {minMember: 2}\n"
+        "---\napiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "preemptionAlgorithm: ElasticQuota\n"
+    )
+    assert check(path).stdout == (
+        f"{path}: 1 pod group\nthe KubeSchedulerConfiguration selects the plugin elasticquota\n"
+    )
+    content = json.loads(check(path, "--json").stdout)
+    assert content["pod_groups"] == [{"namespace": "default", "name": "g", "min_member": 2}]
+    assert content["plugin"] == "elasticquota"
+
+
 def test_all_faults_are_listed(tmp_path: Path) -> None:
     """Also where there are more than an error message usually shows."""
     path = tmp_path / "bad.yaml"
