@@ -145,12 +145,13 @@ class QuotaScheduler:
         )
 
     def _peers_of_gang(self, gang: Gang) -> Peers:
-        """The same for gangs of which no pod is bound."""
+        """The same for gangs of which no pod is bound; others, and pod groups, change as pods join."""
         pods = gang.in_order()
         if not gang.is_whole:
-            return Peers(alone=True)
+            return Peers(loose=True)
         of_pods = tuple((pod.template, self._accounts.quota_of(pod)) for pod in pods)
-        return self._peers.setdefault((of_pods, gang.missing, gang.priority, pods[0].preempts), Peers())
+        key = (of_pods, gang.least, gang.missing, gang.priority, pods[0].preempts)
+        return self._peers.setdefault(key, Peers(loose=gang.least is not None))
 
     # --- what it decides ----------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ pod which one has to be tried itself.
 
 The invariant: a block is its pods in the order of `PodInfo.place`, and no other pod of their priority belongs
 between them. While it is passed over, the pods up to one place have failed in this pass, and no other has
-been tried in it.
+been tried in it. A pod whose equals or priority may change while it waits is never in a block.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def joined(first: Waiting, second: Waiting) -> Block | None:
 def _block_of(waiting: Waiting) -> Block | None:
     if isinstance(waiting, Block):
         return waiting
-    if waiting.failures < OFTEN or waiting.peers.alone or not _waits_as_its_equals(waiting):
+    if waiting.failures < OFTEN or waiting.peers.loose or not _waits_as_its_equals(waiting):
         return None
     return Block(waiting.priority, {waiting.peers: Cell([waiting], waiting.rejected_by)})
 

@@ -109,13 +109,13 @@ class Peers:
         hopeless: the version of the cache at which one of them, without a nomination, last failed.
         rejected_by: the plugins that rejected it.
         refusal: why it failed, for the record.
-        alone: whether there is only one of them, for now: it may get others as equals instead.
+        loose: whether a pod may get other equals, or another priority, while it waits; see `blocks.py`.
     """
 
-    __slots__ = ("alone", "hopeless", "refusal", "rejected_by")
+    __slots__ = ("hopeless", "loose", "refusal", "rejected_by")
 
-    def __init__(self, *, alone: bool = False) -> None:
-        self.alone = alone
+    def __init__(self, *, loose: bool = False) -> None:
+        self.loose = loose
         self.hopeless = -1
         self.rejected_by: frozenset[str] = frozenset()
         self.refusal: Refusal | None = None

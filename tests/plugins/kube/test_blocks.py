@@ -91,6 +91,11 @@ class PlainQueue:
             if pod in pods:
                 pods.remove(pod)
 
+    def activate(self, pod: PodInfo) -> None:
+        """Without backoff."""
+        self.discard(pod)
+        self._active.append(pod)
+
     def pod_deleted(self, gone: PodInfo, *, was_bound: bool) -> None:
         """All whom the hints let hope are moved."""
         self._move(lambda pod: HINTS.after_deletion(pod, gone, was_bound=was_bound))
@@ -138,15 +143,15 @@ class Twins:
             queue.hear(now)
 
     def add(self) -> None:
-        """A pod of a random kind arrives; some have no equals."""
+        """A pod of a random kind arrives; some have no equals, and may get others."""
         priority, kind = self.rng.choice(PRIORITIES), self.rng.randrange(CELLS)
-        alone = self.rng.random() < 0.05
+        loose = self.rng.random() < 0.15
         self._names += 1
         name = f"p{self._names}"
         pods = []
         for queue, peers in zip(self.queues, self._peers, strict=True):
             pod = PodInfo(name, TEMPLATE, priority, preempts=True)
-            pod.peers = Peers(alone=True) if alone else peers[kind][priority]
+            pod.peers = Peers(loose=True) if loose else peers[kind][priority]
             queue.add(pod)
             pods.append(pod)
         self.waiting[name] = (pods[0], pods[1])
@@ -159,6 +164,8 @@ class Twins:
                     queue.pod_deleted(OTHER, was_bound=True)
                 case "bound":
                     queue.pod_bound(OTHER)
+                case "activated" if twin is not None and twin.peers.loose:
+                    queue.activate(twin)
                 case "withdrawn" if twin is not None:
                     queue.nomination_withdrawn(twin)
                 case "discarded" if twin is not None:
@@ -167,7 +174,7 @@ class Twins:
 
     def _each(self, name: str) -> list[tuple[PlainQueue | SchedulingQueue, PodInfo | None]]:
         twins = self.waiting.get(name, (None, None))
-        events = ("deleted",) * 8 + ("bound", "withdrawn", "discarded")
+        events = ("deleted",) * 8 + ("bound", "withdrawn", "discarded", "activated")
         self.event = self.rng.choice(events)
         return list(zip(self.queues, twins, strict=True))
 
