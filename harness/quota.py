@@ -21,6 +21,9 @@ UNLIMITED = INT64_MAX
 
 NO_PARENT = -1
 
+Amounts = Iterable[tuple[int, int]]
+"""Amounts by number of a flavor-resource; each number at most once."""
+
 
 class FlavorResource(NamedTuple):
     """What a quota is for: a resource of one flavor."""
@@ -125,36 +128,40 @@ class QuotaTree:
         """The number of a flavor-resource; None when nobody has a quota for it."""
         return self._numbers.get(FlavorResource(flavor, resource))
 
-    def charge(self, node: int, cell: int, amount: int) -> None:
+    def charge(self, node: int, amounts: Amounts) -> None:
         """Add to the usage of a node; what exceeds the part that a node keeps shows at its parent too.
 
         A negative amount lowers the usage of this node alone.
         """
         usage, kept, up = self.usage, self.kept, self._up
-        at = node * self.width + cell
-        while at >= 0:
-            used = usage[at]
-            usage[at] = used + amount
-            free = kept[at] - used
-            if free > 0:
-                amount -= free
-            if amount <= 0:
-                return
-            at = up[at]
+        first = node * self.width
+        for cell, amount in amounts:
+            at = first + cell
+            while at >= 0:
+                used = usage[at]
+                usage[at] = used + amount
+                free = kept[at] - used
+                if free > 0:
+                    amount -= free
+                if amount <= 0:
+                    break
+                at = up[at]
 
-    def refund(self, node: int, cell: int, amount: int) -> None:
+    def refund(self, node: int, amounts: Amounts) -> None:
         """Take back what was charged: the exact inverse of `charge`, whatever else was charged since."""
         usage, kept, up = self.usage, self.kept, self._up
-        at = node * self.width + cell
-        while at >= 0:
-            used = usage[at]
-            usage[at] = used - amount
-            above = used - kept[at]
-            if above < amount:
-                amount = above
-            if amount <= 0:
-                return
-            at = up[at]
+        first = node * self.width
+        for cell, amount in amounts:
+            at = first + cell
+            while at >= 0:
+                used = usage[at]
+                usage[at] = used - amount
+                above = used - kept[at]
+                if above < amount:
+                    amount = above
+                if amount <= 0:
+                    break
+                at = up[at]
 
     def available(self, node: int, cell: int) -> int:
         """What a node could still use now, borrowing included.

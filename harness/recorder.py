@@ -28,6 +28,8 @@ _CHUNK = 1 << 17  # rows; large enough that the cost of a chunk is nothing, smal
 
 _REMEMBERED = 4096  # objects whose text is known, so that it is made once
 
+_JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=dict)
+
 
 class _Codes:
     """Texts as small integers, for columns in which few texts recur; -1 stands for none."""
@@ -355,7 +357,7 @@ class ParquetRecorder:
 
 def as_json(value: Mapping[str, Any]) -> str:
     """Canonical JSON: equal values give equal text."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), default=dict)
+    return _JSON.encode(value)
 
 
 def as_series(column: array[int]) -> pl.Series:

@@ -41,9 +41,9 @@ def test_a_queue_may_use_what_its_cohort_has_left() -> None:
     tree = two_teams()
     team_a, team_b = tree.queues["team-a"], tree.queues["team-b"]
     assert tree.available(team_a, 0) == 21
-    tree.charge(team_b, 0, 5)
+    tree.charge(team_b, [(0, 5)])
     assert tree.available(team_a, 0) == 16
-    tree.charge(team_a, 0, 10)
+    tree.charge(team_a, [(0, 10)])
     assert tree.available(team_a, 0) == 6
     assert tree.borrows(team_a, 0)
     assert not tree.borrows(team_b, 0)
@@ -64,10 +64,10 @@ def test_a_lending_limit_hides_quota_from_the_cohort() -> None:
     assert tree.available(team_a, 0) == 10
     assert tree.kept[team_b] == 11
     assert tree.available(team_b, 0) == 21
-    tree.charge(team_b, 0, 11)
+    tree.charge(team_b, [(0, 11)])
     assert tree.usage[tree.cohorts["ab"]] == 0
     assert tree.available(team_a, 0) == 10
-    tree.charge(team_b, 0, 2)
+    tree.charge(team_b, [(0, 2)])
     assert tree.usage[tree.cohorts["ab"]] == 2
     assert tree.available(team_a, 0) == 8
 
@@ -83,7 +83,7 @@ def test_limits_of_a_queue_without_cohort_bind_nothing() -> None:
     """A queue outside of cohorts is its own root: its nominal quota is all there is."""
     tree = tree_of({"alone": ClusterQueue("alone", "", quota(5, 3, 0))})
     assert tree.available(0, 0) == 5
-    tree.charge(0, 0, 7)
+    tree.charge(0, [(0, 7)])
     assert tree.available(0, 0) == -2
 
 
@@ -127,7 +127,7 @@ def test_room_is_made_for_what_is_used_without_quota() -> None:
     cell = tree.cell("old", "cpu")
     assert cell is not None
     assert tree.cell("old", "memory") is None
-    tree.charge(0, cell, 3)
+    tree.charge(0, [(cell, 3)])
     assert tree.available(0, cell) == -3
     assert tree.declared[0] == (tree.cell("default", "cpu"),)
 
@@ -141,8 +141,8 @@ def test_unlimited_quota_stays_unlimited() -> None:
         }
     )
     q, r = tree.queues["q"], tree.queues["r"]
-    tree.charge(q, 0, 100)
-    tree.charge(r, 0, 1)
+    tree.charge(q, [(0, 100)])
+    tree.charge(r, [(0, 1)])
     assert tree.available(q, 0) == UNLIMITED
     assert tree.kept[q] == UNLIMITED
     assert tree.subtree[tree.cohorts["c"]] == 2
@@ -163,10 +163,10 @@ def test_a_negative_charge_stays_at_its_node() -> None:
     """A reservation below zero gives the queue room without touching its cohort; refunding it undoes that."""
     tree = two_teams()
     team_a, cohort = tree.queues["team-a"], tree.cohorts["ab"]
-    tree.charge(team_a, 0, 4)
-    tree.charge(team_a, 0, -1)
+    tree.charge(team_a, [(0, 4)])
+    tree.charge(team_a, [(0, -1)])
     assert (tree.usage[team_a], tree.usage[cohort]) == (3, 4)
-    tree.refund(team_a, 0, -1)
+    tree.refund(team_a, [(0, -1)])
     assert (tree.usage[team_a], tree.usage[cohort]) == (4, 4)
 
 
@@ -223,11 +223,11 @@ def test_usage_equals_a_recomputation_after_any_charges_and_refunds(
     for _ in range(data.draw(st.integers(0, 12))):
         if holders and data.draw(st.booleans()):
             node, amount = holders.pop(data.draw(st.integers(0, len(holders) - 1)))
-            tree.refund(node, 0, amount)
+            tree.refund(node, [(0, amount)])
         else:
             node, amount = data.draw(st.sampled_from(queues)), data.draw(st.integers(0, 15))
             holders.append((node, amount))
-            tree.charge(node, 0, amount)
+            tree.charge(node, [(0, amount)])
         assert tree.usage == recomputed(tree, holders)
         for node in range(len(tree.names)):
             assert tree.available(node, 0) == available_by_definition(tree, node)
@@ -240,11 +240,11 @@ def test_a_refund_is_the_inverse_of_a_charge(
     """A charge and its refund leave no trace, whatever the usage was before."""
     queues = list(tree.queues.values())
     for held in before:
-        tree.charge(data.draw(st.sampled_from(queues)), 0, held)
+        tree.charge(data.draw(st.sampled_from(queues)), [(0, held)])
     usage = list(tree.usage)
     node = data.draw(st.sampled_from(queues))
-    tree.charge(node, 0, amount)
-    tree.refund(node, 0, amount)
+    tree.charge(node, [(0, amount)])
+    tree.refund(node, [(0, amount)])
     assert tree.usage == usage
 
 
@@ -261,7 +261,7 @@ def test_what_is_admitted_never_exceeds_quota_and_limits(
     for number, amount in asks:
         node = queues[number % len(queues)]
         if amount <= tree.available(node, 0):
-            tree.charge(node, 0, amount)
+            tree.charge(node, [(0, amount)])
     for node in range(len(tree.names)):
         used = tree.usage[node]
         assert used <= tree.capacity[node]

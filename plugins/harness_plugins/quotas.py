@@ -102,13 +102,11 @@ class Quotas:
 
     def charge(self, claim: Claim) -> None:
         """Take what was claimed."""
-        for cell, amount in claim.cells:
-            self._tree.charge(claim.node, cell, amount)
+        self._tree.charge(claim.node, claim.cells)
 
     def refund(self, claim: Claim) -> None:
         """Give back what was taken."""
-        for cell, amount in claim.cells:
-            self._tree.refund(claim.node, cell, amount)
+        self._tree.refund(claim.node, claim.cells)
 
     def _has_room(self, node: int, cells: Cells) -> bool:
         tree = self._tree

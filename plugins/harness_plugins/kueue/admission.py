@@ -31,16 +31,17 @@ class Admitted(NamedTuple):
 
 
 class Preempted(NamedTuple):
-    """Workloads have to go so that a head can be admitted in a later cycle."""
+    """Workloads have to go so that a head can be admitted in a later cycle.
+
+    Attributes:
+        preemptor: the head.
+        assignment: what it is to get.
+        targets: who is told to go; those that are going already are not told again.
+    """
 
     preemptor: Workload
     assignment: Assignment
     targets: list[Target]
-
-    @property
-    def fresh(self) -> list[Target]:
-        """The targets that were not told to go before."""
-        return [target for target in self.targets if not target.workload.evicted]
 
 
 class Refused(NamedTuple):
@@ -94,8 +95,7 @@ class AdmissionCycle:
             if not entry.reason:
                 yield from self._serve(entry, cycle)
         for node, amounts in reversed(self._reserved):
-            for cell, amount in amounts:
-                self._tree.refund(node, cell, amount)
+            self._tree.refund(node, amounts)
         self._reserved.clear()
         for entry in entries:
             if entry.reason:
@@ -108,6 +108,17 @@ class AdmissionCycle:
                     self.refused.append(Refused(entry.workload, entry.assignment, entry.reason))
             else:
                 self.restless.add(entry.workload.home.queue.root)
+
+    def in_vain(self, workload: Workload) -> bool:
+        """Whether a head would be parked with its kin as before, and nothing else would come of its turn."""
+        hopeless = workload.kin.hopeless
+        if hopeless is None or workload.home.strict or not self._gates.scheduling_equivalence_hashing:
+            return False
+        if hopeless.assignment.mode == NO_FIT:
+            told = NO_QUOTA in workload.refused
+        else:
+            told = NO_PREEMPTION_CANDIDATES in workload.refused and not self._reserves(workload)
+        return told and self._nominator.in_vain(workload)
 
     def _nominate(self, workload: Workload, cycle: int) -> Entry:
         """A head's entry; it has its reason already if to serve it would change nothing."""
@@ -151,10 +162,10 @@ class AdmissionCycle:
                 victims.update(dict.fromkeys(target.workload for target in targets))
                 entry.reason = PENDING_PREEMPTION
                 workload.memory = None
-                outcome = Preempted(workload, assignment, targets)
-                if outcome.fresh:
+                fresh = [target for target in targets if not target.workload.evicted]
+                if fresh:
                     self.restless.add(queue.root)
-                yield outcome
+                    yield Preempted(workload, assignment, fresh)
 
     def _reassign(self, entry: Entry, victims: dict[Workload, None], cycle: int) -> Assignment:
         """Look for other targets as if the victims of this cycle were gone already."""
@@ -180,8 +191,7 @@ class AdmissionCycle:
 
     def _reserve(self, node: int, amounts: Amounts) -> None:
         """Let the entries that follow see an amount as used."""
-        for cell, amount in amounts:
-            self._tree.charge(node, cell, amount)
+        self._tree.charge(node, amounts)
         self._reserved.append((node, amounts))
 
     def _reserve_for_later(self, entry: Entry) -> None:
@@ -224,6 +234,7 @@ class AdmissionCycle:
         self.parked = True
         self.restless.add(root)
         if self._gates.scheduling_equivalence_hashing:
-            pending.park_kin(workload)
+            pending.park_kin(workload.kin)
+            pending.add(workload)
         else:
             pending.park(workload)

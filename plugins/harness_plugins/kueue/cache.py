@@ -75,9 +75,10 @@ class Cache:
         members: node of a root -> the usable queues of its tree.
         height: node -> how many levels of usable nodes are below it.
         version: node of a root -> how often anything in its tree changed.
+        changed: node -> its queue, if it is new or its holders changed since this was emptied.
     """
 
-    __slots__ = ("at", "height", "members", "queues", "tree", "version")
+    __slots__ = ("at", "changed", "height", "members", "queues", "tree", "version")
 
     def __init__(self, cluster: Cluster, *, also: Iterable[FlavorResource] = ()) -> None:
         tree = self.tree = QuotaTree(cluster.cluster_queues, cluster.cohorts, also=also)
@@ -99,6 +100,7 @@ class Cache:
                 above = tree.parent[node]
                 self.height[above] = max(self.height[above], self.height[node] + 1)
         self.version: list[int] = [0] * len(tree.names)
+        self.changed: dict[int, Queue] = {queue.node: queue for queue in self.queues.values()}
 
     def amounts(self, flavors: Iterable[tuple[str, str, int]]) -> tuple[Amounts, int]:
         """Amounts of (flavor, resource, amount) per flavor-resource, and the mask of all that are named.
@@ -118,16 +120,14 @@ class Cache:
         workload.usage = usage
         workload.uses = uses
         workload.reserved = reserved
-        for cell, amount in usage:
-            self.tree.charge(queue.node, cell, amount)
+        self.tree.charge(queue.node, usage)
         self.enrol(workload, queue)
         self._changed(queue)
 
     def drop(self, workload: Workload) -> None:
         """A workload gives its quota back."""
         queue = self.strike(workload)
-        for cell, amount in workload.usage:
-            self.tree.refund(queue.node, cell, amount)
+        self.tree.refund(queue.node, workload.usage)
         workload.queue = None
         workload.evicted = False
         self._changed(queue)
@@ -135,10 +135,8 @@ class Cache:
     def reclaim(self, workload: Workload, usage: Amounts) -> None:
         """A workload goes on with less: some of its pods have ended."""
         queue = self.strike(workload)
-        for cell, amount in workload.usage:
-            self.tree.refund(queue.node, cell, amount)
-        for cell, amount in usage:
-            self.tree.charge(queue.node, cell, amount)
+        self.tree.refund(queue.node, workload.usage)
+        self.tree.charge(queue.node, usage)
         workload.usage = usage
         self.enrol(workload, queue)
         self._changed(queue)
@@ -179,3 +177,4 @@ class Cache:
     def _changed(self, queue: Queue) -> None:
         queue.generation += 1
         self.version[queue.root] += 1
+        self.changed[queue.node] = queue

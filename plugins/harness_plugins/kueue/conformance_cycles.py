@@ -251,7 +251,7 @@ def _single_cycle(
             at["by"] = _name(outcome.preemptor)
             decisions += [
                 at | {"preempt": _name(target.workload), "reason": target.reason}
-                for target in sorted(outcome.fresh, key=lambda target: target.workload.name)
+                for target in sorted(outcome.targets, key=lambda target: target.workload.name)
             ]
     pending = scheduler.pending.items()
     return {

@@ -151,12 +151,10 @@ class FairOrder:
         """How an entry compares where the node on its path meets the others; smaller goes first."""
         tree, workload, usage = self._tree, entry.workload, entry.assignment.usage
         queue = workload.home.queue
-        for cell, amount in usage:
-            tree.charge(queue.node, cell, amount)
+        tree.charge(queue.node, usage)
         borrowing = self._non_borrowing_first and any(tree.borrows(node, cell) for cell, _ in usage)
         _, share = self._shares.of(node)
-        for cell, amount in usage:
-            tree.refund(queue.node, cell, amount)
+        tree.refund(queue.node, usage)
         return (
             self._preemptors_first and workload.home.preemptor is not workload,
             borrowing,

@@ -68,6 +68,7 @@ class FairSharing:
         self._strategies = strategies
         self._within_nominal = within_nominal
         self._largest: dict[int, tuple[int, Share, int, Share]] = {}
+        self._keeps: dict[int, tuple[int, bool]] = {}
 
     def find_targets(self, incoming: Incoming) -> list[Target]:
         """Choose whom to preempt."""
@@ -91,7 +92,7 @@ class FairSharing:
         return targets if done else []
 
     def why_none(self, incoming: Incoming) -> WhyNone | None:
-        """Nobody can be preempted: no own holder may be, and everybody else has a smaller share."""
+        """Nobody can be preempted: no own holder may be, and nobody else has enough of a share."""
         if has_own_candidates(incoming, of_kin=True):
             return None
         queue = incoming.queue
@@ -101,11 +102,45 @@ class FairSharing:
         _admit(tree, incoming)
         share = None if self._takes_back(incoming) else self._shares.of(queue.node)[1]
         _withdraw(tree, incoming)
-        return WhyNone(share) if share is not None and share > self._largest_of_others(queue) else None
+        return WhyNone(share) if share is not None and self._takes_nothing(queue, share) else None
 
     def still_none(self, queue: Queue, why: WhyNone) -> bool:
-        """Whether everybody else still has a smaller share."""
-        return why.share is None or why.share > self._largest_of_others(queue)
+        """Whether still nobody else has enough of a share."""
+        return why.share is None or self._takes_nothing(queue, why.share)
+
+    def _takes_nothing(self, queue: Queue, share: Share) -> bool:
+        """Whether a queue right below its root that would get `share` takes nothing from others for it.
+
+        From those who have less it never does. From those who have as much it does only by the final share,
+        if some holder's end leaves them theirs.
+        """
+        largest = self._largest_of_others(queue)
+        if share != largest:
+            return share > largest
+        if self._strategies[0] != TO_FINAL_SHARE:
+            return True
+        cache = self._cache
+        return not any(
+            self._may_keep_its_share(cache.at[node])
+            for node in cache.tree.children[queue.root]
+            if node != queue.node and self._shares.of(node)[1] == share
+        )
+
+    def _may_keep_its_share(self, queue: Queue | None) -> bool:
+        """Whether some holder's end may leave a queue the share that it has; of cohorts that is not known."""
+        if queue is None:
+            return True
+        known = self._keeps.get(queue.node)
+        if known is None or known[0] != queue.generation:
+            tree, node = self._cache.tree, queue.node
+            share = self._shares.of(node)[1]
+            keeps = False
+            for usage in queue.usages:
+                tree.refund(node, usage)
+                keeps = keeps or self._shares.of(node)[1] >= share
+                tree.charge(node, usage)
+            known = self._keeps[node] = queue.generation, keeps
+        return known[1]
 
     def _takes_back(self, incoming: Incoming) -> bool:
         """Whether the queue, the incoming included, uses no more than its own of what is needed."""
@@ -113,30 +148,30 @@ class FairSharing:
 
     def _largest_of_others(self, queue: Queue) -> Share:
         """The largest share of what hangs beside a queue at the root; kept until something changes."""
-        version = self._cache.version[queue.root]
+        cache = self._cache
+        version = cache.version[queue.root]
         known = self._largest.get(queue.root)
         if known is None or known[0] != version:
             first, second, node = NOTHING, NOTHING, -1
-            for other in self._cache.tree.children[queue.root]:
+            for other in cache.tree.children[queue.root]:
                 share = self._shares.of(other)[1]
-                if share > first:
-                    first, second, node = share, first, other
-                elif share > second:
-                    second = share
+                if share > second:
+                    if share > first:
+                        first, second, node = share, first, other
+                    else:
+                        second = share
             known = self._largest[queue.root] = version, first, node, second
         return known[3] if known[2] == queue.node else known[1]
 
 
 def _admit(tree: QuotaTree, incoming: Incoming) -> None:
     """Count the incoming as admitted."""
-    for cell, amount in incoming.requests:
-        tree.charge(incoming.queue.node, cell, amount)
+    tree.charge(incoming.queue.node, incoming.requests)
 
 
 def _withdraw(tree: QuotaTree, incoming: Incoming) -> None:
     """Undo `_admit`."""
-    for cell, amount in incoming.requests:
-        tree.refund(incoming.queue.node, cell, amount)
+    tree.refund(incoming.queue.node, incoming.requests)
 
 
 def _candidates(cache: Cache, incoming: Incoming) -> Iterator[_Candidates]:

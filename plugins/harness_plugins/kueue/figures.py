@@ -21,7 +21,7 @@ from harness_plugins.kueue.search import (
     Target,
 )
 from harness_plugins.kueue.shares import Share, Shares, published
-from harness_plugins.kueue.workload import Amounts, Workload
+from harness_plugins.kueue.workload import Workload
 from harness_plugins.shortage import label, shortage
 
 _IN_WORDS: Mapping[str, str] = {
@@ -30,6 +30,9 @@ _IN_WORDS: Mapping[str, str] = {
     IN_COHORT_FAIR_SHARING: "Fair Sharing within the cohort",
     IN_COHORT_RECLAIM_WHILE_BORROWING: "reclamation within the cohort while borrowing",
 }
+
+
+_MOST_REMEMBERED = 4096
 
 
 @final
@@ -45,7 +48,8 @@ class Figures:
         self._cache = cache
         self._tree = cache.tree
         self._shares = shares
-        self._told: dict[str, tuple[int, Share]] = {}
+        self._told: dict[int, Share] = {}
+        self._known: dict[tuple[object, ...], dict[str, Any]] = {}
 
     def admission(self, workload: Workload, assignment: Assignment) -> dict[str, Any]:
         """Of an admission, whose usage is charged already.
@@ -54,22 +58,30 @@ class Figures:
         `borrowing` is how many levels up the quota comes from, 0 for the queue's own; `lenders` says for
         every flavor-resource that is borrowed the lowest cohort that can give it.
         """
-        queue = workload.home.queue
-        detail: dict[str, Any] = {"borrowing": assignment.borrowing}
-        lenders = {
-            label(self._tree, cell): self._lender(queue, cell)
-            for cell, _ in assignment.usage
-            if queue.path and self._tree.borrows(queue.node, cell)
-        }
-        if lenders:
-            detail["lenders"] = lenders
+        tree, queue, usage = self._tree, workload.home.queue, assignment.usage
+        lenders = [
+            (label(tree, cell), self._lender(queue, cell))
+            for cell, _ in usage
+            if queue.path and tree.borrows(queue.node, cell)
+        ]
+        share = []
         if self._shares is not None:
             after = self._share(queue.node)
-            self._take(queue.node, assignment.usage, -1)
-            detail["share"] = {queue.name: [self._share(queue.node), after]}
-            self._take(queue.node, assignment.usage, 1)
+            tree.refund(queue.node, usage)
+            share = [self._share(queue.node), after]
+            tree.charge(queue.node, usage)
+        key = (queue.node, assignment.borrowing, *lenders, *share)
+        detail = self._known.get(key)
+        if detail is None:
+            detail = {"borrowing": assignment.borrowing}
+            if lenders:
+                detail["lenders"] = dict(lenders)
+            if share:
+                detail["share"] = {queue.name: share}
+            self._remember(key, detail)
         if workload.account is not None:
-            detail["localQueues"] = _usages(workload.account, workload.home.next_account(workload.account))
+            usages = _usages(workload.account, workload.home.next_account(workload.account))
+            detail = {**detail, "localQueues": usages}
         return detail
 
     def preemptions(
@@ -82,51 +94,62 @@ class Figures:
         their lowest common cohort as Kueue compares them: with the preemptor admitted, before and after the
         target goes. `localQueues` has the usage of both LocalQueues, where it counts.
         """
-        queue = preemptor.home.queue
+        tree, queue = self._tree, preemptor.home.queue
         request = {label(self._tree, cell): amount for cell, amount in assignment.usage}
         details: dict[Workload, dict[str, Any]] = {}
-        self._take(queue.node, assignment.usage, -1)
+        tree.refund(queue.node, assignment.usage)
         tables = [self._table(assignment.need, queue, target.workload.home.queue) for target in targets]
-        self._take(queue.node, assignment.usage, 1)
+        tree.charge(queue.node, assignment.usage)
         for (victim, reason), table in zip(targets, tables, strict=True):
             message = self._message(preemptor, victim, reason)
             details[victim] = {"message": message, "queue": queue.name, "request": request, **table}
             before = self._sides(queue, victim)
-            self._take(victim.home.queue.node, victim.usage, -1)
+            tree.refund(victim.home.queue.node, victim.usage)
             after = self._sides(queue, victim)
             if preemptor.account is not None and victim.account is not None and victim.home.queue is queue:
                 details[victim]["localQueues"] = _usages(preemptor.account, victim.account)
             if before:
                 details[victim]["share"] = {name: [share, after[name]] for name, share in before.items()}
         for victim in details:
-            self._take(victim.home.queue.node, victim.usage, 1)
+            tree.charge(victim.home.queue.node, victim.usage)
         return details
 
     def refusal(self, refused: Refused, offers: Iterable[PodSetOffer]) -> dict[str, Any]:
         """Of a head that nothing helps, as things stand after its cycle, see `shortage`."""
         workload, assignment, _ = refused
-        cells: Iterable[tuple[int, int]] = assignment.usage
+        cells = assignment.usage
         if assignment.mode == NO_FIT:
-            cells = [
+            cells = tuple(
                 (cell, amount * count)
                 for pod_set, count in zip(offers, workload.counts, strict=True)
                 for group in pod_set.groups
                 for flavor in group.cells
                 for cell, amount in zip(flavor or (), group.amounts, strict=bool(flavor))
-            ]
-        return shortage(self._tree, workload.home.queue.node, cells)
+            )
+        tree, queue = self._tree, workload.home.queue
+        nodes = (queue.node, *queue.path)
+        key = (
+            queue.node,
+            cells,
+            *(tree.usage[node * tree.width + cell] for node in nodes for cell, _ in cells),
+        )
+        detail = self._known.get(key)
+        if detail is None:
+            detail = shortage(tree, queue.node, cells)
+            self._remember(key, detail)
+        return detail
 
     def changed_shares(self) -> Iterator[QueueShare]:
         """The shares of the queues that have another one than when they were asked for last."""
         if self._shares is None:
             return
-        for queue in self._cache.queues.values():
-            generation, known = self._told.get(queue.name, (-1, None))
-            if queue.generation != generation:
-                share = self._shares.of(queue.node)[1]
-                self._told[queue.name] = queue.generation, share
-                if share != known:
-                    yield QueueShare(queue.name, self._shares.ratio(queue.node), published(share))
+        changed = self._cache.changed
+        for node in sorted(changed):
+            share = self._shares.of(node)[1]
+            if share != self._told.get(node):
+                self._told[node] = share
+                yield QueueShare(changed[node].name, self._shares.ratio(node), published(share))
+        changed.clear()
 
     def _message(self, preemptor: Workload, victim: Workload, reason: str) -> str:
         """The message of the conditions Evicted and Preempted."""
@@ -184,10 +207,11 @@ class Figures:
         infinite, share = self._shares.of(node)[1]
         return "infinite" if infinite else share
 
-    def _take(self, node: int, amounts: Amounts, sign: int) -> None:
-        change = self._tree.charge if sign > 0 else self._tree.refund
-        for cell, amount in amounts:
-            change(node, cell, amount)
+    def _remember(self, key: tuple[object, ...], detail: dict[str, Any]) -> None:
+        """Keep a detail for decisions with equal figures; nobody may change it."""
+        if len(self._known) >= _MOST_REMEMBERED:
+            self._known.clear()
+        self._known[key] = detail
 
 
 def _usages(*accounts: Account | None) -> dict[str, float | str]:

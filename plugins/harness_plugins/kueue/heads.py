@@ -7,12 +7,26 @@ happens in it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import final
+from collections.abc import Callable, Collection, Sequence
+from itertools import chain
+from typing import NamedTuple, final
 
-from harness_plugins.kueue.cache import Cache
 from harness_plugins.kueue.pending import Pending
 from harness_plugins.kueue.workload import Workload
+
+
+class Taken(NamedTuple):
+    """The heads of a cycle.
+
+    Attributes:
+        workloads: those that are to be looked at, taken out of their queues.
+        parked: the roots of trees in which others were parked without a look.
+        number: how many there are in all.
+    """
+
+    workloads: list[Workload]
+    parked: set[int]
+    number: int
 
 
 @final
@@ -20,17 +34,19 @@ class Heads:
     """Finds the heads of cycles.
 
     Args:
-        cache: which queues belong to a tree.
         pending: the queues, by number.
+        by_name: whether the names of all heads tell which tree's turn it is when several trees have some.
 
     Attributes:
         resting: how many heads the trees have that rest.
     """
 
-    def __init__(self, cache: Cache, pending: Sequence[Pending]) -> None:
-        self._members = {root: [queue.node for queue in members] for root, members in cache.members.items()}
-        self._of_node = {each.queue.node: each for each in pending}
+    def __init__(self, pending: Sequence[Pending], *, by_name: bool) -> None:
         self._pending = pending
+        self._by_name = by_name
+        self._asleep: dict[int, dict[Pending, None]] = {}
+        for each in pending:
+            each.asleep = self._asleep.setdefault(each.queue.root, {})
         self._awake: dict[int, set[int]] = {}
         self._at_rest: dict[int, tuple[set[int], int]] = {}
         self._woken: dict[int, None] = {}
@@ -59,23 +75,37 @@ class Heads:
         """Whether a tree has heads, and they would do the same as in the last cycle: nothing."""
         return root in self._at_rest
 
-    def take(self) -> list[Workload]:
-        """Take out the first workload of every queue whose tree does not rest."""
+    def take(self, in_vain: Callable[[Workload], bool]) -> Taken:
+        """Take out the first workload of every queue whose tree does not rest.
+
+        Args:
+            in_vain: whether nothing would come of a head's turn but that it is parked with its kin; those are
+                parked at once.
+        """
         self._wake_up()
-        heads = []
         self._taken.clear()
-        for number in sorted(number for numbers in self._awake.values() for number in numbers):
+        workloads: list[Workload] = []
+        vain: list[Workload] = []
+        for number in sorted(chain.from_iterable(self._awake.values())):
             pending = self._pending[number]
             root = pending.queue.root
-            head = pending.pop()
+            head = pending.first()
             if head is not None:
-                heads.append(head)
                 self._taken[root] = self._taken.get(root, 0) + 1
+                (vain if in_vain(head) else workloads).append(head)
             else:
                 self._awake[root].remove(number)
                 if not self._awake[root]:
                     del self._awake[root]
-        return heads
+        if vain and self._by_name and len({head.home.queue.root for head in workloads}) > 1:
+            workloads = sorted((*workloads, *vain), key=lambda head: head.home.number)
+            vain.clear()
+        for head in vain:
+            head.home.park_kin(head.kin)
+        for head in workloads:
+            head.home.take(head)
+        parked = {head.home.queue.root for head in vain}
+        return Taken(workloads, parked, len(workloads) + len(vain))
 
     def settle(self, restless: Collection[int]) -> None:
         """The heads that were taken are back, and nothing happened in their trees but for `restless` ones."""
@@ -86,8 +116,9 @@ class Heads:
 
     def _wake_up(self) -> None:
         for root in self._woken:
-            for node in self._members[root]:
-                pending = self._of_node[node]
-                if pending.wake():
-                    self._awake.setdefault(root, set()).add(pending.number)
+            asleep = self._asleep[root]
+            for pending in asleep:
+                pending.wake()
+                self._awake.setdefault(root, set()).add(pending.number)
+            asleep.clear()
         self._woken.clear()

@@ -7,44 +7,73 @@ checked without a search; the answer is the one that the search would have given
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from itertools import repeat
+from typing import final
 
 from harness_plugins.kueue.assignment import FIT, Assigner, Assignment, Check, Questions
 from harness_plugins.kueue.cache import Queue
 from harness_plugins.kueue.search import Incoming, Search, WhyNone
 
 
-class Hopeless(NamedTuple):
+@final
+class Hopeless:
     """An assignment that failed, and what it rests on.
 
-    Attributes:
+    Args:
         assignment: the assignment; it is good for the whole kin of a workload.
         generation: of the queue, when its own state was looked at last.
         checks: how its flavor-resources stood.
-        searches: the searches for targets, and why they failed.
+        searches: the searches for targets.
+        why: for each of them why it failed.
     """
 
-    assignment: Assignment
-    generation: int
-    checks: tuple[Check, ...]
-    searches: tuple[tuple[Incoming, WhyNone], ...]
+    __slots__ = ("_checks", "_generation", "_outdated", "_searches", "_why", "assignment")
 
-    def still(self, assigner: Assigner, queue: Queue, search: Search) -> Hopeless | None:
-        """The same as of now; None if anything that it rests on is not so any more.
+    def __init__(
+        self,
+        assignment: Assignment,
+        generation: int,
+        checks: list[Check],
+        searches: list[Incoming],
+        why: list[WhyNone],
+    ) -> None:
+        self.assignment = assignment
+        self._generation = generation
+        self._checks = checks
+        self._searches = searches
+        self._why = why
+        self._outdated = -1
+
+    def still(self, assigner: Assigner, queue: Queue, search: Search, version: int) -> bool:
+        """Whether all that it rests on is so now.
 
         While nothing changes in the queue itself, only what others do counts.
+
+        Args:
+            assigner: tells how flavor-resources stand.
+            queue: the queue.
+            search: the way of choosing whom to preempt.
+            version: of the queue's tree.
         """
-        changed = queue.generation != self.generation
-        for check in self.checks:
+        if version == self._outdated:
+            return False
+        if self._holds(assigner, queue, search):
+            return True
+        self._outdated = version
+        return False
+
+    def _holds(self, assigner: Assigner, queue: Queue, search: Search) -> bool:
+        changed = queue.generation != self._generation
+        for check in self._checks:
             if not assigner.stands(queue, check, changed=changed):
-                return None
+                return False
         if not changed:
-            for _, why in self.searches:
-                if not search.still_none(queue, why):
-                    return None
-            return self
-        searches = _in_vain([incoming for incoming, _ in self.searches], search)
-        return None if searches is None else self._replace(generation=queue.generation, searches=searches)
+            return all(map(search.still_none, repeat(queue), self._why))
+        found = _in_vain(self._searches, search)
+        if found is None:
+            return False
+        self._generation, self._why = queue.generation, found
+        return True
 
 
 def why_hopeless(
@@ -60,18 +89,18 @@ def why_hopeless(
     """
     if assignment.mode == FIT or assignment.untried or questions.found_targets or len(queue.path) > 1:
         return None
-    searches = _in_vain(questions.in_vain, search)
-    if searches is None:
+    why = _in_vain(questions.in_vain, search)
+    if why is None:
         return None
-    return Hopeless(assignment, queue.generation, tuple(questions.checks), searches)
+    return Hopeless(assignment, queue.generation, questions.checks, questions.in_vain, why)
 
 
-def _in_vain(asked: list[Incoming], search: Search) -> tuple[tuple[Incoming, WhyNone], ...] | None:
+def _in_vain(searches: list[Incoming], search: Search) -> list[WhyNone] | None:
     """Why each of some searches fails; None if one may succeed."""
     found = []
-    for incoming in asked:
+    for incoming in searches:
         why = search.why_none(incoming)
         if why is None:
             return None
-        found.append((incoming, why))
-    return tuple(found)
+        found.append(why)
+    return found

@@ -18,7 +18,7 @@ from harness_plugins.kueue.assignment import (
 from harness_plugins.kueue.cache import Cache
 from harness_plugins.kueue.configuration import Gates
 from harness_plugins.kueue.flavors import PodSetOffer, offer
-from harness_plugins.kueue.hopeless import why_hopeless
+from harness_plugins.kueue.hopeless import Hopeless, why_hopeless
 from harness_plugins.kueue.search import Search
 from harness_plugins.kueue.workload import Workload
 
@@ -58,22 +58,33 @@ class Nominator:
         What was in vain for one of the same kin, and still is, is not looked at again. Where nothing changed
         in the tree of its queue since the workload was asked last, the answer is the same.
         """
-        queue, kin = workload.home.queue, workload.kin
         tried = self._where_to_go_on(workload, cycle)
         whole = not (tried or workload.ended)
-        if whole and kin.hopeless is not None:
-            still = kin.hopeless.still(self._assigner, queue, self._search)
-            if still is not None:
-                kin.hopeless = still
-                workload.memory = workload.nomination = None
-                return still.assignment
-        version = self._cache.version[queue.root]
+        hopeless = workload.kin.hopeless
+        if whole and hopeless is not None and self._still_in_vain(workload, hopeless):
+            workload.memory = None
+            return hopeless.assignment
+        version = self._cache.version[workload.home.queue.root]
         last = workload.nomination
         if last is None or last.version != version or last.tried != tried:
             last = Nomination(self._look(workload, tried, whole=whole), version, tried)
             workload.nomination = last
         self._remember(workload, last.assignment, cycle)
         return last.assignment
+
+    def in_vain(self, workload: Workload) -> bool:
+        """Whether to assign anew is as much in vain for a head as it was before for one of its kin."""
+        hopeless = workload.kin.hopeless
+        if hopeless is None or workload.memory or workload.ended:
+            return False
+        return self._still_in_vain(workload, hopeless)
+
+    def _still_in_vain(self, workload: Workload, hopeless: Hopeless) -> bool:
+        queue = workload.home.queue
+        if hopeless.still(self._assigner, queue, self._search, self._cache.version[queue.root]):
+            workload.nomination = None
+            return True
+        return False
 
     def _look(self, workload: Workload, tried: Tried, *, whole: bool) -> Assignment:
         """Assign anew; note why, if it is in vain for everything of its kin."""

@@ -63,6 +63,7 @@ class Pending:
         preemptor: the workload that last issued preemptions and was not admitted yet.
         number: its place among the queues.
         offers: what the queue can offer, by the number of what is asked for.
+        asleep: the queues of the tree in which something is parked.
     """
 
     __slots__ = (
@@ -73,6 +74,7 @@ class Pending:
         "_parked",
         "_shown",
         "_tickets",
+        "asleep",
         "number",
         "offers",
         "preemptor",
@@ -86,6 +88,7 @@ class Pending:
         self.strict = queue.spec.queueing_strategy == "StrictFIFO"
         self.preemptor: Workload | None = None
         self.offers: dict[int, tuple[PodSetOffer, ...]] = {}
+        self.asleep: dict[Pending, None] = {}
         self._kins: dict[tuple[int, int], Kin] = {}
         self._heads: dict[Account | None, list[_Entry]] = {}
         self._shown: set[int] = set()
@@ -116,15 +119,16 @@ class Pending:
         if not kin.parked and line[0] is entry:
             self._show(entry)
 
-    def pop(self) -> Workload | None:
-        """Take out the one that comes first among those that are not parked."""
-        workload = self._first_by_usage() if self.queue.spec.by_usage else self._first_of(None)
-        if workload is not None:
-            workload.ticket = 0
-            following = workload.kin.first(workload.account)
-            if following is not None:
-                self._show(following)
-        return workload
+    def first(self) -> Workload | None:
+        """The one that comes first among those that are not parked."""
+        return self._first_by_usage() if self.queue.spec.by_usage else self._first_of(None)
+
+    def take(self, workload: Workload) -> None:
+        """Take out the one that comes first."""
+        workload.ticket = 0
+        following = workload.kin.first(workload.account)
+        if following is not None:
+            self._show(following)
 
     def next_account(self, account: Account) -> Account | None:
         """Of the other LocalQueues that have something to try, the one with the lowest usage."""
@@ -156,24 +160,27 @@ class Pending:
         ):
             return preemptor
         heads = self._heads.get(account)
-        while heads and (heads[0][4].ticket != heads[0][3] or heads[0][4].kin.parked):
+        while heads:
+            entry = heads[0]
+            workload = entry[4]
+            if workload.ticket == entry[3] and not workload.kin.parked:
+                return workload
             self._shown.discard(heappop(heads)[3])
-        return heads[0][4] if heads else None
+        return None
 
     def park(self, workload: Workload) -> None:
         """Put a head aside, alone, until something wakes the queue."""
         self._aside[workload] = None
+        self.asleep[self] = None
 
-    def park_kin(self, workload: Workload) -> None:
-        """Put a head aside with everything that is like it, until something wakes the queue."""
-        workload.kin.parked = True
-        self._parked.append(workload.kin)
-        self.add(workload)
+    def park_kin(self, kin: Kin) -> None:
+        """Put everything aside that is of one kin, until something wakes the queue."""
+        kin.parked = True
+        self._parked.append(kin)
+        self.asleep[self] = None
 
-    def wake(self) -> bool:
-        """Let everything that is parked try again; answers whether there was anything."""
-        if not self._parked and not self._aside:
-            return False
+    def wake(self) -> None:
+        """Let everything that is parked try again."""
         for kin in self._parked:
             kin.parked = False
             for account in kin.lines:
@@ -184,7 +191,6 @@ class Pending:
         for workload in self._aside:
             self.add(workload)
         self._aside.clear()
-        return True
 
     def park_for_good(self, workload: Workload) -> None:
         """Put a head aside whose namespace the queue does not take; nothing wakes it."""

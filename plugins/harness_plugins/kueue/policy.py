@@ -141,7 +141,7 @@ class KueuePolicy:
                     self._binder.start(admit.job, admit.flavors, admit.counts)
                 yield admit
             else:
-                evicted += outcome.fresh
+                evicted += outcome.targets
                 yield from self._preempt(outcome, now)
         self._deciding = False
         for each in admitted:
@@ -229,8 +229,7 @@ class KueuePolicy:
 
     def _preempt(self, preempted: Preempted, now: int) -> Iterator[Preempt]:
         """Evict the targets of one preemptor, by name; those that are going already are left alone."""
-        preemptor, assignment, _ = preempted
-        targets = preempted.fresh
+        preemptor, assignment, targets = preempted
         details = self._figures.preemptions(preemptor, assignment, targets)
         for workload, reason in sorted(targets, key=lambda target: target.workload.name):
             detail = details[workload]
@@ -246,7 +245,7 @@ class KueuePolicy:
         detail = self._figures.admission(workload, assignment)
         counts = self.counts_of(workload, assignment)
         if counts:
-            detail["counts"] = counts
+            detail = {**detail, "counts": counts}
         return Admit(workload.job, self.flavors_of(workload, assignment), counts, detail)
 
     def counts_of(self, workload: Workload, assignment: Assignment) -> Mapping[str, int]:

@@ -86,7 +86,7 @@ class Scheduler:
         self.pending: Mapping[str, Pending] = {
             name: Pending(queue, number) for number, (name, queue) in enumerate(cache.queues.items())
         }
-        self._heads = Heads(cache, list(self.pending.values()))
+        self._heads = Heads(list(self.pending.values()), by_name=fair)
         self._asking = Asking()
         self._welcome: dict[tuple[str, str], bool] = {}
         self.cycles = 0
@@ -238,16 +238,21 @@ class Scheduler:
     def cycle(self) -> Iterator[Admitted | Preempted]:
         """Run one cycle, if there is any head; it counts as idle when nothing came of it.
 
+        Cycles in which heads are only parked, and that leave all else as it is, are run before it.
         A preemptor whose targets are all going already waits for them, and is not told of again.
         """
         self._cycle.refused.clear()
-        heads = self._heads.take()
-        if not heads:
+        heads = self._heads.take(self._is_in_vain)
+        while heads.number and not heads.workloads:
+            self._tally(1, heads.number)
+            self.idle = False
+            heads = self._heads.take(self._is_in_vain)
+        if not heads.number:
             return
-        self._tally(1, len(heads))
+        self._tally(1, heads.number)
         welcome = []
         restless: set[int] = set()
-        for workload in heads:
+        for workload in heads.workloads:
             pending = workload.home
             if not self._takes(workload):
                 pending.park_for_good(workload)
@@ -261,11 +266,10 @@ class Scheduler:
                 restless.add(pending.queue.root)
         busy = bool(restless)
         for outcome in self._cycle.run(welcome, self.cycles):
-            if isinstance(outcome, Admitted) or outcome.fresh:
-                busy = True
-                yield outcome
-        self.idle = not (busy or self._cycle.parked)
-        self._heads.settle(restless | self._cycle.restless)
+            busy = True
+            yield outcome
+        self.idle = not (busy or self._cycle.parked or heads.parked)
+        self._heads.settle(restless | self._cycle.restless | heads.parked)
 
     @property
     def refused(self) -> Sequence[Refused]:
@@ -280,6 +284,10 @@ class Scheduler:
     def _tally(self, cycles: int, heads: int) -> None:
         self.cycles += cycles
         self.heads += heads + cycles * self._heads.resting
+
+    def _is_in_vain(self, workload: Workload) -> bool:
+        """Whether a head would only be parked with its kin once more."""
+        return bool(workload.refused) and self._cycle.in_vain(workload) and self._takes(workload)
 
     def _takes(self, workload: Workload) -> bool:
         """Whether the queue takes workloads from this namespace."""

@@ -182,16 +182,14 @@ def remove(tree: QuotaTree, workload: Workload) -> None:
     """Take a holder's usage out of the tree, for a trial."""
     assert workload.queue is not None
     node = workload.queue.node
-    for cell, amount in workload.usage:
-        tree.refund(node, cell, amount)
+    tree.refund(node, workload.usage)
 
 
 def put_back(tree: QuotaTree, workload: Workload) -> None:
     """Undo `remove`."""
     assert workload.queue is not None
     node = workload.queue.node
-    for cell, amount in workload.usage:
-        tree.charge(node, cell, amount)
+    tree.charge(node, workload.usage)
 
 
 def fill_back(tree: QuotaTree, incoming: Incoming, targets: list[Target], *, borrowing: bool) -> None:

@@ -35,10 +35,12 @@ class Shares:
         weights: node -> fair-sharing weight.
     """
 
-    __slots__ = ("_columns", "_known", "_tree", "_weights")
+    __slots__ = ("_columns", "_known", "_tree", "_usage", "_weights", "_width")
 
     def __init__(self, tree: QuotaTree, weights: Sequence[float]) -> None:
         self._tree = tree
+        self._width = tree.width
+        self._usage = tree.usage
         self._weights = weights
         lendable: dict[int, dict[str, float]] = {}
         self._columns: list[list[tuple[float, list[int]]]] = []
@@ -58,9 +60,8 @@ class Shares:
 
         A root has no share. What nobody could lend counts as borrowed, but weighs nothing.
         """
-        tree = self._tree
-        first = node * tree.width
-        usage = tuple(tree.usage[first : first + tree.width])
+        width, usages = self._width, self._usage
+        usage = usages[node] if width == 1 else tuple(usages[node * width : (node + 1) * width])
         known = self._known[node]
         found = known.get(usage)
         if found is None:
