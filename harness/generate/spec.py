@@ -91,5 +91,10 @@ class Spec:
         }
 
     @property
+    def namespaced(self) -> bool:
+        """Whether some tenant has a namespace of its own."""
+        return any(stream.namespace for stream in self.streams)
+
+    @property
     def _kinds(self) -> list[JobKind]:
         return [kind for stream in self.streams for kind in stream.kinds]

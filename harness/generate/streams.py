@@ -10,7 +10,7 @@ from harness.errors import Fault, SpecError
 from harness.generate.distributions import Draw, pick
 from harness.generate.spec import JobKind, Spec, Stream
 from harness.generate.uniform import key_of, uniforms
-from harness.trace.schema import REQUEST, ordered
+from harness.trace.schema import DEFAULT_NAMESPACE, REQUEST, ordered
 from harness.trace.validate import LONGEST
 
 _PIECE = 1 << 20
@@ -106,7 +106,9 @@ class _Source:
             parts = [self._bodies(each, at, numbers.filter(kind == at)) for at, each in enumerate(kinds)]
             bodies = pl.concat(parts).sort(_NUMBER)
         stream = self._stream
-        constant = {"queue": stream.queue} | ({"namespace": stream.namespace} if stream.namespace else {})
+        constant = {"queue": stream.queue}
+        if self._spec.namespaced:
+            constant["namespace"] = stream.namespace or DEFAULT_NAMESPACE
         bodies = bodies.with_columns(
             (stream.name + pl.col(_NUMBER).cast(pl.String) + stream.suffix).alias("job_id"),
             times.cast(pl.Duration("us")).alias("submit_time"),

@@ -107,6 +107,16 @@ def test_a_tenant_is_the_same_whoever_else_there_is(spec: Callable[[str], Spec])
     assert alone.filter(batch).equals(both.filter(batch))
 
 
+def test_tenants_with_and_without_a_namespace_make_one_trace(spec: Callable[[str], Spec]) -> None:
+    """A tenant whose namespace is not said is in the default one, as in a trace without that column."""
+    rows = pl.concat(jobs_of(spec(MIX.replace("- queue: prod", "- queue: prod\n  namespace: lab")), seed=1))
+    assert dict(rows.select("queue", "namespace").unique().iter_rows()) == {
+        "batch-0": "default",
+        "batch-1": "default",
+        "prod": "lab",
+    }
+
+
 def test_jobs_of_small_pieces_are_those_of_large_ones(
     spec: Callable[[str], Spec], monkeypatch: pytest.MonkeyPatch
 ) -> None:
