@@ -243,11 +243,15 @@ class Run:
     def batches(self, table: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         """Some columns of one of `TABLES`, in order and piece by piece, with times as in `micros`.
 
-        For sums over tables that are longer than memory is large.
+        For what is found out of tables that are longer than memory is large. There is always a piece; that of
+        an empty table is empty.
         """
+        names = list(columns)
         with pq.ParquetFile(self.path / f"{table}.parquet") as file:
-            for batch in file.iter_batches(_BATCH, columns=list(columns)):
-                frame = pl.DataFrame(pa.Table.from_batches([batch]))
+            pieces = (pa.Table.from_batches([each]) for each in file.iter_batches(_BATCH, columns=names))
+            empty = file.schema_arrow.empty_table().select(names)
+            for piece in pieces if file.metadata.num_rows else [empty]:
+                frame = pl.DataFrame(piece)
                 yield frame.select(self._micros(frame.schema))
 
     def _micros(self, schema: pl.Schema) -> list[pl.Expr]:

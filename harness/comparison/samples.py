@@ -76,8 +76,9 @@ class Samples:
 
     @cached_property
     def _times(self) -> pl.DataFrame:
-        times = job_times(self._run, self._run.window)
-        seconds = [pl.col(name) / SECOND for name in ("first_start", "total", "completion", "admission")]
+        names = ("first_start", "total", "completion", "admission")
+        times = job_times(self._run, self._run.window, "job", *names, "slowdown")
+        seconds = [pl.col(name) / SECOND for name in names]
         found = times.select(pl.col("job").cast(pl.UInt32), *seconds, "slowdown")
         return self._jobs.join(found, on="job", how="left", maintain_order="left")
 

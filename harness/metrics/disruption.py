@@ -11,6 +11,7 @@ from harness.metrics.chains import cascade_depths, held_in_loops, loops, thrashi
 from harness.metrics.levels import queue_of_jobs
 from harness.metrics.measurement import Measurement, Window, resource_hours
 from harness.metrics.preemptions import preempted_pods, preemptions, restarts
+from harness.metrics.progress import progress
 from harness.metrics.utilization import resource_time
 from harness.run import Run
 from harness.units import SECOND
@@ -37,13 +38,7 @@ def _counts(run: Run, window: Window, pods: pl.DataFrame, each: pl.DataFrame) ->
     yield _count("preempted_pods", int(pods["pods"].sum()))
     yield _count("repeat_victims", int((times >= 2).sum()))
     yield _count("max_preemptions_of_a_job", max(times, default=0))
-    starts = (
-        run.micros("stints")
-        .filter((pl.col("state") == "progress") & (pl.col("start") < window.end))
-        .select(pl.struct("job", "start").n_unique())
-        .collect()
-        .item()
-    )
+    starts = progress(run, window).starts
     yield _count("preemptions_per_1000_starts", 1000 * each.height / starts if starts else None)
     yield from _spread("victims_per_preemptor", each.group_by("by").len()["len"], "mean", "p95", "max")
 

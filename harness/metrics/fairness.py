@@ -10,6 +10,7 @@ from math import fsum
 
 import polars as pl
 
+from harness.metrics.exact import exact_sum
 from harness.metrics.levels import Piece, Queue, pieces, queue_of_jobs, queues, unused_queues
 from harness.metrics.measurement import Measurement, Window, resource_hours
 from harness.metrics.shares import Sharing, changes_at_once
@@ -119,9 +120,9 @@ class _Owed:
 
 def _slowdown(run: Run, window: Window) -> Iterator[Measurement]:
     """How unequally queues are slowed down: over their means of the bounded slowdown."""
-    times = job_times(run, window).select("job", "slowdown").drop_nulls()
+    times = job_times(run, window, "job", "slowdown").drop_nulls()
     of_queues = times.group_by(queue_of_jobs(run).gather(times["job"]).alias("queue")).agg("slowdown")
-    means = sorted(fsum(values) / len(values) for values in of_queues["slowdown"].to_list())
+    means = sorted(exact_sum(values) / len(values) for values in of_queues["slowdown"])
     jain = fsum(means) ** 2 / (len(means) * fsum(mean * mean for mean in means)) if means else None
     yield Measurement("fairness.jain_slowdown", jain, "ratio", "higher")
     ratio = means[-1] / means[0] if means else None

@@ -58,12 +58,15 @@ def unused_queues(run: Run) -> list[Queue]:
 
 
 def queue_of_jobs(run: Run) -> pl.Series:
-    """For each job, in order of arrival, the name of its queue."""
+    """For each job, in order of arrival, the name of its queue: an enumeration, in the order of names."""
     behind = quota_behind(run)
-    jobs = run.scan("jobs").select("namespace", "queue").collect()
+    names = pl.Enum(sorted(set(behind.values())))
     apart = pl.concat_str("namespace", "queue", separator="/")
-    names = jobs.select(pl.when(pl.col("queue").is_in(list(behind))).then("queue").otherwise(apart))
-    return names.to_series().replace_strict(list(behind), list(behind.values()), return_dtype=pl.String)
+    name = pl.when(pl.col("queue").is_in(list(behind))).then("queue").otherwise(apart)
+    queue = name.replace_strict(list(behind), list(behind.values()), return_dtype=names)
+    return pl.concat(
+        batch.select(queue.alias("queue")) for batch in run.batches("jobs", ("namespace", "queue"))
+    ).to_series()
 
 
 def pieces(run: Run, window: Window, *, changes: int) -> Iterator[Piece]:

@@ -25,16 +25,26 @@ def preempted_pods(run: Run, window: Window) -> pl.DataFrame:
         .select("time", "job", "job_id", "pod", "pods", "by", "reason", "detail")
         .collect()
     )
-    names = run.scan("jobs").select("job_id").with_row_index("number").collect()
-    by = rows.select("by").join(names, left_on="by", right_on="job_id", how="left", maintain_order="left")
     queues = queue_of_jobs(run)
-    numbers = by["number"].cast(pl.Int32)
+    numbers = _rows_of(run, rows["by"])
     return rows.with_columns(
         *_pod_name(),
         by=numbers,
         victim=queues.gather(rows["job"]),
         beneficiary=queues.gather(numbers),
     )
+
+
+def _rows_of(run: Run, names: pl.Series) -> pl.Series:
+    """For each name of a job its row in `jobs.parquet`."""
+    wanted = names.unique().to_frame("job_id")
+    found, offset = [], 0
+    for batch in run.batches("jobs", ("job_id",)):
+        numbered = batch.with_row_index("number", offset)
+        found.append(numbered.join(wanted, on="job_id", how="semi"))
+        offset += batch.height
+    numbers = names.to_frame("job_id").join(pl.concat(found), on="job_id", how="left", maintain_order="left")
+    return numbers["number"].cast(pl.Int32)
 
 
 def preemptions(pods: pl.DataFrame) -> pl.DataFrame:

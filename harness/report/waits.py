@@ -54,7 +54,7 @@ def waits(material: Material) -> Waits:
     names = [lane.name for lane in material.lanes]
 
     def of_lanes(run: Run) -> list[Waited]:
-        times = job_times(run, run.window)
+        times = job_times(run, run.window, "job", "first_start")
         queues = queue_of_jobs(run).gather(times["job"])
         places = queues.replace_strict(
             list(material.places), list(material.places.values()), return_dtype=pl.Int32

@@ -1,0 +1,67 @@
+"""When jobs progressed, found piece by piece, so that memory holds a few bytes a job and not every stint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import polars as pl
+
+from harness.metrics.measurement import Window
+from harness.run import Run
+
+_NEVER, _ONCE, _AGAIN = range(3)
+
+
+class Progress(NamedTuple):
+    """The progress of a run's jobs within a window.
+
+    Attributes:
+        total: for each job, in order of arrival, how long it progressed, microseconds: pods that do so side
+            by side count once.
+        starts: how often jobs began to progress; pods of a job that begin together are one start.
+    """
+
+    total: pl.Series
+    starts: int
+
+
+def progress(run: Run, window: Window) -> Progress:
+    """The progress of jobs; stints that reach beyond the window are cut."""
+    jobs = int(run.scan("jobs").select(pl.len()).collect().item())
+    total = pl.Series([0], dtype=pl.Int64).new_from_index(0, jobs)
+    times = pl.Series([_NEVER], dtype=pl.UInt8).new_from_index(0, jobs)
+    for spans in _spans(run, window):
+        job = spans["job"]
+        before = times.gather(job)
+        again = job.filter((before != _NEVER) | ~job.is_first_distinct())
+        times.scatter(job, _ONCE).scatter(again, _AGAIN)
+        total.scatter(job, spans["end"] - spans["start"])
+    starts = int((times != _NEVER).sum())
+    if (times == _AGAIN).any():
+        several = pl.concat(
+            spans.filter(times.gather(spans["job"]) == _AGAIN) for spans in _spans(run, window)
+        )
+        of_several = _side_by_side(several)
+        total.scatter(of_several["job"], of_several["progress"])
+        starts += several.select("job", "start").n_unique() - of_several.height
+    return Progress(total, starts)
+
+
+def _spans(run: Run, window: Window) -> Iterator[pl.DataFrame]:
+    """`job, start, end` of stints with progress."""
+    for batch in run.batches("stints", ("job", "start", "end", "state")):
+        yield batch.filter((pl.col("state") == "progress") & (pl.col("start") < window.end)).select(
+            "job", "start", end=pl.min_horizontal("end", pl.lit(window.end))
+        )
+
+
+def _side_by_side(spans: pl.DataFrame) -> pl.DataFrame:
+    """For each job how long any of its spans lasted."""
+    before = pl.col("end").cum_max().shift(1).over("job")
+    return (
+        spans.sort("job", "start")
+        .with_columns(start=pl.max_horizontal("start", before))
+        .group_by("job")
+        .agg(progress=(pl.col("end") - pl.col("start")).clip(0).sum())
+    )
