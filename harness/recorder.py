@@ -1,6 +1,6 @@
 """Keeps what the engine reports, in columns, and writes it to Parquet chunk by chunk.
 
-Memory follows the chunk, not the length of the replay; only a few numbers a job stay until the end.
+Memory follows the chunk, not the length of the replay.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import polars as pl
-import pyarrow as pa
 
 from harness import tables
-from harness.engine.events import ACTIONS, NEVER, PENDING, STATES, STINTS, Amounts
+from harness.engine.events import ACTIONS, STINTS, Amounts
 from harness.job import Job
-from harness.parquet import TableWriter, TimeKind
+from harness.job_results import JobResults
+from harness.parquet import TableWriter, TimeKind, as_series
 from harness.tenants import Tenants, coded
 from harness.timeline import Timeline
 
@@ -70,14 +70,12 @@ class ParquetRecorder:
         *,
         on_nodes: bool,
     ) -> None:
-        self._jobs = jobs
         frame = jobs.frame
         self._job_ids = frame["job_id"]
         self._pods = frame["pods"]
         self._totals = {resource: frame[f"request.{resource}"] for resource in jobs.resources}
         self._queues, self._queue_codes = coded(frame["queue"])
         names, self._tenant_codes = coded(tenants.names)
-        self._folder, self._kind = folder, kind
         self._decisions = TableWriter(folder / "decisions.parquet", tables.DECISIONS, kind)
         self._stints = TableWriter(folder / "stints.parquet", tables.stints(jobs.resources), kind)
         timeline = TableWriter(folder / "timeline.parquet", tables.TIMELINE, kind)
@@ -92,10 +90,7 @@ class ParquetRecorder:
         self._seq = 0
         self._clear_decisions()
         self._clear_stints()
-        self._results = [array("q", [NEVER]) * len(jobs) for _ in range(3)]
-        self._state = array("b", [PENDING]) * len(jobs)
-        self._counts = array("i", [0]) * len(jobs)
-        self._wasted = [array("q", [0]) * len(jobs) for _ in range(2)]
+        self._results = JobResults(folder / "jobs.parquet", jobs, kind, _CHUNK)
 
     def decision(
         self,
@@ -176,14 +171,7 @@ class ParquetRecorder:
         idle: int,
     ) -> None:
         """See `harness.engine.events.Recorder`."""
-        index = job.index
-        self._results[0][index] = admitted
-        self._results[1][index] = start
-        self._results[2][index] = finish
-        self._state[index] = state
-        self._counts[index] = preemptions
-        self._wasted[0][index] = lost
-        self._wasted[1][index] = idle
+        self._results.add(job.index, state, admitted, start, finish, preemptions, lost, idle)
 
     def close(self, arrived: int) -> None:
         """Write what is left; `jobs.parquet` gets the first `arrived` jobs, those that the replay saw."""
@@ -192,13 +180,14 @@ class ParquetRecorder:
         self._timeline.close()
         self._decisions.close()
         self._stints.close()
-        self._write_jobs(arrived)
+        self._results.close(arrived)
 
     def abandon(self) -> None:
         """Close the files of a replay that failed; its folder is to be removed."""
         for writer in (self._decisions, self._stints):
             writer.close()
         self._timeline.abandon()
+        self._results.abandon()
 
     # --- chunks -------------------------------------------------------------------------------------------
 
@@ -303,35 +292,6 @@ class ParquetRecorder:
             held[resource] = amounts
         return held
 
-    def _write_jobs(self, arrived: int) -> None:
-        frame = self._jobs.frame
-        extra = {name: frame.schema[name] for name in self._jobs.extra}
-        writer = TableWriter(self._folder / "jobs.parquet", tables.jobs(extra), self._kind)
-        admitted, start, finish = (as_series(column) for column in self._results)
-        lost, idle = (as_series(column) for column in self._wasted)
-        results = {
-            "admitted_time": admitted,
-            "start_time": start,
-            "finish_time": finish,
-            "state": pl.Series(STATES, dtype=pl.String).gather(as_series(self._state)),
-            "preemptions": as_series(self._counts),
-            "progress_lost": lost,
-            "held_idle": idle,
-        }
-        for offset in range(0, arrived, _CHUNK):
-            rows = min(_CHUNK, arrived - offset)
-            part = frame.slice(offset, rows)
-            columns = {name: part[name] for name in part.columns if not name.startswith("request.")}
-            columns["submit_time"] = part["submit"]
-            for name, column in results.items():
-                values = column.slice(offset, rows)
-                unset = name in ("admitted_time", "start_time", "finish_time")
-                columns[name] = (
-                    pl.select(pl.when(values != NEVER).then(values)).to_series() if unset else values
-                )
-            writer.write(columns)
-        writer.close()
-
     def _detail_text(self, detail: Mapping[str, Any]) -> str:
         """A detail as text; an object that was seen before is not turned into text again."""
         seen = self._details_seen.get(id(detail))
@@ -358,13 +318,6 @@ class ParquetRecorder:
 def as_json(value: Mapping[str, Any]) -> str:
     """Canonical JSON: equal values give equal text."""
     return _JSON.encode(value)
-
-
-def as_series(column: array[int]) -> pl.Series:
-    """A column of machine integers without copying it."""
-    types = {"q": pa.int64(), "i": pa.int32(), "b": pa.int8()}
-    buffers = [None, pa.py_buffer(column)]
-    return pl.Series(pa.Array.from_buffers(types[column.typecode], len(column), buffers))
 
 
 def _sparse(values: Mapping[int, Any], rows: int, dtype: pl.DataType) -> pl.Series:

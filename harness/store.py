@@ -152,33 +152,9 @@ def _replay_into(
 ) -> dict[str, Any]:
     """Write the tables and `run.json`; answers what the latter says."""
     began, cpu = time.time(), time.process_time()
-    takes_over = plan.policy.running
-    jobs = Jobs(
-        plan.trace,
-        plan.cluster,
-        grace_period=plan.grace_period,
-        scale_arrivals=plan.scale_arrivals,
-        clairvoyant=plan.policy.clairvoyant,
-        running=None if takes_over is None else partial(takes_over, plan.cluster),
-    )
-    trace = plan.trace
-    kind = TimeKind(trace.origin, trace.kind == "timestamp", trace.time_zone)
-    of_jobs = tenants(jobs.frame, plan.cluster)
-    recorder = ParquetRecorder(
-        folder, jobs, kind, plan.cluster.capacity, of_jobs, on_nodes=bool(plan.cluster.nodes)
-    )
-    engine = Engine(jobs.chunks(), plan.cluster, recorder, losses=plan.losses, until=plan.until)
-    try:
-        policy = _made(plan, engine)
-        with _seldom_collected():
-            outcome = engine.run(policy, name=plan.label, watch=watch)
-    except BaseException:
-        recorder.abandon()
-        raise
-    recorder.close(outcome.jobs)
-    info = _describe(plan, jobs, of_jobs, outcome)
+    info = _play_into(folder, plan, watch)
     rows = measure(Run(folder, info), plugins)
-    writer = TableWriter(folder / "metrics.parquet", tables.METRICS, kind)
+    writer = TableWriter(folder / "metrics.parquet", tables.METRICS, _kind(plan))
     writer.write(
         pl.DataFrame(rows, schema=list(Measurement._fields), orient="row", infer_schema_length=None).to_dict()
     )
@@ -189,6 +165,42 @@ def _replay_into(
     (folder / "run.json").write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
     assert all((folder / f"{name}.parquet").is_file() for name in TABLES)
     return info
+
+
+def _play_into(folder: Path, plan: Plan, watch: Callable[[int, int], None] | None) -> dict[str, Any]:
+    """Replay, and write the tables of what happened; answers what the run says of itself.
+
+    Nothing of the replay outlives it: metrics read the tables.
+    """
+    takes_over = plan.policy.running
+    jobs = Jobs(
+        plan.trace,
+        plan.cluster,
+        grace_period=plan.grace_period,
+        scale_arrivals=plan.scale_arrivals,
+        clairvoyant=plan.policy.clairvoyant,
+        running=None if takes_over is None else partial(takes_over, plan.cluster),
+    )
+    of_jobs = tenants(jobs.frame, plan.cluster)
+    recorder = ParquetRecorder(
+        folder, jobs, _kind(plan), plan.cluster.capacity, of_jobs, on_nodes=bool(plan.cluster.nodes)
+    )
+    engine = Engine(jobs.chunks(), plan.cluster, recorder, losses=plan.losses, until=plan.until)
+    try:
+        policy = _made(plan, engine)
+        with _seldom_collected():
+            outcome = engine.run(policy, name=plan.label, watch=watch)
+    except BaseException:
+        recorder.abandon()
+        raise
+    recorder.close(outcome.jobs)
+    return _describe(plan, jobs, of_jobs, outcome)
+
+
+def _kind(plan: Plan) -> TimeKind:
+    """How times are written: as in the trace."""
+    trace = plan.trace
+    return TimeKind(trace.origin, trace.kind == "timestamp", trace.time_zone)
 
 
 @contextmanager
