@@ -74,7 +74,7 @@ class ParquetRecorder:
         self._job_ids = frame["job_id"]
         self._pods = frame["pods"]
         self._totals = {resource: frame[f"request.{resource}"] for resource in jobs.resources}
-        self._queues, self._queue_codes = coded(frame["queue"])
+        self._queues = frame["queue"]
         names, self._tenant_codes = coded(tenants.names)
         self._decisions = TableWriter(folder / "decisions.parquet", tables.DECISIONS, kind)
         self._stints = TableWriter(folder / "stints.parquet", tables.stints(jobs.resources), kind)
@@ -226,7 +226,7 @@ class ParquetRecorder:
                 "job_id": self._job_ids.gather(job),
                 "pod": _sparse(self._pod, rows, pl.String()),
                 "pods": count,
-                "queue": self._queues.gather(self._queue_codes.gather(job)),
+                "queue": self._queues.gather(job),
                 "by": _sparse(self._by, rows, pl.String()),
                 "reason": self._reasons.texts(_sparse(self._reason, rows, pl.Int32())),
                 "node": self._nodes.texts(_sparse(self._node, rows, pl.Int32())),
@@ -263,7 +263,7 @@ class ParquetRecorder:
             {
                 "job": job,
                 "job_id": self._job_ids.gather(job),
-                "queue": self._queues.gather(self._queue_codes.gather(job)),
+                "queue": self._queues.gather(job),
                 "pods": pods,
                 "start": as_series(self._stint_start),
                 "end": as_series(self._stint_end),

@@ -47,7 +47,8 @@ def tenants(jobs: pl.DataFrame, cluster: Cluster) -> Tenants:
     if several:
         ambiguous = pl.col("queue").is_in(several)
         apart = pl.concat_str("namespace", "queue", separator="/")
-        names = jobs.select(pl.when(ambiguous).then(apart).otherwise("queue")).to_series()
+        name = pl.when(ambiguous).then(apart).otherwise("queue")
+        names = jobs.select(name.cast(pl.Categorical)).to_series()
     return Tenants(names, dict(sorted(quotas.items())))
 
 

@@ -81,6 +81,7 @@ class Column:
         meaning: what it says, with its unit.
         default: what an absent column or a null means, in words; None where there must be a value.
         of_pod_set: whether rows of one job (its pod sets) may differ in it.
+        recurs: for texts, whether few of them recur in many rows: a frame keeps each once, as a category.
     """
 
     name: str
@@ -88,23 +89,36 @@ class Column:
     meaning: str
     default: str | None = ""
     of_pod_set: bool = False
+    recurs: bool = False
+
+    def stored(self, dtype: pl.DataType) -> pl.DataType:
+        """The type that a frame has for the column, made of a type that its kind takes."""
+        return pl.Categorical() if self.recurs else self.kind.stored(dtype)
 
 
 COLUMNS: tuple[Column, ...] = (
     Column("job_id", Kind.STRING, "the job's name, unique (together with pod_set)", None),
     Column("submit_time", Kind.TIME, "when it was submitted; a duration counts from the origin", None),
     Column("duration", Kind.DURATION, "run time of one undisturbed run", None),
-    Column("queue", Kind.STRING, "the tenant: a LocalQueue of the namespace, else a ClusterQueue", None),
+    Column(
+        "queue",
+        Kind.STRING,
+        "the tenant: a LocalQueue of the namespace, else a ClusterQueue",
+        None,
+        recurs=True,
+    ),
     Column(REQUEST, Kind.INT64, "amount a pod; cpu in millicores, memory in bytes", "0", of_pod_set=True),
     Column("pods", Kind.INT32, "identical pods, at least 1", "1", of_pod_set=True),
     Column("min_pods", Kind.INT32, "least pods that partial admission may give", "pods", of_pod_set=True),
     Column("gang", Kind.BOOL, "progress needs all pods at once", "true for more than one pod"),
     Column("priority", Kind.INT32, "larger is more important", "the class's value, else the global default"),
-    Column("priority_class", Kind.STRING, "name of a PriorityClass or WorkloadPriorityClass"),
-    Column("preemption_policy", Kind.STRING, " or ".join(PREEMPTION_POLICIES), "the class's"),
-    Column("namespace", Kind.STRING, "the Kubernetes namespace", DEFAULT_NAMESPACE),
-    Column("user", Kind.STRING, "who submitted it"),
-    Column("pod_set", Kind.STRING, "name of this row's pod set", DEFAULT_POD_SET, of_pod_set=True),
+    Column("priority_class", Kind.STRING, "name of a PriorityClass or WorkloadPriorityClass", recurs=True),
+    Column("preemption_policy", Kind.STRING, " or ".join(PREEMPTION_POLICIES), "the class's", recurs=True),
+    Column("namespace", Kind.STRING, "the Kubernetes namespace", DEFAULT_NAMESPACE, recurs=True),
+    Column("user", Kind.STRING, "who submitted it", recurs=True),
+    Column(
+        "pod_set", Kind.STRING, "name of this row's pod set", DEFAULT_POD_SET, of_pod_set=True, recurs=True
+    ),
     Column("grace_period", Kind.DURATION, "how long a preempted pod keeps what it holds", "the replay's"),
     Column("checkpoint_interval", Kind.DURATION, "overrides the replay's loss model", "the replay's"),
     Column(LIMIT, Kind.INT64, "limit a pod; with the requests it gives the QoS class", of_pod_set=True),

@@ -26,7 +26,7 @@ def values(series: pl.Series) -> Slice:
 
 def texts(series: pl.Series) -> Slice:
     """The texts of a column without nulls; where few texts recur, equal ones are one and the same object."""
-    names = series.unique(maintain_order=True)
+    names = series.unique(maintain_order=True).cast(pl.String)
     if len(names) > _MOST_SHARED:
         return values(series)
     if len(names) == 1:

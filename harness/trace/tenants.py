@@ -68,7 +68,8 @@ class Tenants:
         frame = trace.frame
         before = frame["queue"].n_unique()
         for kind, argument in self.steps:
-            frame = frame.with_columns(_STEPS[kind](frame, argument).alias("queue"))
+            queue = _STEPS[kind](frame, argument).cast(frame["queue"].dtype)
+            frame = frame.with_columns(queue.alias("queue"))
         return frame, f"{before:,} queues become {frame['queue'].n_unique():,}"
 
 

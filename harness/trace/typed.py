@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from harness.errors import Fault
-from harness.trace.schema import LIMIT, REQUEST, REQUIRED, Kind, column_of, ordered
+from harness.trace.schema import LIMIT, REQUEST, REQUIRED, Column, Kind, column_of, ordered
 
 
 def typed(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Fault]]:
@@ -21,7 +21,7 @@ def typed(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Fault]]:
         series = frame[name]
         if column is not None and series.dtype == pl.Null and name not in REQUIRED:
             continue  # no value anywhere: the default
-        result = _reserved(name) or (series if column is None else _cast(series, column.kind))
+        result = _reserved(name) or (series if column is None else _cast(series, column))
         if isinstance(result, str):
             faults.append(Fault(f"column {name}", result))
         else:
@@ -49,15 +49,17 @@ def _reserved(name: str) -> str | None:
     return None
 
 
-def _cast(series: pl.Series, kind: Kind) -> pl.Series | str:
+def _cast(series: pl.Series, column: Column) -> pl.Series | str:
     """The series in the stored type, or what is wrong with it."""
     dtype = series.dtype
-    if not kind.takes(dtype):
-        return f"is {dtype}, must be {kind.value}{_not_finite(series)}"
-    stored = kind.stored(dtype)
+    if not column.kind.takes(dtype):
+        return f"is {dtype}, must be {column.kind.value}{_not_finite(series)}"
+    stored = column.stored(dtype)
     if stored == dtype:
         return series
     cast = series.cast(stored, strict=False)
+    if column.kind is Kind.STRING:
+        return cast
     lost = (cast.is_null() & series.is_not_null()) | (
         (cast.cast(dtype, strict=False) != series).fill_null(value=False)
     )
@@ -65,7 +67,7 @@ def _cast(series: pl.Series, kind: Kind) -> pl.Series | str:
         row = lost.arg_true()[0]
         count = f" (and {lost.sum() - 1:,} more)" if lost.sum() > 1 else ""
         has = _shown(series, row)
-        return f"is {dtype}, must be {kind.value}: row {row + 1} has {has}, which does not fit{count}"
+        return f"is {dtype}, must be {column.kind.value}: row {row + 1} has {has}, which does not fit{count}"
     return cast
 
 

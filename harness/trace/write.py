@@ -113,11 +113,13 @@ def _metadata(trace: Trace) -> dict[str, str]:
 
 
 def _column(series: pl.Series) -> pa.Array:
-    """A column in the schema's own types: polars' texts are large, its maps maybe lists."""
+    """A column in the schema's own types: polars' texts are large or categories, its maps maybe lists."""
     column = column_of(series.name)
     if column is not None and column.kind is Kind.MAP:
         pairs = [None if value is None else entries(value) for value in series.to_list()]
         return pa.array(pairs, pa.map_(pa.string(), pa.string()))
+    if series.dtype == pl.Categorical:
+        series = series.cast(pl.String)
     array = series.to_arrow(compat_level=pl.CompatLevel.oldest())
     return array.cast(pa.string()) if pa.types.is_large_string(array.type) else array
 

@@ -106,7 +106,8 @@ def test_types_that_lose_nothing_are_taken() -> None:
             "pods": pl.UInt64,
             "priority": pl.Int8,
             "request.cpu": pl.Int16,
-            "queue": pl.Categorical,
+            "job_id": pl.Categorical,
+            "queue": pl.Enum(["q"]),
             "duration": pl.Duration("ms"),
             "submit_time": pl.Duration("ns"),
         }
@@ -115,7 +116,8 @@ def test_types_that_lose_nothing_are_taken() -> None:
     assert found == []
     assert typed.schema["pods"] == pl.Int32
     assert typed.schema["request.cpu"] == pl.Int64
-    assert typed.schema["queue"] == pl.String
+    assert typed.schema["job_id"] == pl.String
+    assert typed.schema["queue"] == pl.Categorical
     assert typed.schema["duration"] == pl.Duration("us")
     assert typed.schema["submit_time"] == pl.Duration("us")
     assert typed["duration"].to_list() == [10 * SECOND]

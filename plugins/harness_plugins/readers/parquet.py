@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from harness import Reading
 from harness.errors import Fault, TraceError
-from harness.trace.schema import CONVENTIONS_KEY, LEFT_OUT_KEY, VERSION, VERSION_KEY
+from harness.trace.schema import CONVENTIONS_KEY, LEFT_OUT_KEY, VERSION, VERSION_KEY, column_of
 
 _BATCH = 1 << 17
 
@@ -65,9 +65,12 @@ def _frame(file: pq.ParquetFile) -> pl.DataFrame:
 
 def _column(file: pq.ParquetFile, name: str) -> pl.Series:
     pieces = []
+    known = column_of(name)
+    recurs = known is not None and known.recurs
     for batch in file.iter_batches(_BATCH, columns=[name], use_threads=False):
         batch.validate(full=True)
-        pieces.append(_series(batch.column(batch.schema.names.index(name))))
+        piece = _series(batch.column(batch.schema.names.index(name)))
+        pieces.append(piece.cast(pl.Categorical) if recurs and piece.dtype == pl.String else piece)
     if not pieces:
         pieces.append(_series(pa.array([], file.schema_arrow.field(name).type)))
     column = pl.concat(pieces, rechunk=True).alias(name)
