@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from harness.cluster.model import Cluster, ClusterQueue
 
 
+_SLICE = 1 << 20
+
+
 class Tenants(NamedTuple):
     """The queues of a trace on a cluster.
 
@@ -35,7 +38,7 @@ def tenants(jobs: pl.DataFrame, cluster: Cluster) -> Tenants:
         cluster: what the trace is replayed on.
     """
     behind: dict[str, dict[str, str | None]] = {}
-    for namespace, queue in jobs.select("namespace", "queue").unique().iter_rows():
+    for namespace, queue in _distinct(jobs.select("namespace", "queue")).iter_rows():
         behind.setdefault(queue, {})[namespace] = _quota_of(namespace, queue, cluster)
     several = sorted(queue for queue, found in behind.items() if len(set(found.values())) > 1)
     quotas = {
@@ -50,6 +53,11 @@ def tenants(jobs: pl.DataFrame, cluster: Cluster) -> Tenants:
         name = pl.when(ambiguous).then(apart).otherwise("queue")
         names = jobs.select(name.cast(pl.Categorical)).to_series()
     return Tenants(names, dict(sorted(quotas.items())))
+
+
+def _distinct(rows: pl.DataFrame) -> pl.DataFrame:
+    """The distinct rows of many that recur, found slice by slice: at once it takes ten times their size."""
+    return pl.concat(part.unique() for part in rows.iter_slices(_SLICE)).unique()
 
 
 def _quota_of(namespace: str, queue: str, cluster: Cluster) -> str | None:
