@@ -355,6 +355,18 @@ def test_a_policy_that_is_not_clairvoyant_does_not_see_durations(
     assert seen == [None, 7 * SECOND]
 
 
+def test_jobs_that_end_out_of_order_are_written_in_order_of_arrival(
+    write_trace: WriteTrace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A chunk of jobs waits for those before it, and the last one ends with the last job that arrived."""
+    monkeypatch.setattr("harness.recorder._CHUNK", 3)
+    rows = [{"submit_time": number, "duration": 90 if number in (0, 4) else 2} for number in range(11)]
+    run = harness.replay(write_trace(*rows), until="9500ms", output=tmp_path / "results")
+    assert run.jobs["submit_time"].dt.total_seconds().to_list() == list(range(10))
+    assert [number for number, state in enumerate(run.jobs["state"]) if state == "running"] == [0, 4, 8, 9]
+    assert run.jobs["finish_time"].dt.total_seconds()[1] == 3
+
+
 def test_chunks_do_not_show(write_trace: WriteTrace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However rows are cut into chunks, the tables are the same."""
     rows = [

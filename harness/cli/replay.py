@@ -92,6 +92,7 @@ def replay(
     """
     from harness import api
     from harness.comparison import Comparison
+    from harness.trace.job_rows import count_jobs
 
     plugins = loaded_plugins(ctx)
     chosen = _chosen(names, settings, plugins) if names else None  # a mistake is told before files are read
@@ -115,8 +116,9 @@ def replay(
     say: Callable[[Iterable[str]], None] = _nothing if quiet else _say
     say(_preface(opened, where, plans, selected=not names))
     runs = []
+    jobs = count_jobs(opened.frame)
     for plan in plans:
-        with Progress(plan.label, opened.frame["job_id"].n_unique(), shown=not quiet) as watch:
+        with Progress(plan.label, jobs, shown=not quiet) as watch:
             run = api.execute(
                 plan, plugins, output=output, force=force, watch=watch, command=command_line(ctx)
             )

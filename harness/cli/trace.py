@@ -52,6 +52,8 @@ def check(
 
     All faults are listed, and the exit code is 2; for a trace without faults one line says so.
     """
+    from harness.trace.job_rows import count_jobs
+
     found = None
     if cluster is not None:
         from harness.cluster.load import load_cluster
@@ -65,7 +67,7 @@ def check(
     for reason, count in opened.left_out.items():
         click.echo(printable(f"left out: {count:,} {reason}"), err=True)
     queues = opened.frame["queue"].n_unique()
-    jobs = opened.frame["job_id"].n_unique()
+    jobs = count_jobs(opened.frame)
     fits = f", fits {cluster}" if cluster is not None else ""
     click.echo(printable(f"{file}: no faults; {jobs:,} jobs, {queues:,} queues{fits}"))
 

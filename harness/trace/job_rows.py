@@ -52,6 +52,11 @@ def job_rows(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def count_jobs(frame: pl.DataFrame) -> int:
+    """How many jobs a trace's rows are: without pod sets each is one."""
+    return frame["job_id"].n_unique() if "pod_set" in frame.columns else frame.height
+
+
 def has_pod_sets(frame: pl.DataFrame) -> bool:
     """Whether some job has several rows."""
     return "pod_set" in frame.columns and not distinct(frame["job_id"])

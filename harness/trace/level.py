@@ -11,6 +11,7 @@ import polars as pl
 from harness.trace.job_rows import job_rows
 from harness.trace.schema import REQUEST
 from harness.trace.trace import Trace
+from harness.units import INT64_MAX
 
 SUBMIT = "harness.submit"
 """Column of a job's submission, microseconds since the origin."""
@@ -55,7 +56,8 @@ class Level:
         ).filter(pl.col("span") > 0)
         if spans.is_empty():
             return self.peak
-        spans = spans.sort("level").with_columns(pl.col("span").cum_sum())
+        spans = spans.group_by("level").agg(pl.col("span").sum()).sort("level")
+        spans = spans.with_columns(pl.col("span").cum_sum())
         reached = spans.filter(
             pl.col("span") * share.denominator >= (self.last - self.first) * share.numerator
         )
@@ -98,11 +100,15 @@ def _steps(jobs: pl.DataFrame, resource: str, start: pl.Expr, end: pl.Expr) -> p
     runs = jobs.select(
         start.alias("start"), end.alias("end"), pl.col(f"{REQUEST}{resource}").alias("amount")
     ).filter(pl.col("end") > pl.col("start"))
+    # Twice as many bits take twice the memory, and only few traces need them.
+    most: Any = runs["amount"].max()
+    wide = int(most or 0) * runs.height > INT64_MAX
+    amount = pl.col("amount").cast(pl.Int128) if wide else pl.col("amount")
     changes = pl.concat(
         [
-            runs.select(pl.col("start").alias("time"), "amount"),
-            runs.select(pl.col("end").alias("time"), -pl.col("amount")),
+            runs.select(pl.col("start").alias("time"), amount),
+            runs.select(pl.col("end").alias("time"), amount * -1),
         ]
-    )
-    steps = changes.group_by("time").agg(pl.col("amount").cast(pl.Int128).sum()).sort("time")
-    return steps.select("time", pl.col("amount").cum_sum().alias("level"))
+    ).sort("time")
+    last_of_instant = (pl.col("time") != pl.col("time").shift(-1)).fill_null(value=True)
+    return changes.select("time", pl.col("amount").cum_sum().alias("level")).filter(last_of_instant)

@@ -54,7 +54,7 @@ class Tenant:
     """A queue.
 
     Attributes:
-        queue: its name.
+        queue: its name; `<namespace>/<queue>` where queues of several namespaces have that name.
         jobs: how many it has.
         resource_seconds: resource -> resource-time in units of the resource times seconds.
         recorded_wait: the median of what its jobs really waited, microseconds; None where that is not known.
@@ -162,8 +162,10 @@ def _use(jobs: pl.DataFrame, resource: str) -> ResourceUse:
 def _tenants(jobs: pl.DataFrame, resources: list[str]) -> tuple[Tenant, ...]:
     """Queues, those with most jobs first."""
     duration = pl.col("duration").cast(pl.Float64)
+    queue = pl.col("queue").cast(pl.String)
+    apart = pl.concat_str("namespace", "queue", separator="/")
     table = (
-        jobs.group_by("queue")
+        jobs.group_by("namespace", "queue")
         .agg(
             pl.len().alias("jobs"),
             *(
@@ -172,6 +174,8 @@ def _tenants(jobs: pl.DataFrame, resources: list[str]) -> tuple[Tenant, ...]:
             ),
             pl.col(_WAIT).quantile(0.5, "nearest").cast(pl.Int64),
         )
+        .with_columns(queue=pl.when(queue.is_duplicated()).then(apart).otherwise(queue))
+        .drop("namespace")
         .sort(["jobs", "queue"], descending=[True, False])
     )
     return tuple(

@@ -13,6 +13,8 @@ from .many_jobs import write_jobs
 
 PHILLY = Path(__file__).parents[2] / "traces" / "philly.parquet"
 JOBS = 200_000
+LONGER = 4  # times
+QUEUES = 20
 
 
 class Philly:
@@ -37,23 +39,31 @@ class Philly:
 
 
 class Memory:
-    """Memory that grows with the length of a trace, not with what is alive."""
+    """Memory of whole replays of serial jobs on a pool that keeps up with them."""
 
     unit = "MB"
     timeout = 600
 
     def setup(self) -> None:
-        """A trace of serial jobs on a pool that keeps up with them."""
+        """A trace, and one that is longer."""
         self.folder = tempfile.TemporaryDirectory()
-        self.trace = write_jobs(Path(self.folder.name) / "many.parquet", JOBS)
+        folder = Path(self.folder.name)
+        self.short = write_jobs(folder / "short.parquet", JOBS, queues=QUEUES)
+        self.long = write_jobs(folder / "long.parquet", LONGER * JOBS, queues=QUEUES)
 
     def teardown(self) -> None:
         """Remove it."""
         self.folder.cleanup()
 
+    def track_peak(self) -> float:
+        """Of the whole process, for the short trace."""
+        return self._peak(self.short)
+
     def track_peak_per_million_jobs(self) -> float:
-        """Peak memory beyond what the process had before, scaled to a million jobs."""
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        harness.replay(self.trace, plugin="none", output=Path(self.folder.name) / "results")
-        after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return (after - before) / 1024 * 1_000_000 / JOBS
+        """By how much the peak is higher for each further million jobs; what is alive does not grow."""
+        short = self._peak(self.short)
+        return (self._peak(self.long) - short) * 1_000_000 / ((LONGER - 1) * JOBS)
+
+    def _peak(self, trace: Path) -> float:
+        harness.replay(trace, plugin="none", output=Path(self.folder.name) / "results")
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

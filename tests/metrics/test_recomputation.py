@@ -79,16 +79,22 @@ def replayed(rows: pl.DataFrame, cluster: str, plugin: Any, **settings: Any) -> 
 @settings(max_examples=25)
 @given(st.data())
 def test_metrics_of_random_runs_are_what_their_decisions_say(data: st.DataObject) -> None:
-    """Whole jobs and pods, gangs and not, with and without preemption, graces, ends and losses."""
+    """Whole jobs and pods, gangs and not, with and without preemption, graces, ends and losses.
+
+    However tables are read in pieces.
+    """
     rows = frame([job(number, data.draw) for number in range(data.draw(st.integers(1, 14)))])
     plugin, cluster = data.draw(
         st.sampled_from([(Greedy, POOL), (Priority, POOL), (Randomly, POOL), (Podwise, NODES)])
     )
+    rows_of_a_piece = data.draw(st.sampled_from([3, 1000]))
     choices: Mapping[str, Any] = {
         "on_preemption": data.draw(st.sampled_from(["restart", "resume"])),
         "until": data.draw(st.sampled_from([None, None, "70s"])),
     }
-    replayed(rows, cluster, plugin, **choices)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("harness.run._BATCH", rows_of_a_piece)
+        replayed(rows, cluster, plugin, **choices)
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,18 @@ def test_tenants_come_with_their_share_of_the_work(summary_of: Callable[..., Sum
     )
 
 
+def test_queues_of_several_namespaces_with_one_name_are_apart(summary_of: Callable[..., Summary]) -> None:
+    """They are called by both names; a name that only one namespace has stays alone."""
+    summary = summary_of(
+        {"queue": "q", "namespace": "x"}, {"queue": "q", "namespace": "x"}, {"queue": "q"}, {"queue": "r"}
+    )
+    assert [(tenant.queue, tenant.jobs) for tenant in summary.tenants] == [
+        ("x/q", 2),
+        ("default/q", 1),
+        ("r", 1),
+    ]
+
+
 def test_priorities_are_counted(summary_of: Callable[..., Summary]) -> None:
     """By number where there are numbers, else by class, else not at all."""
     assert summary_of({}).priorities == {}

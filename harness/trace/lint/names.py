@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from harness.trace.job_rows import distinct
 from harness.trace.level import SUBMIT
 from harness.trace.lint.finding import Finding, Material, counted
 from harness.units import SECOND, format_duration
@@ -77,7 +78,7 @@ def check_ids(material: Material) -> Iterator[Finding]:
                 "leave the column out: ties are then broken by the row's number",
             )
     folded = jobs["job_id"].str.strip_chars().str.to_lowercase()
-    alike = int(folded.is_duplicated().sum())
+    alike = 0 if distinct(folded) else int(folded.is_duplicated().sum())
     if alike:
         yield Finding(
             "id-reused",
