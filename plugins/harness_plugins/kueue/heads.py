@@ -71,9 +71,9 @@ class Heads:
         self.stir(root)
         self._woken[root] = None
 
-    def rests(self, root: int) -> bool:
-        """Whether a tree has heads, and they would do the same as in the last cycle: nothing."""
-        return root in self._at_rest
+    def waits(self, root: int) -> bool:
+        """Whether a tree has heads to try, be it that they would only do the same again."""
+        return root in self._at_rest or root in self._awake
 
     def take(self, in_vain: Callable[[Workload], bool]) -> Taken:
         """Take out the first workload of every queue whose tree does not rest.

@@ -108,13 +108,13 @@ class Scheduler:
             self._heads.stir(queue.root)
 
     def next_sample(self) -> int | None:
-        """When samples of usage could next change what resting heads come to; None if they cannot."""
+        """When samples of usage could next change what heads come to; None if they cannot."""
         if self.ledger is None:
             return None
         due = [
             self.ledger.next_sample(queue.name)
             for queue in self.cache.queues.values()
-            if queue.spec.by_usage and self._heads.rests(queue.root)
+            if queue.spec.by_usage and self._heads.waits(queue.root)
         ]
         return min((each for each in due if each is not None), default=None)
 

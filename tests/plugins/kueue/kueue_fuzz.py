@@ -13,7 +13,18 @@ from random import Random
 from typing import Any, NamedTuple
 
 from hypothesis import HealthCheck, settings
-from kueue_worlds import Jobs, Manifest, Quota, flavor, manifest, queue, quota, resource_group
+from kueue_worlds import (
+    Jobs,
+    Manifest,
+    Quota,
+    configuration,
+    flavor,
+    local_queue,
+    manifest,
+    queue,
+    quota,
+    resource_group,
+)
 
 from harness import PodSet
 from harness.cluster.model import frozen
@@ -24,6 +35,7 @@ _TIMES = int(os.environ.get("KUEUE_FUZZ", "1"))
 
 WITHIN = ("Never", "LowerPriority", "LowerPriority", "LowerOrNewerEqualPriority")
 RECLAIM = ("Never", "LowerPriority", "Any", "Any")
+_NAMESPACES = ("default", "one", "two")
 STRATEGIES = (
     "LessThanOrEqualToFinalShare",
     "LessThanInitialShare",
@@ -132,6 +144,35 @@ def world(seed: int, jobs: int, *, nodes: bool = False) -> World:
         options["preemptionStrategies"] = random.choice(STRATEGIES)
     options["featureGates"] = ",".join(_gates(random))
     return World(manifests, _jobs(random, jobs, queues, names, gpus), plugin, options)
+
+
+def by_usage(given: World, seed: int) -> World:
+    """The same world, where most queues order jobs by the usage of LocalQueues; those have samples often."""
+    random = Random(seed)
+    manifests: list[Manifest] = []
+    for document in given.manifests:
+        if document["kind"] == "ClusterQueue" and random.random() < 0.8:
+            scope = {"admissionMode": "UsageBasedAdmissionFairSharing"}
+            document = document | {"spec": document["spec"] | {"admissionScope": scope}}
+            name = document["metadata"]["name"]
+            for namespace in random.sample(_NAMESPACES, 2):
+                consumed = {"cpu": f"{random.randint(0, 6)}"} if random.random() < 0.3 else None
+                sharing = _weight(random)
+                door = local_queue(name, name, namespace=namespace, consumed=consumed, fairSharing=sharing)
+                manifests.append(door)
+        manifests.append(document)
+    settings = {
+        "usageHalfLifeTime": random.choice(("0s", "4s", "30s", "30s", "1h")),
+        "usageSamplingInterval": random.choice(("1s", "3s", "5s", "17s")),
+        "resourceWeights": {"gpu": random.choice((0, 1, 5))},
+    }
+    jobs = Jobs()
+    for job, duration, _ in next(given.jobs.chunks()):
+        fields = {"at": job.submit / SECOND, "seconds": duration / SECOND, "priority": job.priority}
+        fields |= {"grace": job.grace_period / SECOND, "pod_sets": job.pod_sets}
+        jobs.add(job.id, job.queue, namespace=random.choice(_NAMESPACES), **fields)
+    manifests.append(configuration(admissionFairSharing=settings))
+    return given._replace(manifests=manifests, jobs=jobs)
 
 
 def _flavor(name: str, *, tainted: bool) -> Manifest:

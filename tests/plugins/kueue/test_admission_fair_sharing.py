@@ -8,10 +8,21 @@ from typing import Any
 
 import pytest
 import yaml
-from kueue_worlds import Happened, Jobs, Manifest, cluster, configuration, local_queue, pod_set, queue
+from kueue_worlds import (
+    Happened,
+    Jobs,
+    Manifest,
+    cluster,
+    configuration,
+    flavor,
+    local_queue,
+    pod_set,
+    queue,
+)
 
 import harness
-from harness import Cluster
+from harness import Cluster, PodSet
+from harness.cluster.model import frozen
 from harness.errors import ClusterError
 
 BY_USAGE = {"admissionMode": "UsageBasedAdmissionFairSharing"}
@@ -152,6 +163,25 @@ def test_sample_alone_can_let_another_job_go_first() -> None:
     assert usage["default/a"] == 5
     # b0's entry penalty is half of its 3 cores
     assert usage["default/b"] == pytest.approx((8 + 1.5 + 3) / 2)
+
+
+def test_sample_counts_also_while_the_head_has_flavors_left_to_try() -> None:
+    """Such a head is tried in every cycle, and still needs an instant to have one."""
+    doors = local_queue("a", "q", consumed={"cpu": "11"}), local_queue("b", "q", consumed={"cpu": "8"})
+    groups = [{"f": {"cpu": 4}, "g": {"cpu": 4}}, {"h": {"gpu": 1}}]
+    where = cluster(
+        *map(flavor, "gh"),
+        queue("q", cohort="", groups=groups, admissionScope=BY_USAGE, queueingStrategy="StrictFIFO"),
+        *doors,
+        configuration(admissionFairSharing={"usageHalfLifeTime": "5m"}),
+    )
+    both = {
+        name: PodSet(name, 1, 1, frozen({"cpu": cpu, "gpu": 1})) for name, cpu in (("x", 3000), ("y", 1000))
+    }
+    jobs = (
+        Jobs().add("b0", "b", pod_sets=(both["x"],)).add("b1", "b", pod_sets=(both["y"],)).add("a0", "a", 1)
+    )
+    assert Happened(where, jobs, until=600).lines("admit") == ["0 admit b0", "300 admit a0"]
 
 
 def test_usage_may_decay_for_ever_without_keeping_a_replay_alive() -> None:

@@ -6,13 +6,14 @@ tried on a few random worlds, `KUEUE_FUZZ=50 pytest tests/plugins/kueue/test_sho
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import astuple
 from typing import Any
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from kueue_fuzz import World, fuzz, world
+from kueue_fuzz import World, by_usage, fuzz, world
 from kueue_worlds import cluster
 
 from harness import Cluster, Policy, View
@@ -33,11 +34,12 @@ class _LoopError(Exception):
 
 
 class _Watched:
-    """A scheduler that gives up in a loop, and one that forgets if it is told to."""
+    """A scheduler that gives up in a loop, and one that forgets or looks at all samples if it is told to."""
 
-    def __init__(self, scheduler: Scheduler, *, forgets: bool) -> None:
+    def __init__(self, scheduler: Scheduler, *, forgets: bool, looks: bool) -> None:
         self._scheduler = scheduler
         self._forgets = forgets
+        self._looks = looks
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._scheduler, name)
@@ -48,6 +50,13 @@ class _Watched:
         if self._forgets:
             forget(self._scheduler)
         return self._scheduler.cycle()
+
+    def next_sample(self) -> int | None:
+        ledger = self._scheduler.ledger
+        if not self._looks or ledger is None:
+            return self._scheduler.next_sample()
+        every = [account for accounts in ledger._accounts.values() for account in accounts.values()]
+        return min((each.updated + ledger._interval for each in every if each.sampled), default=None)
 
 
 def forget(scheduler: Scheduler) -> None:
@@ -63,7 +72,7 @@ def forget(scheduler: Scheduler) -> None:
         known.clear()
 
 
-def replay(given: World, *, forgets: bool) -> dict[str, Any] | None:
+def replay(given: World, *, forgets: bool, looks: bool = False) -> dict[str, Any] | None:
     """Everything that happens in a world; None where it never comes to rest."""
     spec = load().policy(given.plugin)
     where = cluster(*given.manifests, flavors=False)
@@ -72,7 +81,7 @@ def replay(given: World, *, forgets: bool) -> dict[str, Any] | None:
     def make(where: Cluster, view: View, options: Any) -> Policy:
         policy = spec.factory(where, view, resolve(spec.options, options, owner=given.plugin))
         assert isinstance(policy, KueuePolicy)
-        policy.scheduler = _Watched(policy.scheduler, forgets=forgets)  # type: ignore[assignment]
+        policy.scheduler = _Watched(policy.scheduler, forgets=forgets, looks=looks)  # type: ignore[assignment]
         made.append(policy)
         return policy
 
@@ -113,3 +122,45 @@ def test_a_scheduler_that_forgets_decides_the_same(seed: int, jobs: int) -> None
 def test_a_scheduler_that_forgets_decides_the_same_where_pods_run_on_nodes(seed: int, jobs: int) -> None:
     """Pods that end one by one give quota back one by one."""
     _decides_the_same(world(seed, jobs, nodes=True))
+
+
+@fuzz(40)
+@given(seed=st.integers(0, 2**32), jobs=st.integers(2, 40))
+def test_a_scheduler_that_forgets_decides_the_same_where_usage_orders_queues(seed: int, jobs: int) -> None:
+    """Heads and candidates change places without anything happening in their tree."""
+    _decides_the_same(by_usage(world(seed, jobs), seed))
+
+
+@fuzz(40)
+@given(seed=st.integers(0, 2**32), jobs=st.integers(2, 40))
+def test_samples_that_nobody_looks_at_change_nothing(seed: int, jobs: int) -> None:
+    """A scheduler that takes each sample when it is due, and tries all heads then, decides the same.
+
+    How often a replay has cycles differs, on which it depends which of several flavors is tried.
+    """
+    given = by_usage(world(seed, jobs), seed)
+    queues = [each["spec"] for each in given.manifests if each["kind"] == "ClusterQueue"]
+    groups = [group for spec in queues for group in spec["resourceGroups"]]
+    assume(all(len(group["flavors"]) == 1 for group in groups))
+    late = replay(given, forgets=False)
+    assume(late is not None)
+    at_once = replay(given, forgets=True, looks=True)
+    assert late is not None
+    assert at_once is not None
+    assert [row[:-1] for row in late["rows"]] == [row[:-1] for row in at_once["rows"]]
+    assert (late["shares"], late["jobs"]) == (at_once["shares"], at_once["jobs"])
+
+
+@fuzz(20)
+@given(seed=st.integers(0, 2**32), jobs=st.integers(2, 40))
+def test_the_head_is_of_the_local_queue_that_used_least(seed: int, jobs: int) -> None:
+    """Whoever is admitted, no other LocalQueue with an active head had used less."""
+    found = replay(by_usage(world(seed, jobs), seed), forgets=False)
+    assume(found is not None)
+    assert found is not None
+    for _, action, *_, detail, _ in found["rows"]:
+        usages = [
+            math.inf if each == "infinite" else each
+            for each in (detail or {}).get("localQueues", {}).values()
+        ]
+        assert action != "admit" or usages == sorted(usages)
