@@ -247,12 +247,14 @@ class Run:
         an empty table is empty.
         """
         names = list(columns)
-        with pq.ParquetFile(self.path / f"{table}.parquet") as file:
+        # Without a buffer that would hold these columns of the whole file.
+        with pq.ParquetFile(self.path / f"{table}.parquet", pre_buffer=False) as file:
             pieces = (pa.Table.from_batches([each]) for each in file.iter_batches(_BATCH, columns=names))
             empty = file.schema_arrow.empty_table().select(names)
             for piece in pieces if file.metadata.num_rows else [empty]:
                 frame = pl.DataFrame(piece)
                 yield frame.select(self._micros(frame.schema))
+        pa.default_memory_pool().release_unused()
 
     def _micros(self, schema: pl.Schema) -> list[pl.Expr]:
         origin = self.info["trace"]["origin_us"]

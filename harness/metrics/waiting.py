@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -16,7 +16,7 @@ from harness.metrics.exact import exact_sum
 from harness.metrics.measurement import Measurement, Window
 from harness.metrics.progress import progress
 from harness.run import Run
-from harness.units import HOUR, SECOND
+from harness.units import HOUR, INT64_MAX, SECOND
 
 SHORTEST = 10 * SECOND
 """Jobs shorter than this count as this long in a bounded slowdown."""
@@ -37,6 +37,8 @@ _LATER: Mapping[str, _Shape] = {
     "completion": _Shape("jct", ("mean", "p50", "p95")),
     "admission": _Shape("wait.admission_to_start", ("mean", "p50", "p95", "max")),
 }
+
+_MANY = 1 << 17  # rows
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
@@ -104,28 +106,49 @@ def _waits(run: Run, window: Window) -> tuple[list[Measurement], list[Measuremen
     of_all = [row for name, shape in _WAITS.items() for row in _over_all(jobs[name], shape)]
     of_scopes: list[Measurement] = []
     for scope in ("queue", "priority"):
-        # One column after the other: to group takes its own memory for each.
-        of_columns = [
-            jobs.group_by(scope).agg(_statistics(name, shape)).sort(scope) for name, shape in _WAITS.items()
-        ]
+        of_columns = [_by(scope, jobs.select(scope, name), shape) for name, shape in _WAITS.items()]
         for rows in zip(*(_rows(frame, scope) for frame in of_columns), strict=True):
             of_scopes += chain.from_iterable(rows)
     return of_all, of_scopes
 
 
 def _over_all(times: pl.Series, shape: _Shape) -> list[Measurement]:
-    """Every statistic of a column, which is sorted once so that none of them copies it again."""
-    (row,) = _rows(times.sort().to_frame().select(_statistics(times.name, shape)))
+    (row,) = _rows(_of_sorted(times, shape))
     return row
 
 
-def _statistics(name: str, shape: _Shape) -> list[pl.Expr]:
+def _of_sorted(times: pl.Series, shape: _Shape) -> pl.DataFrame:
+    """Every statistic of a column, which is sorted once so that none of them copies it again."""
+    return times.sort().to_frame().select(_statistics(times, shape))
+
+
+def _by(scope: str, times: pl.DataFrame, shape: _Shape) -> pl.DataFrame:
+    """Every statistic of a column for each value of another; to group takes many times what few values take.
+
+    Therefore values of very many rows are taken one by one.
+    """
+    key, column = times.get_columns()
+    many = key.value_counts().filter(pl.col("count") > _MANY)[scope]
+    found = [
+        _of_sorted(column.filter(key == value), shape).insert_column(0, many.slice(place, 1))
+        for place, value in enumerate(many)
+    ]
+    rest = times.filter(~key.is_in(many.implode())) if found else times
+    found.append(rest.group_by(scope).agg(_statistics(column, shape)))
+    return pl.concat(found).sort(scope)
+
+
+def _statistics(times: pl.Series, shape: _Shape) -> list[pl.Expr]:
     """Every statistic of a column in seconds, null where no job has a value."""
     found = []
-    column = pl.col(name)
+    column = pl.col(times.name)
+    most: Any = times.max()
+    # Twice as many bits take twice the memory, and only few sums of times need them.
+    wide = int(most or 0) * len(times) > INT64_MAX
     for each in shape.statistics:
         if each == "mean":
-            value = column.cast(pl.Int128).sum().cast(pl.Float64) / column.count()
+            whole = column.cast(pl.Int128) if wide else column
+            value = whole.sum().cast(pl.Float64) / column.count()
         elif each == "max":
             value = column.max()
         else:
