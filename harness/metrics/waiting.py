@@ -139,7 +139,7 @@ def _by(scope: str, times: pl.DataFrame, shape: _Shape) -> pl.DataFrame:
 
 
 def _statistics(times: pl.Series, shape: _Shape) -> list[pl.Expr]:
-    """Every statistic of a column in seconds, null where no job has a value."""
+    """Every statistic of a column in microseconds, null where no job has a value."""
     found = []
     column = pl.col(times.name)
     most: Any = times.max()
@@ -153,14 +153,15 @@ def _statistics(times: pl.Series, shape: _Shape) -> list[pl.Expr]:
             value = column.max()
         else:
             value = column.quantile(int(each[1:]) / 100, interpolation="linear")
-        known = pl.when(column.count() > 0).then(value / SECOND)
+        known = pl.when(column.count() > 0).then(value)
         found.append(known.alias(f"{shape.metric}.{each}"))
     return found
 
 
 def _rows(frame: pl.DataFrame, scope: str = "") -> Iterator[list[Measurement]]:
     """For each row of statistics its measurements."""
-    for row in frame.iter_rows(named=True):
+    # Divided as whole columns: polars rounds otherwise where there is a single value.
+    for row in frame.with_columns(pl.exclude(scope or []) / SECOND).iter_rows(named=True):
         where = f"{scope}={row.pop(scope)}" if scope else "all"
         yield [Measurement(metric, value, "s", "lower", where) for metric, value in row.items()]
 
