@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import NamedTuple, final
 
@@ -40,6 +41,7 @@ class Accounts:
         self._accounts: dict[tuple[Template, str], Account] = {}
         self._bound: dict[Quota | None, dict[int, int]] = {}  # how many pods of each priority
         self._nodes: dict[Quota | None, dict[int, int]] = {}  # how many pods on each node
+        self._changes: Counter[Quota | None] = Counter()
 
     def quota_of(self, pod: PodInfo) -> Quota | None:
         """The leaf that a pod belongs to; None when it belongs to none."""
@@ -103,6 +105,7 @@ class Accounts:
         quota, amounts = self.of(pod)
         if quota is None:
             self.tree.take_outside(amounts)
+        self._changes[quota] += 1
         for counts, key in ((self._bound, pod.priority), (self._nodes, position)):
             of_quota = counts.setdefault(quota, {})
             of_quota[key] = of_quota.get(key, 0) + 1
@@ -113,11 +116,16 @@ class Accounts:
         quota, amounts = self.of(pod)
         if quota is None:
             self.tree.take_outside(amounts, -1)
+        self._changes[quota] += 1
         for counts, key in ((self._bound, pod.priority), (self._nodes, pod.node)):
             of_quota = counts[quota]
             of_quota[key] -= 1
             if not of_quota[key]:
                 del of_quota[key]
+
+    def changes(self, quota: Quota | None) -> int:
+        """How often pods of a quota, or of none, were bound for good or gone: else it uses the same."""
+        return self._changes[quota]
 
     def nodes_of(self, quota: Quota | None) -> Collection[int]:
         """Positions of the nodes on which pods of a quota, or of none, are bound."""

@@ -61,6 +61,7 @@ class DryRun:
         self._accounts = accounts
         self._trial = Trial(claim.pod, node, state, names)
         self._nominated = nominated_before(claim.pod, node)
+        self._bounded = claim.refusal is not None  # else its quota lets it in, all the more with pods gone
         self._gone: dict[PodInfo, None] = {}
         for pod in node.pods if looks_ahead else ():
             if pod.terminating:
@@ -121,17 +122,19 @@ class DryRun:
         return Candidate(self._node, tuple(victims), violations, budgeted=budgeted)
 
     def _refund(self, pod: PodInfo) -> None:
-        self._accounts.refund(pod)
-        self._gone[pod] = None
+        if self._bounded:
+            self._accounts.refund(pod)
+            self._gone[pod] = None
 
     def _charge(self, pod: PodInfo) -> None:
-        self._accounts.charge(pod)
-        del self._gone[pod]
+        if self._bounded:
+            self._accounts.charge(pod)
+            del self._gone[pod]
 
     def _quota_admits(self, *, own_only: bool) -> bool:
         """Whether the quotas, as they are now, let the preemptor in, with nominated pods or without."""
         claim, tree = self._claim, self._accounts.tree
-        if claim.quota is None:
+        if claim.quota is None or not self._bounded:
             return True
         if own_only:
             return tree.over_max(claim.quota, claim.own) is None and tree.over_guaranteed(claim.own) is None

@@ -17,6 +17,7 @@ from harness_plugins.elastic_quota.failure import Refusal
 from harness_plugins.elastic_quota.gangs import Gang, Gangs
 from harness_plugins.elastic_quota.revoke import OVERUSED, Revocation
 from harness_plugins.elastic_quota.rules import Rules
+from harness_plugins.elastic_quota.standing import StandingRefusal
 from harness_plugins.kube.budgets import Budgets
 from harness_plugins.kube.cache import Cache
 from harness_plugins.kube.node import NodeInfo
@@ -190,11 +191,24 @@ class QuotaScheduler:
     def _refuse_alike(self) -> Iterator[Decision]:
         """Say of pods and gangs that were not tried because an equal one had failed why they wait."""
         for pod in self._kube.queue.failed_alike:
+            peers = pod.peers
+            if isinstance(peers.standing, StandingRefusal) and peers.standing.spared is not None:
+                peers.refusal = self._refusal_now(peers.standing.spared)
             gang = self._gangs.of(pod)
-            if gang is not None and isinstance(pod.peers.refusal, Refusal):
+            if gang is not None and isinstance(peers.refusal, Refusal):
                 gang.waits = True
-                self.refusals[gang] = pod.peers.refusal
+                self.refusals[gang] = peers.refusal
         yield from self._kube.refuse_alike()
+
+    def _refusal_now(self, pod: PodInfo) -> Refusal:
+        """What the attempt would have said that a pod, or a gang, was spared."""
+        gang = self._gangs.of(pod)
+        if gang is None:
+            outcome = self._attempts.try_pod(pod)
+        else:
+            outcome = self._attempts.try_gang(gang.in_order(), gang.missing)
+        assert isinstance(outcome, Refusal), "a refusal did not stand"
+        return outcome
 
     def _try_pod(self, pod: PodInfo) -> Iterator[Decision]:
         outcome = self._attempts.try_pod(pod)
@@ -259,6 +273,7 @@ class QuotaScheduler:
         if not nominated:
             peers = leader.peers
             peers.hopeless, peers.rejected_by, peers.refusal = self._version, rejecting, outcome
+            peers.standing = self._standing(outcome, pods)
         is_new = leader.rejected_by != rejecting
         self._kube.queue.add_unschedulable(leader, rejecting)
         gang = self._gangs.of(leader)
@@ -269,6 +284,12 @@ class QuotaScheduler:
         if not outcome.keeps:
             for pod in nominated:
                 yield from self._withdraw(pod)
+
+    def _standing(self, refusal: Refusal, pods: Sequence[PodInfo]) -> StandingRefusal | None:
+        if refusal.nodes or self.cache.expecting:
+            return None
+        standing = StandingRefusal(refusal, pods, self._accounts, self.scheduling, self._gangs, self.refusals)
+        return standing if standing.asks_all else None
 
     def _is_new(self, gang: Gang, refusal: Refusal) -> bool:
         """Whether it was not said before why a gang is refused; it has been now."""

@@ -126,15 +126,20 @@ class QuotaTree:
 
     def charge(self, leaf: Quota, amounts: Amounts) -> None:
         """A pod takes these amounts."""
-        for book in (*[quota.used for quota in leaf.line], self.used):
-            for resource, amount in amounts.items():
-                book[resource] = book.get(resource, 0) + amount
+        line, total = leaf.line, self.used
+        for resource, amount in amounts.items():
+            for quota in line:
+                used = quota.used
+                used[resource] = used.get(resource, 0) + amount
+            total[resource] = total.get(resource, 0) + amount
 
     def refund(self, leaf: Quota, amounts: Amounts) -> None:
         """What was charged is given back."""
-        for book in (*[quota.used for quota in leaf.line], self.used):
-            for resource, amount in amounts.items():
-                book[resource] -= amount
+        line, total = leaf.line, self.used
+        for resource, amount in amounts.items():
+            for quota in line:
+                quota.used[resource] -= amount
+            total[resource] -= amount
 
     def leave(self, leaf: Quota, amounts: Amounts, sign: int = 1) -> None:
         """What was charged is about to be given back (1), or is no longer (-1)."""

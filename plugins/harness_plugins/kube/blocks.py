@@ -17,7 +17,7 @@ from bisect import bisect_right, insort
 from operator import attrgetter
 from typing import TypeAlias, final
 
-from harness_plugins.kube.pod import Peers, PodInfo
+from harness_plugins.kube.pod import Peers, PodInfo, Standing
 from harness_plugins.kube.status import INTER_POD_AFFINITY, NODE_RESOURCES_FIT, POD_TOPOLOGY_SPREAD
 
 OFTEN = 4
@@ -47,6 +47,16 @@ class Cell:
         self.pods = pods
         self.rejected_by = rejected_by
         self.verdict: frozenset[str] | None = None
+
+    def fails_again(self, pod: PodInfo, peers: Peers, standing: Standing) -> bool:
+        """Whether the next pod needs no attempt to fail as its equals last did."""
+        rejected_by = peers.rejected_by
+        if self.rejected_by != rejected_by or self.verdict not in (None, rejected_by):
+            return False
+        if not standing.holds(pod):
+            return False
+        self.verdict = rejected_by
+        return True
 
 
 @final
@@ -94,8 +104,12 @@ class Block:
                 continue
             pods = cell.pods
             at = bisect_right(pods, reached, key=_PLACE)
-            if at < len(pods) and pods[at].place < place:
-                chosen, index, place = cell, at, pods[at].place
+            if at == len(pods) or pods[at].place >= place:
+                continue
+            if peers.standing is not None and cell.fails_again(pods[at], peers, peers.standing):
+                peers.hopeless = version
+                continue
+            chosen, index, place = cell, at, pods[at].place
         self._reached = place
         if chosen is None:
             self.taken = None

@@ -101,6 +101,13 @@ class Refusal(Protocol):
         """The figures behind it, right after the attempt."""
 
 
+class Standing(Protocol):
+    """Why a pod that has failed would fail again even though something has changed."""
+
+    def holds(self, pod: PodInfo) -> bool:
+        """Whether an attempt of an equal pod would fail in the same way, with nothing new to be recorded."""
+
+
 @final
 class Peers:
     """Pods that differ in nothing that the scheduler looks at, but in age.
@@ -109,16 +116,18 @@ class Peers:
         hopeless: the version of the cache at which one of them, without a nomination, last failed.
         rejected_by: the plugins that rejected it.
         refusal: why it failed, for the record.
+        standing: why they would fail again, where that is known; None where it is not.
         loose: whether a pod may get other equals, or another priority, while it waits; see `blocks.py`.
     """
 
-    __slots__ = ("hopeless", "loose", "refusal", "rejected_by")
+    __slots__ = ("hopeless", "loose", "refusal", "rejected_by", "standing")
 
     def __init__(self, *, loose: bool = False) -> None:
         self.loose = loose
         self.hopeless = -1
         self.rejected_by: frozenset[str] = frozenset()
         self.refusal: Refusal | None = None
+        self.standing: Standing | None = None
 
 
 @final

@@ -1,0 +1,130 @@
+"""Refusals that stand: what has failed fails again as long as a few questions get the same answers.
+
+An attempt asks much; but where nobody can be preempted its outcome depends on little, and that is asked here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import final
+
+from harness_plugins.elastic_quota.accounts import Accounts
+from harness_plugins.elastic_quota.claim import add
+from harness_plugins.elastic_quota.failure import Refusal
+from harness_plugins.elastic_quota.gangs import Gang, Gangs
+from harness_plugins.elastic_quota.tree import Excess
+from harness_plugins.kube.pod import PodInfo
+from harness_plugins.kube.scheduling import Scheduling
+from harness_plugins.kube.trial import NOTHING
+
+
+@final
+class StandingRefusal:
+    """Why a pod, or a gang, failed, for whom nobody may be preempted.
+
+    With no nomination anywhere, a claim depends on quotas alone. A quota that would exceed its `min`, and has
+    no less important pods, stays so until its own pods change. Who preempts by priority, without a quota,
+    preempts nobody while no less important pod is bound anywhere.
+
+    Args:
+        refusal: what was said.
+        pods: the pod, or all pods of the gang.
+        accounts: the quotas.
+        scheduling: what pods find on nodes.
+        gangs: the gangs.
+        said: what was last said of each gang.
+
+    Attributes:
+        spared: the last pod that was spared an attempt, because it would have failed like this.
+    """
+
+    def __init__(
+        self,
+        refusal: Refusal,
+        pods: Sequence[PodInfo],
+        accounts: Accounts,
+        scheduling: Scheduling,
+        gangs: Gangs,
+        said: Mapping[Gang, Refusal],
+    ) -> None:
+        self.spared: PodInfo | None = None
+        self._refusal = refusal
+        self._first = pods[0]
+        self._quota = accounts.quota_of(pods[0])
+        self._asked: dict[str, int] = {}
+        self._of_one_kind = True
+        template = pods[0].template
+        for pod in pods:
+            add(self._asked, accounts.amounts(pod))
+            if accounts.quota_of(pod) is not self._quota or pod.template is not template:
+                self._of_one_kind = False
+        self._bound = _bound_of(refusal.failure.excess)
+        self._accounts = accounts
+        self._scheduling = scheduling
+        self._gangs = gangs
+        self._said = said
+        self._changes = -1
+
+    @property
+    def asks_all(self) -> bool:
+        """Whether what is asked here is all that the attempt, without nominations, depended on.
+
+        It is where no dry run was made, all pods are alike and of one quota, and the first of them failed, at
+        its quota or because it fits no node by itself.
+        """
+        failure = self._refusal.failure
+        diagnosis = failure.diagnosis
+        if self._refusal.nodes or failure.claim.pod is not self._first:
+            return False
+        if failure.excess is None and (
+            diagnosis is None or diagnosis.state is not NOTHING or diagnosis.statuses
+        ):
+            return False
+        if self._first.template.shape.ports or failure.cache.expecting:
+            return False
+        return self._of_one_kind and self._preempts_nobody()
+
+    def holds(self, pod: PodInfo) -> bool:
+        """See `kube.pod.Standing`."""
+        if self._scheduling.cache.expecting or not self._is_refused() or not self._preempts_nobody():
+            return False
+        gang = self._gangs.of(pod)
+        if gang is not None:
+            before = self._said.get(gang)
+            if before is None or before.said != self._refusal.said or not gang.waits:
+                return False
+        self.spared = pod
+        return True
+
+    def _is_refused(self) -> bool:
+        """Whether the same bound refuses it, or as before none does and there is no node."""
+        quota, tree = self._quota, self._accounts.tree
+        if quota is not None:
+            excess = tree.over_max(quota, self._asked) or tree.over_guaranteed(self._asked)
+            if _bound_of(excess) != self._bound:
+                return False
+            if excess is not None:
+                return True
+        nodes = self._scheduling.shape_nodes(self._first.template.shape)
+        return (
+            not nodes.any_fits
+            and self._scheduling.pre_filter(self._first) is NOTHING
+            and nodes.rejecting() == self._refusal.rejecting
+        )
+
+    def _preempts_nobody(self) -> bool:
+        """Whether there is nobody to give way to it, and its quota, if it has one, would borrow."""
+        quota, accounts = self._quota, self._accounts
+        if self._refusal.nodes is not None:
+            return quota is None and not self._scheduling.cache.has_lower(self._first.priority)
+        changes = accounts.changes(quota)
+        if changes != self._changes:
+            borrows = quota is None or quota.over_min(self._asked) is not None
+            if not borrows or accounts.has_lower(quota, self._first.priority):
+                return False
+            self._changes = changes
+        return True
+
+
+def _bound_of(excess: Excess | None) -> tuple[str, str, str] | None:
+    return None if excess is None else (excess.bound, excess.quota, excess.resource)

@@ -1,0 +1,63 @@
+"""Refusals that stand, and blocks of waiting pods, change no decision and nothing that is recorded of one."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from quota_worlds import Happened, Jobs, cluster, leaf, node, tree
+
+from harness.cluster.model import Cluster
+from harness_plugins.elastic_quota.policy import auto, elastic_quota, without_quotas
+from harness_plugins.kube import blocks
+
+CAPACITY = 16
+NEVER = 10**9
+
+
+def crowd(rng: random.Random) -> tuple[Cluster, Jobs]:
+    """Four nodes, three quotas, and far more jobs of a few kinds than there is room for."""
+    least = [rng.randint(0, CAPACITY // 3) for _ in range(3)]
+    quotas = [leaf(f"q{number}", each, rng.choice([each, CAPACITY])) for number, each in enumerate(least)]
+    jobs, at = Jobs(), 0
+    for number in range(rng.randint(20, 60)):
+        at += rng.choice((0, 0, 1, 4))
+        gang = rng.random() < 0.4
+        jobs.add(
+            f"j{number}",
+            rng.choice(("q0", "q1", "q2", "q2", "no-quota")),
+            rng.choice((1, 2, 4)),
+            at=at,
+            seconds=rng.randint(1, 30),
+            pods=2 if gang else 1,
+            gang=gang,
+            priority=rng.choice((0, 0, 0, 7)),
+            grace=rng.choice((0, 0, 2)),
+        )
+    return cluster(*(node(f"n{number}", 4) for number in range(4)), tree(CAPACITY, *quotas)), jobs
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"gang": "pods"},
+        {"semantics": "koordinator"},
+        {"disablePreemption": True},
+    ],
+    ids=str,
+)
+@given(seed=st.integers(0, 10**9))
+@settings(max_examples=15, deadline=None)
+def test_nothing_changes_where_every_pod_is_tried_by_itself(options: dict[str, Any], seed: int) -> None:
+    """With blocks and without: the same decisions, refusals and figures."""
+    where, jobs = crowd(random.Random(seed))
+    for plugin in (elastic_quota, auto, without_quotas):
+        together = Happened(where, jobs, plugin=plugin, **options).decisions.rows
+        with pytest.MonkeyPatch.context() as context:
+            context.setattr(blocks, "OFTEN", NEVER)
+            singly = Happened(where, jobs, plugin=plugin, **options).decisions.rows
+        assert together == singly
