@@ -281,7 +281,7 @@ class Assigner:
         return not changed or self._height(queue, cell, amount) == (height, smaller)
 
     def _available(self, queue: Queue, cell: int, amount: int) -> bool:
-        return amount <= max(0, self._tree.available(queue.node, cell))
+        return amount <= 0 or amount <= self._tree.available(queue.node, cell)
 
     def _height(self, queue: Queue, cell: int, amount: int) -> tuple[int, bool]:
         """How high the lowest subtree is that holds an amount, and whether it is smaller than the tree."""

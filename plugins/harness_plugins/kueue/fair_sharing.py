@@ -68,6 +68,7 @@ class FairSharing:
         self._strategies = strategies
         self._within_nominal = within_nominal
         self._largest: dict[int, tuple[int, Share, int, Share]] = {}
+        self._now: dict[int, tuple[int, Share]] = {}
         self._keeps: dict[int, tuple[int, bool]] = {}
 
     def find_targets(self, incoming: Incoming) -> list[Target]:
@@ -123,8 +124,18 @@ class FairSharing:
         return not any(
             self._may_keep_its_share(cache.at[node])
             for node in cache.tree.children[queue.root]
-            if node != queue.node and self._shares.of(node)[1] == share
+            if node != queue.node and self._share_now(node) == share
         )
+
+    def _share_now(self, node: int) -> Share:
+        """The share of a node while nothing is tried: that of a queue is as old as its holders."""
+        queue = self._cache.at[node]
+        if queue is None:
+            return self._shares.of(node)[1]
+        known = self._now.get(node)
+        if known is None or known[0] != queue.generation:
+            known = self._now[node] = queue.generation, self._shares.of(node)[1]
+        return known[1]
 
     def _may_keep_its_share(self, queue: Queue | None) -> bool:
         """Whether some holder's end may leave a queue the share that it has; of cohorts that is not known."""
@@ -154,7 +165,7 @@ class FairSharing:
         if known is None or known[0] != version:
             first, second, node = NOTHING, NOTHING, -1
             for other in cache.tree.children[queue.root]:
-                share = self._shares.of(other)[1]
+                share = self._share_now(other)
                 if share > second:
                     if share > first:
                         first, second, node = share, first, other
@@ -276,26 +287,27 @@ class _Search:
         mine, theirs = self._sides(queue)
         share, initial = self.share(mine)[1], self.share(theirs)[1]
         self._too_large = share > initial
-        failed: set[Amounts] = set()
-        # What fails with one holder fails with every other one that holds as much.
-        while share <= initial and candidates.head is not None and len(failed) < len(queue.usages):
-            workload = candidates.pop()
-            usage = workload.usage
-            if usage not in failed:
-                if self._passes(workload, theirs, share) if to_final else share < initial:
+        if share <= initial and (to_final or share < initial):
+            assert candidates.head is not None
+            # What fails with one holder fails with every other one that holds as much.
+            if not to_final or self._passes(queue, candidates.head.usage, theirs, share):
+                return self._take(candidates.pop(), IN_COHORT_FAIR_SHARING)
+            passing = {usage for usage in queue.usages if self._passes(queue, usage, theirs, share)}
+            while passing and candidates.head is not None:
+                workload = candidates.pop()
+                if workload.usage in passing:
                     return self._take(workload, IN_COHORT_FAIR_SHARING)
-                failed.add(usage)
-            self._retry.setdefault(queue, workload)
+                self._retry.setdefault(queue, workload)
         if candidates.head is not None:
             self._retry.setdefault(queue, candidates.head)
             candidates.head = None
         return False
 
-    def _passes(self, workload: Workload, theirs: int, share: Share) -> bool:
-        """Whether a candidate's side would still have no smaller share without it."""
-        remove(self._tree, workload)
+    def _passes(self, queue: Queue, usage: Amounts, theirs: int, share: Share) -> bool:
+        """Whether a queue's side would still have no smaller share without a holder of as much."""
+        self._tree.refund(queue.node, usage)
         final = self._shares.of(theirs)[1]
-        put_back(self._tree, workload)
+        self._tree.charge(queue.node, usage)
         return share <= final
 
     def _sides(self, queue: Queue) -> tuple[int, int]:

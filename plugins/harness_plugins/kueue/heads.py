@@ -29,6 +29,9 @@ class Taken(NamedTuple):
     number: int
 
 
+_NONE = Taken([], set(), 0)
+
+
 @final
 class Heads:
     """Finds the heads of cycles.
@@ -82,8 +85,11 @@ class Heads:
             in_vain: whether nothing would come of a head's turn but that it is parked with its kin; those are
                 parked at once.
         """
-        self._wake_up()
+        if self._woken:
+            self._wake_up()
         self._taken.clear()
+        if not self._awake:
+            return _NONE
         workloads: list[Workload] = []
         vain: list[Workload] = []
         for number in sorted(chain.from_iterable(self._awake.values())):

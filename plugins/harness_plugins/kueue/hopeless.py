@@ -7,7 +7,6 @@ checked without a search; the answer is the one that the search would have given
 
 from __future__ import annotations
 
-from itertools import repeat
 from typing import final
 
 from harness_plugins.kueue.assignment import FIT, Assigner, Assignment, Check, Questions
@@ -57,22 +56,21 @@ class Hopeless:
         """
         if version == self._outdated:
             return False
-        if self._holds(assigner, queue, search):
-            return True
         self._outdated = version
-        return False
-
-    def _holds(self, assigner: Assigner, queue: Queue, search: Search) -> bool:
         changed = queue.generation != self._generation
         for check in self._checks:
             if not assigner.stands(queue, check, changed=changed):
                 return False
-        if not changed:
-            return all(map(search.still_none, repeat(queue), self._why))
-        found = _in_vain(self._searches, search)
-        if found is None:
-            return False
-        self._generation, self._why = queue.generation, found
+        if changed:
+            found = _in_vain(self._searches, search)
+            if found is None:
+                return False
+            self._generation, self._why = queue.generation, found
+        else:
+            for why in self._why:
+                if not search.still_none(queue, why):
+                    return False
+        self._outdated = -1
         return True
 
 

@@ -15,7 +15,7 @@ from harness_plugins.kueue.assignment import (
     ScanMemory,
     Tried,
 )
-from harness_plugins.kueue.cache import Cache
+from harness_plugins.kueue.cache import Cache, Queue
 from harness_plugins.kueue.configuration import Gates
 from harness_plugins.kueue.flavors import PodSetOffer, offer
 from harness_plugins.kueue.hopeless import Hopeless, why_hopeless
@@ -61,8 +61,8 @@ class Nominator:
         tried = self._where_to_go_on(workload, cycle)
         whole = not (tried or workload.ended)
         hopeless = workload.kin.hopeless
-        if whole and hopeless is not None and self._still_in_vain(workload, hopeless):
-            workload.memory = None
+        if whole and hopeless is not None and self._still_in_vain(workload.home.queue, hopeless):
+            workload.memory = workload.nomination = None
             return hopeless.assignment
         version = self._cache.version[workload.home.queue.root]
         last = workload.nomination
@@ -77,14 +77,14 @@ class Nominator:
         hopeless = workload.kin.hopeless
         if hopeless is None or workload.memory or workload.ended:
             return False
-        return self._still_in_vain(workload, hopeless)
+        if not self._still_in_vain(workload.home.queue, hopeless):
+            return False
+        workload.nomination = None
+        return True
 
-    def _still_in_vain(self, workload: Workload, hopeless: Hopeless) -> bool:
-        queue = workload.home.queue
-        if hopeless.still(self._assigner, queue, self._search, self._cache.version[queue.root]):
-            workload.nomination = None
-            return True
-        return False
+    def _still_in_vain(self, queue: Queue, hopeless: Hopeless) -> bool:
+        version = self._cache.version[queue.root]
+        return hopeless.still(self._assigner, queue, self._search, version)
 
     def _look(self, workload: Workload, tried: Tried, *, whole: bool) -> Assignment:
         """Assign anew; note why, if it is in vain for everything of its kin."""

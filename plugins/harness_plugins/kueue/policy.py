@@ -97,7 +97,8 @@ class KueuePolicy:
         for job in self._homeless:
             yield Reject(job, f"there is no LocalQueue or ClusterQueue {job.queue}")
         self._homeless.clear()
-        yield from self._begin(now)
+        if self._present:
+            yield from self._begin(now)
         for workload in self._evictions.due(now):
             self._return(workload)
         idle = 0
