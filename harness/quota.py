@@ -190,8 +190,10 @@ class QuotaTree:
     def headroom(self, node: int, cell: int) -> int:
         """What a node can still use of the part that it keeps from its parent; never negative."""
         at = node * self.width + cell
-        free = minus(self.kept[at], self.usage[at])
-        return max(0, free)
+        kept, used = self.kept[at], self.usage[at]
+        if kept >= UNLIMITED:
+            return 0 if used >= UNLIMITED else UNLIMITED
+        return min(kept - used, UNLIMITED) if kept > used else 0
 
     def borrows(self, node: int, cell: int, amount: int = 0) -> bool:
         """Whether a node that used `amount` more would use more than it has itself."""

@@ -136,9 +136,7 @@ class AdmissionCycle:
         queue = workload.home.queue
         victims = self._victims.setdefault(queue.root, {})
         assignment = entry.assignment
-        if self._gates.recompute_assignment_upon_preemption_targets_overlap and any(
-            target.workload in victims for target in assignment.targets
-        ):
+        if self._gates.recompute_assignment_upon_preemption_targets_overlap and _overlap(assignment, victims):
             assignment = entry.assignment = self._reassign(entry, victims, cycle)
         targets = assignment.targets
         if assignment.mode == NO_FIT:
@@ -150,7 +148,7 @@ class AdmissionCycle:
             entry.reason = PENDING_PREEMPTION
             workload.memory = None
             self._reserve(queue.node, assignment.usage)
-        elif any(target.workload in victims for target in targets) or not self._fits(entry, victims):
+        elif _overlap(assignment, victims) or not self._fits(entry, victims):
             entry.reason = FAILED_AFTER_NOMINATION
             if not self._gates.flavor_fungibility_preserve_scan_progress:
                 workload.memory = None
@@ -238,3 +236,8 @@ class AdmissionCycle:
             pending.add(workload)
         else:
             pending.park(workload)
+
+
+def _overlap(assignment: Assignment, victims: dict[Workload, None]) -> bool:
+    """Whether an assignment counts on some victim of another entry."""
+    return bool(victims) and any(target.workload in victims for target in assignment.targets)

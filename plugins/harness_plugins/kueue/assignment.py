@@ -68,27 +68,13 @@ class Assignment(NamedTuple):
     targets: list[Target]
 
 
-class Check(NamedTuple):
-    """How one flavor-resource stood for a queue: what its quality rests on, but for the search for targets.
+Check = tuple[int, int, bool, tuple[int, bool]]
+"""How a flavor-resource stood for a queue: what its quality rests on, but for the search for targets.
 
-    Attributes:
-        cell: the flavor-resource.
-        amount: how much of it was asked for.
-        available: whether that was available.
-        height: how high the lowest subtree is that holds it.
-        smaller: whether that is smaller than the whole tree.
-    """
+Its number, how much was asked for, whether that was available, and what `Assigner.height` said."""
 
-    cell: int
-    amount: int
-    available: bool
-    height: int
-    smaller: bool
-
-
-class _Quality(NamedTuple):
-    mode: int
-    borrowing: int
+_Quality = tuple[int, int]
+"""How a flavor-resource or a flavor stands, and how high up the cohorts the quota comes from."""
 
 
 class _Choice(NamedTuple):
@@ -116,6 +102,7 @@ class Assigner:
         self._tree = cache.tree
         self._search = search
         self._fair = fair
+        self._rooms: dict[tuple[int, int], tuple[int, int]] = {}
         self._implicit_preference = gates.flavor_fungibility_implicit_preference_default
 
     def questions(self, workload: Workload) -> Questions:
@@ -164,15 +151,16 @@ class Assigner:
                 mode = NO_FIT
                 break
             for group, choice in zip(pod_set.groups, choices, strict=True):
-                if choice.quality.mode != _FIT:
+                if choice.quality[0] != _FIT:
                     mode = PREEMPT
                 cells = group.cells[choice.flavor]
                 assert cells is not None
                 for cell, amount, quality in zip(cells, group.amounts, choice.each, strict=True):
                     usage[cell] = usage.get(cell, 0) + amount * counts[number]
                     uses |= 1 << cell
-                    borrowing = max(borrowing, quality.borrowing)
-                    if quality.mode != _FIT:
+                    if quality[1] > borrowing:
+                        borrowing = quality[1]
+                    if quality[0] != _FIT:
                         need.add(cell)
             chosen.append(tuple(choice.flavor for choice in choices))
             looked.append(tuple(choice.tried for choice in choices))
@@ -227,63 +215,61 @@ class Assigner:
                 each.append(quality)
                 if worst is None or self._better(worst, quality, fungibility):
                     worst = quality
-                if quality.mode == _NO_FIT:
+                if quality[0] == _NO_FIT:
                     break
             assert worst is not None
             if _good_enough(worst, fungibility):
                 last = flavor == len(group.cells) - 1
                 return _Choice(flavor, START_OVER if last else flavor, worst, each)
-            if worst.mode != _NO_FIT and (best is None or self._better(worst, best[1], fungibility)):
+            if worst[0] != _NO_FIT and (best is None or self._better(worst, best[1], fungibility)):
                 best = flavor, worst, each
         return None if best is None else _Choice(best[0], START_OVER, best[1], best[2])
 
     def _quality(self, cell: int, amount: int, questions: Questions) -> _Quality:
         """How one flavor-resource stands when the workload takes `amount` of it."""
         tree, queue = self._tree, questions.workload.home.queue
-        node = queue.node
-        if amount > tree.capacity[node * tree.width + cell]:
-            return _Quality(_NO_FIT, 0)
-        height, smaller = self._height(queue, cell, amount)
-        available = self._available(queue, cell, amount)
-        questions.checks.append(Check(cell, amount, available, height, smaller))
+        at = queue.node * tree.width + cell
+        if amount > tree.capacity[at]:
+            return _NO_FIT, 0
+        height = self.height(queue, cell, amount)
+        available = amount <= max(0, tree.available(queue.node, cell))
+        questions.checks.append((cell, amount, available, height))
         if available:
-            return _Quality(_FIT, height)
+            return _FIT, height[0]
         preemption = queue.spec.preemption
         if not (
-            smaller
-            or amount <= tree.nominal[node * tree.width + cell]
+            height[1]
+            or amount <= tree.nominal[at]
             or preemption.borrow_within_cohort != "Never"
             or (self._fair and preemption.reclaim_within_cohort != "Never")
         ):
-            return _Quality(_NO_FIT, height)
+            return _NO_FIT, height[0]
         targets = questions.targets(((cell, amount),), (cell,))
         if not targets:
-            return _Quality(_NO_CANDIDATES, height)
+            return _NO_CANDIDATES, height[0]
         for target in targets:
             remove(tree, target.workload)
-        height, _ = self._height(queue, cell, amount)
+        height = self.height(queue, cell, amount)
         for target in targets:
             put_back(tree, target.workload)
         own = any(target.workload.queue is queue for target in targets)
-        return _Quality(_PREEMPT if own else _RECLAIM, height)
+        return _PREEMPT if own else _RECLAIM, height[0]
 
-    def stands(self, queue: Queue, check: Check, *, changed: bool) -> bool:
-        """Whether a flavor-resource stands as it did.
+    def room(self, queue: Queue, cell: int, version: int) -> int:
+        """What a queue could use more of a flavor-resource; kept for as long as nothing changes in its tree.
 
         Args:
             queue: the queue.
-            check: how it stood.
-            changed: whether the queue's own usage may have changed since, on which the heights rest too.
+            cell: the flavor-resource.
+            version: of the queue's tree.
         """
-        cell, amount, available, height, smaller = check
-        if self._available(queue, cell, amount) is not available:
-            return False
-        return not changed or self._height(queue, cell, amount) == (height, smaller)
+        key = queue.node, cell
+        known = self._rooms.get(key)
+        if known is None or known[0] != version:
+            known = self._rooms[key] = version, max(0, self._tree.available(queue.node, cell))
+        return known[1]
 
-    def _available(self, queue: Queue, cell: int, amount: int) -> bool:
-        return amount <= 0 or amount <= self._tree.available(queue.node, cell)
-
-    def _height(self, queue: Queue, cell: int, amount: int) -> tuple[int, bool]:
+    def height(self, queue: Queue, cell: int, amount: int) -> tuple[int, bool]:
         """How high the lowest subtree is that holds an amount, and whether it is smaller than the tree."""
         tree = self._tree
         if not queue.path:
@@ -299,16 +285,17 @@ class Assigner:
 
     def _better(self, left: _Quality, right: _Quality, fungibility: FlavorFungibility) -> bool:
         """Whether a flavor is strictly preferred to another."""
-        if left.mode != right.mode and min(left.mode, right.mode) <= _NO_CANDIDATES:
-            return left.mode > right.mode
+        (mode, borrowing), (other_mode, other_borrowing) = left, right
+        if mode != other_mode and min(mode, other_mode) <= _NO_CANDIDATES:
+            return mode > other_mode
         rather_preempt = fungibility.preference == "PreemptionOverBorrowing"
         if self._implicit_preference and not fungibility.preference:
             rather_preempt = fungibility.when_can_borrow == "TryNextFlavor"
-        if rather_preempt and left.borrowing != right.borrowing:
-            return left.borrowing < right.borrowing
-        if left.mode != right.mode:
-            return left.mode > right.mode
-        return left.borrowing < right.borrowing
+        if rather_preempt and borrowing != other_borrowing:
+            return borrowing < other_borrowing
+        if mode != other_mode:
+            return mode > other_mode
+        return borrowing < other_borrowing
 
 
 def _good_enough(quality: _Quality, fungibility: FlavorFungibility) -> bool:

@@ -84,6 +84,9 @@ class FairOrder:
 
     def __call__(self, entries: list[Entry]) -> Iterator[Entry]:
         """The entries in order, decided one by one."""
+        if len(entries) < 2:
+            yield from entries
+            return
         trees: dict[int, list[Entry]] = {}
         for entry in entries:
             trees.setdefault(entry.workload.home.queue.root, []).append(entry)

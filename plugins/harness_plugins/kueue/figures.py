@@ -48,6 +48,8 @@ class Figures:
         self._cache = cache
         self._tree = cache.tree
         self._shares = shares
+        self._labels = [label(self._tree, cell) for cell in range(self._tree.width)]
+        self._paths: dict[int, str] = {}
         self._told: dict[int, Share] = {}
         self._known: dict[tuple[object, ...], dict[str, Any]] = {}
 
@@ -60,7 +62,7 @@ class Figures:
         """
         tree, queue, usage = self._tree, workload.home.queue, assignment.usage
         lenders = [
-            (label(tree, cell), self._lender(queue, cell))
+            (self._labels[cell], self._lender(queue, cell))
             for cell, _ in usage
             if queue.path and tree.borrows(queue.node, cell)
         ]
@@ -95,7 +97,7 @@ class Figures:
         target goes. `localQueues` has the usage of both LocalQueues, where it counts.
         """
         tree, queue = self._tree, preemptor.home.queue
-        request = {label(self._tree, cell): amount for cell, amount in assignment.usage}
+        request = {self._labels[cell]: amount for cell, amount in assignment.usage}
         details: dict[Workload, dict[str, Any]] = {}
         tree.refund(queue.node, assignment.usage)
         tables = [self._table(assignment.need, queue, target.workload.home.queue) for target in targets]
@@ -162,8 +164,11 @@ class Figures:
 
     def _path(self, queue: Queue) -> str:
         """Where a queue hangs in the tree of cohorts."""
-        names = self._tree.names
-        return "".join(f"/{names[node]}" for node in (*reversed(queue.path), queue.node))
+        path = self._paths.get(queue.node)
+        if path is None:
+            nodes = (*reversed(queue.path), queue.node)
+            path = self._paths[queue.node] = "".join(f"/{self._tree.names[node]}" for node in nodes)
+        return path
 
     def _lender(self, queue: Queue, cell: int) -> str:
         for cohort in queue.path:
@@ -178,9 +183,9 @@ class Figures:
         quota: dict[str, dict[str, int]] = {}
         for queue in queues:
             first = queue.node * tree.width
-            usage[queue.name] = {label(self._tree, cell): tree.usage[first + cell] for cell in need}
+            usage[queue.name] = {self._labels[cell]: tree.usage[first + cell] for cell in need}
             quota[queue.name] = {
-                label(self._tree, cell): tree.nominal[first + cell]
+                self._labels[cell]: tree.nominal[first + cell]
                 for cell in need
                 if tree.nominal[first + cell] < UNLIMITED
             }

@@ -58,8 +58,10 @@ class Hopeless:
             return False
         self._outdated = version
         changed = queue.generation != self._generation
-        for check in self._checks:
-            if not assigner.stands(queue, check, changed=changed):
+        for cell, amount, available, height in self._checks:
+            if (amount <= assigner.room(queue, cell, version)) is not available:
+                return False
+            if changed and assigner.height(queue, cell, amount) != height:
                 return False
         if changed:
             found = _in_vain(self._searches, search)

@@ -68,6 +68,7 @@ class Pending:
 
     __slots__ = (
         "_aside",
+        "_by_usage",
         "_heads",
         "_kins",
         "_misplaced",
@@ -89,6 +90,7 @@ class Pending:
         self.preemptor: Workload | None = None
         self.offers: dict[int, tuple[PodSetOffer, ...]] = {}
         self.asleep: dict[Pending, None] = {}
+        self._by_usage = queue.spec.by_usage
         self._kins: dict[tuple[int, int], Kin] = {}
         self._heads: dict[Account | None, list[_Entry]] = {}
         self._shown: set[int] = set()
@@ -121,7 +123,7 @@ class Pending:
 
     def first(self) -> Workload | None:
         """The one that comes first among those that are not parked."""
-        return self._first_by_usage() if self.queue.spec.by_usage else self._first_of(None)
+        return self._first_by_usage() if self._by_usage else self._first_of(None)
 
     def take(self, workload: Workload) -> None:
         """Take out the one that comes first."""
