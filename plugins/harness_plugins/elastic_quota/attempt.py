@@ -127,6 +127,12 @@ class Attempts:
         A gang that no preemption can help fails at its first pod that gets no node, and before anything is
         placed if its quota has no room for all of it.
         """
+        outcome = self._try_together(pods, least)
+        if isinstance(outcome, Refusal):
+            return outcome._replace(place=pods.index(outcome.failure.claim.pod))
+        return outcome
+
+    def _try_together(self, pods: Sequence[PodInfo], least: int) -> Outcome:
         if least > len(pods):
             claim = claim_of(pods[0], self._accounts, self._cache, mates=pods)
             return _refusal(self._failure(claim), TOO_FEW)

@@ -73,6 +73,7 @@ class Refusal(NamedTuple):
         nodes: why each node is no candidate, by position; empty where nodes did not matter.
         keeps: whether nominations stay: it waits for victims to leave, or a dry run ended in an error.
         rejecting: the plugins that rejected pods.
+        place: the pod's place among those of its gang; None for a pod by itself.
     """
 
     pod: str
@@ -81,6 +82,7 @@ class Refusal(NamedTuple):
     nodes: Mapping[int, Status] | None = None
     keeps: bool = False
     rejecting: frozenset[str] = frozenset()
+    place: int | None = None
 
     @property
     def said(self) -> tuple[str, str]:
@@ -106,7 +108,7 @@ class Refusal(NamedTuple):
             said = {**said, "not_freed": self._by_reason(self.nodes)}
         job, labels = claim.pod.job, claim.pod.template.labels
         several = (job is not None and job.pods > 1) or group_name(labels)
-        return {**said, "pod": self.pod} if several else said
+        return {**said, "pod": self.pod} if self.place is not None and several else said
 
     def _by_reason(self, nodes: Mapping[int, Status]) -> dict[str, dict[str, Any]]:
         by_reason: dict[str, list[str]] = {}

@@ -22,6 +22,7 @@ from harness_plugins.kube.budgets import Budgets
 from harness_plugins.kube.cache import Cache
 from harness_plugins.kube.node import NodeInfo
 from harness_plugins.kube.pod import Peers, PodInfo
+from harness_plugins.kube.pod import Refusal as AnyRefusal
 from harness_plugins.kube.preemption import Preemption
 from harness_plugins.kube.refusal import refuse
 from harness_plugins.kube.scheduler import Scheduler
@@ -162,14 +163,14 @@ class QuotaScheduler:
         yield from self._revoke()
         queue = self._kube.queue
         while (pod := queue.pop(self._version)) is not None:
-            yield from self._refuse_alike()
+            yield from self._kube.refuse_alike(self._why_alike)
             self._kube.budgets.refresh()
             gang = self._gangs.of(pod)
             if gang is None:
                 yield from self._try_pod(pod)
             else:
                 yield from self._try_gang(gang)
-        yield from self._refuse_alike()
+        yield from self._kube.refuse_alike(self._why_alike)
         yield from self._kube.doze()
         if self._revocation is not None:
             due = self._revocation.watch(queue.now)
@@ -188,17 +189,19 @@ class QuotaScheduler:
                 self._accounts.terminate(victim)
                 yield self._kube.evict(victim, None, OVERUSED, figures)
 
-    def _refuse_alike(self) -> Iterator[Decision]:
-        """Say of pods and gangs that were not tried because an equal one had failed why they wait."""
-        for pod in self._kube.queue.failed_alike:
-            peers = pod.peers
-            if isinstance(peers.standing, StandingRefusal) and peers.standing.spared is not None:
-                peers.refusal = self._refusal_now(peers.standing.spared)
-            gang = self._gangs.of(pod)
-            if gang is not None and isinstance(peers.refusal, Refusal):
-                gang.waits = True
-                self.refusals[gang] = peers.refusal
-        yield from self._kube.refuse_alike()
+    def _why_alike(self, pod: PodInfo) -> AnyRefusal | None:
+        """Why a pod waits, or the gang that it stands for, if it was not tried as an equal one had failed."""
+        peers, gang = pod.peers, self._gangs.of(pod)
+        if isinstance(peers.standing, StandingRefusal) and peers.standing.spared is not None:
+            peers.refusal = self._refusal_now(peers.standing.spared)
+        why = peers.refusal
+        if gang is None or not isinstance(why, Refusal):
+            return why
+        if why.place is not None:
+            why = why._replace(pod=gang.in_order()[why.place].name)
+        gang.waits = True
+        self.refusals[gang] = why
+        return why
 
     def _refusal_now(self, pod: PodInfo) -> Refusal:
         """What the attempt would have said that a pod, or a gang, was spared."""

@@ -6,7 +6,7 @@ own books are up to date, so that what it causes at once finds them so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, final
 
 from harness import Bind, Cluster, Decision, Job, Nominate, Preempt, Refuse, Unnominate, Wake
@@ -15,7 +15,7 @@ from harness_plugins.kube.budgets import Budgets
 from harness_plugins.kube.cache import Cache
 from harness_plugins.kube.hints import Hints
 from harness_plugins.kube.node import NodeInfo
-from harness_plugins.kube.pod import NOT_STARTED, PodInfo, Templates
+from harness_plugins.kube.pod import NOT_STARTED, PodInfo, Refusal, Templates
 from harness_plugins.kube.preemption import (
     Preemption,
     deciding_criterion,
@@ -31,6 +31,11 @@ PREEMPTED = "PreemptionByScheduler"
 
 _BEFORE_ALL = 1 << 70
 """Taken from the start of pods that run already, so that it is earlier than the stamp of any binding."""
+
+
+def _as_peers(pod: PodInfo) -> Refusal | None:
+    """Why the last one of a pod's peers failed."""
+    return pod.peers.refusal
 
 
 @final
@@ -130,13 +135,18 @@ class Scheduler:
             self._woken = flush
             yield Wake(flush, idle=True)
 
-    def refuse_alike(self) -> Iterator[Refuse]:
-        """Say of pods that were not tried because an equal one had failed why they wait, once for a job."""
+    def refuse_alike(self, why: Callable[[PodInfo], Refusal | None] = _as_peers) -> Iterator[Refuse]:
+        """Say of pods that were not tried because an equal one had failed why they wait, once for a job.
+
+        Args:
+            why: tells why a pod, or what it stands for, waits.
+        """
         alike = self.queue.failed_alike
         for pod in alike:
+            refusal = why(pod)
             if pod.job is not self._refused:
                 self._refused = pod.job
-                yield refuse(pod, pod.peers.refusal)
+                yield refuse(pod, refusal)
         alike.clear()
 
     def _schedule_one(self, pod: PodInfo) -> Iterator[Decision]:

@@ -140,6 +140,15 @@ def test_a_refused_gang_says_which_pod_which_nodes_and_which_rule() -> None:
     }
 
 
+def test_a_gang_refused_because_an_equal_one_was_names_its_own_pod() -> None:
+    """The second gang is not tried; its second pod is the one that would find no node."""
+    jobs = Jobs().add("held", "a", 4, pods=2, gang=False, priority=9)
+    jobs.add("one", "a", 4, pods=2, at=10).add("two", "a", 4, pods=2, at=10)
+    happened = Happened(cluster(*NODES, tree(16, leaf("a", 16, 16))), jobs, until=20)
+    refused = [(row.job, row.detail["pod"]) for row in happened.decisions.of("refuse")]
+    assert refused == [("one", "one-1"), ("two", "two-1")]
+
+
 def test_a_gang_beyond_its_quota_is_refused_with_the_quotas_words() -> None:
     """No node was looked at."""
     quotas = tree(12, leaf("a", 6, 12), leaf("b", 6, 12))
