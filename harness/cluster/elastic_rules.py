@@ -51,7 +51,8 @@ def _check_bounds(quotas: Objects[str, ElasticQuota], draft: Draft, *, in_tree: 
         if quota.max is not None:
             missing = [each for each in CORE_RESOURCES[:2] if each not in quota.max]
             if missing:
-                what = f"max does not name {' and '.join(missing)}: pods that request it are not admitted"
+                them = "it" if len(missing) == 1 else "any of it"
+                what = f"max does not name {' and '.join(missing)}: pods that request {them} are not admitted"
                 draft.warnings.add("elastic quota", name, what)
 
 
