@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness import tables
+from harness.errors import RunError
 
 TIMES = ("time", "start", "end", "submit_time", "admitted_time", "start_time", "finish_time")
 """Columns that hold a time; in the files they have the trace's kind."""
@@ -40,6 +41,13 @@ class TimeKind:
         return pl.Datetime("us", self.zone) if self.timestamp else pl.Duration("us")
 
 
+class UnwritableError(RunError):
+    """A table cannot be written, say because the disk is full.
+
+    It is no `OSError`, which would look like the fault of the policy that just decided something.
+    """
+
+
 class TableWriter:
     """One Parquet file that grows by chunks.
 
@@ -63,13 +71,20 @@ class TableWriter:
         )
 
     def write(self, columns: Mapping[str, pl.Series]) -> None:
-        """Append rows; columns may come in any order and are cast to their types."""
+        """Append rows; columns may come in any order and are cast to their types.
+
+        Raises:
+            UnwritableError: the file takes no more.
+        """
         frame = pl.DataFrame([columns[name].alias(name) for name in self._schema])
         frame = frame.with_columns(
             (pl.col(name) + self._kind.origin) for name in self._schema if name in TIMES
         ).cast(self._schema)  # type: ignore[arg-type]
         table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
-        self._writer.write_table(pa.Table.from_arrays(table.columns, schema=self._arrow))
+        try:
+            self._writer.write_table(pa.Table.from_arrays(table.columns, schema=self._arrow))
+        except OSError as error:
+            raise UnwritableError(error.strerror or str(error)) from error
 
     def close(self) -> None:
         """Finish the file."""

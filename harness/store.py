@@ -25,7 +25,7 @@ from harness.engine import Engine
 from harness.engine.engine import Outcome
 from harness.errors import HarnessError, PluginError, PolicyError, RunError
 from harness.metrics.measurement import Measurement, Window
-from harness.parquet import TableWriter, TimeKind
+from harness.parquet import TableWriter, TimeKind, UnwritableError
 from harness.plugins import Plugins
 from harness.policy import Policy
 from harness.recorder import ParquetRecorder
@@ -77,9 +77,10 @@ class Store:
             with _aside(path) as folder:
                 info = _replay_into(folder, plan, plugins, watch, command)
                 _replace(path, folder)
-        except OSError as error:
+        except (OSError, UnwritableError) as error:
+            reason = error.strerror if isinstance(error, OSError) else None
             raise RunError(
-                f"{path} cannot be written: {error.strerror or error}", hint="choose another folder with -o"
+                f"{path} cannot be written: {reason or error}", hint="choose another folder with -o"
             ) from error
         return Run(path, info)
 
