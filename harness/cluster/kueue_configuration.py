@@ -39,6 +39,10 @@ GATES: Mapping[str, bool] = frozen(
 """The feature gates that are modelled, with their defaults."""
 
 
+_SAMPLING_INTERVAL = 5 * MINUTE
+"""Kueue's default."""
+
+
 @dataclass(frozen=True, slots=True)
 class AdmissionFairSharing:
     """How past usage of LocalQueues is counted, for the ClusterQueues that order their jobs by it.
@@ -159,8 +163,6 @@ def _resource_weights(table: Fields) -> Mapping[str, float]:
             weights[name] = float(value)
     return frozen(weights)
 
-
-_SAMPLING_INTERVAL = 5 * MINUTE
 
 _UNMODELLED: Mapping[str, str] = frozen(
     {

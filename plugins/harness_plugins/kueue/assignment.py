@@ -151,16 +151,17 @@ class Assigner:
                 mode = NO_FIT
                 break
             for group, choice in zip(pod_set.groups, choices, strict=True):
-                if choice.quality[0] != _FIT:
+                # The flavor as a whole counts: where it fits, a resource of it may still not, as in Kueue.
+                stands, _ = choice.quality
+                if stands != _FIT:
                     mode = PREEMPT
                 cells = group.cells[choice.flavor]
                 assert cells is not None
-                for cell, amount, quality in zip(cells, group.amounts, choice.each, strict=True):
+                for cell, amount, (each, height) in zip(cells, group.amounts, choice.each, strict=True):
                     usage[cell] = usage.get(cell, 0) + amount * counts[number]
                     uses |= 1 << cell
-                    if quality[1] > borrowing:
-                        borrowing = quality[1]
-                    if quality[0] != _FIT:
+                    borrowing = max(borrowing, height)
+                    if each != _FIT:
                         need.add(cell)
             chosen.append(tuple(choice.flavor for choice in choices))
             looked.append(tuple(choice.tried for choice in choices))
@@ -231,32 +232,34 @@ class Assigner:
         at = queue.node * tree.width + cell
         if amount > tree.capacity[at]:
             return _NO_FIT, 0
-        height = self.height(queue, cell, amount)
+        height, smaller = self.height(queue, cell, amount)
         available = amount <= max(0, tree.available(queue.node, cell))
-        questions.checks.append((cell, amount, available, height))
+        questions.checks.append((cell, amount, available, (height, smaller)))
         if available:
-            return _FIT, height[0]
+            return _FIT, height
         preemption = queue.spec.preemption
         if not (
-            height[1]
+            smaller
             or amount <= tree.nominal[at]
             or preemption.borrow_within_cohort != "Never"
             or (self._fair and preemption.reclaim_within_cohort != "Never")
         ):
-            return _NO_FIT, height[0]
+            return _NO_FIT, height
         targets = questions.targets(((cell, amount),), (cell,))
         if not targets:
-            return _NO_CANDIDATES, height[0]
+            return _NO_CANDIDATES, height
         for target in targets:
             remove(tree, target.workload)
-        height = self.height(queue, cell, amount)
+        height, _ = self.height(queue, cell, amount)
         for target in targets:
             put_back(tree, target.workload)
         own = any(target.workload.queue is queue for target in targets)
-        return _PREEMPT if own else _RECLAIM, height[0]
+        return _PREEMPT if own else _RECLAIM, height
 
     def room(self, queue: Queue, cell: int, version: int) -> int:
         """What a queue could use more of a flavor-resource; kept for as long as nothing changes in its tree.
+
+        For when nothing is tried or reserved: what is kept knows nothing of that.
 
         Args:
             queue: the queue.

@@ -225,8 +225,8 @@ def _cohorts(random: Random, groups: list[dict[str, list[str]]]) -> list[Manifes
     return found
 
 
-def _queue(random: Random, name: str, groups: list[dict[str, list[str]]], cohorts: list[str]) -> Manifest:
-    cohort = random.choice(cohorts) if cohorts and random.random() < 0.95 else ""
+def preemption_policies(random: Random, *, threshold: int) -> dict[str, Any]:
+    """The preemption of a ClusterQueue; priorities above the threshold may be safe from who borrows."""
     preemption: dict[str, Any] = {
         "withinClusterQueue": random.choice(WITHIN),
         "reclaimWithinCohort": random.choice(RECLAIM),
@@ -234,7 +234,13 @@ def _queue(random: Random, name: str, groups: list[dict[str, list[str]]], cohort
     if preemption["reclaimWithinCohort"] != "Never" and random.random() < 0.4:
         preemption["borrowWithinCohort"] = {"policy": "LowerPriority"}
         if random.random() < 0.5:
-            preemption["borrowWithinCohort"]["maxPriorityThreshold"] = random.randint(0, 2)
+            preemption["borrowWithinCohort"]["maxPriorityThreshold"] = random.randint(0, threshold)
+    return preemption
+
+
+def _queue(random: Random, name: str, groups: list[dict[str, list[str]]], cohorts: list[str]) -> Manifest:
+    cohort = random.choice(cohorts) if cohorts and random.random() < 0.95 else ""
+    preemption = preemption_policies(random, threshold=2)
     fungibility = {
         "whenCanBorrow": random.choice(("MayStopSearch", "TryNextFlavor")),
         "whenCanPreempt": random.choice(("MayStopSearch", "TryNextFlavor")),

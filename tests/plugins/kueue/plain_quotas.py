@@ -8,7 +8,6 @@ here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
 from typing import Any, NamedTuple
 
 from harness.units import parse_quantity
@@ -70,23 +69,19 @@ class Node:
         """The ClusterQueues here and below."""
         return [self] if self.is_queue else [each for child in self.children for each in child.all_queues()]
 
-    @cache  # noqa: B019 - nodes live as long as a test
     def declared(self) -> frozenset[Cell]:
         """What the node itself or anything below has a quota for."""
         return frozenset(self.nominal).union(*(child.declared() for child in self.children))
 
-    @cache  # noqa: B019
     def subtree(self, cell: Cell) -> int:
         """What the node has with everything below it."""
         lent = sum(child.subtree(cell) - child.kept(cell) for child in self.children)
         return self.nominal.get(cell, 0) + lent
 
-    @cache  # noqa: B019
     def kept(self, cell: Cell) -> int:
         """What the parent never sees."""
         return max(0, self.subtree(cell) - self.lending_limit[cell]) if cell in self.lending_limit else 0
 
-    @cache  # noqa: B019
     def capacity(self, cell: Cell) -> int:
         """The most it could ever have."""
         if self.parent is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from kueue_fuzz import RECLAIM, WITHIN
+from kueue_fuzz import preemption_policies
 from kueue_worlds import Manifest, Quota, flavor, manifest, queue, quota, resource_group
 
 _Cell = tuple[str, str]
@@ -101,14 +101,7 @@ def _cohort(random: Random, number: int, flavors: list[str], resources: list[str
 
 
 def _queue(random: Random, name: str, cohort: str, flavors: list[str], resources: list[str]) -> Manifest:
-    preemption: dict[str, Any] = {
-        "withinClusterQueue": random.choice(WITHIN),
-        "reclaimWithinCohort": random.choice(RECLAIM),
-    }
-    if preemption["reclaimWithinCohort"] != "Never" and random.random() < 0.4:
-        preemption["borrowWithinCohort"] = {"policy": "LowerPriority"}
-        if random.random() < 0.5:
-            preemption["borrowWithinCohort"]["maxPriorityThreshold"] = random.randint(0, 1)
+    preemption = preemption_policies(random, threshold=1)
     return queue(
         name,
         cohort=cohort,
