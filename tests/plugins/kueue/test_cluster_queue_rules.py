@@ -224,6 +224,31 @@ def test_preference_between_borrowing_and_preempting(
     assert (happened.victims, happened.flavors("a")) == (victims, [taken])
 
 
+@pytest.mark.parametrize(
+    ("preference", "victims"), [("BorrowingOverPreemption", ["low"]), ("PreemptionOverBorrowing", [])]
+)
+def test_a_flavor_may_fit_as_a_whole_although_a_resource_of_it_does_not(
+    preference: str, victims: list[str]
+) -> None:
+    """A flavor stands as its worst resource does: by the second preference that is the one that borrows.
+
+    It fits, so nobody is preempted for the other one, as in Kueue; the job waits until quota is free.
+    """
+    where = cluster(
+        queue(
+            TEAM_A,
+            flavors={"f": {"cpu": 4, "memory": "4Gi"}},
+            flavorFungibility={**NEXT, "preference": preference},
+            preemption={"withinClusterQueue": "LowerPriority"},
+        ),
+        queue(TEAM_B, flavors={"f": {"cpu": 0, "memory": "4Gi"}}),
+    )
+    jobs = Jobs().add("low", TEAM_A, 4).add("a", TEAM_A, 4, memory=6 * GI, at=5, priority=1)
+    happened = Happened(where, jobs)
+    assert happened.victims == victims
+    assert ("a" in happened.admitted) == bool(victims)
+
+
 def test_a_flavor_whose_labels_a_job_does_not_select_is_skipped() -> None:
     """A selector on a label that the flavor lacks does not count."""
     where = cluster(
