@@ -65,6 +65,7 @@ class QuotaTree:
     """
 
     __slots__ = (
+        "_bound",
         "_ceiling",
         "_numbers",
         "_saturates",
@@ -131,7 +132,7 @@ class QuotaTree:
     def charge(self, node: int, amounts: Amounts) -> None:
         """Add to the usage of a node; what exceeds the part that a node keeps shows at its parent too.
 
-        A negative amount lowers the usage of this node alone.
+        A negative amount lowers the usage of this node alone; below zero only one with a borrowing limit.
         """
         usage, kept, up = self.usage, self.kept, self._up
         first = node * self.width
@@ -171,21 +172,33 @@ class QuotaTree:
         """
         if self._saturates[cell]:
             return self._available_saturating(node * self.width + cell)
-        usage, kept, up, ceiling = self.usage, self.kept, self._up, self._ceiling
-        at = node * self.width + cell
+        usage, up, bound = self.usage, self._up, self._bound
+        at = bound[node * self.width + cell]
         headroom = 0
         least = UNLIMITED
         while (above := up[at]) >= 0:
             used = usage[at]
-            limit = ceiling[at]
+            limit = self._ceiling[at]
             if limit is not None and limit - used + headroom < least:
                 least = limit - used + headroom
-            free = kept[at] - used
+            free = self.kept[at] - used
             if free > 0:
                 headroom += free
-            at = above
+            at = bound[above]
         headroom += self.subtree[at] - usage[at]
         return min(least, headroom)
+
+    def covers(self, node: int, charged: Amounts) -> bool:
+        """Whether what was charged to a node was available: nothing is used that there is no quota for.
+
+        What is available falls by just what is charged, so this tells afterwards what `available` would have
+        told before.
+        """
+        for cell, _ in charged:
+            left = self.available(node, cell)
+            if left < 0:
+                return False
+        return True
 
     def headroom(self, node: int, cell: int) -> int:
         """What a node can still use of the part that it keeps from its parent; never negative."""
@@ -194,6 +207,19 @@ class QuotaTree:
         if kept >= UNLIMITED:
             return 0 if used >= UNLIMITED else UNLIMITED
         return min(kept - used, UNLIMITED) if kept > used else 0
+
+    def lowest_with_room(self, node: int, cell: int, amount: int) -> int:
+        """The lowest node from a node on upwards that could use the amount without borrowing; else the root.
+
+        What each node can still use of the part that it keeps makes the amount smaller for those above it.
+        """
+        usage, subtree, up, width = self.usage, self.subtree, self._up, self.width
+        at = node * width + cell
+        while usage[at] + amount > subtree[at] and (above := up[at]) >= 0:
+            if self.kept[at] > usage[at]:
+                amount -= self.headroom(at // width, cell)
+            at = above
+        return at // width
 
     def borrows(self, node: int, cell: int, amount: int = 0) -> bool:
         """Whether a node that used `amount` more would use more than it has itself."""
@@ -254,6 +280,11 @@ class QuotaTree:
                 ceiling = plus(self.subtree[at], borrowing)
                 self._ceiling[at] = ceiling
                 self.capacity[at] = min(self.capacity[at], ceiling)
+        # Nodes that neither keep nor limit anything do not count for what is available below them.
+        self._bound: list[int] = list(range(len(self.subtree)))
+        for at, above in enumerate(self._up):
+            if above >= 0 and self._ceiling[at] is None and not self.kept[at]:
+                self._bound[at] = self._bound[above]
         # Where nothing is unlimited plain integers do, which is much faster than saturating ones.
         self._saturates: list[bool] = [
             any(

@@ -248,6 +248,48 @@ def test_a_refund_is_the_inverse_of_a_charge(
     assert tree.usage == usage
 
 
+@given(trees(), st.lists(st.tuples(st.integers(0, 5), st.integers(0, 15)), max_size=8), st.integers(0, 15))
+def test_what_was_available_is_covered_once_it_is_charged(
+    tree: QuotaTree, held: list[tuple[int, int]], amount: int
+) -> None:
+    """What is available falls by just what is charged, at every queue of every tree, overused ones too."""
+    queues = list(tree.queues.values())
+    for number, each in held:
+        tree.charge(queues[number % len(queues)], [(0, each)])
+    for node in queues:
+        before = tree.available(node, 0)
+        tree.charge(node, [(0, amount)])
+        assert tree.available(node, 0) == before - amount
+        assert tree.covers(node, [(0, amount)]) == (amount <= before)
+        tree.refund(node, [(0, amount)])
+
+
+def test_unlimited_quota_covers_everything() -> None:
+    """It does not fall, whatever is charged."""
+    tree = tree_of({"q": ClusterQueue("q", "", quota(UNLIMITED)), "r": ClusterQueue("r", "", quota(5))})
+    for node, amount in ((tree.queues["q"], UNLIMITED), (tree.queues["r"], 5)):
+        tree.charge(node, [(0, amount)])
+        assert tree.covers(node, [(0, amount)])
+
+
+@given(trees(), st.lists(st.tuples(st.integers(0, 5), st.integers(0, 15)), max_size=8), st.integers(0, 30))
+def test_an_amount_shrinks_by_what_each_node_keeps_on_the_way_up(
+    tree: QuotaTree, held: list[tuple[int, int]], amount: int
+) -> None:
+    """The lowest node with room for what is left of an amount, by the definition level by level."""
+    queues = list(tree.queues.values())
+    for number, each in held:
+        tree.charge(queues[number % len(queues)], [(0, each)])
+    for node in queues:
+        left = amount
+        for at in (node, *tree.path(node)):
+            found = at
+            if not tree.borrows(at, 0, left):
+                break
+            left -= max(0, tree.kept[at] - tree.usage[at])
+        assert tree.lowest_with_room(node, 0, amount) == found
+
+
 @given(trees(), st.lists(st.tuples(st.integers(0, 5), st.integers(1, 15)), max_size=20))
 def test_what_is_admitted_never_exceeds_quota_and_limits(
     tree: QuotaTree, asks: list[tuple[int, int]]
