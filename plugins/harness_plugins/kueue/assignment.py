@@ -6,10 +6,10 @@ search for workloads to preempt.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, final
 
 from harness.cluster.model import FlavorFungibility
-from harness.quota import NO_PARENT
 from harness_plugins.kueue.cache import Cache, Queue
 from harness_plugins.kueue.configuration import Gates
 from harness_plugins.kueue.flavors import GroupOffer, PodSetOffer
@@ -65,7 +65,11 @@ class Assignment(NamedTuple):
     chosen: Chosen
     tried: Tried
     untried: bool
-    targets: list[Target]
+    targets: Sequence[Target]
+
+    def with_targets(self, targets: Sequence[Target]) -> Assignment:
+        """The same for which these are preempted."""
+        return Assignment(*self[:-1], targets)
 
 
 Check = tuple[int, int, bool, tuple[int, bool]]
@@ -83,7 +87,10 @@ class _Choice(NamedTuple):
     flavor: int
     tried: int
     quality: _Quality
-    each: list[_Quality]
+    each: tuple[_Quality, ...]
+
+
+_MOST_REMEMBERED = 4096
 
 
 @final
@@ -102,6 +109,10 @@ class Assigner:
         self._tree = cache.tree
         self._search = search
         self._fair = fair
+        # What follows from the flavors chosen is put together once; offers are few and live on.
+        self._known: dict[
+            tuple[tuple[PodSetOffer, ...], tuple[int, ...], tuple[tuple[_Choice, ...], ...]], Assignment
+        ] = {}
         self._rooms: dict[tuple[int, int], tuple[int, int]] = {}
         self._implicit_preference = gates.flavor_fungibility_implicit_preference_default
 
@@ -130,48 +141,33 @@ class Assigner:
         """
         if questions is None:
             questions = self.questions(workload)
-        usage: dict[int, int] = {}
-        uses = mode = borrowing = 0
-        need: set[int] = set()
-        chosen: list[tuple[int, ...]] = []
-        looked: list[tuple[int, ...]] = []
-        mode = FIT
+        assumed: dict[int, int] = {}
+        choices: list[tuple[_Choice, ...]] = []
         for number, pod_set in enumerate(offers):
-            choices = None
+            if number:
+                _take(offers[number - 1], choices[-1], counts[number - 1], assumed)
+            found = None
             if pod_set.covered:
-                choices = self._assign_pod_set(
+                found = self._assign_pod_set(
                     pod_set,
                     counts[number],
-                    usage,
+                    assumed,
                     tried[number] if number < len(tried) else (),
                     None if allowed is None else allowed[number],
                     questions,
                 )
-            if choices is None:
-                mode = NO_FIT
+            if found is None:
                 break
-            for group, choice in zip(pod_set.groups, choices, strict=True):
-                # The flavor as a whole counts: where it fits, a resource of it may still not, as in Kueue.
-                stands, _ = choice.quality
-                if stands != _FIT:
-                    mode = PREEMPT
-                cells = group.cells[choice.flavor]
-                assert cells is not None
-                for cell, amount, (each, height) in zip(cells, group.amounts, choice.each, strict=True):
-                    usage[cell] = usage.get(cell, 0) + amount * counts[number]
-                    uses |= 1 << cell
-                    borrowing = max(borrowing, height)
-                    if each != _FIT:
-                        need.add(cell)
-            chosen.append(tuple(choice.flavor for choice in choices))
-            looked.append(tuple(choice.tried for choice in choices))
-        amounts = tuple(sorted((cell, amount) for cell, amount in usage.items() if amount))
-        lacking = tuple(sorted(need))
-        targets = questions.targets(amounts, lacking) if mode == PREEMPT else []
-        untried = any(flavor != START_OVER for pod_set in looked for flavor in pod_set)
-        return Assignment(
-            mode, borrowing, amounts, uses, lacking, counts, tuple(chosen), tuple(looked), untried, targets
-        )
+            choices.append(found)
+        key = offers, counts, tuple(choices)
+        assignment = self._known.get(key)
+        if assignment is None:
+            if len(self._known) >= _MOST_REMEMBERED:
+                self._known.clear()
+            assignment = self._known[key] = _assembled(*key)
+        if assignment.mode != PREEMPT:
+            return assignment
+        return assignment.with_targets(questions.targets(assignment.usage, assignment.need))
 
     def _assign_pod_set(
         self,
@@ -181,16 +177,16 @@ class Assigner:
         tried: tuple[int, ...],
         allowed: tuple[int, ...] | None,
         questions: Questions,
-    ) -> list[_Choice] | None:
+    ) -> tuple[_Choice, ...] | None:
         """A flavor for each of a pod set's groups; None when some group has none."""
-        choices = []
+        choices: tuple[_Choice, ...] = ()
         for number, group in enumerate(pod_set.groups):
             start = tried[number] + 1 if number < len(tried) else 0
             only = None if allowed is None else allowed[number]
             choice = self._scan(group, count, assumed, start, only, questions)
             if choice is None:
                 return None
-            choices.append(choice)
+            choices += (choice,)
         return choices
 
     def _scan(
@@ -204,16 +200,16 @@ class Assigner:
     ) -> _Choice | None:
         """Go through a group's flavors until one is good enough; answers the best seen."""
         fungibility = questions.workload.home.queue.spec.fungibility
-        best: tuple[int, _Quality, list[_Quality]] | None = None
+        best: tuple[int, _Quality, tuple[_Quality, ...]] | None = None
         for flavor in range(start, len(group.cells)):
             cells = group.cells[flavor]
             if cells is None or (only is not None and flavor != only):
                 continue
             worst: _Quality | None = None
-            each = []
+            each: tuple[_Quality, ...] = ()
             for cell, amount in zip(cells, group.amounts, strict=True):
                 quality = self._quality(cell, assumed.get(cell, 0) + amount * count, questions)
-                each.append(quality)
+                each += (quality,)
                 if worst is None or self._better(worst, quality, fungibility):
                     worst = quality
                 if quality[0] == _NO_FIT:
@@ -274,17 +270,8 @@ class Assigner:
 
     def height(self, queue: Queue, cell: int, amount: int) -> tuple[int, bool]:
         """How high the lowest subtree is that holds an amount, and whether it is smaller than the tree."""
-        tree = self._tree
-        if not queue.path:
-            return 0, False
-        if not tree.borrows(queue.node, cell, amount):
-            return 0, True
-        rest = amount - tree.headroom(queue.node, cell)
-        for cohort in queue.path:
-            if not tree.borrows(cohort, cell, rest):
-                return self._cache.height[cohort], tree.parent[cohort] != NO_PARENT
-            rest -= tree.headroom(cohort, cell)
-        return self._cache.height[queue.root], False
+        node = self._tree.lowest_with_room(queue.node, cell, amount)
+        return self._cache.height[node], node != queue.root
 
     def _better(self, left: _Quality, right: _Quality, fungibility: FlavorFungibility) -> bool:
         """Whether a flavor is strictly preferred to another."""
@@ -309,6 +296,49 @@ def _good_enough(quality: _Quality, fungibility: FlavorFungibility) -> bool:
     if mode != _FIT and fungibility.when_can_preempt == "TryNextFlavor":
         return False
     return not (borrowing and fungibility.when_can_borrow == "TryNextFlavor")
+
+
+def _take(pod_set: PodSetOffer, choices: tuple[_Choice, ...], count: int, total: dict[int, int]) -> None:
+    """Add what the pods of a pod set take of the flavors that were chosen."""
+    for group, choice in zip(pod_set.groups, choices, strict=True):
+        for cell, amount in zip(group.cells[choice.flavor] or (), group.amounts, strict=True):
+            total[cell] = total.get(cell, 0) + amount * count
+
+
+def _assembled(
+    offers: tuple[PodSetOffer, ...], counts: tuple[int, ...], choices: tuple[tuple[_Choice, ...], ...]
+) -> Assignment:
+    """The assignment that follows from the flavors chosen, pod set by pod set, but for its targets.
+
+    Fewer choices than pod sets: the next one has none.
+    """
+    mode = FIT if len(choices) == len(offers) else NO_FIT
+    usage: dict[int, int] = {}
+    borrowing = 0
+    need: set[int] = set()
+    for pod_set, chosen, count in zip(offers, choices, counts, strict=False):
+        _take(pod_set, chosen, count, usage)
+        for group, choice in zip(pod_set.groups, chosen, strict=True):
+            # The flavor as a whole counts: where it fits, a resource of it may still not, as in Kueue.
+            if choice.quality[0] != _FIT and mode == FIT:
+                mode = PREEMPT
+            for cell, (stands, height) in zip(group.cells[choice.flavor] or (), choice.each, strict=True):
+                borrowing = max(borrowing, height)
+                if stands != _FIT:
+                    need.add(cell)
+    tried = tuple(tuple(choice.tried for choice in chosen) for chosen in choices)
+    return Assignment(
+        mode=mode,
+        borrowing=borrowing,
+        usage=tuple(sorted((cell, amount) for cell, amount in usage.items() if amount)),
+        uses=sum(1 << cell for cell in usage),
+        need=tuple(sorted(need)),
+        counts=counts,
+        chosen=tuple(tuple(choice.flavor for choice in chosen) for chosen in choices),
+        tried=tried,
+        untried=any(flavor != START_OVER for chosen in tried for flavor in chosen),
+        targets=(),
+    )
 
 
 @final

@@ -23,6 +23,7 @@ class Queue:
         node: its node in the quota tree.
         root: the node at the top of its tree; equal to `node` without a cohort.
         path: the cohorts above it, nearest first.
+        below: cohort above it -> the node right below that one on the way to it.
         usable: whether it takes part in scheduling; a stopped queue does not, but its quota is still lent.
         holders: the workloads that hold its quota, in the order of candidates for preemption but for the
             usage of LocalQueues.
@@ -32,6 +33,7 @@ class Queue:
     """
 
     __slots__ = (
+        "below",
         "evicted",
         "generation",
         "holders",
@@ -49,6 +51,7 @@ class Queue:
         self.name = spec.name
         self.node = node
         self.path = path
+        self.below = dict(zip(path, (node, *path), strict=False))
         self.root = path[-1] if path else node
         self.usable = usable
         self.holders: list[Workload] = []
@@ -78,7 +81,7 @@ class Cache:
         changed: node -> its queue, if it is new or its holders changed since this was emptied.
     """
 
-    __slots__ = ("at", "changed", "height", "members", "queues", "tree", "version")
+    __slots__ = ("_watching", "at", "changed", "height", "members", "queues", "tree", "version")
 
     def __init__(self, cluster: Cluster, *, also: Iterable[FlavorResource] = ()) -> None:
         tree = self.tree = QuotaTree(cluster.cluster_queues, cluster.cohorts, also=also)
@@ -100,7 +103,8 @@ class Cache:
                 above = tree.parent[node]
                 self.height[above] = max(self.height[above], self.height[node] + 1)
         self.version: list[int] = [0] * len(tree.names)
-        self.changed: dict[int, Queue] = {queue.node: queue for queue in self.queues.values()}
+        self._watching: list[dict[int, Queue]] = []
+        self.changed: dict[int, Queue] = self.watch()
 
     def amounts(self, flavors: Iterable[tuple[str, str, int]]) -> tuple[Amounts, int]:
         """Amounts of (flavor, resource, amount) per flavor-resource, and the mask of all that are named.
@@ -113,6 +117,12 @@ class Cache:
             if cell is not None:
                 total[cell] = total.get(cell, 0) + amount
         return tuple(sorted(total.items())), sum(1 << cell for cell in total)
+
+    def watch(self) -> dict[int, Queue]:
+        """Another record like `changed`, for one more reader, who empties it."""
+        record = {queue.node: queue for queue in self.queues.values()}
+        self._watching.append(record)
+        return record
 
     def hold(self, workload: Workload, queue: Queue, usage: Amounts, uses: int, reserved: int) -> None:
         """A workload takes quota of a queue."""
@@ -177,4 +187,5 @@ class Cache:
     def _changed(self, queue: Queue) -> None:
         queue.generation += 1
         self.version[queue.root] += 1
-        self.changed[queue.node] = queue
+        for record in self._watching:
+            record[queue.node] = queue

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, final
+from dataclasses import dataclass
+from typing import Any, final
 
 from harness.cluster.fields import Fields
 from harness.cluster.model import Cluster, ClusterQueue, ResourceFlavor, ResourceGroup
@@ -83,7 +84,9 @@ def _content(pod_set: PodSet) -> tuple[Any, ...]:
     )
 
 
-class GroupOffer(NamedTuple):
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupOffer:
     """What a resource group of a queue can offer to a pod set.
 
     Attributes:
@@ -99,7 +102,9 @@ class GroupOffer(NamedTuple):
     cells: tuple[tuple[int, ...] | None, ...]
 
 
-class PodSetOffer(NamedTuple):
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PodSetOffer:
     """What a queue can offer to a pod set; `covered` is False when no group has a resource that it needs."""
 
     pod_set: PodSet

@@ -44,7 +44,9 @@ class Incoming:
         self.queue = queue
         self.requests = requests
         self.need = need
-        self.mask = sum(1 << cell for cell in need)
+        self.mask = 0
+        for cell in need:
+            self.mask |= 1 << cell
 
 
 class WhyNone(NamedTuple):
@@ -174,8 +176,12 @@ def fits(tree: QuotaTree, node: int, requests: Amounts, *, borrowing: bool) -> b
 
 def within_nominal(tree: QuotaTree, node: int, need: tuple[int, ...]) -> bool:
     """Whether a node uses no more than it has itself of everything that is needed."""
-    first = node * tree.width
-    return all(tree.usage[first + cell] <= tree.subtree[first + cell] for cell in need)
+    first, usage, subtree = node * tree.width, tree.usage, tree.subtree
+    for cell in need:
+        at = first + cell
+        if usage[at] > subtree[at]:
+            return False
+    return True
 
 
 def remove(tree: QuotaTree, workload: Workload) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from harness.units import INT64_MAX
 from harness_plugins.kueue.shares import NOTHING, published
+from harness_plugins.kueue.standing import Standing
 
 
 def test_a_queue_within_its_nominal_quota_has_no_share() -> None:
@@ -56,6 +57,21 @@ def test_a_cohort_has_the_share_that_its_queues_borrow_from_beyond_it() -> None:
     world.hold("a", "x", cpu=5)
     assert world.share("left") == (False, 250.0)
     assert world.share("a") == (False, 5000.0 / 12.0)
+
+
+def test_a_standing_follows_the_queues_that_change() -> None:
+    """Queues right below a root, and cohorts for the queues below them, by share; equal ones by node."""
+    world = Cohorts(cohort("left", "all", 1), queue("a", 0, "left"), queue("b", 1), queue("rest", 8))
+    tree, standing = world.cache.tree, Standing(world.cache, world.shares)
+    names = [tree.names[node] for _, node in standing.of(tree.root[0])]
+    assert names == ["left", "b", "rest"]
+    world.hold("a", "x", cpu=3).hold("b", "y", cpu=2)
+    assert standing.of(tree.root[0])[1:] == [
+        ((False, 100.0), tree.queues["b"]),
+        ((False, 200.0), tree.cohorts["left"]),
+    ]
+    world.hold("b", "z", cpu=2)
+    assert standing.of(tree.root[0])[-1] == ((False, 300.0), tree.queues["b"])
 
 
 def test_the_published_share_is_rounded_up_and_the_largest_integer_if_infinite() -> None:

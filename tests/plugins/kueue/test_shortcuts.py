@@ -70,6 +70,9 @@ def forget(scheduler: Scheduler) -> None:
             kin.hopeless = None
     for known in scheduler.shares._known:
         known.clear()
+    for record in cache._watching:
+        record.update((queue.node, queue) for queue in cache.queues.values())
+    scheduler.nominator._assigner._known.clear()
 
 
 def replay(given: World, *, forgets: bool, looks: bool = False) -> dict[str, Any] | None:
