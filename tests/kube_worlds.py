@@ -103,6 +103,7 @@ class World:
     Attributes:
         lines: what happened, such as `10 preempt a by c on n1`, without submissions and requeues.
         details: what was recorded with each preemption.
+        refused: which job was refused when, and what was recorded with it.
         states: how jobs stood at the end.
         policy: the policy that was replayed.
     """
@@ -116,6 +117,7 @@ class World:
     ) -> None:
         self.lines: list[str] = []
         self.details: list[Mapping[str, Any]] = []
+        self.refused: list[tuple[int, str, Mapping[str, Any] | None]] = []
         self.states: dict[str, str] = {}
         self.cluster: Cluster = cluster_from(objects, "test")
         ordered = sorted(jobs, key=lambda each: each[0].submit)
@@ -148,6 +150,8 @@ class World:
         if word == "preempt":
             assert detail is not None
             self.details.append(detail)
+        if word == "refuse":
+            self.refused.append((time // SECOND, job.id, detail))
         if word in ("bind", "nominate", "unnominate", "preempt", "gone", "finish", "reject"):
             said = f"{time // SECOND} {word} {pod or job.id}"
             said += f" by {by.id}" if by is not None else ""

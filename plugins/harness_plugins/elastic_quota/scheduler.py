@@ -159,7 +159,7 @@ class QuotaScheduler:
 
     def run(self) -> Iterator[Decision]:
         """Try pods and gangs until all that are left wait for an event."""
-        yield from self._kube.begin()
+        yield from self._kube.bind_running()
         yield from self._revoke()
         queue = self._kube.queue
         while (pod := queue.pop(self._version)) is not None:
@@ -171,7 +171,9 @@ class QuotaScheduler:
             else:
                 yield from self._try_gang(gang)
         yield from self._kube.refuse_alike(self._why_alike)
-        yield from self._kube.doze()
+        wake = self._kube.doze()
+        if wake is not None:
+            yield wake
         if self._revocation is not None:
             due = self._revocation.watch(queue.now)
             if due is not None:

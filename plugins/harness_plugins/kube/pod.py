@@ -55,14 +55,15 @@ class Template:
         number: in the order in which templates were first seen.
         spread: the spread constraints that filter (`DoNotSchedule`).
         soft_spread: those that only score.
+        alone: whether no rule of its own looks at other pods.
         budgets: numbers of the PodDisruptionBudgets that cover its pods.
         placed: position of a node -> how many of its pods are bound there.
         leaving: the same for those of them that are terminating.
     """
 
     __slots__ = (
-        "_peers", "budgets", "labels", "leaving", "namespace", "number", "placed", "shape", "soft_spread",
-        "spec", "spread",
+        "_peers", "alone", "budgets", "labels", "leaving", "namespace", "number", "placed", "shape",
+        "soft_spread", "spec", "spread",
     )  # fmt: skip
 
     def __init__(
@@ -81,6 +82,7 @@ class Template:
         self.shape = shape
         self.spread = tuple(constraint for constraint in spec.spread if constraint.required)
         self.soft_spread = tuple(constraint for constraint in spec.spread if not constraint.required)
+        self.alone = not (spec.spread or spec.affinity or spec.anti_affinity or spec.preferred_pods)
         self.budgets = budgets
         self.placed: dict[int, int] = {}
         self.leaving: dict[int, int] = {}

@@ -8,6 +8,7 @@ from typing import Any, final
 from harness import Refuse
 from harness_plugins.kube.pod import PodInfo, Refusal
 from harness_plugins.kube.scheduling import Diagnosis
+from harness_plugins.kube.shape_nodes import count
 
 UNSCHEDULABLE = "Unschedulable"
 """The reason of a refusal, as in a pod's condition PodScheduled."""
@@ -33,6 +34,16 @@ class Unschedulable:
         """The figures for the record; the same object for the same figures."""
         return node_figures(self.diagnosis, self.preemption)
 
+    def holds(self, pod: PodInfo) -> bool:
+        """Whether equal pods still find no node with room, see `Standing`.
+
+        It may be asked where nobody is preempted and nodes by themselves decided. Which plugins reject a pod
+        does not change then: what rules out a node, and whether it is too small, lasts as long as the node.
+        """
+        nodes = self.diagnosis.nodes
+        nodes.refresh()
+        return not nodes.any_fits
+
 
 def node_figures(diagnosis: Diagnosis, preemption: str = "") -> dict[str, Any]:
     """What a pod asks for, how many nodes rejected it for which reason, and what is free at most.
@@ -44,7 +55,7 @@ def node_figures(diagnosis: Diagnosis, preemption: str = "") -> dict[str, Any]:
     reasons, most = nodes.tally()
     for position, status in diagnosis.statuses.items():
         if nodes.fits(position):  # its room is kept, or filters that look at other nodes object
-            reasons.update(status.reasons)
+            count(reasons, status)
     known, detail = nodes.said
     if known != (reasons, most, preemption):
         detail = {

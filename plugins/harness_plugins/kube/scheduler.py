@@ -114,26 +114,38 @@ class Scheduler:
     def run(self) -> Iterator[Decision]:
         """Try pods until all that are left wait for an event."""
         queue, cache = self.queue, self.cache
-        yield from self.begin()
+        if self._running:
+            yield from self.bind_running()
         while (pod := queue.pop(cache.version)) is not None:
+            if queue.failed_alike:
+                yield from self.refuse_alike()
+            self.budgets.refresh()
+            found = self.scheduling.schedule(pod)
+            if isinstance(found, NodeInfo):
+                yield self.bind(pod, found)
+                queue.pod_bound(pod)
+            else:
+                yield from self._post_filter(pod, found)
+        if queue.failed_alike:
             yield from self.refuse_alike()
-            yield from self._schedule_one(pod)
-        yield from self.refuse_alike()
-        yield from self.doze()
+        wake = self.doze()
+        if wake is not None:
+            yield wake
 
-    def begin(self) -> Iterator[Decision]:
-        """A cycle begins: bind the pods that run already."""
-        self._refused = None
+    def bind_running(self) -> Iterator[Bind]:
+        """Bind the pods that run already, before anything else is decided."""
         for running, node in self._running:
             yield self._place(running, node)
         self._running.clear()
 
-    def doze(self) -> Iterator[Decision]:
-        """All pods wait for an event: wake when the queue's timer is due."""
+    def doze(self) -> Wake | None:
+        """A cycle is over, and all pods wait for an event: wake when the queue's timer is due."""
+        self._refused = None
         flush = self.queue.next_flush()
-        if flush is not None and (self._woken <= self.queue.now or flush < self._woken):
-            self._woken = flush
-            yield Wake(flush, idle=True)
+        if flush is None or self.queue.now < self._woken <= flush:
+            return None
+        self._woken = flush
+        return Wake(flush, idle=True)
 
     def refuse_alike(self, why: Callable[[PodInfo], Refusal | None] = _as_peers) -> Iterator[Refuse]:
         """Say of pods that were not tried because an equal one had failed why they wait, once for a job.
@@ -148,15 +160,6 @@ class Scheduler:
                 self._refused = pod.job
                 yield refuse(pod, refusal)
         alike.clear()
-
-    def _schedule_one(self, pod: PodInfo) -> Iterator[Decision]:
-        self.budgets.refresh()
-        found = self.scheduling.schedule(pod)
-        if isinstance(found, NodeInfo):
-            yield self.bind(pod, found)
-            self.queue.pod_bound(pod)
-        else:
-            yield from self._post_filter(pod, found)
 
     def bind(self, pod: PodInfo, node: NodeInfo) -> Bind:
         """Bind a pod to a node."""
@@ -192,6 +195,7 @@ class Scheduler:
         peers, is_new = pod.peers, pod.rejected_by != rejecting
         if not pod.nominated:
             peers.hopeless, peers.rejected_by, peers.refusal = self.cache.version, rejecting, why
+            peers.standing = why if self._preemption is None and why.diagnosis.by_nodes_alone else None
         self.queue.add_unschedulable(pod, rejecting)
         if is_new:
             self._refused = pod.job

@@ -63,6 +63,11 @@ class Diagnosis:
         return frozenset(self.nodes.rejecting().union(status.plugin for status in self.statuses.values()))
 
     @property
+    def by_nodes_alone(self) -> bool:
+        """Whether no other pod mattered but for what it requests: no affinity, nomination or host port."""
+        return not self.statuses and not self.pod.template.shape.ports
+
+    @property
     def potential(self) -> Sequence[int]:
         """Positions of the nodes on which a preemption may help, in order."""
         if self._one_by_one:
@@ -105,21 +110,23 @@ class Scheduling:
 
     def schedule(self, pod: PodInfo) -> NodeInfo | Diagnosis:
         """The node that a pod gets, or why there is none."""
-        state, nodes = self.pre_filter(pod), self.shape_nodes(pod.template.shape)
+        template, cache = pod.template, self.cache
+        alone = template.alone and not cache.repelling and not cache.attracting
+        state, nodes = NOTHING if alone else self.pre_filter(pod), self.shape_nodes(template.shape)
         failed: dict[int, Status] = {}
         if pod.nominated:
-            node = self.cache.by_name.get(pod.nominated)
+            node = cache.by_name.get(pod.nominated)
             if node is not None:
                 status = self.filter(pod, node, state, nodes)
                 if status is None:
                     return node
                 failed[node.position] = status
-        if state is NOTHING and not nodes.varied and not self._scored_by_others(pod.template):
+        if not nodes.varied and (alone or (state is NOTHING and not self._scored_by_others(template))):
             return self._by_key(pod, nodes, failed)
         found = self.examine(pod, state, nodes)
         self._advance(found.looked_at, failed)
         if not found.feasible:
-            return Diagnosis(pod, state, nodes, found.statuses, self.cache.nodes)
+            return Diagnosis(pod, state, nodes, found.statuses, cache.nodes)
         if len(found.feasible) == 1:
             return found.feasible[0]
         totals = [sum(scores.values()) for scores in self.scores(pod, found.feasible)]
@@ -131,7 +138,7 @@ class Scheduling:
     def _by_key(self, pod: PodInfo, nodes: ShapeNodes, failed: Mapping[int, Status]) -> NodeInfo | Diagnosis:
         """The way for nearly all pods: nothing but the node itself and nominations to it count."""
         cache = self.cache
-        rejected = self._rejected_for_nominated(pod, nodes)
+        rejected = self._rejected_for_nominated(pod, nodes) if cache.expecting else {}
         hidden = nodes.hide(rejected) if rejected else ()
         key, looked_at = NO_KEY, len(cache.nodes)
         if nodes.any_fits:

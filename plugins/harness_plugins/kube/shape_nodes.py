@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any, final
 
@@ -178,19 +177,19 @@ class ShapeNodes:
         ]
         return tuple(f"Insufficient {name}" for name in (*large, *shape.missing))
 
-    def tally(self) -> tuple[Counter[str], dict[str, int]]:
+    def tally(self) -> tuple[dict[str, int], dict[str, int]]:
         """Why nodes reject the shape by themselves: reason -> nodes, and what is free at most.
 
         The second says for each resource that is short somewhere how much of it any one node has free, among
         the nodes that could ever run the shape.
         """
         nodes, kinds, names = self._cache.nodes, self.kinds, self._cache.names
-        reasons: Counter[str] = Counter()
+        reasons: dict[str, int] = {}
         if FIXED in kinds or TAKEN in kinds:
             for position, kind in enumerate(kinds):
                 status = self._fixed[position] if kind == FIXED else PORT_TAKEN if kind == TAKEN else None
                 if status is not None:
-                    reasons.update(status.reasons)
+                    count(reasons, status)
             nodes = [node for node in nodes if kinds[node.position] in (SHORT, OVERSIZED, FITS)]
         most: dict[str, int] = {}
         for resource, amount in self.shape.requests:
@@ -222,6 +221,12 @@ class ShapeNodes:
         if SHORT in self.kinds or OVERSIZED in self.kinds:
             found.add(NODE_RESOURCES_FIT)
         return found
+
+
+def count(reasons: dict[str, int], status: Status) -> None:
+    """Count the reasons of one node more."""
+    for reason in status.reasons:
+        reasons[reason] = reasons.get(reason, 0) + 1
 
 
 def rank_of(key: int) -> int:

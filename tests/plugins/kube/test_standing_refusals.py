@@ -1,0 +1,78 @@
+"""Refusals that stand where nobody is preempted: they spare attempts, and change nothing else."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kube_worlds import HOSTNAME, World, job, node
+
+from harness_plugins.kube import blocks
+
+NEVER = 10**9
+Jobs = list[Any]
+
+
+def crowd(rng: random.Random) -> tuple[list[Any], Jobs]:
+    """Three nodes, and far more pods of a few kinds than there is room for."""
+    term = {"labelSelector": {"matchLabels": {"app": "lonely"}}, "topologyKey": HOSTNAME}
+    alone = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    large = {"size": "large"}
+    kinds: list[dict[str, Any]] = [{}, {}, {}, {"nodeSelector": large}]
+    kinds += [{"labels": {"app": "lonely"}, "affinity": alone}, {"labels": {"app": "lonely"}}]
+    for cpu in (1, 4):
+        container = {"name": "c", "resources": {"requests": {"cpu": cpu}}, "ports": [{"hostPort": 80}]}
+        kinds.append({"containers": [container]})
+    nodes = [node(f"n{number}", cpu=4, pods=3) for number in range(2)]
+    nodes.append(node("n2", labels=large, cpu=8))
+    jobs: Jobs = []
+    at = 0
+    for number in range(rng.randint(20, 60)):
+        at += rng.choice((0, 0, 1, 4))
+        made = job(
+            f"j{number}",
+            {"cpu": rng.choice((1, 2, 4))},
+            at=at,
+            runs=rng.randint(1, 30),
+            priority=rng.choice((0, 0, 0, 7)),
+            pods=rng.choice((1, 1, 2)),
+            **rng.choice(kinds),
+        )
+        jobs.append(made)
+    return nodes, jobs
+
+
+@given(st.integers(0, 10**9))
+@settings(max_examples=40, deadline=None)
+def test_nothing_changes_where_every_pod_is_tried_by_itself(seed: int) -> None:
+    """In blocks, where refusals stand, and without: the same decisions, refusals and figures."""
+
+    def played() -> World:
+        nodes, jobs = crowd(random.Random(seed))
+        return World(nodes, *jobs, disablePreemption=True)
+
+    together = played()
+    with pytest.MonkeyPatch.context() as context:
+        context.setattr(blocks, "OFTEN", NEVER)
+        singly = played()
+    assert together.lines == singly.lines
+    assert together.refused == singly.refused
+    assert together.policy.scheduler.attempts == singly.policy.scheduler.attempts
+
+
+def test_a_pod_that_waits_is_bound_as_soon_as_its_node_has_room() -> None:
+    """Ten ends leave too little room for it; the eleventh frees enough."""
+    jobs = [job(f"short-{number}", {"cpu": 1}, runs=number) for number in range(1, 12)]
+    jobs += [job(f"large-{number}", {"cpu": 11}, at=1, runs=5) for number in range(3)]
+    world = World([node("n1", cpu=11, pods=110)], *jobs, disablePreemption=True)
+    assert world.about("bind")[-3:] == [
+        "11 bind large-0 on n1",
+        "16 bind large-1 on n1",
+        "21 bind large-2 on n1",
+    ]
+    assert [(time, name) for time, name, _ in world.refused] == [
+        (1, f"large-{number}") for number in range(3)
+    ]
