@@ -136,15 +136,18 @@ class Block:
         """Take out the pods that have failed in this pass; another pass over the others begins."""
         failed: dict[Peers, Cell] = {}
         left: dict[Peers, Cell] = {}
+        reached = self._reached
         for peers, cell in self.cells.items():
             pods = cell.pods
-            at = bisect_right(pods, self._reached, key=_PLACE)
-            if at < len(pods):
-                left[peers] = Cell(pods[at:], cell.rejected_by)
-                del pods[at:]
+            if reached < _AFTER_ALL:
+                at = bisect_right(pods, reached, key=_PLACE)
+                if at < len(pods):
+                    left[peers] = Cell(pods[at:], cell.rejected_by)
+                    del pods[at:]
             if pods:
                 assert cell.verdict is not None, "pods have failed for no reason"
-                failed[peers] = Cell(pods, cell.verdict)
+                cell.rejected_by, cell.verdict = cell.verdict, None
+                failed[peers] = cell
         self.cells, self._reached, self.taken, self.tried = left, _BEFORE_ALL, None, 0
         return Block(self.priority, failed)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Protocol, final
+from typing import Any, NamedTuple, Protocol, final
 
 from harness import Cluster, Decision, Job, Option, PodSet, Reject, View, Why, boolean
 from harness.cluster.pod_reading import pod_spec_of, runs_on
@@ -65,6 +65,22 @@ def configuration_of(cluster: Cluster, options: Mapping[str, Any]) -> SchedulerC
         percentage_of_nodes_to_score=percentage or configuration.percentage_of_nodes_to_score,
         disable_preemption=options.get("disablePreemption", False) or configuration.disable_preemption,
     )
+
+
+class _Kind(NamedTuple):
+    """What the pods of a pod set in one namespace have in common.
+
+    Attributes:
+        template: what the scheduler looks at.
+        node: the node on which they run already, or "".
+        start: since when, microseconds since 1970; None where that is not known.
+        never: why they can never run here; "" when some node could run them, or does.
+    """
+
+    template: Template
+    node: str
+    start: int | None
+    never: str
 
 
 class PodScheduler(Protocol):
@@ -134,8 +150,7 @@ class DefaultPreemption:
             )
         self.scheduler: PodScheduler = scheduler or Scheduler(cluster, configuration_of(cluster, options))
         self._gives_up = gives_up
-        self._templates: dict[tuple[PodSet, str], Template] = {}
-        self._running: dict[PodSet, tuple[str, int | None]] = {}
+        self._kinds: dict[tuple[PodSet, str], _Kind] = {}
         self._impossible: dict[Shape, str] = {}
         self._rejected: list[tuple[Job, str]] = []
         self._pods: dict[tuple[int, int], PodInfo] = {}
@@ -144,20 +159,19 @@ class DefaultPreemption:
     def submit(self, job: Job, pods: range, now: int) -> None:
         """Pods wait; those that come back after an eviction are new pods, behind their equals."""
         self.scheduler.hear(now)
-        if self._gives_up:
-            why = next(filter(None, (self._never(job, pod_set) for pod_set in job.pod_sets)), None)
-            if why is not None:
-                self._rejected.append((job, why))
+        for pod_set in job.pod_sets:
+            never = self._kind(job, pod_set).never
+            if never:
+                self._rejected.append((job, never))
                 return
         for pod in pods:
-            successor, pod_set = self._successors.get((job.index, pod), 0), job.pod_set_of(pod)
-            template = self._template(job, pod_set)
+            key = (job.index, pod)
+            successor, kind = self._successors.get(key, 0), self._kind(job, job.pod_set_of(pod))
             name = job.pod_name(pod, successor)
-            info = PodInfo(name, template, job.priority, preempts=job.preempts, job=job, pod=pod)
-            self._pods[job.index, pod] = info
-            node, start = self._runs_on(pod_set)
-            if node and not successor:
-                self.scheduler.add_running(info, node, start)
+            info = PodInfo(name, kind.template, job.priority, preempts=job.preempts, job=job, pod=pod)
+            self._pods[key] = info
+            if kind.node and not successor:
+                self.scheduler.add_running(info, kind.node, kind.start)
             else:
                 self.scheduler.add(info)
 
@@ -180,37 +194,34 @@ class DefaultPreemption:
         self._rejected.clear()
         yield from self.scheduler.run()
 
+    def _kind(self, job: Job, pod_set: PodSet) -> _Kind:
+        """What pods of a pod set have in common; worked out once."""
+        kind = self._kinds.get((pod_set, job.namespace))
+        if kind is None:
+            template = self._template(job, pod_set)
+            node, start = runs_on(pod_set)
+            never = "" if node or not self._gives_up else self._never(template.shape)
+            kind = self._kinds[pod_set, job.namespace] = _Kind(template, node, start, never)
+        return kind
+
     def _template(self, job: Job, pod_set: PodSet) -> Template:
-        template = self._templates.get((pod_set, job.namespace))
-        if template is None:
-            faults: list[Fault] = []
-            where = f"job {job.id}, pod set {pod_set.name}"
-            spec = pod_spec_of(pod_set, job.namespace, faults, where)
-            if _asked(spec.requests) != _asked(pod_set.requests):
-                faults.append(
-                    Fault(f"{where}: pod_template", "its containers request other amounts than the job")
-                )
-            if faults:
-                raise ClusterError("the trace", faults)
-            template = self.scheduler.templates.of(job.namespace, pod_set.labels, spec)
-            self._templates[pod_set, job.namespace] = template
-        return template
+        faults: list[Fault] = []
+        where = f"job {job.id}, pod set {pod_set.name}"
+        spec = pod_spec_of(pod_set, job.namespace, faults, where)
+        if _asked(spec.requests) != _asked(pod_set.requests):
+            faults.append(
+                Fault(f"{where}: pod_template", "its containers request other amounts than the job")
+            )
+        if faults:
+            raise ClusterError("the trace", faults)
+        return self.scheduler.templates.of(job.namespace, pod_set.labels, spec)
 
-    def _runs_on(self, pod_set: PodSet) -> tuple[str, int | None]:
-        found = self._running.get(pod_set)
-        if found is None:
-            found = self._running[pod_set] = runs_on(pod_set)
-        return found
-
-    def _never(self, job: Job, pod_set: PodSet) -> str | None:
-        """Why pods of a pod set can never run; None when some node could, or when they run already."""
-        if self._runs_on(pod_set)[0]:
-            return None
-        shape = self._template(job, pod_set).shape
+    def _never(self, shape: Shape) -> str:
+        """Why pods of a shape can never run; "" when some node could run them."""
         why = self._impossible.get(shape)
         if why is None:
             why = self._impossible[shape] = _fits_no_empty_node(self.scheduler, shape)
-        return why or None
+        return why
 
 
 def _fits_no_empty_node(scheduler: PodScheduler, shape: Shape) -> str:

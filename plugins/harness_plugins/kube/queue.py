@@ -55,7 +55,8 @@ class SchedulingQueue:
     def hear(self, now: int) -> None:
         """It is `now`; at a new instant the timers come first."""
         if now != self.now:
-            self._settle()
+            if self._passed is not None:
+                self._settle()
             self.now = now
             if now % _FLUSH_EVERY == 0:
                 self._flush(now)
@@ -82,7 +83,7 @@ class SchedulingQueue:
         """
         while lane := self._active or self._backoff:
             waiting = lane[-1][-1]
-            if waiting is not self._passed:
+            if self._passed is not None and waiting is not self._passed:
                 self._settle()
             if isinstance(waiting, Block):
                 self._passed = waiting
@@ -139,7 +140,7 @@ class SchedulingQueue:
         if not failed.waits_for_room():
             for pod in failed.in_order():
                 self._wait(pod, pod.rejected_by)
-        elif failed:
+        elif failed.cells:
             self._stamp(failed, _LONGEST_BACKOFF)
             self._short[failed] = None
 
@@ -164,7 +165,8 @@ class SchedulingQueue:
 
     def pod_deleted(self, gone: PodInfo, *, was_bound: bool) -> None:
         """A bound pod, or one with a nomination, is gone."""
-        self._settle()
+        if self._passed is not None:
+            self._settle()
         helped = list(self._short)
         self._short.clear()
         if self._others:
@@ -198,10 +200,15 @@ class SchedulingQueue:
 
         Every 30 s pods that have been in the pool for more than 5 minutes are tried, whatever happened.
         """
-        oldest = [next(iter(pool)).timestamp for pool in (self._short, self._others) if pool]
-        if not oldest:
+        oldest = None
+        for pool in (self._short, self._others):
+            if pool:
+                stamp = next(iter(pool)).timestamp
+                if oldest is None or stamp < oldest:
+                    oldest = stamp
+        if oldest is None:
             return None
-        since = min(oldest) >> _COUNTER_BITS
+        since = oldest >> _COUNTER_BITS
         return ((since + _LONGEST_IN_POOL) // _FLUSH_EVERY + 1) * _FLUSH_EVERY
 
     def _flush(self, now: int) -> None:
@@ -223,19 +230,19 @@ class SchedulingQueue:
         for pool in pools:
             for each in moved if pool else ():
                 pool.pop(each, None)
-        ready = [(each.priority, -each.timestamp, each) for each in moved if each.backoff < second]
-        if ready:
-            self._active += ready
-            self._active.sort()
-            self._join(self._active)
-        if len(ready) < len(moved):
-            self._backoff += [
-                (-each.backoff, each.priority, -each.timestamp, each)
-                for each in moved
-                if each.backoff >= second
-            ]
-            self._backoff.sort()
-            self._join(self._backoff)
+        active, backoff = self._active, self._backoff
+        ready, not_ready = len(active), len(backoff)
+        for each in moved:
+            if each.backoff < second:
+                active.append((each.priority, -each.timestamp, each))
+            else:
+                backoff.append((-each.backoff, each.priority, -each.timestamp, each))
+        if len(active) > max(ready, 1):
+            active.sort()
+            self._join(active)
+        if len(backoff) > max(not_ready, 1):
+            backoff.sort()
+            self._join(backoff)
 
     def _join(self, lane: list[Any]) -> None:
         """Make one block of neighbours that are to be tried one after the other, with nothing in between."""
