@@ -3,6 +3,9 @@
 A policy is a plain Python object. The engine tells it what became waiting (`submit`) and what became free
 (`release`), then asks for decisions (`cycle`). It applies each decision before it resumes the generator,
 so the state that a policy sees is always current, and a wrong decision fails at its own `yield`.
+
+Decisions are compared by identity and never changed after they were made. Nothing enforces that: a replay
+makes hundreds of thousands, and freezing would triple what each costs.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ class Why(Enum):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Admit:
     """Reserve quota for a waiting job; without nodes in the cluster it also starts, as a whole.
 
@@ -46,7 +49,7 @@ class Admit:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Bind:
     """Bind waiting pods of a job to a node; from now on they hold its resources.
 
@@ -64,7 +67,7 @@ class Bind:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Preempt:
     """Take the resources away from running pods; after their grace period they are gone and wait again.
 
@@ -84,7 +87,7 @@ class Preempt:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Nominate:
     """Record that a waiting pod is expected on a node, which it does not hold yet."""
 
@@ -95,7 +98,7 @@ class Nominate:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Unnominate:
     """Withdraw a pod's nomination."""
 
@@ -104,7 +107,7 @@ class Unnominate:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Reject:
     """Give up a waiting job for good: it can never run here."""
 
@@ -114,7 +117,7 @@ class Reject:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Refuse:
     """Record why a waiting job is not helped now; it goes on waiting, and nothing changes.
 
@@ -130,7 +133,7 @@ class Refuse:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Wake:
     """Make an instant happen at a later time.
 
@@ -144,7 +147,7 @@ class Wake:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class QueueShare:
     """Record what share a queue has from now on, as the policy computes it; nothing changes by it.
 
