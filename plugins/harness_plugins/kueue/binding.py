@@ -54,7 +54,7 @@ class Binder:
         pods = self._pods[job.index] = {}
         first = 0
         for pod_set in job.pod_sets:
-            chosen = tuple(sorted(set(flavors.get(pod_set.name, _NO_FLAVORS).values())))
+            chosen = tuple(flavors.get(pod_set.name, _NO_FLAVORS).values())
             template = self._template(job, pod_set, chosen)
             for pod in range(first, first + counts.get(pod_set.name, pod_set.count)):
                 if pod not in ended:
@@ -75,7 +75,8 @@ class Binder:
     def end(self, job: Job, pods: range) -> None:
         """Pods ended, and leave their nodes; a job that was admitted again does not run them again."""
         present = self._pods[job.index]
-        self._ended.setdefault(job.index, set()).update(pods)
+        if len(pods) < job.pods:
+            self._ended.setdefault(job.index, set()).update(pods)
         for pod in pods:
             if pod in present:
                 self._scheduler.delete(present.pop(pod))
@@ -105,7 +106,7 @@ class Binder:
                 raise ClusterError("the trace", faults)
             labels = dict(spec.node_selector)
             tolerations = list(spec.tolerations)
-            for name in flavors:
+            for name in sorted(set(flavors)):
                 flavor = self._cluster.flavors[name]
                 labels.update(flavor.node_labels)
                 tolerations += flavor.tolerations

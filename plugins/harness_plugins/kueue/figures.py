@@ -21,7 +21,7 @@ from harness_plugins.kueue.search import (
     Target,
 )
 from harness_plugins.kueue.shares import Share, Shares, published
-from harness_plugins.kueue.workload import Workload
+from harness_plugins.kueue.workload import Amounts, Workload
 from harness_plugins.shortage import label, shortage
 
 _IN_WORDS: Mapping[str, str] = {
@@ -51,6 +51,7 @@ class Figures:
         self._labels = [label(self._tree, cell) for cell in range(self._tree.width)]
         self._paths: dict[int, str] = {}
         self._told: dict[int, Share] = {}
+        self._known_shares: dict[tuple[object, ...], list[float | str]] = {}
         self._known: dict[tuple[object, ...], dict[str, Any]] = {}
 
     def admission(self, workload: Workload, assignment: Assignment) -> dict[str, Any]:
@@ -66,12 +67,7 @@ class Figures:
             for cell, _ in usage
             if queue.path and tree.borrows(queue.node, cell)
         ]
-        share = []
-        if self._shares is not None:
-            after = self._share(queue.node)
-            tree.refund(queue.node, usage)
-            share = [self._share(queue.node), after]
-            tree.charge(queue.node, usage)
+        share = self._around(queue.node, usage) if self._shares is not None else []
         key = (queue.node, assignment.borrowing, *lenders, *share)
         detail = self._known.get(key)
         if detail is None:
@@ -143,9 +139,9 @@ class Figures:
 
     def changed_shares(self) -> Iterator[QueueShare]:
         """The shares of the queues that have another one than when they were asked for last."""
-        if self._shares is None:
-            return
         changed = self._cache.changed
+        if self._shares is None or not changed:
+            return
         for node in sorted(changed):
             share = self._shares.of(node)[1]
             if share != self._told.get(node):
@@ -206,6 +202,22 @@ class Figures:
                 return {self._tree.names[node]: self._share(node) for node in nodes}
             theirs = ancestor
         raise AssertionError("queues of one tree have a common ancestor")
+
+    def _around(self, node: int, usage: Amounts) -> list[float | str]:
+        """The shares of a queue before and after it was charged; they follow from its own usage alone."""
+        tree = self._tree
+        first = node * tree.width
+        key = (node, usage, *tree.usage[first : first + tree.width])
+        shares = self._known_shares.get(key)
+        if shares is None:
+            after = self._share(node)
+            tree.refund(node, usage)
+            shares = [self._share(node), after]
+            tree.charge(node, usage)
+            if len(self._known_shares) >= _MOST_REMEMBERED:
+                self._known_shares.clear()
+            self._known_shares[key] = shares
+        return shares
 
     def _share(self, node: int) -> float | str:
         assert self._shares is not None

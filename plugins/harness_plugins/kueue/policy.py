@@ -20,6 +20,9 @@ from harness_plugins.kueue.workload import Workload
 if TYPE_CHECKING:
     from harness_plugins.kueue.binding import Binder
 
+_ALL: Mapping[str, int] = {}
+"""No pod set gets fewer pods than it asked for."""
+
 _QUIET = 3
 """Cycles in a row that change nothing after which nothing more is expected at this instant."""
 
@@ -50,6 +53,7 @@ class KueuePolicy:
         self._stopped = {key: local.stop_policy for key, local in doors if local.stop_policy != "None"}
         self._homeless: list[Job] = []
         self._inactive: list[tuple[Job, str]] = []
+        self._now: int | None = None
         self._deciding = False
         self._gone: list[Workload] = []
         self._alarms: list[int] = []
@@ -124,6 +128,10 @@ class KueuePolicy:
         yield from self._figures.changed_shares()
 
     def _hear(self, now: int) -> None:
+        """It is `now`; whoever keeps time hears of it once an instant."""
+        if now == self._now:
+            return
+        self._now = now
         self.scheduler.hear(now)
         if self._binder is not None:
             self._binder.hear(now)
@@ -158,22 +166,18 @@ class KueuePolicy:
 
     def _end(self, workload: Workload, pods: range) -> None:
         """Some or all pods of a workload have ended."""
+        job = workload.job
         if self._binder is not None:
-            self._binder.end(workload.job, pods)
-        pod_sets = workload.asks.pod_sets
-        ended = list(workload.ended) or [0] * len(pod_sets)
-        first = 0
-        for number, pod_set in enumerate(pod_sets):
-            last = first + pod_set.count
-            ended[number] += max(0, min(pods.stop, last) - max(pods.start, first))
-            first = last
-        if len(pods) == workload.job.pods or workload.wanted == tuple(ended):
-            self.scheduler.free(workload)
-            del self._workloads[workload.job.index]
-            if self._binder is not None:
-                self._binder.forget(workload.job)
-        else:
-            self.scheduler.reclaim(workload, tuple(ended))
+            self._binder.end(job, pods)
+        if len(pods) < job.pods:
+            ended = _ended_so_far(workload, pods)
+            if ended != workload.wanted:
+                self.scheduler.reclaim(workload, ended)
+                return
+        self.scheduler.free(workload)
+        del self._workloads[job.index]
+        if self._binder is not None:
+            self._binder.forget(job)
 
     def _leave(self, workload: Workload, now: int) -> None:
         """The pods of an evicted workload are gone; its quota is free as soon as the scheduler knows."""
@@ -195,7 +199,7 @@ class KueuePolicy:
     def _enqueue(self, workload: Workload) -> None:
         """A workload waits in its queue; where that or its LocalQueue is inactive, for good."""
         job, queue = workload.job, workload.home.queue
-        if (job.namespace, job.queue) in self._stopped:
+        if self._stopped and (job.namespace, job.queue) in self._stopped:
             self._inactive.append((job, f"LocalQueue {job.namespace}/{job.queue} is inactive"))
             return
         if not queue.usable:
@@ -251,6 +255,8 @@ class KueuePolicy:
 
     def counts_of(self, workload: Workload, assignment: Assignment) -> Mapping[str, int]:
         """Pod set -> pods, for pod sets that get fewer than they asked for."""
+        if not workload.ended and assignment.counts == workload.asks.counts:
+            return _ALL
         ended = workload.ended or (0,) * len(assignment.counts)
         return {
             pod_set.name: count + over
@@ -273,3 +279,15 @@ class KueuePolicy:
                 for pod_set, chosen in zip(offers, assignment.chosen, strict=True)
             }
         return flavors
+
+
+def _ended_so_far(workload: Workload, pods: range) -> tuple[int, ...]:
+    """How many pods of each pod set have ended, with these."""
+    pod_sets = workload.asks.pod_sets
+    ended = list(workload.ended) or [0] * len(pod_sets)
+    first = 0
+    for number, pod_set in enumerate(pod_sets):
+        last = first + pod_set.count
+        ended[number] += max(0, min(pods.stop, last) - max(pods.start, first))
+        first = last
+    return tuple(ended)
