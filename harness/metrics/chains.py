@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from math import floor
 
 import polars as pl
 
@@ -30,10 +31,10 @@ def thrashing(preemptions: pl.DataFrame, within: Fraction) -> int:
         within: how long before at most, microseconds.
     """
     latest: dict[tuple[str, str], int] = {}
-    count = 0
+    count, longest = 0, floor(within)
     for time, victim, beneficiary in preemptions.select("time", "victim", "beneficiary").iter_rows():
         before = latest.get((beneficiary, victim))
-        count += before is not None and time - before <= within
+        count += before is not None and time - before <= longest
         latest[victim, beneficiary] = time
     return count
 

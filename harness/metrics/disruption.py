@@ -100,7 +100,8 @@ def _violations(pods: pl.DataFrame) -> int | None:
     """
     if pods.is_empty():
         return 0
-    decisions = pods.select("time", "by", "detail").unique()["detail"]
+    says = pl.col("detail").str.contains("pdb_violations", literal=True)
+    decisions = pods.filter(says).select("time", "by", "detail").unique()["detail"]
     said = decisions.str.json_path_match("$.pdb_violations").cast(pl.Int64, strict=False).drop_nulls()
     return int(said.sum()) if len(said) else None
 
