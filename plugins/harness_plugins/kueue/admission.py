@@ -74,6 +74,8 @@ class AdmissionCycle:
         self._nominator = nominator
         self._order = order
         self._gates = gates
+        self._by_kin = gates.scheduling_equivalence_hashing
+        self._recomputes = gates.recompute_assignment_upon_preemption_targets_overlap
         self.parked = False
         self.refused: list[Refused] = []
         self.restless: set[int] = set()
@@ -93,7 +95,10 @@ class AdmissionCycle:
         self.restless.clear()
         for entry in self._order(entries):
             if not entry.reason:
-                yield from self._serve(entry, cycle)
+                entry.served = True
+                outcome = self._serve(entry, cycle)
+                if outcome is not None:
+                    yield outcome
         for node, amounts in reversed(self._reserved):
             self._tree.refund(node, amounts)
         self._reserved.clear()
@@ -112,13 +117,13 @@ class AdmissionCycle:
     def in_vain(self, workload: Workload) -> bool:
         """Whether a head would be parked with its kin as before, and nothing else would come of its turn."""
         hopeless = workload.kin.hopeless
-        if hopeless is None or workload.home.strict or not self._gates.scheduling_equivalence_hashing:
+        if hopeless is None or not self._by_kin or workload.home.strict:
             return False
         if hopeless.assignment.mode == NO_FIT:
             told = NO_QUOTA in workload.refused
         else:
             told = NO_PREEMPTION_CANDIDATES in workload.refused and not self._reserves(workload)
-        return told and self._nominator.in_vain(workload)
+        return told and self._nominator.in_vain(workload, hopeless)
 
     def _nominate(self, workload: Workload, cycle: int) -> Entry:
         """A head's entry; it has its reason already if to serve it would change nothing."""
@@ -130,13 +135,13 @@ class AdmissionCycle:
             entry.reason = NO_PREEMPTION_CANDIDATES
         return entry
 
-    def _serve(self, entry: Entry, cycle: int) -> Iterator[Admitted | Preempted]:
-        """Serve one entry in the state that those before it left."""
+    def _serve(self, entry: Entry, cycle: int) -> Admitted | Preempted | None:
+        """Serve one entry in the state that those before it left; answers what comes of it at once."""
         workload = entry.workload
         queue = workload.home.queue
         victims = self._victims.setdefault(queue.root, {})
         assignment = entry.assignment
-        if self._gates.recompute_assignment_upon_preemption_targets_overlap and _overlap(assignment, victims):
+        if victims and self._recomputes and _overlap(assignment, victims):
             assignment = entry.assignment = self._reassign(entry, victims, cycle)
         targets = assignment.targets
         if assignment.mode == NO_FIT:
@@ -148,22 +153,23 @@ class AdmissionCycle:
             entry.reason = PENDING_PREEMPTION
             workload.memory = None
             self._reserve(queue.node, assignment.usage)
-        elif _overlap(assignment, victims) or not self._fits(entry, victims):
+        elif (victims and _overlap(assignment, victims)) or not self._fits(assignment, queue.node, victims):
             entry.reason = FAILED_AFTER_NOMINATION
             if not self._gates.flavor_fungibility_preserve_scan_progress:
                 workload.memory = None
         else:
             self._reserve(queue.node, assignment.usage)
             if assignment.mode == FIT:
-                yield Admitted(workload, assignment)
-            else:
-                victims.update(dict.fromkeys(target.workload for target in targets))
-                entry.reason = PENDING_PREEMPTION
-                workload.memory = None
-                fresh = [target for target in targets if not target.workload.evicted]
-                if fresh:
-                    self.restless.add(queue.root)
-                    yield Preempted(workload, assignment, fresh)
+                workload.home.remove(workload)
+                return Admitted(workload, assignment)
+            victims.update(dict.fromkeys(target.workload for target in targets))
+            entry.reason = PENDING_PREEMPTION
+            workload.memory = None
+            fresh = [target for target in targets if not target.workload.evicted]
+            if fresh:
+                self.restless.add(queue.root)
+                return Preempted(workload, assignment, fresh)
+        return None
 
     def _reassign(self, entry: Entry, victims: dict[Workload, None], cycle: int) -> Assignment:
         """Look for other targets as if the victims of this cycle were gone already."""
@@ -177,14 +183,15 @@ class AdmissionCycle:
             self._cache.enrol(victim, victim.queue)
         return assignment
 
-    def _fits(self, entry: Entry, victims: dict[Workload, None]) -> bool:
-        """Whether an entry fits once all victims, its own among them, are gone."""
-        gone = [*victims, *(target.workload for target in entry.assignment.targets)]
+    def _fits(self, assignment: Assignment, node: int, victims: dict[Workload, None]) -> bool:
+        """Whether an assignment fits once all victims, its own among them, are gone."""
+        tree = self._tree
+        gone = [*victims, *[target.workload for target in assignment.targets]]
         for workload in gone:
-            remove(self._tree, workload)
-        enough = fits(self._tree, entry.workload.home.queue.node, entry.assignment.usage, borrowing=True)
+            remove(tree, workload)
+        enough = fits(tree, node, assignment.usage, borrowing=True)
         for workload in gone:
-            put_back(self._tree, workload)
+            put_back(tree, workload)
         return enough
 
     def _reserve(self, node: int, amounts: Amounts) -> None:
@@ -215,7 +222,7 @@ class AdmissionCycle:
         return workload.home.queue.spec.preemption.reclaim_within_cohort != "Any" or marked
 
     def _put_back(self, entry: Entry) -> None:
-        """Return a head to its queue: to try again at once, or parked until quota becomes free."""
+        """Leave a head that waits where it is, to try again at once, or park it until quota becomes free."""
         workload, reason = entry.workload, entry.reason
         pending = workload.home
         root = pending.queue.root
@@ -227,17 +234,16 @@ class AdmissionCycle:
         if untried or (workload.nomination is not None and workload.nomination.tried):
             self.restless.add(root)  # it begins with another flavor next time
         if pending.strict or again or untried:
-            pending.add(workload)
             return
         self.parked = True
-        self.restless.add(root)
-        if self._gates.scheduling_equivalence_hashing:
+        if entry.served or not self._by_kin or len(pending.queue.path) > 1:
+            self.restless.add(root)  # others may have taken notice: of what it reserved, or of its share
+        if self._by_kin:
             pending.park_kin(workload.kin)
-            pending.add(workload)
         else:
             pending.park(workload)
 
 
 def _overlap(assignment: Assignment, victims: dict[Workload, None]) -> bool:
     """Whether an assignment counts on some victim of another entry."""
-    return bool(victims) and any(target.workload in victims for target in assignment.targets)
+    return any(target.workload in victims for target in assignment.targets)

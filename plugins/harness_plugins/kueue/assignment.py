@@ -6,10 +6,11 @@ search for workloads to preempt.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, final
 
 from harness.cluster.model import FlavorFungibility
+from harness.quota import QuotaTree
 from harness_plugins.kueue.cache import Cache, Queue
 from harness_plugins.kueue.configuration import Gates
 from harness_plugins.kueue.flavors import GroupOffer, PodSetOffer
@@ -94,6 +95,21 @@ _MOST_REMEMBERED = 4096
 
 
 @final
+class _Rooms(dict[int, int]):
+    """What a queue could use more, by flavor-resource, worked out when it is asked for."""
+
+    def __init__(self, tree: QuotaTree, node: int) -> None:
+        super().__init__()
+        self.version = -1
+        self._tree = tree
+        self._node = node
+
+    def __missing__(self, cell: int) -> int:
+        room = self[cell] = max(0, self._tree.available(self._node, cell))
+        return room
+
+
+@final
 class Assigner:
     """Assigns flavors in the state that the cache is in.
 
@@ -113,7 +129,7 @@ class Assigner:
         self._known: dict[
             tuple[tuple[PodSetOffer, ...], tuple[int, ...], tuple[tuple[_Choice, ...], ...]], Assignment
         ] = {}
-        self._rooms: dict[tuple[int, int], tuple[int, int]] = {}
+        self._rooms: dict[int, _Rooms] = {}
         self._implicit_preference = gates.flavor_fungibility_implicit_preference_default
 
     def questions(self, workload: Workload) -> Questions:
@@ -252,21 +268,22 @@ class Assigner:
         own = any(target.workload.queue is queue for target in targets)
         return _PREEMPT if own else _RECLAIM, height
 
-    def room(self, queue: Queue, cell: int, version: int) -> int:
-        """What a queue could use more of a flavor-resource; kept for as long as nothing changes in its tree.
+    def rooms(self, queue: Queue, version: int) -> Mapping[int, int]:
+        """What a queue could use more of each flavor-resource; kept while nothing changes in its tree.
 
         For when nothing is tried or reserved: what is kept knows nothing of that.
 
         Args:
             queue: the queue.
-            cell: the flavor-resource.
             version: of the queue's tree.
         """
-        key = queue.node, cell
-        known = self._rooms.get(key)
-        if known is None or known[0] != version:
-            known = self._rooms[key] = version, max(0, self._tree.available(queue.node, cell))
-        return known[1]
+        rooms = self._rooms.get(queue.node)
+        if rooms is None:
+            rooms = self._rooms[queue.node] = _Rooms(self._tree, queue.node)
+        if rooms.version != version:
+            rooms.version = version
+            rooms.clear()
+        return rooms
 
     def height(self, queue: Queue, cell: int, amount: int) -> tuple[int, bool]:
         """How high the lowest subtree is that holds an amount, and whether it is smaller than the tree."""

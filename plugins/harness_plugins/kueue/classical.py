@@ -27,6 +27,7 @@ from harness_plugins.kueue.search import (
     remove,
     within_nominal,
 )
+from harness_plugins.kueue.shares import Share
 from harness_plugins.kueue.workload import Rank, Workload
 
 
@@ -111,7 +112,7 @@ class ClassicPreemption:
             return None
         return None if has_own_candidates(incoming, of_kin=True) else WhyNone()
 
-    def still_none(self, queue: Queue, why: WhyNone) -> bool:
+    def still_none(self, queue: Queue, share: Share) -> bool:
         """Yes: others do not count."""
         return True
 

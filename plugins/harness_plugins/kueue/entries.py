@@ -22,14 +22,16 @@ class Entry:
         assignment: what it was assigned.
         reason: why it is not admitted, "" as long as it may be. One that has a reason from the start changes
             nothing when it is served.
+        served: whether it had its turn.
     """
 
-    __slots__ = ("assignment", "reason", "workload")
+    __slots__ = ("assignment", "reason", "served", "workload")
 
     def __init__(self, workload: Workload, assignment: Assignment) -> None:
         self.workload = workload
         self.assignment = assignment
         self.reason = ""
+        self.served = False
 
 
 Order = Callable[[list[Entry]], Iterator[Entry]]

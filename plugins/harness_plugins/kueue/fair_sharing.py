@@ -137,9 +137,9 @@ class FairSharing:
         tree.refund(queue.node, incoming.requests)
         return WhyNone(share) if share is not None and self._takes_nothing(queue, share) else None
 
-    def still_none(self, queue: Queue, why: WhyNone) -> bool:
+    def still_none(self, queue: Queue, share: Share) -> bool:
         """Whether still nobody else has enough of a share."""
-        return why.share is None or self._takes_nothing(queue, why.share)
+        return self._takes_nothing(queue, share)
 
     def _takes_nothing(self, queue: Queue, share: Share) -> bool:
         """Whether a queue right below its root that would get `share` takes nothing from others for it.

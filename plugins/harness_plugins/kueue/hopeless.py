@@ -11,7 +11,8 @@ from typing import final
 
 from harness_plugins.kueue.assignment import FIT, Assigner, Assignment, Check, Questions
 from harness_plugins.kueue.cache import Queue
-from harness_plugins.kueue.search import Incoming, Search, WhyNone
+from harness_plugins.kueue.search import Incoming, Search
+from harness_plugins.kueue.shares import Share
 
 
 @final
@@ -23,10 +24,10 @@ class Hopeless:
         generation: of the queue, when its own state was looked at last.
         checks: how its flavor-resources stood.
         searches: the searches for targets.
-        why: for each of them why it failed.
+        shares: below which all others have to have theirs, as long as the queue's own state is the same.
     """
 
-    __slots__ = ("_checks", "_generation", "_outdated", "_searches", "_why", "assignment")
+    __slots__ = ("_checks", "_generation", "_outdated", "_searches", "_shares", "assignment")
 
     def __init__(
         self,
@@ -34,13 +35,13 @@ class Hopeless:
         generation: int,
         checks: list[Check],
         searches: list[Incoming],
-        why: list[WhyNone],
+        shares: list[Share],
     ) -> None:
         self.assignment = assignment
         self._generation = generation
         self._checks = checks
         self._searches = searches
-        self._why = why
+        self._shares = shares
         self._outdated = -1
 
     def still(self, assigner: Assigner, queue: Queue, search: Search, version: int) -> bool:
@@ -58,19 +59,20 @@ class Hopeless:
             return False
         self._outdated = version
         changed = queue.generation != self._generation
+        rooms = assigner.rooms(queue, version)
         for cell, amount, available, height in self._checks:
-            if (amount <= assigner.room(queue, cell, version)) is not available:
+            if (amount <= rooms[cell]) is not available:
                 return False
             if changed and assigner.height(queue, cell, amount) != height:
                 return False
         if changed:
-            found = _in_vain(self._searches, search)
-            if found is None:
+            shares = _in_vain(self._searches, search)
+            if shares is None:
                 return False
-            self._generation, self._why = queue.generation, found
+            self._generation, self._shares = queue.generation, shares
         else:
-            for why in self._why:
-                if not search.still_none(queue, why):
+            for share in self._shares:
+                if not search.still_none(queue, share):
                     return False
         self._outdated = -1
         return True
@@ -89,18 +91,19 @@ def why_hopeless(
     """
     if assignment.mode == FIT or assignment.untried or questions.found_targets or len(queue.path) > 1:
         return None
-    why = _in_vain(questions.in_vain, search)
-    if why is None:
+    shares = _in_vain(questions.in_vain, search)
+    if shares is None:
         return None
-    return Hopeless(assignment, queue.generation, questions.checks, questions.in_vain, why)
+    return Hopeless(assignment, queue.generation, questions.checks, questions.in_vain, shares)
 
 
-def _in_vain(searches: list[Incoming], search: Search) -> list[WhyNone] | None:
-    """Why each of some searches fails; None if one may succeed."""
-    found = []
+def _in_vain(searches: list[Incoming], search: Search) -> list[Share] | None:
+    """Below which shares all others are, where that is why searches fail; None if one may succeed."""
+    shares = []
     for incoming in searches:
         why = search.why_none(incoming)
         if why is None:
             return None
-        found.append(why)
-    return found
+        if why.share is not None:
+            shares.append(why.share)
+    return shares

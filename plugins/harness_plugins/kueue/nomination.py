@@ -15,7 +15,7 @@ from harness_plugins.kueue.assignment import (
     ScanMemory,
     Tried,
 )
-from harness_plugins.kueue.cache import Cache, Queue
+from harness_plugins.kueue.cache import Cache
 from harness_plugins.kueue.configuration import Gates
 from harness_plugins.kueue.flavors import PodSetOffer, offer
 from harness_plugins.kueue.hopeless import Hopeless, why_hopeless
@@ -58,13 +58,14 @@ class Nominator:
         What was in vain for one of the same kin, and still is, is not looked at again. Where nothing changed
         in the tree of its queue since the workload was asked last, the answer is the same.
         """
-        tried = self._where_to_go_on(workload, cycle)
+        tried = () if workload.memory is None else self._where_to_go_on(workload, workload.memory, cycle)
         whole = not (tried or workload.ended)
+        queue = workload.home.queue
+        version = self._cache.version[queue.root]
         hopeless = workload.kin.hopeless
-        if whole and hopeless is not None and self._still_in_vain(workload.home.queue, hopeless):
+        if whole and hopeless is not None and hopeless.still(self._assigner, queue, self._search, version):
             workload.memory = workload.nomination = None
             return hopeless.assignment
-        version = self._cache.version[workload.home.queue.root]
         last = workload.nomination
         if last is None or last.version != version or last.tried != tried:
             last = Nomination(self._look(workload, tried, whole=whole), version, tried)
@@ -72,19 +73,15 @@ class Nominator:
         self._remember(workload, last.assignment, cycle)
         return last.assignment
 
-    def in_vain(self, workload: Workload) -> bool:
+    def in_vain(self, workload: Workload, hopeless: Hopeless) -> bool:
         """Whether to assign anew is as much in vain for a head as it was before for one of its kin."""
-        hopeless = workload.kin.hopeless
-        if hopeless is None or workload.memory or workload.ended:
+        if workload.memory or workload.ended:
             return False
-        if not self._still_in_vain(workload.home.queue, hopeless):
+        queue = workload.home.queue
+        if not hopeless.still(self._assigner, queue, self._search, self._cache.version[queue.root]):
             return False
         workload.nomination = None
         return True
-
-    def _still_in_vain(self, queue: Queue, hopeless: Hopeless) -> bool:
-        version = self._cache.version[queue.root]
-        return hopeless.still(self._assigner, queue, self._search, version)
 
     def _look(self, workload: Workload, tried: Tried, *, whole: bool) -> Assignment:
         """Assign anew; note why, if it is in vain for everything of its kin."""
@@ -122,11 +119,8 @@ class Nominator:
             offers = known[workload.asks.number] = offer(workload.asks, spec, self._cluster, self._cache.tree)
         return offers
 
-    def _where_to_go_on(self, workload: Workload, cycle: int) -> Tried:
+    def _where_to_go_on(self, workload: Workload, memory: ScanMemory, cycle: int) -> Tried:
         """The scan memory, unless it is outdated: from before the last cycle, and the queue has changed."""
-        memory = workload.memory
-        if memory is None:
-            return ()
         if self._gates.flavor_fungibility_preserve_scan_progress and cycle - memory.cycle <= 1:
             return memory.tried
         return memory.tried if workload.home.queue.generation <= memory.generation else ()

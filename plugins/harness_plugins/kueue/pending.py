@@ -1,7 +1,8 @@
 """The pending workloads of a ClusterQueue: who is next, who is parked as inadmissible, and what wakes them.
 
 Workloads that the scheduler cannot tell apart are of one kin. A kin is parked and woken as a whole, so
-neither costs more the longer the queue is.
+neither costs more the longer the queue is. A head stays in its queue while it is tried, and leaves it when it
+is admitted.
 
 Where a queue orders its workloads by the usage of their LocalQueues, those of each LocalQueue stand in a line
 of their own; else all are in one line. Usage decides between the heads of lines, and can change at any time.
@@ -9,6 +10,7 @@ of their own; else all are in one line. Usage decides between the heads of lines
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, final
 
@@ -44,12 +46,52 @@ class Kin:
 
     def first(self, account: Account | None) -> _Entry | None:
         """The entry of the one that comes first in a line."""
-        entries = self.lines[account]
+        entries = self.lines.get(account)
         while entries:
             entry = entries[0]
             if entry[4].ticket == entry[3]:
                 return entry
             heappop(entries)
+        return None
+
+
+@final
+class _Firsts:
+    """The first of every kin in one line, parked or not, in their order.
+
+    What comes before `at` is parked, so that neither to park a kin nor to wake all moves any of them.
+    """
+
+    __slots__ = ("at", "entries")
+
+    def __init__(self) -> None:
+        self.entries: list[_Entry] = []
+        self.at = 0
+
+    def enter(self, entry: _Entry) -> None:
+        """One has become the first of its kin."""
+        at = bisect_left(self.entries, entry)
+        self.entries.insert(at, entry)
+        if at < self.at:
+            self.at = self.at + 1 if entry[4].kin.parked else at
+
+    def leave(self, entry: _Entry) -> None:
+        """One is not the first of its kin any more."""
+        at = bisect_left(self.entries, entry)
+        del self.entries[at]
+        if at < self.at:
+            self.at -= 1
+
+    def first(self) -> Workload | None:
+        """The one that comes first among those that are not parked."""
+        entries, at = self.entries, self.at
+        while at < len(entries):
+            workload = entries[at][4]
+            if not workload.kin.parked:
+                self.at = at
+                return workload
+            at += 1
+        self.at = at
         return None
 
 
@@ -69,11 +111,11 @@ class Pending:
     __slots__ = (
         "_aside",
         "_by_usage",
-        "_heads",
+        "_firsts",
         "_kins",
+        "_line",
         "_misplaced",
         "_parked",
-        "_shown",
         "_tickets",
         "asleep",
         "number",
@@ -92,8 +134,8 @@ class Pending:
         self.asleep: dict[Pending, None] = {}
         self._by_usage = queue.spec.by_usage
         self._kins: dict[tuple[int, int], Kin] = {}
-        self._heads: dict[Account | None, list[_Entry]] = {}
-        self._shown: set[int] = set()
+        self._line = _Firsts()
+        self._firsts: dict[Account | None, _Firsts] = {None: self._line}
         self._parked: list[Kin] = []
         self._aside: dict[Workload, None] = {}
         self._misplaced: list[Workload] = []
@@ -108,39 +150,48 @@ class Pending:
         return kin
 
     def add(self, workload: Workload) -> None:
-        """A workload waits: it arrived, is back, or was head and has to try again.
-
-        Where its kin is parked, it is too.
-        """
+        """A workload waits: it arrived, or is back. Where its kin is parked, it is too."""
         self._tickets += 1
         workload.ticket = self._tickets
         entry = (-workload.priority, workload.timestamp, workload.uid, self._tickets, workload)
-        kin = workload.kin
-        line = kin.lines.setdefault(workload.account, [])
-        heappush(line, entry)
-        if not kin.parked and line[0] is entry:
-            self._show(entry)
+        kin, account = workload.kin, workload.account
+        former = kin.first(account)
+        heappush(kin.lines.setdefault(account, []), entry)
+        if former is not None and former < entry:
+            return
+        firsts = self._firsts.setdefault(account, _Firsts())
+        if former is not None:
+            firsts.leave(former)
+        firsts.enter(entry)
+
+    def remove(self, workload: Workload) -> None:
+        """A workload waits no longer: it was admitted."""
+        kin, account = workload.kin, workload.account
+        former = kin.first(account)
+        workload.ticket = 0
+        if former is None or former[4] is not workload:
+            return  # it stood further back in its line
+        firsts = self._firsts[account]
+        firsts.leave(former)
+        following = kin.first(account)
+        if following is not None:
+            firsts.enter(following)
 
     def first(self) -> Workload | None:
-        """The one that comes first among those that are not parked."""
-        return self._first_by_usage() if self._by_usage else self._first_of(None)
-
-    def take(self, workload: Workload) -> None:
-        """Take out the one that comes first."""
-        workload.ticket = 0
-        following = workload.kin.first(workload.account)
-        if following is not None:
-            self._show(following)
+        """The one that comes first among those that are not parked; it stays where it is."""
+        if self._by_usage:
+            return self._first_by_usage()
+        return self._line.first() if self.preemptor is None else self._first_of(None)
 
     def next_account(self, account: Account) -> Account | None:
         """Of the other LocalQueues that have something to try, the one with the lowest usage."""
-        others = [each for each in self._heads if each not in (None, account) and self._first_of(each)]
+        others = [each for each in self._firsts if each not in (None, account) and self._first_of(each)]
         return min(others, key=_by_usage, default=None)
 
     def _first_by_usage(self) -> Workload | None:
         """Lower usage of the LocalQueue, then the preemptor, then the order of the queue."""
         best: tuple[tuple[float, bool, int, int, str, int], Workload] | None = None
-        for account in self._heads:
+        for account in self._firsts:
             first = self._first_of(account)
             if first is not None:
                 usage = 0.0 if account is None else account.usage
@@ -161,17 +212,11 @@ class Pending:
             and preemptor.account is account
         ):
             return preemptor
-        heads = self._heads.get(account)
-        while heads:
-            entry = heads[0]
-            workload = entry[4]
-            if workload.ticket == entry[3] and not workload.kin.parked:
-                return workload
-            self._shown.discard(heappop(heads)[3])
-        return None
+        return self._firsts[account].first()
 
     def park(self, workload: Workload) -> None:
         """Put a head aside, alone, until something wakes the queue."""
+        self.remove(workload)
         self._aside[workload] = None
         self.asleep[self] = None
 
@@ -181,21 +226,26 @@ class Pending:
         self._parked.append(kin)
         self.asleep[self] = None
 
+    def unpark(self, kins: int) -> None:
+        """Take back that the last so many kins were parked."""
+        if kins:
+            for _ in range(kins):
+                self._parked.pop().parked = False
+            self._start_over()
+
     def wake(self) -> None:
         """Let everything that is parked try again."""
         for kin in self._parked:
             kin.parked = False
-            for account in kin.lines:
-                first = kin.first(account)
-                if first is not None:
-                    self._show(first)
         self._parked.clear()
+        self._start_over()
         for workload in self._aside:
             self.add(workload)
         self._aside.clear()
 
     def park_for_good(self, workload: Workload) -> None:
         """Put a head aside whose namespace the queue does not take; nothing wakes it."""
+        self.remove(workload)
         self._misplaced.append(workload)
 
     def active(self) -> list[Workload]:
@@ -207,11 +257,9 @@ class Pending:
         parked = [workload for kin in self._kins.values() if kin.parked for workload in _valid(kin)]
         return [*parked, *self._aside, *self._misplaced]
 
-    def _show(self, entry: _Entry) -> None:
-        """Enter the first of a kin's line into the comparison of kins, unless it is there already."""
-        if entry[3] not in self._shown:
-            self._shown.add(entry[3])
-            heappush(self._heads.setdefault(entry[4].account, []), entry)
+    def _start_over(self) -> None:
+        for firsts in self._firsts.values():
+            firsts.at = 0
 
 
 def _by_usage(account: Account) -> tuple[float, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, final
 
 from harness.cluster.model import Cluster
@@ -105,14 +105,17 @@ class KueuePolicy:
             yield from self._begin(now)
         for workload in self._evictions.due(now):
             self._return(workload)
+        scheduler = self.scheduler
         idle = 0
         while idle < _QUIET:
-            before = self.scheduler.cycles
-            yield from self._one_cycle(now)
-            if self.scheduler.cycles == before:
-                self.scheduler.rest(_QUIET - idle)
+            before = scheduler.cycles
+            outcomes = scheduler.cycle()
+            if scheduler.cycles == before:
+                scheduler.rest(_QUIET - idle)
                 break
-            idle = idle + 1 if self.scheduler.idle else 0
+            if outcomes:
+                yield from self._carry_out(outcomes, now)
+            idle = idle + 1 if scheduler.idle else 0
         for job, message in self._inactive:
             yield Refuse(job, "Inadmissible", {"message": message})
         self._inactive.clear()
@@ -136,13 +139,13 @@ class KueuePolicy:
         if self._binder is not None:
             self._binder.hear(now)
 
-    def _one_cycle(self, now: int) -> Iterator[Decision]:
-        """Run one cycle, then what follows from it."""
+    def _carry_out(self, outcomes: Iterable[Admitted | Preempted], now: int) -> Iterator[Decision]:
+        """Say what comes of a cycle while it runs, then do what follows from it."""
         scheduler = self.scheduler
         admitted: list[Admitted] = []
         evicted: list[Target] = []
         self._deciding = True
-        for outcome in scheduler.cycle():
+        for outcome in outcomes:
             if isinstance(outcome, Admitted):
                 admitted.append(outcome)
                 admit = self._admit(outcome)

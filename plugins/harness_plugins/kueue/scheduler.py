@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import add
 from typing import final
 
 from harness.cluster.kueue_configuration import AdmissionFairSharing
-from harness.cluster.model import Cluster
+from harness.cluster.model import Cluster, ClusterQueue
 from harness.job import Job
 from harness.quota import FlavorResource
 from harness.units import SECOND
@@ -19,7 +20,7 @@ from harness_plugins.kueue.configuration import Gates
 from harness_plugins.kueue.entries import ClassicOrder, FairOrder, Order
 from harness_plugins.kueue.fair_sharing import FairSharing
 from harness_plugins.kueue.flavors import Asking
-from harness_plugins.kueue.heads import Heads
+from harness_plugins.kueue.heads import Heads, Taken
 from harness_plugins.kueue.imported import hold, workload_of
 from harness_plugins.kueue.ledger import Ledger
 from harness_plugins.kueue.nomination import Nominator
@@ -145,6 +146,7 @@ class Scheduler:
         workload.asks = self._asking.of(job)
         workload.home = pending
         workload.kin = pending.kin_of(workload.priority, workload.asks)
+        workload.welcome = self._takes(pending.queue.spec, job.namespace)
         if self.ledger is not None:
             workload.account = self.ledger.account_of(job, pending.queue.name)
 
@@ -165,8 +167,9 @@ class Scheduler:
         workload.nomination = None
         workload.refused = ()
         workload.assignment = assignment
-        ended = workload.ended or (0,) * len(assignment.counts)
-        workload.wanted = tuple(count + over for count, over in zip(assignment.counts, ended, strict=True))
+        workload.wanted = assignment.counts
+        if workload.ended:
+            workload.wanted = tuple(map(add, assignment.counts, workload.ended))
         workload.admissions += 1
         workload.timestamp = workload.created
         self.cache.hold(workload, pending.queue, assignment.usage, assignment.uses, _whole_seconds(now))
@@ -235,33 +238,33 @@ class Scheduler:
 
     # --- cycles -------------------------------------------------------------------------------------------
 
-    def cycle(self) -> Iterator[Admitted | Preempted]:
-        """Run one cycle, if there is any head; it counts as idle when nothing came of it.
+    def cycle(self) -> Iterable[Admitted | Preempted]:
+        """Begin a cycle, if there is any head; it runs while its outcomes are gone through.
 
-        Cycles in which heads are only parked, and that leave all else as it is, are run before it.
-        A preemptor whose targets are all going already waits for them, and is not told of again.
+        It counts as idle when nothing came of it. Cycles in which heads are only parked, and that leave all
+        else as it is, are run before it. A preemptor whose targets are all going already waits for them, and
+        is not told of again.
         """
         self._cycle.refused.clear()
-        heads = self._heads.take(self._is_in_vain)
-        while heads.number and not heads.workloads:
-            self._tally(1, heads.number)
-            self.idle = False
-            heads = self._heads.take(self._is_in_vain)
-        if not heads.number:
-            return
-        self._tally(1, heads.number)
+        heads = self._heads.take(self._cycle.in_vain)
+        if not heads.cycles:
+            return ()
+        self._tally(heads.cycles, heads.number)
+        self.idle = False
+        return self._run(heads) if heads.workloads else ()
+
+    def _run(self, heads: Taken) -> Iterator[Admitted | Preempted]:
+        """Run the cycle of some heads."""
         welcome = []
         restless: set[int] = set()
         for workload in heads.workloads:
             pending = workload.home
-            if not self._takes(workload):
+            if not workload.welcome:
                 pending.park_for_good(workload)
                 restless.add(pending.queue.root)
             elif workload.asks.valid:
                 welcome.append(workload)
-            elif pending.strict:
-                pending.add(workload)
-            else:
+            elif not pending.strict:
                 pending.park(workload)
                 restless.add(pending.queue.root)
         busy = bool(restless)
@@ -269,7 +272,7 @@ class Scheduler:
             busy = True
             yield outcome
         self.idle = not (busy or self._cycle.parked or heads.parked)
-        self._heads.settle(restless | self._cycle.restless | heads.parked)
+        self._heads.settle(restless | self._cycle.restless)
 
     @property
     def refused(self) -> Sequence[Refused]:
@@ -285,19 +288,14 @@ class Scheduler:
         self.cycles += cycles
         self.heads += heads + cycles * self._heads.resting
 
-    def _is_in_vain(self, workload: Workload) -> bool:
-        """Whether a head would only be parked with its kin once more."""
-        return bool(workload.refused) and self._cycle.in_vain(workload) and self._takes(workload)
-
-    def _takes(self, workload: Workload) -> bool:
-        """Whether the queue takes workloads from this namespace."""
-        spec, namespace = workload.home.queue.spec, workload.job.namespace
-        welcome = self._welcome.get((spec.name, namespace))
+    def _takes(self, queue: ClusterQueue, namespace: str) -> bool:
+        """Whether a queue takes workloads from a namespace."""
+        welcome = self._welcome.get((queue.name, namespace))
         if welcome is None:
-            selector = spec.namespace_selector
+            selector = queue.namespace_selector
             labels = self._cluster.namespace_labels(namespace)
             welcome = selector is not None and selector.matches(labels)
-            self._welcome[spec.name, namespace] = welcome
+            self._welcome[queue.name, namespace] = welcome
         return welcome
 
 

@@ -67,8 +67,8 @@ class Search(Protocol):
         Asked only where no cohort lies between the queue and its root.
         """
 
-    def still_none(self, queue: Queue, why: WhyNone) -> bool:
-        """Whether a reason still holds while nothing changes in the queue itself."""
+    def still_none(self, queue: Queue, share: Share) -> bool:
+        """Whether all others have shares below `share` still, while nothing changes in the queue itself."""
 
 
 class Bounds(NamedTuple):

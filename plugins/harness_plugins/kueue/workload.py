@@ -42,6 +42,7 @@ class Workload:
         asks: what it asks for.
         home: the queue that it was submitted to.
         kin: those in its queue that are just like it.
+        welcome: whether its queue takes workloads from its namespace.
         account: of its LocalQueue; None where the usage of LocalQueues does not count.
         ticket: tells its valid entry in the queue; 0 while it has none.
         memory: the flavors that were tried before, or None.
@@ -81,12 +82,14 @@ class Workload:
         "usage",
         "uses",
         "wanted",
+        "welcome",
     )
 
-    job: Job  # these four are set when a job is submitted; workloads that only hold quota go without
+    job: Job  # these five are set when a job is submitted; workloads that only hold quota go without
     asks: Asks
     home: Pending
     kin: Kin
+    welcome: bool
 
     def __init__(self, name: str, uid: str, priority: int, created: int) -> None:
         self.name = name
