@@ -28,7 +28,7 @@ _CHUNK = 1 << 17  # rows; large enough that the cost of a chunk is nothing, smal
 
 _REMEMBERED = 4096  # objects whose text is known, so that it is made once
 
-_JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=dict)
+_JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=dict, check_circular=False)
 
 
 class _Codes:
@@ -45,6 +45,42 @@ class _Codes:
 
     def texts(self, codes: pl.Series) -> pl.Series:
         return pl.Series(list(self._codes), dtype=pl.String).gather(codes)
+
+
+@final
+class _Decisions:
+    """Decisions that are not written yet, in columns; what few of them have, by number of the row."""
+
+    __slots__ = (
+        "action", "amounts", "by", "change", "count", "cycle", "detail", "dropped", "flavors", "job", "node",
+        "pod", "reason", "time",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.time, self.cycle = array("q"), array("q")
+        self.action, self.change = array("b"), array("b")
+        self.job, self.count = array("i"), array("i")
+        self.amounts: dict[int, Amounts] = {}
+        self.dropped: dict[int, Amounts] = {}
+        self.pod: dict[int, str] = {}
+        self.by: dict[int, str] = {}
+        self.reason: dict[int, int] = {}
+        self.node: dict[int, int] = {}
+        self.flavors: dict[int, int] = {}
+        self.detail: dict[int, str] = {}
+
+
+@final
+class _Stints:
+    """Stints that are not written yet, in columns."""
+
+    __slots__ = ("amounts", "end", "job", "lost", "pods", "start", "state")
+
+    def __init__(self) -> None:
+        self.job, self.pods = array("i"), array("i")
+        self.start, self.end, self.lost = array("q"), array("q"), array("q")
+        self.state = array("b")
+        self.amounts: dict[int, Amounts] = {}
 
 
 @final
@@ -76,8 +112,8 @@ class ParquetRecorder:
         self._totals = {resource: frame[f"request.{resource}"] for resource in jobs.resources}
         self._queues = frame["queue"]
         names, self._tenant_codes = coded(tenants.names)
-        self._decisions = TableWriter(folder / "decisions.parquet", tables.DECISIONS, kind)
-        self._stints = TableWriter(folder / "stints.parquet", tables.stints(jobs.resources), kind)
+        self._decisions_file = TableWriter(folder / "decisions.parquet", tables.DECISIONS, kind)
+        self._stints_file = TableWriter(folder / "stints.parquet", tables.stints(jobs.resources), kind)
         timeline = TableWriter(folder / "timeline.parquet", tables.TIMELINE, kind)
         self._timeline = Timeline(timeline, names, jobs.resources, capacity, on_nodes=on_nodes)
         self._behind: dict[str, list[int]] = {}
@@ -88,8 +124,7 @@ class ParquetRecorder:
         self._flavors_seen: dict[int, tuple[object, int]] = {}
         self._details_seen: dict[int, tuple[object, str]] = {}
         self._seq = 0
-        self._clear_decisions()
-        self._clear_stints()
+        self._decisions, self._stints = _Decisions(), _Stints()
         self._results = JobResults(folder / "jobs.parquet", jobs, kind, _CHUNK)
 
     def decision(
@@ -111,53 +146,53 @@ class ParquetRecorder:
         dropped: Amounts | None = None,
     ) -> None:
         """See `harness.engine.events.Recorder`."""
-        row = len(self._time)
-        if row == _CHUNK:
+        if len(self._decisions.time) == _CHUNK:
             self._flush_decisions()
-            row = 0
-        self._time.append(time)
-        self._cycle.append(cycle)
-        self._action.append(action)
-        self._job.append(job.index)
-        self._count.append(pods)
-        self._change.append(3 * alive + holding)
+        kept = self._decisions
+        row = len(kept.time)
+        kept.time.append(time)
+        kept.cycle.append(cycle)
+        kept.action.append(action)
+        kept.job.append(job.index)
+        kept.count.append(pods)
+        kept.change.append(3 * alive + holding)
         if amounts is not None:
-            self._amounts[row] = amounts
+            kept.amounts[row] = amounts
         if dropped is not None:
-            self._dropped[row] = dropped
+            kept.dropped[row] = dropped
         if pod is not None:
-            self._pod[row] = pod
+            kept.pod[row] = pod
         if by is not None:
-            self._by[row] = by.id
+            kept.by[row] = by.id
         if reason is not None:
-            self._reason[row] = self._reasons.of(reason)
+            kept.reason[row] = self._reasons.of(reason)
         if node is not None:
-            self._node[row] = self._nodes.of(node)
+            kept.node[row] = self._nodes.of(node)
         if flavors is not None:
-            self._flavor[row] = self._flavor_code(flavors)
+            kept.flavors[row] = self._flavor_code(flavors)
         if detail is not None:
-            self._detail[row] = self._detail_text(detail)
+            kept.detail[row] = self._detail_text(detail)
 
     def stint(
         self, job: Job, pods: int, amounts: Amounts | None, start: int, end: int, state: int, lost: int
     ) -> None:
         """See `harness.engine.events.Recorder`."""
-        row = len(self._stint_job)
-        if row == _CHUNK:
+        if len(self._stints.job) == _CHUNK:
             self._flush_stints()
-            row = 0
-        self._stint_job.append(job.index)
-        self._stint_pods.append(pods)
-        self._stint_start.append(start)
-        self._stint_end.append(end)
-        self._stint_state.append(state)
-        self._stint_lost.append(lost)
+        kept = self._stints
         if amounts is not None:
-            self._stint_amounts[row] = amounts
+            kept.amounts[len(kept.job)] = amounts
+        kept.job.append(job.index)
+        kept.pods.append(pods)
+        kept.start.append(start)
+        kept.end.append(end)
+        kept.state.append(state)
+        kept.lost.append(lost)
 
     def share(self, time: int, queue: str, share: float, weighted: int) -> None:
         """See `harness.engine.events.Recorder`."""
-        self._shares += ((time, code, share, weighted) for code in self._behind.get(queue, ()))
+        for code in self._behind.get(queue, ()):
+            self._shares.append((time, code, share, weighted))
 
     def job(
         self,
@@ -178,101 +213,82 @@ class ParquetRecorder:
         self._flush_decisions()
         self._flush_stints()
         self._timeline.close()
-        self._decisions.close()
-        self._stints.close()
+        self._decisions_file.close()
+        self._stints_file.close()
         self._results.close(arrived)
 
     def abandon(self) -> None:
         """Close the files of a replay that failed; its folder is to be removed."""
-        for writer in (self._decisions, self._stints):
+        for writer in (self._decisions_file, self._stints_file):
             writer.close()
         self._timeline.abandon()
         self._results.abandon()
 
     # --- chunks -------------------------------------------------------------------------------------------
 
-    def _clear_decisions(self) -> None:
-        self._time, self._cycle = array("q"), array("q")
-        self._action, self._change = array("b"), array("b")
-        self._job, self._count = array("i"), array("i")
-        self._amounts: dict[int, Amounts] = {}
-        self._dropped: dict[int, Amounts] = {}
-        self._pod: dict[int, str] = {}
-        self._by: dict[int, str] = {}
-        self._reason: dict[int, int] = {}
-        self._node: dict[int, int] = {}
-        self._flavor: dict[int, int] = {}
-        self._detail: dict[int, str] = {}
-
-    def _clear_stints(self) -> None:
-        self._stint_job, self._stint_pods = array("i"), array("i")
-        self._stint_start, self._stint_end, self._stint_lost = array("q"), array("q"), array("q")
-        self._stint_state = array("b")
-        self._stint_amounts: dict[int, Amounts] = {}
-
     def _flush_decisions(self) -> None:
-        rows = len(self._time)
+        kept, self._decisions = self._decisions, _Decisions()
+        rows = len(kept.time)
         if rows == 0:
             return
-        job, time, action = as_series(self._job), as_series(self._time), as_series(self._action)
-        count, change = as_series(self._count), as_series(self._change)
-        self._decisions.write(
+        job, time, action = as_series(kept.job), as_series(kept.time), as_series(kept.action)
+        count = as_series(kept.count)
+        self._decisions_file.write(
             {
                 "seq": pl.int_range(self._seq, self._seq + rows, eager=True),
                 "time": time,
-                "cycle": as_series(self._cycle),
+                "cycle": as_series(kept.cycle),
                 "action": pl.Series(ACTIONS, dtype=pl.String).gather(action),
                 "job": job,
                 "job_id": self._job_ids.gather(job),
-                "pod": _sparse(self._pod, rows, pl.String()),
+                "pod": _sparse(kept.pod, rows, pl.String()),
                 "pods": count,
                 "queue": self._queues.gather(job),
-                "by": _sparse(self._by, rows, pl.String()),
-                "reason": self._reasons.texts(_sparse(self._reason, rows, pl.Int32())),
-                "node": self._nodes.texts(_sparse(self._node, rows, pl.Int32())),
-                "flavors": self._flavors.texts(_sparse(self._flavor, rows, pl.Int32())),
-                "detail": _sparse(self._detail, rows, pl.String()),
+                "by": _sparse(kept.by, rows, pl.String()),
+                "reason": self._reasons.texts(_sparse(kept.reason, rows, pl.Int32())),
+                "node": self._nodes.texts(_sparse(kept.node, rows, pl.Int32())),
+                "flavors": self._flavors.texts(_sparse(kept.flavors, rows, pl.Int32())),
+                "detail": _sparse(kept.detail, rows, pl.String()),
             }
         )
         self._timeline.feed(
             time,
             action,
             self._tenant_codes.gather(job),
-            change,
-            self._held(job, count, self._amounts),
+            as_series(kept.change),
+            self._held(job, count, kept.amounts),
             {
                 resource: _sparse(
-                    {row: amounts.get(resource, 0) for row, amounts in self._dropped.items()},
+                    {row: amounts.get(resource, 0) for row, amounts in kept.dropped.items()},
                     rows,
                     pl.Int64(),
                 ).fill_null(0)
-                for resource in (self._totals if self._dropped else ())
+                for resource in (self._totals if kept.dropped else ())
             },
             self._shares,
         )
         self._shares.clear()
         self._seq += rows
-        self._clear_decisions()
 
     def _flush_stints(self) -> None:
-        if not self._stint_job:
+        kept, self._stints = self._stints, _Stints()
+        if not kept.job:
             return
-        job, pods = as_series(self._stint_job), as_series(self._stint_pods)
-        held = self._held(job, pods, self._stint_amounts)
-        self._stints.write(
+        job, pods = as_series(kept.job), as_series(kept.pods)
+        held = self._held(job, pods, kept.amounts)
+        self._stints_file.write(
             {
                 "job": job,
                 "job_id": self._job_ids.gather(job),
                 "queue": self._queues.gather(job),
                 "pods": pods,
-                "start": as_series(self._stint_start),
-                "end": as_series(self._stint_end),
-                "state": pl.Series(STINTS, dtype=pl.String).gather(as_series(self._stint_state)),
-                "lost": as_series(self._stint_lost),
+                "start": as_series(kept.start),
+                "end": as_series(kept.end),
+                "state": pl.Series(STINTS, dtype=pl.String).gather(as_series(kept.state)),
+                "lost": as_series(kept.lost),
                 **{f"request.{resource}": amounts for resource, amounts in held.items()},
             }
         )
-        self._clear_stints()
 
     def _held(
         self, job: pl.Series, pods: pl.Series, exceptions: Mapping[int, Amounts]
