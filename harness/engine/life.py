@@ -34,15 +34,13 @@ class Unit:
         began: when the present stint began, NEVER between stints.
         since: when progress began in it, later than `began` by what restoring a checkpoint takes.
         due: when it will end, NEVER when it is not progressing; tells a stale entry in the heap of ends.
-        name: orders ends of one instant.
+        name: orders ends of one instant; known when it starts.
         amounts: what its pods hold together, None where that follows from their number.
     """
 
     __slots__ = ("amounts", "began", "bound", "due", "kept", "life", "name", "pod", "pods", "since")
 
-    def __init__(
-        self, life: Life, pods: int, name: str, amounts: Amounts | None = None, pod: int = NEVER
-    ) -> None:
+    def __init__(self, life: Life, pods: int, amounts: Amounts | None = None, pod: int = NEVER) -> None:
         self.life = life
         self.pod = pod
         self.pods = pods
@@ -51,7 +49,7 @@ class Unit:
         self.began = NEVER
         self.since = NEVER
         self.due = NEVER
-        self.name = name
+        self.name = ""
         self.amounts = amounts
 
 
@@ -211,13 +209,11 @@ class Life:
         if self.unit is not None:
             return self.unit
         if self.job.gang:
-            name = self.job.id if self.admitted else self.current_name(0)
-            self.unit = Unit(self, self.wanted, name, self.amounts)
+            self.unit = Unit(self, self.wanted, self.amounts)
             return self.unit
         unit = self.units.get(pod)
         if unit is None:
-            unit = Unit(self, 1, self.current_name(pod), self.amounts_of(pod), pod)
-            self.units[pod] = unit
+            unit = self.units[pod] = Unit(self, 1, self.amounts_of(pod), pod)
         return unit
 
 

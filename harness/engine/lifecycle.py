@@ -109,7 +109,8 @@ class Lifecycle:
         """Start a job as a whole, in a cluster without nodes; its resources are charged already."""
         unit = life.unit
         if unit is None:
-            unit = life.unit = Unit(life, life.wanted, life.job.id, life.amounts)
+            unit = life.unit = Unit(life, life.wanted, life.amounts)
+            unit.name = life.job.id
         else:
             unit.pods, unit.amounts = life.wanted, life.amounts
         unit.bound = unit.pods

@@ -70,7 +70,10 @@ class Referee:
         """
         self._budget -= 1
         if self._budget < 0:
-            self.refuse(None, f"it decides for ever: over {_PATIENCE} decisions for each job at one instant")
+            self._refuse_for_ever()
+
+    def _refuse_for_ever(self) -> NoReturn:
+        self.refuse(None, f"it decides for ever: over {_PATIENCE} decisions for each job at one instant")
 
     def apply(self, decision: object) -> None:
         """Apply one decision.
@@ -78,7 +81,9 @@ class Referee:
         Raises:
             DecisionError: it is refused.
         """
-        self.count_decision()
+        self._budget -= 1
+        if self._budget < 0:
+            self._refuse_for_ever()
         handler = self._handlers.get(type(decision))
         if handler is None:
             self.refuse(None, f"it yielded {decision!r}, which is not a decision")
