@@ -83,7 +83,7 @@ class Block:
         self._reached = _BEFORE_ALL
 
     def __len__(self) -> int:
-        return sum(len(cell.pods) for cell in self.cells.values())
+        return sum([len(cell.pods) for cell in self.cells.values()])
 
     def take(self, version: int) -> PodInfo | None:
         """Take out the next pod that has to be tried itself; all before it fail as an equal one has.
@@ -153,7 +153,7 @@ class Block:
 
     def waits_for_room(self) -> bool:
         """Whether every deletion may help its pods, and no binding, as far as they have failed."""
-        return all(_waits_for_room(cell.verdict or cell.rejected_by) for cell in self.cells.values())
+        return all(map(_waits_for_room, [cell.verdict or cell.rejected_by for cell in self.cells.values()]))
 
     def in_order(self) -> list[PodInfo]:
         """Its pods, each by itself again."""

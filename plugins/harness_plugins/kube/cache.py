@@ -68,6 +68,8 @@ class Cache:
         """Positions of the nodes that changed after a version, each once, in a fixed order."""
         if version == self.version:
             return ()
+        if version == self.version - 1:
+            return self._log[-1:]
         if version < self._cut:
             return range(len(self.nodes))
         return dict.fromkeys(self._log[version - self._cut :])

@@ -76,7 +76,8 @@ class Scheduler:
 
     def hear(self, now: int) -> None:
         """It is `now`; the queue's timers come before all else that happens at an instant."""
-        self.queue.hear(now)
+        if now != self.queue.now:
+            self.queue.hear(now)
 
     def add(self, pod: PodInfo) -> None:
         """A pod arrives."""
