@@ -27,7 +27,6 @@ from harness_plugins.kueue.search import (
     remove,
     within_nominal,
 )
-from harness_plugins.kueue.shares import Share
 from harness_plugins.kueue.workload import Rank, Workload
 
 
@@ -112,7 +111,7 @@ class ClassicPreemption:
             return None
         return None if has_own_candidates(incoming, of_kin=True) else WhyNone()
 
-    def still_none(self, queue: Queue, share: Share) -> bool:
+    def still_none(self, why: WhyNone) -> bool:
         """Yes: others do not count."""
         return True
 

@@ -95,7 +95,6 @@ class FairSharing:
         self._strategies = strategies
         self._within_nominal = within_nominal
         self._standing = Standing(cache, shares)
-        self._keeps: dict[int, tuple[int, bool]] = {}
 
     def find_targets(self, incoming: Incoming) -> list[Target]:
         """Choose whom to preempt."""
@@ -109,20 +108,23 @@ class FairSharing:
         if not queues:
             return []
         tree = cache.tree
-        search = _Search(cache, incoming, self._shares, _Candidates(incoming, within, reclaim))
         tree.charge(own.node, incoming.requests)
-        done = search.by_first_strategy(
-            queues, to_final=self._strategies[0] == TO_FINAL_SHARE, free=self._takes_back(incoming)
-        )
-        if not done and len(self._strategies) > 1:
-            done = search.by_second_strategy()
+        share = self._shares.of(own.node)[1]
+        free = self._takes_back(incoming)
+        search = _Search(cache, incoming, self._shares, _Candidates(incoming, within, reclaim))
+        done = search.run(queues, self._strategies, free=free)
         tree.refund(own.node, incoming.requests)
         targets = search.targets
         if done:
             fill_back(tree, incoming, targets, borrowing=True)
         for target in targets:
             put_back(tree, target.workload)
-        return targets if done else []
+        if done:
+            return targets
+        if not free:
+            for queue in queues:
+                incoming.given[queue] = queue.generation, share, _taken_from(queue, targets)
+        return []
 
     def why_none(self, incoming: Incoming) -> WhyNone | None:
         """Nobody can be preempted: no own holder may be, and nobody else has enough of a share."""
@@ -133,48 +135,79 @@ class FairSharing:
             return WhyNone()
         tree = self._cache.tree
         tree.charge(queue.node, incoming.requests)
-        share = None if self._takes_back(incoming) else self._shares.of(queue.node)[1]
+        share = self._shares.of(queue.node)[1]
+        free = self._takes_back(incoming)
         tree.refund(queue.node, incoming.requests)
-        return WhyNone(share) if share is not None and self._takes_nothing(queue, share) else None
+        return None if free or not self._too_little(incoming, share) else WhyNone(incoming, share)
 
-    def still_none(self, queue: Queue, share: Share) -> bool:
-        """Whether still nobody else has enough of a share."""
-        return self._takes_nothing(queue, share)
+    def still_none(self, why: WhyNone) -> bool:
+        """Whether others still give up too little."""
+        return why.incoming is None or self._too_little(why.incoming, why.share)
 
-    def _takes_nothing(self, queue: Queue, share: Share) -> bool:
-        """Whether a queue right below its root that would get `share` takes nothing from others for it.
+    def _too_little(self, incoming: Incoming, share: Share) -> bool:
+        """Whether all that others would give up for a queue right below its root is not enough.
 
-        From those who have less it never does. From those who have as much it does only by the final share,
-        if some holder's end leaves them theirs.
+        What a queue gives up follows from its own holders and from the share that the incoming's queue would
+        have. Those with less than that give up nothing.
+
+        Args:
+            incoming: the incoming, who has nobody to preempt in its own queue.
+            share: of its queue, with the incoming.
         """
-        for theirs, node in reversed(self._standing.of(queue.root)):
-            if node == queue.node:
-                continue
-            if theirs != share:
-                return theirs < share
-            if self._strategies[0] == TO_FINAL_SHARE and self._may_keep_its_share(self._cache.at[node]):
-                return False
-        return True
-
-    def _may_keep_its_share(self, queue: Queue | None) -> bool:
-        """Whether some holder's end may leave a queue the share that it has; of cohorts that is not known."""
-        if queue is None:
+        own = incoming.queue
+        given: list[Amounts] = []
+        for theirs, node in reversed(self._standing.of(own.root)):
+            if theirs < share:
+                break
+            if node != own.node:
+                from_here = self._given(incoming, share, self._cache.at[node])
+                if from_here is None:
+                    return False
+                given += from_here
+        if not given:
             return True
-        known = self._keeps.get(queue.node)
-        if known is None or known[0] != queue.generation:
-            tree, node = self._cache.tree, queue.node
-            share = self._shares.of(node)[1]
-            keeps = False
-            for usage in queue.usages:
-                tree.refund(node, usage)
-                keeps = keeps or self._shares.of(node)[1] >= share
-                tree.charge(node, usage)
-            known = self._keeps[node] = queue.generation, keeps
-        return known[1]
+        tree = self._cache.tree
+        for needed, amount in incoming.requests:
+            freed = sum(amount for usage in given for cell, amount in usage if cell == needed)
+            if tree.available(own.node, needed) + freed < amount:
+                return True
+        return False
+
+    def _given(self, incoming: Incoming, share: Share, queue: Queue | None) -> list[Amounts] | None:
+        """What holders of a queue right below the root would give up, as long as that is not enough.
+
+        None where it is enough, and where it does not follow from the queue's holders alone: of cohorts,
+        where LocalQueues take turns, and where a policy looks at the incoming's place in its queue.
+        """
+        if queue is None:
+            return None
+        known = incoming.given.get(queue)
+        if known is not None and known[0] == queue.generation and known[1] == share:
+            return known[2]
+        own = incoming.queue
+        allowed = bounds(own.spec.preemption.reclaim_within_cohort, incoming.workload)
+        if allowed is None or allowed.newer_than is not None or queue.spec.by_usage:
+            return None
+        given: list[Amounts] | None = []
+        if queue.usable:
+            tree = self._cache.tree
+            search = _Search(self._cache, incoming, self._shares, _Candidates(incoming, None, allowed))
+            tree.charge(own.node, incoming.requests)
+            enough = search.exhaust(queue, self._strategies)
+            tree.refund(own.node, incoming.requests)
+            for target in search.targets:
+                put_back(tree, target.workload)
+            given = None if enough else _taken_from(queue, search.targets)
+        incoming.given[queue] = queue.generation, share, given
+        return given
 
     def _takes_back(self, incoming: Incoming) -> bool:
         """Whether the queue, the incoming included, uses no more than its own of what is needed."""
         return self._within_nominal and within_nominal(self._cache.tree, incoming.queue.node, incoming.need)
+
+
+def _taken_from(queue: Queue, targets: list[Target]) -> list[Amounts]:
+    return [target.workload.usage for target in targets if target.workload.queue is queue]
 
 
 def _borrowers(cache: Cache, own: Queue, need: tuple[int, ...]) -> list[Queue]:
@@ -223,13 +256,38 @@ class _Search:
         self._too_large = False
         self.targets: list[Target] = []
 
-    def by_first_strategy(self, queues: list[Queue], *, to_final: bool, free: bool) -> bool:
-        """Take targets by the first strategy until the incoming fits; answers whether it does.
+    def run(self, queues: list[Queue], strategies: tuple[str, ...], *, free: bool) -> bool:
+        """Take targets until the incoming fits; answers whether it does.
 
         Args:
             queues: those that may have candidates.
-            to_final: compare with the share that the other side ends up with, not that it has now.
+            strategies: one or two strategies.
             free: take from others without comparing shares.
+        """
+        if self._by_first_strategy(queues, to_final=strategies[0] == TO_FINAL_SHARE, free=free):
+            return True
+        return len(strategies) > 1 and self._by_second_strategy()
+
+    def exhaust(self, queue: Queue, strategies: tuple[str, ...]) -> bool:
+        """Take from a single queue what `run` would take from it, if that does not come to its end before.
+
+        Answers whether the incoming fits.
+        """
+        to_final = strategies[0] == TO_FINAL_SHARE
+        candidates, shares = self._candidates, self._shares
+        while shares.of(queue.node)[0] and candidates.head(queue) is not None:
+            if self._take_fairly(queue, to_final=to_final):
+                return True
+        refused = self._retry.get(queue)
+        if len(strategies) == 1 or refused is None:
+            return False
+        mine, theirs = self._sides(queue)
+        return shares.of(mine)[1] < shares.of(theirs)[1] and self._take(refused, IN_COHORT_FAIR_SHARING)
+
+    def _by_first_strategy(self, queues: list[Queue], *, to_final: bool, free: bool) -> bool:
+        """Take what the first strategy allows.
+
+        `to_final`: compare with the share that the other side ends up with, not that it has now.
         """
         own, candidates = self._own, self._candidates
         contest = _Contest(self._cache, self._shares, own, queues, candidates.head)
@@ -246,7 +304,7 @@ class _Search:
                 return False  # all others have smaller shares still, and ours will not become smaller
         return False
 
-    def by_second_strategy(self) -> bool:
+    def _by_second_strategy(self) -> bool:
         """Go through what the first strategy refused, at most one target a queue."""
         retry, shares = self._retry, self._shares
         contest = _Contest(self._cache, shares, self._own, list(retry), retry.get)

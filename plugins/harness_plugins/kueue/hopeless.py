@@ -11,8 +11,7 @@ from typing import final
 
 from harness_plugins.kueue.assignment import FIT, Assigner, Assignment, Check, Questions
 from harness_plugins.kueue.cache import Queue
-from harness_plugins.kueue.search import Incoming, Search
-from harness_plugins.kueue.shares import Share
+from harness_plugins.kueue.search import Incoming, Search, WhyNone
 
 
 @final
@@ -24,10 +23,10 @@ class Hopeless:
         generation: of the queue, when its own state was looked at last.
         checks: how its flavor-resources stood.
         searches: the searches for targets.
-        shares: below which all others have to have theirs, as long as the queue's own state is the same.
+        why: for each search that others' doing has a part in, why it failed.
     """
 
-    __slots__ = ("_checks", "_generation", "_outdated", "_searches", "_shares", "assignment")
+    __slots__ = ("_checks", "_generation", "_outdated", "_searches", "_why", "assignment")
 
     def __init__(
         self,
@@ -35,13 +34,13 @@ class Hopeless:
         generation: int,
         checks: list[Check],
         searches: list[Incoming],
-        shares: list[Share],
+        why: list[WhyNone],
     ) -> None:
         self.assignment = assignment
         self._generation = generation
         self._checks = checks
         self._searches = searches
-        self._shares = shares
+        self._why = why
         self._outdated = -1
 
     def still(self, assigner: Assigner, queue: Queue, search: Search, version: int) -> bool:
@@ -66,13 +65,13 @@ class Hopeless:
             if changed and assigner.height(queue, cell, amount) != height:
                 return False
         if changed:
-            shares = _in_vain(self._searches, search)
-            if shares is None:
+            found = _in_vain(self._searches, search)
+            if found is None:
                 return False
-            self._generation, self._shares = queue.generation, shares
+            self._generation, self._why = queue.generation, found
         else:
-            for share in self._shares:
-                if not search.still_none(queue, share):
+            for why in self._why:
+                if not search.still_none(why):
                     return False
         self._outdated = -1
         return True
@@ -91,19 +90,19 @@ def why_hopeless(
     """
     if assignment.mode == FIT or assignment.untried or questions.found_targets or len(queue.path) > 1:
         return None
-    shares = _in_vain(questions.in_vain, search)
-    if shares is None:
+    why = _in_vain(questions.in_vain, search)
+    if why is None:
         return None
-    return Hopeless(assignment, queue.generation, questions.checks, questions.in_vain, shares)
+    return Hopeless(assignment, queue.generation, questions.checks, questions.in_vain, why)
 
 
-def _in_vain(searches: list[Incoming], search: Search) -> list[Share] | None:
-    """Below which shares all others are, where that is why searches fail; None if one may succeed."""
-    shares = []
+def _in_vain(searches: list[Incoming], search: Search) -> list[WhyNone] | None:
+    """Why searches fail, where it is not for the queue's own state alone; None if one may succeed."""
+    found = []
     for incoming in searches:
         why = search.why_none(incoming)
         if why is None:
             return None
-        if why.share is not None:
-            shares.append(why.share)
-    return shares
+        if why.incoming is not None:
+            found.append(why)
+    return found

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol, final
 
 from harness.quota import QuotaTree
 from harness_plugins.kueue.cache import Queue
-from harness_plugins.kueue.shares import Share
+from harness_plugins.kueue.shares import NOTHING, Share
 from harness_plugins.kueue.workload import Amounts, Workload
 
 IN_CLUSTER_QUEUE = "InClusterQueue"
@@ -35,9 +35,14 @@ class Incoming:
         queue: the queue that it was submitted to.
         requests: what it asks for, all of it.
         need: the flavor-resources that only preemption can give.
+
+    Attributes:
+        mask: `need` as a bit mask.
+        given: queue -> what holders of it would give up for the incoming, None for enough, as far as that is
+            known; before it the queue's generation and the share of the incoming's queue that it is good for.
     """
 
-    __slots__ = ("mask", "need", "queue", "requests", "workload")
+    __slots__ = ("given", "mask", "need", "queue", "requests", "workload")
 
     def __init__(self, workload: Workload, queue: Queue, requests: Amounts, need: tuple[int, ...]) -> None:
         self.workload = workload
@@ -47,12 +52,19 @@ class Incoming:
         self.mask = 0
         for cell in need:
             self.mask |= 1 << cell
+        self.given: dict[Queue, tuple[int, Share, list[Amounts] | None]] = {}
 
 
 class WhyNone(NamedTuple):
-    """Why a search fails: by the queue's own state alone, or because all others have shares below `share`."""
+    """Why a search fails: by the queue's own state alone, or because others give up too little.
 
-    share: Share | None = None
+    Attributes:
+        incoming: for whom others give up too little.
+        share: of its queue, with the incoming.
+    """
+
+    incoming: Incoming | None = None
+    share: Share = NOTHING
 
 
 class Search(Protocol):
@@ -67,8 +79,8 @@ class Search(Protocol):
         Asked only where no cohort lies between the queue and its root.
         """
 
-    def still_none(self, queue: Queue, share: Share) -> bool:
-        """Whether all others have shares below `share` still, while nothing changes in the queue itself."""
+    def still_none(self, why: WhyNone) -> bool:
+        """Whether a reason still holds while nothing changes in the queue itself."""
 
 
 class Bounds(NamedTuple):
