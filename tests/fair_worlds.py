@@ -52,7 +52,7 @@ class Cohorts:
         cluster = cluster_from([_manifest("ResourceFlavor", "f", {}), *manifests], "test")
         self.cache = Cache(cluster)
         self.shares = Shares(self.cache.tree, weights_of(self.cache.tree, cluster, {}))
-        self._search = FairSharing(self.cache, self.shares, tuple(strategies), within_nominal=within_nominal)
+        self.search = FairSharing(self.cache, self.shares, tuple(strategies), within_nominal=within_nominal)
         self._clock = 0
 
     def hold(self, queue: str, *names: str, cpu: int = 1, priority: int = 0, **more: int) -> Cohorts:
@@ -67,13 +67,17 @@ class Cohorts:
 
     def victims(self, queue: str, *, cpu: int, priority: int = 0) -> list[tuple[str, str]]:
         """Whom a newcomer of a queue preempts, by name, with the reasons."""
-        requests = self._amounts({"cpu": cpu})
-        need = tuple(cell for cell, _ in requests)
-        newcomer = Workload("new", "new", priority, self._clock + SECOND)
         before = list(self.cache.tree.usage)
-        targets = self._search.find_targets(Incoming(newcomer, self.cache.queues[queue], requests, need))
+        targets = self.search.find_targets(self.incoming(queue, cpu=cpu, priority=priority))
         assert self.cache.tree.usage == before
         return sorted((target.workload.name, target.reason) for target in targets)
+
+    def incoming(self, queue: str, *, cpu: int, priority: int = 0, **more: int) -> Incoming:
+        """A newcomer of a queue, who needs all that it asks for."""
+        requests = self._amounts({"cpu": cpu, **more})
+        newcomer = Workload("new", "new", priority, self._clock + SECOND)
+        need = tuple(cell for cell, _ in requests)
+        return Incoming(newcomer, self.cache.queues[queue], requests, need)
 
     def share(self, name: str) -> Share:
         """The share of a queue, else of a cohort."""

@@ -1,0 +1,125 @@
+"""When a search for somebody to preempt is known to be in vain: until others would give up more."""
+
+from __future__ import annotations
+
+from fair_worlds import Cohorts, cohort, queue
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.cluster.kueue_configuration import TO_FINAL_SHARE, TO_INITIAL_SHARE
+from harness_plugins.kueue.workload import Workload
+
+
+def test_a_search_that_takes_too_little_is_in_vain_while_others_give_up_no_more() -> None:
+    """Of b, which holds 6 of 10 cores, two may go until a would hold as much: the newcomer needs three."""
+    world = Cohorts(queue("a"), queue("b"), queue("lender", 10))
+    world.hold("b", *(f"b{number}" for number in range(6))).hold("a", "a1")
+    world.hold("lender", "l1", cpu=2).hold("lender", "l2")
+    three = world.incoming("a", cpu=3)
+    assert world.search.find_targets(three) == []
+    why = world.search.why_none(three)
+    assert why is not None
+    assert world.search.still_none(why)
+    world.cache.drop(world.cache.queues["lender"].holders[0])
+    world.hold("b", "b6")
+    assert not world.search.still_none(why)
+    assert len(world.search.find_targets(three)) == 3
+
+
+def test_what_becomes_free_counts_with_what_others_give_up() -> None:
+    """Two of b's cores may go; the third that the newcomer needs is free once the lender gives it back."""
+    world = Cohorts(queue("a"), queue("b"), queue("lender", 10))
+    world.hold("b", *(f"b{number}" for number in range(6))).hold("a", "a1")
+    world.hold("lender", "l1", cpu=2).hold("lender", "l2")
+    three = world.incoming("a", cpu=3)
+    why = world.search.why_none(three)
+    assert why is not None
+    world.cache.drop(world.cache.queues["lender"].holders[0])
+    assert not world.search.still_none(why)
+    assert len(world.search.find_targets(three)) == 2
+
+
+def test_a_queue_that_gives_up_enough_may_give_up_more() -> None:
+    """One core of b is enough while another one is free; once it is not b has to give up two, and does."""
+    world = Cohorts(queue("a"), queue("b"), queue("lender", 10))
+    world.hold("b", *(f"b{number}" for number in range(6))).hold("a", "a1").hold("lender", "l1", cpu=2)
+    two = world.incoming("a", cpu=2)
+    assert world.search.why_none(two) is None
+    world.hold("lender", "l2")
+    assert world.search.why_none(two) is None
+    assert len(world.search.find_targets(two)) == 2
+
+
+def test_what_others_give_up_depends_on_what_the_own_queue_holds() -> None:
+    """With a2 gone a would hold 3 cores with the newcomer, which b may be left with too."""
+    world = Cohorts(queue("a"), queue("b"), queue("lender", 10))
+    world.hold("b", *(f"b{number}" for number in range(5))).hold("a", "a1", "a2").hold("lender", "l", cpu=3)
+    two = world.incoming("a", cpu=2)
+    assert world.search.why_none(two) is not None
+    world.cache.drop(world.cache.queues["a"].holders[0])
+    world.hold("lender", "l2")
+    assert world.search.why_none(two) is None
+    assert len(world.search.find_targets(two)) == 2
+
+
+def test_a_queue_may_give_up_what_its_share_does_not_come_from() -> None:
+    """Both would have 4 of 10 cores; the gpu that b gives up makes no difference to that."""
+    world = Cohorts(queue("a", gpu=0), queue("b", gpu=0), queue("lender", 10, gpu=4))
+    world.hold("a", "a1", cpu=4).hold("b", "b1", cpu=4).hold("b", "b2", cpu=0, gpu=1)
+    one = world.hold("lender", "l", cpu=0, gpu=3).incoming("a", cpu=0, gpu=1)
+    assert world.search.why_none(one) is None
+    assert [target.workload.name for target in world.search.find_targets(one)] == ["b2"]
+
+
+def test_what_a_cohort_gives_up_is_not_known() -> None:
+    """It depends on how its queues share; where none has enough of a share it gives nothing."""
+    world = Cohorts(queue("a"), cohort("left", "all"), queue("b", 0, "left"), queue("lender", 10))
+    world.hold("b", "b1", cpu=5).hold("a", "a1", cpu=2).hold("lender", "l", cpu=3)
+    assert world.victims("a", cpu=8) == []
+    assert world.search.why_none(world.incoming("a", cpu=2)) is None
+    assert world.search.why_none(world.incoming("a", cpu=4)) is not None
+
+
+_STRATEGIES = ((TO_FINAL_SHARE, TO_INITIAL_SHARE), (TO_FINAL_SHARE,), (TO_INITIAL_SHARE,))
+_AMOUNTS = st.tuples(st.integers(0, 4), st.integers(0, 3)).filter(any)
+
+
+@settings(max_examples=150)
+@given(
+    st.sampled_from(_STRATEGIES),
+    st.booleans(),
+    st.lists(
+        st.tuples(st.integers(0, 3), st.integers(0, 2), st.sampled_from("0121")), min_size=2, max_size=4
+    ),
+    st.lists(st.tuples(st.sampled_from("hhhde"), st.integers(0, 99), _AMOUNTS), max_size=25),
+    _AMOUNTS,
+)
+def test_what_is_said_to_be_in_vain_is(
+    strategies: tuple[str, ...],
+    within_nominal: bool,
+    queues: list[tuple[int, int, str]],
+    steps: list[tuple[str, int, tuple[int, int]]],
+    asked: tuple[int, int],
+) -> None:
+    """Whatever others hold, give back or are told to give back."""
+    others = [queue(f"q{at}", cpu, weight=weight, gpu=gpu) for at, (cpu, gpu, weight) in enumerate(queues)]
+    world = Cohorts(*others, queue("own", 1, gpu=0), strategies=strategies, within_nominal=within_nominal)
+    cpu, gpu = asked
+    asker = world.incoming("own", cpu=cpu, gpu=gpu)
+    tree, own = world.cache.tree, world.cache.queues["own"]
+    why, generation = None, -1
+    for number, (step, where, amounts) in enumerate(steps):
+        at = world.cache.queues[f"q{where % len(queues)}" if where % 7 else "own"]
+        holders: list[Workload] = at.holders
+        if step == "h":
+            world.hold(at.name, f"w{number}", cpu=amounts[0], gpu=amounts[1], priority=0)
+        elif holders and step == "d":
+            world.cache.drop(holders[where % len(holders)])
+        elif holders and not holders[where % len(holders)].evicted:
+            world.cache.evict(holders[where % len(holders)])
+        if all(amount <= tree.available(own.node, cell) for cell, amount in asker.requests):
+            continue
+        if why is None or generation != own.generation or not world.search.still_none(why):
+            why, generation = world.search.why_none(asker), own.generation
+        found = world.search.find_targets(world.incoming("own", cpu=cpu, gpu=gpu))
+        assert not (why and found)
