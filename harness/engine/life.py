@@ -185,8 +185,13 @@ class Life:
                 amounts[resource] = amounts.get(resource, 0) + fewer * amount
         return amounts
 
-    def returning(self, gone: list[int]) -> tuple[int, Amounts]:
-        """How many pods wait again when these are gone, the dropped ones included, and what they ask for."""
+    def returning(self, gone: list[int]) -> tuple[int, Amounts | None]:
+        """How many pods wait again when these are gone, the dropped ones included, and what they ask for.
+
+        What equal pods ask for together follows from their number: None.
+        """
+        if self.counts is None and len(self.job.pod_sets) == 1:
+            return len(gone), None
         amounts = self.dropped
         for pod in gone:
             for resource, amount in self.job.pod_set_of(pod).requests.items():
