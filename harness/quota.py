@@ -186,7 +186,9 @@ class QuotaTree:
                 headroom += free
             at = bound[above]
         headroom += self.subtree[at] - usage[at]
-        return min(least, headroom)
+        if least < headroom:
+            return least
+        return headroom
 
     def covers(self, node: int, charged: Amounts) -> bool:
         """Whether what was charged to a node was available: nothing is used that there is no quota for.

@@ -6,11 +6,10 @@ search for workloads to preempt.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, final
 
 from harness.cluster.model import FlavorFungibility
-from harness.quota import QuotaTree
 from harness_plugins.kueue.cache import Cache, Queue
 from harness_plugins.kueue.configuration import Gates
 from harness_plugins.kueue.flavors import GroupOffer, PodSetOffer
@@ -95,21 +94,6 @@ _MOST_REMEMBERED = 4096
 
 
 @final
-class _Rooms(dict[int, int]):
-    """What a queue could use more, by flavor-resource, worked out when it is asked for."""
-
-    def __init__(self, tree: QuotaTree, node: int) -> None:
-        super().__init__()
-        self.version = -1
-        self._tree = tree
-        self._node = node
-
-    def __missing__(self, cell: int) -> int:
-        room = self[cell] = max(0, self._tree.available(self._node, cell))
-        return room
-
-
-@final
 class Assigner:
     """Assigns flavors in the state that the cache is in.
 
@@ -129,7 +113,6 @@ class Assigner:
         self._known: dict[
             tuple[tuple[PodSetOffer, ...], tuple[int, ...], tuple[tuple[_Choice, ...], ...]], Assignment
         ] = {}
-        self._rooms: dict[int, _Rooms] = {}
         self._implicit_preference = gates.flavor_fungibility_implicit_preference_default
 
     def questions(self, workload: Workload) -> Questions:
@@ -245,7 +228,7 @@ class Assigner:
         if amount > tree.capacity[at]:
             return _NO_FIT, 0
         height, smaller = self.height(queue, cell, amount)
-        available = amount <= max(0, tree.available(queue.node, cell))
+        available = self.available(queue, cell, amount)
         questions.checks.append((cell, amount, available, (height, smaller)))
         if available:
             return _FIT, height
@@ -265,25 +248,12 @@ class Assigner:
         height, _ = self.height(queue, cell, amount)
         for target in targets:
             put_back(tree, target.workload)
-        own = any(target.workload.queue is queue for target in targets)
+        own = queue in [target.workload.queue for target in targets]
         return _PREEMPT if own else _RECLAIM, height
 
-    def rooms(self, queue: Queue, version: int) -> Mapping[int, int]:
-        """What a queue could use more of each flavor-resource; kept while nothing changes in its tree.
-
-        For when nothing is tried or reserved: what is kept knows nothing of that.
-
-        Args:
-            queue: the queue.
-            version: of the queue's tree.
-        """
-        rooms = self._rooms.get(queue.node)
-        if rooms is None:
-            rooms = self._rooms[queue.node] = _Rooms(self._tree, queue.node)
-        if rooms.version != version:
-            rooms.version = version
-            rooms.clear()
-        return rooms
+    def available(self, queue: Queue, cell: int, amount: int) -> bool:
+        """Whether a queue could use an amount more of a flavor-resource now."""
+        return amount <= self._tree.available(queue.node, cell) or not amount
 
     def height(self, queue: Queue, cell: int, amount: int) -> tuple[int, bool]:
         """How high the lowest subtree is that holds an amount, and whether it is smaller than the tree."""
@@ -383,10 +353,11 @@ class Questions:
 
     def targets(self, requests: Amounts, need: tuple[int, ...]) -> list[Target]:
         """Whom to preempt for `requests`, where `need` is what preemption has to give."""
-        found = self._known.get((requests, need))
+        question = requests, need
+        found = self._known.get(question)
         if found is None:
             incoming = Incoming(self.workload, self.workload.home.queue, requests, need)
-            found = self._known[requests, need] = self._search.find_targets(incoming)
+            found = self._known[question] = self._search.find_targets(incoming)
             if found:
                 self.found_targets = True
             else:

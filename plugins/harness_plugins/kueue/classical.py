@@ -93,8 +93,9 @@ class ClassicPreemption:
 
         for borrowing in attempts:
             phases = []
-            if reclaim is not None:
+            if reclaim is not None and hierarchy:
                 phases.append(_Phase(hierarchy, reclaim))
+            if reclaim is not None and priority:
                 phases.append(_by_priority(priority, reclaim, incoming, borrowing=borrowing))
             targets = _attempt(tree, incoming, phases + same, borrowing=borrowing)
             if targets:
@@ -118,8 +119,12 @@ class ClassicPreemption:
 
 def _over_nominal(tree: QuotaTree, incoming: Incoming) -> bool:
     """Whether the queue would use more than it has itself of anything, with the incoming."""
-    node = incoming.queue.node
-    return any(tree.borrows(node, cell, amount) for cell, amount in incoming.requests)
+    first, usage, nominal = incoming.queue.node * tree.width, tree.usage, tree.nominal
+    for cell, amount in incoming.requests:
+        at = first + cell
+        if usage[at] + amount > nominal[at]:
+            return True
+    return False
 
 
 def _reclaimable(
@@ -244,6 +249,8 @@ def _in_order(
     """
     heads: list[tuple[Rank, int, Workload, Iterator[Workload]]] = []
     for at, (queue, _) in enumerate(phase.sources):
+        if evicted and not queue.evicted:
+            continue
         found = candidates_of(queue, mask, phase.allowed, evicted=evicted)
         first = next(found, None)
         if first is not None:

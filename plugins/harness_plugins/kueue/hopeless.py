@@ -58,9 +58,8 @@ class Hopeless:
             return False
         self._outdated = version
         changed = queue.generation != self._generation
-        rooms = assigner.rooms(queue, version)
         for cell, amount, available, height in self._checks:
-            if (amount <= rooms[cell]) is not available:
+            if assigner.available(queue, cell, amount) is not available:
                 return False
             if changed and assigner.height(queue, cell, amount) != height:
                 return False

@@ -93,6 +93,9 @@ class Bounds(NamedTuple):
     newer_than: int | None = None
 
 
+_ANYBODY = Bounds(EVERY_PRIORITY)
+
+
 def bounds(policy: str, preemptor: Workload) -> Bounds | None:
     """What a policy of the preemptor's queue allows; None for `Never`.
 
@@ -102,7 +105,7 @@ def bounds(policy: str, preemptor: Workload) -> Bounds | None:
     """
     match policy:
         case "Any":
-            return Bounds(EVERY_PRIORITY)
+            return _ANYBODY
         case "LowerPriority":
             return Bounds(preemptor.priority)
         case "LowerOrNewerEqualPriority":
@@ -121,13 +124,17 @@ def has_own_candidates(incoming: Incoming, *, of_kin: bool = False) -> bool:
     allowed = bounds(queue.spec.preemption.within_cluster_queue, incoming.workload)
     if allowed is None:
         return False
-    return has_candidate(queue, incoming.mask, Bounds(allowed.below) if of_kin else allowed)
+    if of_kin and allowed.newer_than is not None:
+        allowed = Bounds(allowed.below)
+    return has_candidate(queue, incoming.mask, allowed)
 
 
 def has_candidate(queue: Queue, mask: int, allowed: Bounds) -> bool:
     """Whether any holder of a queue may be preempted and uses what is needed."""
     holders, evicted = queue.holders, queue.evicted
     if not evicted:
+        if not holders or holders[0].priority >= allowed.below:
+            return False
         return next(preemptible(holders, mask, allowed), None) is not None
     return any(
         next(preemptible(part, mask, allowed), None) is not None
