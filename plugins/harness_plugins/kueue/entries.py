@@ -93,9 +93,11 @@ class FairOrder:
         for entry in entries:
             trees.setdefault(entry.workload.home.queue.root, []).append(entry)
         if len(trees) == 1 and all(len(entry.workload.home.queue.path) <= 1 for entry in entries):
-            # All meet at one cohort: the order of some of them does not depend on the others.
+            # All meet at one cohort: what becomes of one of them is of no account to the others' order.
             waiting = [entry for entry in entries if not entry.reason]
-            yield from waiting if len(waiting) < 2 else self._tournament(waiting)
+            if len(waiting) > 1:
+                waiting.sort(key=lambda entry: self._key(entry, entry.workload.home.queue.node))
+            yield from waiting
             return
         waiting = sorted(entries, key=lambda entry: entry.workload.home.queue.name)
         draws = {
