@@ -7,7 +7,7 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from policies import AtRandom, Greedy, PodByPod, Priority
 
 import harness
-from harness import tables
-from harness.errors import DecisionError, OptionError, TraceError
+from harness import Decision, Refuse, tables
+from harness.errors import DecisionError, OptionError, PolicyError, TraceError
 from harness.metrics.measurement import Window
 from harness.metrics.utilization import resource_time
 from harness.units import SECOND
@@ -157,6 +157,22 @@ def test_the_timeline_of_a_preempted_gang_counts_jobs_and_pods(
     trace = write_trace({"request.cpu": 4000, "pods": 2, "gang": True, "duration": 5, "queue": "a"})
     run = harness.replay(trace, plugin=PodByPod, cluster=cluster_file(tmp_path, NODES), output=tmp_path / "r")
     assert timeline_at(run, "a") == [(0, 8000, 0, 1, 0), (5, 0, 0, 0, 0)]
+
+
+def test_a_detail_that_contains_itself_is_an_error_of_the_policy(
+    write_trace: WriteTrace, tmp_path: Path
+) -> None:
+    """It has no text that could be recorded."""
+
+    class Circular(Greedy):
+        def cycle(self, now: int) -> Iterator[Decision]:
+            detail: dict[str, Any] = {}
+            detail["detail"] = [detail]
+            yield Refuse(self.waiting[0], "no room", detail)
+
+    trace = write_trace({})
+    with pytest.raises(PolicyError, match=r"policy Circular failed at 0 us .*RecursionError"):
+        harness.replay(trace, plugin=Circular, output=tmp_path / "r")
 
 
 def test_numbers_worked_by_hand(write_trace: WriteTrace, tmp_path: Path) -> None:

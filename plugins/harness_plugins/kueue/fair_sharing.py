@@ -176,18 +176,16 @@ class FairSharing:
     def _given(self, incoming: Incoming, share: Share, queue: Queue | None) -> list[Amounts] | None:
         """What holders of a queue right below the root would give up, as long as that is not enough.
 
-        None where it is enough, and where it does not follow from the queue's holders alone: of cohorts,
-        where LocalQueues take turns, and where a policy looks at the incoming's place in its queue.
+        None where it is enough, and where it does not follow from the queue's holders alone: of cohorts, and
+        where LocalQueues take turns.
         """
-        if queue is None:
+        if queue is None or queue.spec.by_usage:
             return None
         known = incoming.given.get(queue)
         if known is not None and known[0] == queue.generation and known[1] == share:
             return known[2]
         own = incoming.queue
         allowed = bounds(own.spec.preemption.reclaim_within_cohort, incoming.workload)
-        if allowed is None or allowed.newer_than is not None or queue.spec.by_usage:
-            return None
         given: list[Amounts] | None = []
         if queue.usable:
             tree = self._cache.tree

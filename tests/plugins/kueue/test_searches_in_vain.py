@@ -5,8 +5,10 @@ from __future__ import annotations
 from fair_worlds import Cohorts, cohort, queue
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kueue_worlds import configuration
 
 from harness.cluster.kueue_configuration import TO_FINAL_SHARE, TO_INITIAL_SHARE
+from harness_plugins.kueue.ledger import Account
 from harness_plugins.kueue.workload import Workload
 
 
@@ -78,6 +80,29 @@ def test_what_a_cohort_gives_up_is_not_known() -> None:
     assert world.victims("a", cpu=8) == []
     assert world.search.why_none(world.incoming("a", cpu=2)) is None
     assert world.search.why_none(world.incoming("a", cpu=4)) is not None
+
+
+def test_what_a_queue_of_several_local_queues_gives_up_is_not_known() -> None:
+    """Of b, which holds 4 of 10 cores, one or two may go; whose turn comes first changes with their usage."""
+    shared = queue("b")
+    shared["spec"]["admissionScope"] = {"admissionMode": "UsageBasedAdmissionFairSharing"}
+    modest = queue("a")
+    modest["spec"]["preemption"]["reclaimWithinCohort"] = "LowerPriority"
+    sharing = {"usageHalfLifeTime": "10s", "usageSamplingInterval": "5s"}
+    manifests = (modest, shared, queue("lender", 10), configuration(admissionFairSharing=sharing))
+    world = Cohorts(*manifests, strategies=[TO_FINAL_SHARE])
+    world.hold("b", "small").hold("b", "large", cpu=2).hold("b", "safe", priority=9)
+    world.hold("lender", "l", cpu=6)
+    small, large = (Account(name, 1, {}, 0, sampled=True) for name in ("small", "large"))
+    holders = {each.name: each for each in world.cache.queues["b"].holders}
+    holders["small"].account, holders["large"].account = small, large
+    small.usage = 2.0
+    two = world.incoming("a", cpu=2, priority=1)
+    assert world.search.find_targets(two) == []
+    assert world.search.why_none(two) is None
+    large.usage = 3.0
+    world.cache.reorder(world.cache.queues["b"])
+    assert [target.workload.name for target in world.search.find_targets(two)] == ["large"]
 
 
 _STRATEGIES = ((TO_FINAL_SHARE, TO_INITIAL_SHARE), (TO_FINAL_SHARE,), (TO_INITIAL_SHARE,))

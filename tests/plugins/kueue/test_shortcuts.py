@@ -134,6 +134,16 @@ def test_a_scheduler_that_forgets_decides_the_same_where_usage_orders_queues(see
     _decides_the_same(by_usage(world(seed, jobs), seed))
 
 
+@fuzz(15)
+@given(seed=st.integers(0, 2**32), jobs=st.integers(2, 40))
+def test_a_scheduler_that_forgets_decides_the_same_where_uids_are_equal(seed: int, jobs: int) -> None:
+    """Who waited first stays first, however often its turn came in vain."""
+    given = world(seed, jobs)
+    for job, _, _ in next(given.jobs.chunks()):
+        job.uid = "same"
+    _decides_the_same(given)
+
+
 @fuzz(40)
 @given(seed=st.integers(0, 2**32), jobs=st.integers(2, 40))
 def test_samples_that_nobody_looks_at_change_nothing(seed: int, jobs: int) -> None:
