@@ -17,6 +17,7 @@ from harness import tables
 from harness.engine.events import ACTIONS, STINTS, Amounts
 from harness.job import Job
 from harness.job_results import JobResults
+from harness.memo import Memo
 from harness.parquet import TableWriter, TimeKind, as_series
 from harness.tenants import Tenants, coded
 from harness.timeline import Timeline
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from harness.trace.jobs import Jobs
 
 _CHUNK = 1 << 17  # rows; large enough that the cost of a chunk is nothing, small enough that its memory is
-
-_REMEMBERED = 4096  # objects whose text is known, so that it is made once
 
 _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=dict, check_circular=False)
 
@@ -121,8 +120,8 @@ class ParquetRecorder:
             self._behind.setdefault(tenants.quotas[name] or "", []).append(code)
         self._shares: list[tuple[int, int, float, int]] = []
         self._flavors, self._reasons, self._nodes = _Codes(), _Codes(), _Codes()
-        self._flavors_seen: dict[int, tuple[object, int]] = {}
-        self._details_seen: dict[int, tuple[object, str]] = {}
+        self._flavors_seen: Memo[int, tuple[object, int]] = Memo()
+        self._details_seen: Memo[int, tuple[object, str]] = Memo()
         self._seq = 0
         self._decisions, self._stints = _Decisions(), _Stints()
         self._results = JobResults(folder / "jobs.parquet", jobs, kind, _CHUNK)
@@ -313,8 +312,6 @@ class ParquetRecorder:
         seen = self._details_seen.get(id(detail))
         if seen is not None and seen[0] is detail:
             return seen[1]
-        if len(self._details_seen) > _REMEMBERED:
-            self._details_seen.clear()
         text = as_json(detail)
         self._details_seen[id(detail)] = (detail, text)
         return text
@@ -324,8 +321,6 @@ class ParquetRecorder:
         seen = self._flavors_seen.get(id(flavors))
         if seen is not None and seen[0] is flavors:
             return seen[1]
-        if len(self._flavors_seen) > _REMEMBERED:
-            self._flavors_seen.clear()
         code = self._flavors.of(as_json({name: dict(chosen) for name, chosen in flavors.items()}))
         self._flavors_seen[id(flavors)] = (flavors, code)
         return code

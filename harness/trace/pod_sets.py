@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from harness.job import PodSet
+from harness.memo import Memo
 from harness.trace.job_rows import differs
 from harness.trace.schema import DEFAULT_POD_SET, LIMIT, REQUEST, entries, is_map, ordered, resources_of
 
@@ -34,7 +35,7 @@ class PodSetMaker:
         self._requests = [(name, self._place[f"{REQUEST}{name}"]) for name in resources_of(names)]
         self._limits = [(name, self._place[f"{LIMIT}{name}"]) for name in resources_of(names, LIMIT)]
         self._ends = counts.cast(pl.Int64).cum_sum() if counts is not None else None
-        self._known: dict[_Key, tuple[PodSet, ...]] = {}
+        self._known: Memo[_Key, tuple[PodSet, ...]] = Memo(_MOST_SHARED)
 
     def of(self, start: int, count: int) -> list[tuple[PodSet, ...]]:
         """The pod sets of jobs `start` to `start + count`."""
@@ -55,8 +56,6 @@ class PodSetMaker:
         )
 
     def _remember(self, key: _Key, rows: tuple[_Key, ...]) -> tuple[PodSet, ...]:
-        if len(self._known) >= _MOST_SHARED:
-            self._known.clear()
         pod_sets = self._known[key] = tuple(self._pod_set(row) for row in rows)
         return pod_sets
 

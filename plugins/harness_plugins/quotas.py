@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, final
 
 from harness import Cluster, Job, PodSet
+from harness.memo import Memo
 from harness.quota import QuotaTree
 from harness.units import format_amount
 from harness_plugins.shortage import shortage
 
-_REMEMBERED = 1 << 16  # shapes of jobs; a trace in which every job is different must not fill the memory
+_SHAPES = 1 << 16  # of jobs that are kept
 
 Cells = tuple[tuple[int, int], ...]
 """Cells of the quota tree, each with the amount that a job asks of it."""
@@ -61,15 +62,13 @@ class Quotas:
         self._cluster = cluster
         self._borrow = borrow
         self._tree = QuotaTree(cluster.cluster_queues, cluster.cohorts)
-        self._requests: dict[tuple[str, str, tuple[PodSet, ...]], Request] = {}
+        self._requests: Memo[tuple[str, str, tuple[PodSet, ...]], Request] = Memo(_SHAPES)
 
     def request(self, job: Job) -> Request:
         """What a job asks of its queue; jobs of one shape share the answer."""
         key = (job.namespace, job.queue, job.pod_sets)
         request = self._requests.get(key)
         if request is None:
-            if len(self._requests) >= _REMEMBERED:
-                self._requests.clear()
             request = self._requests[key] = self._read(job)
         return request
 

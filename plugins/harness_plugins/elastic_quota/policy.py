@@ -10,6 +10,7 @@ from typing import Any, final
 from harness import Cluster, Decision, Job, PodSet, Policy, Reject, View, Why
 from harness.cluster.pod_groups import membership_of
 from harness.errors import InputError
+from harness.memo import Memo
 from harness.options import resolve
 from harness_plugins.elastic_quota.accounts import Accounts
 from harness_plugins.elastic_quota.ack import AckRules
@@ -31,7 +32,7 @@ from harness_plugins.elastic_quota.tree import Quota, QuotaTree
 from harness_plugins.kube.budgets import Budgets
 from harness_plugins.kube.policy import DefaultPreemption, configuration_of
 
-_REMEMBERED = 1 << 16  # shapes of jobs; a trace in which every job is different must not fill the memory
+_SHAPES = 1 << 16  # of jobs that are kept
 
 
 def elastic_quota(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
@@ -117,7 +118,7 @@ class QuotaPolicy:
         )
         self._pods = DefaultPreemption(cluster, view, options, scheduler=self.scheduler)
         self._rejected: list[tuple[Job, str]] = []
-        self._never: dict[tuple[tuple[PodSet, ...], str, str, bool], str] = {}
+        self._never: Memo[tuple[tuple[PodSet, ...], str, str, bool], str] = Memo(_SHAPES)
 
     def submit(self, job: Job, pods: range, now: int) -> None:
         """Pods wait; a job that its quota could never let in is remembered to be rejected."""
@@ -144,8 +145,6 @@ class QuotaPolicy:
         key = (job.pod_sets, job.namespace, job.queue, together)
         why = self._never.get(key)
         if why is None:
-            if len(self._never) >= _REMEMBERED:
-                self._never.clear()
             why = self._never[key] = self._too_large(job, together=together)
         return why
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, final
 
 from harness.cluster.model import FlavorFungibility
+from harness.memo import Memo
 from harness_plugins.kueue.cache import Cache, Queue
 from harness_plugins.kueue.configuration import Gates
 from harness_plugins.kueue.flavors import GroupOffer, PodSetOffer
@@ -90,9 +91,6 @@ class _Choice(NamedTuple):
     each: tuple[_Quality, ...]
 
 
-_MOST_REMEMBERED = 4096
-
-
 @final
 class Assigner:
     """Assigns flavors in the state that the cache is in.
@@ -110,9 +108,9 @@ class Assigner:
         self._search = search
         self._fair = fair
         # What follows from the flavors chosen is put together once; offers are few and live on.
-        self._known: dict[
+        self._known: Memo[
             tuple[tuple[PodSetOffer, ...], tuple[int, ...], tuple[tuple[_Choice, ...], ...]], Assignment
-        ] = {}
+        ] = Memo()
         self._implicit_preference = gates.flavor_fungibility_implicit_preference_default
 
     def questions(self, workload: Workload) -> Questions:
@@ -161,8 +159,6 @@ class Assigner:
         key = offers, counts, tuple(choices)
         assignment = self._known.get(key)
         if assignment is None:
-            if len(self._known) >= _MOST_REMEMBERED:
-                self._known.clear()
             assignment = self._known[key] = _assembled(*key)
         if assignment.mode != PREEMPT:
             return assignment

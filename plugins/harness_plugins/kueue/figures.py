@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, final
 
+from harness.memo import Memo
 from harness.policy import QueueShare
 from harness.quota import UNLIMITED
 from harness_plugins.kueue.admission import Refused
@@ -32,9 +33,6 @@ _IN_WORDS: Mapping[str, str] = {
 }
 
 
-_MOST_REMEMBERED = 4096
-
-
 @final
 class Figures:
     """Writes the figures of decisions.
@@ -51,8 +49,9 @@ class Figures:
         self._labels = [label(self._tree, cell) for cell in range(self._tree.width)]
         self._paths: dict[int, str] = {}
         self._told: dict[int, Share] = {}
-        self._known_shares: dict[tuple[object, ...], list[float | str]] = {}
-        self._known: dict[tuple[object, ...], dict[str, Any]] = {}
+        self._known_shares: Memo[tuple[object, ...], list[float | str]] = Memo()
+        # Decisions with equal figures have one detail; nobody may change it.
+        self._known: Memo[tuple[object, ...], dict[str, Any]] = Memo()
 
     def admission(self, workload: Workload, assignment: Assignment) -> dict[str, Any]:
         """Of an admission, whose usage is charged already.
@@ -76,7 +75,7 @@ class Figures:
                 detail["lenders"] = dict(lenders)
             if share:
                 detail["share"] = {queue.name: share}
-            self._remember(key, detail)
+            self._known[key] = detail
         if workload.account is not None:
             usages = _usages(workload.account, workload.home.next_account(workload.account))
             detail = {**detail, "localQueues": usages}
@@ -134,7 +133,7 @@ class Figures:
         detail = self._known.get(key)
         if detail is None:
             detail = shortage(tree, queue.node, cells)
-            self._remember(key, detail)
+            self._known[key] = detail
         return detail
 
     def changed_shares(self) -> Iterator[QueueShare]:
@@ -214,8 +213,6 @@ class Figures:
             tree.refund(node, usage)
             shares = [self._share(node), after]
             tree.charge(node, usage)
-            if len(self._known_shares) >= _MOST_REMEMBERED:
-                self._known_shares.clear()
             self._known_shares[key] = shares
         return shares
 
@@ -223,12 +220,6 @@ class Figures:
         assert self._shares is not None
         infinite, share = self._shares.of(node)[1]
         return "infinite" if infinite else share
-
-    def _remember(self, key: tuple[object, ...], detail: dict[str, Any]) -> None:
-        """Keep a detail for decisions with equal figures; nobody may change it."""
-        if len(self._known) >= _MOST_REMEMBERED:
-            self._known.clear()
-        self._known[key] = detail
 
 
 def _usages(*accounts: Account | None) -> dict[str, float | str]:

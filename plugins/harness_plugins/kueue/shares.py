@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import final
 
 from harness.cluster.model import Cluster
+from harness.memo import Memo
 from harness.quota import NO_PARENT, QuotaTree, plus
 from harness.units import INT64_MAX
 
@@ -18,9 +19,6 @@ Share = tuple[bool, float]
 """A weighted share that compares as Kueue does: infinite ones (weight 0) after all others, by their ratio."""
 
 NOTHING: Share = (False, 0.0)
-
-
-_MOST_REMEMBERED = 4096
 
 
 @final
@@ -53,7 +51,7 @@ class Shares:
                     resource = tree.flavor_resources[cell].resource
                     by_resource.setdefault(resource, []).append(node * tree.width + cell)
             self._columns.append([(lendable[parent][name], cells) for name, cells in by_resource.items()])
-        self._known: list[dict[object, tuple[bool, Share]]] = [{} for _ in tree.parent]
+        self._known: list[Memo[object, tuple[bool, Share]]] = [Memo() for _ in tree.parent]
 
     def of(self, node: int) -> tuple[bool, Share]:
         """Whether a node takes more than it has of anything, and its weighted share.
@@ -65,8 +63,6 @@ class Shares:
         known = self._known[node]
         found = known.get(usage)
         if found is None:
-            if len(known) >= _MOST_REMEMBERED:
-                known.clear()
             found = known[usage] = self._work_out(node)
         return found
 
