@@ -196,11 +196,7 @@ class QuotaTree:
         What is available falls by just what is charged, so this tells afterwards what `available` would have
         told before.
         """
-        for cell, _ in charged:
-            left = self.available(node, cell)
-            if left < 0:
-                return False
-        return True
+        return all(self.available(node, cell) >= 0 for cell, _ in charged)
 
     def headroom(self, node: int, cell: int) -> int:
         """What a node can still use of the part that it keeps from its parent; never negative."""

@@ -248,15 +248,20 @@ def test_a_refund_is_the_inverse_of_a_charge(
     assert tree.usage == usage
 
 
+def charged(tree: QuotaTree, held: list[tuple[int, int]]) -> list[int]:
+    """The queues of a tree, after each amount was charged to one of them, which a number tells."""
+    queues = list(tree.queues.values())
+    for number, amount in held:
+        tree.charge(queues[number % len(queues)], [(0, amount)])
+    return queues
+
+
 @given(trees(), st.lists(st.tuples(st.integers(0, 5), st.integers(0, 15)), max_size=8), st.integers(0, 15))
 def test_what_was_available_is_covered_once_it_is_charged(
     tree: QuotaTree, held: list[tuple[int, int]], amount: int
 ) -> None:
     """What is available falls by just what is charged, at every queue of every tree, overused ones too."""
-    queues = list(tree.queues.values())
-    for number, each in held:
-        tree.charge(queues[number % len(queues)], [(0, each)])
-    for node in queues:
+    for node in charged(tree, held):
         before = tree.available(node, 0)
         tree.charge(node, [(0, amount)])
         assert tree.available(node, 0) == before - amount
@@ -277,10 +282,7 @@ def test_an_amount_shrinks_by_what_each_node_keeps_on_the_way_up(
     tree: QuotaTree, held: list[tuple[int, int]], amount: int
 ) -> None:
     """The lowest node with room for what is left of an amount, by the definition level by level."""
-    queues = list(tree.queues.values())
-    for number, each in held:
-        tree.charge(queues[number % len(queues)], [(0, each)])
-    for node in queues:
+    for node in charged(tree, held):
         left = amount
         for at in (node, *tree.path(node)):
             found = at

@@ -70,10 +70,7 @@ class Referee:
         """
         self._budget -= 1
         if self._budget < 0:
-            self._refuse_for_ever()
-
-    def _refuse_for_ever(self) -> NoReturn:
-        self.refuse(None, f"it decides for ever: over {_PATIENCE} decisions for each job at one instant")
+            self.refuse(None, f"it decides for ever: over {_PATIENCE} decisions for each job at one instant")
 
     def apply(self, decision: object) -> None:
         """Apply one decision.
@@ -81,9 +78,7 @@ class Referee:
         Raises:
             DecisionError: it is refused.
         """
-        self._budget -= 1
-        if self._budget < 0:
-            self._refuse_for_ever()
+        self.count_decision()
         handler = self._handlers.get(type(decision))
         if handler is None:
             self.refuse(None, f"it yielded {decision!r}, which is not a decision")

@@ -1,4 +1,4 @@
-"""The admission cycle: every queue's head is nominated, then served one by one; who waits goes back.
+"""The admission cycle: every queue's head is nominated, then served one by one; who waits stays in its queue.
 
 The quota tree takes the place of Kueue's snapshot. What entries of a cycle only reserve is charged while the
 cycle lasts and taken back at its end.
@@ -104,7 +104,7 @@ class AdmissionCycle:
         self._reserved.clear()
         for entry in entries:
             if entry.reason:
-                self._put_back(entry)
+                self._requeue(entry)
                 if (
                     entry.reason in (NO_PREEMPTION_CANDIDATES, NO_QUOTA)
                     and entry.reason not in entry.workload.refused
@@ -221,7 +221,7 @@ class AdmissionCycle:
         marked = self._gates.prioritize_preemptor_workloads and workload.home.preemptor is workload
         return workload.home.queue.spec.preemption.reclaim_within_cohort != "Any" or marked
 
-    def _put_back(self, entry: Entry) -> None:
+    def _requeue(self, entry: Entry) -> None:
         """Leave a head that waits where it is, to try again at once, or park it until quota becomes free."""
         workload, reason = entry.workload, entry.reason
         pending = workload.home

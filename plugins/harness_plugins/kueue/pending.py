@@ -165,7 +165,7 @@ class Pending:
         firsts.enter(entry)
 
     def remove(self, workload: Workload) -> None:
-        """A workload waits no longer: it was admitted."""
+        """A workload waits here no longer: it was admitted, or is put aside."""
         kin, account = workload.kin, workload.account
         former = kin.first(account)
         workload.ticket = 0

@@ -202,7 +202,7 @@ class KueuePolicy:
     def _enqueue(self, workload: Workload) -> None:
         """A workload waits in its queue; where that or its LocalQueue is inactive, for good."""
         job, queue = workload.job, workload.home.queue
-        if self._stopped and (job.namespace, job.queue) in self._stopped:
+        if (job.namespace, job.queue) in self._stopped:
             self._inactive.append((job, f"LocalQueue {job.namespace}/{job.queue} is inactive"))
             return
         if not queue.usable:
