@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from typing import final
 
 from harness.cluster.kueue_configuration import TO_FINAL_SHARE
 from harness_plugins.kueue.cache import Cache, Queue
+from harness_plugins.kueue.contest import Contest
 from harness_plugins.kueue.search import (
     IN_CLUSTER_QUEUE,
     IN_COHORT_FAIR_SHARING,
@@ -24,7 +25,7 @@ from harness_plugins.kueue.search import (
     remove,
     within_nominal,
 )
-from harness_plugins.kueue.shares import NOTHING, Share, Shares
+from harness_plugins.kueue.shares import Share, Shares
 from harness_plugins.kueue.standing import Standing
 from harness_plugins.kueue.workload import Amounts, Workload
 
@@ -288,7 +289,7 @@ class _Search:
         `to_final`: compare with the share that the other side ends up with, not that it has now.
         """
         own, candidates = self._own, self._candidates
-        contest = _Contest(self._cache, self._shares, own, queues, candidates.head)
+        contest = Contest(self._cache, self._shares, own, queues, candidates.head)
         while (queue := contest.next()) is not None:
             if queue is own:
                 done = self._take(candidates.pop(queue), IN_CLUSTER_QUEUE)
@@ -305,7 +306,7 @@ class _Search:
     def _by_second_strategy(self) -> bool:
         """Go through what the first strategy refused, at most one target a queue."""
         retry, shares = self._retry, self._shares
-        contest = _Contest(self._cache, shares, self._own, list(retry), retry.get)
+        contest = Contest(self._cache, shares, self._own, list(retry), retry.get)
         while (queue := contest.next()) is not None:
             mine, theirs = self._sides(queue)
             workload = retry.pop(queue)
@@ -359,110 +360,3 @@ class _Search:
         remove(self._tree, workload)
         self.targets.append(Target(workload, reason))
         return self._tree.covers(self._own.node, self._incoming.requests)
-
-
-@final
-class _Contest:
-    """Finds the queue to take from next: from the root down, always towards the largest share.
-
-    Queues without candidates and nodes that do not borrow leave for good, unless they are the incoming's
-    own queue or above it. Ties: a cohort before a queue; of queues the one whose next candidate ranks
-    first; of cohorts the larger name.
-
-    Args:
-        cache: the queues.
-        shares: the shares of all nodes.
-        own: the incoming's queue.
-        queues: those that may have candidates.
-        head: the next candidate of a queue, None when there is none left; it is not asked of queues whose
-            turn does not come.
-    """
-
-    __slots__ = ("_cohorts", "_head", "_names", "_own", "_queues", "_root", "_shares")
-
-    def __init__(
-        self,
-        cache: Cache,
-        shares: Shares,
-        own: Queue,
-        queues: list[Queue],
-        head: Callable[[Queue], Workload | None],
-    ) -> None:
-        self._shares = shares
-        self._names = cache.tree.names
-        self._own = own
-        self._root = own.root
-        self._head = head
-        self._queues: dict[int, list[Queue]] = {}
-        self._cohorts: dict[int, list[int]] = {}
-        parent = cache.tree.parent
-        for queue in queues:
-            above = queue.path[0] if queue.path else queue.root
-            if above in self._queues:
-                self._queues[above].append(queue)
-                continue
-            self._queues[above] = [queue]
-            below = above
-            while (above := parent[below]) >= 0 and below not in self._cohorts.setdefault(above, []):
-                self._cohorts[above].append(below)
-                below = above
-
-    def next(self) -> Queue | None:
-        """The queue to take from, None when there is none left."""
-        root = cohort = self._root
-        way: list[int] = []
-        while True:
-            queue, queue_share = self._best_queue(cohort)
-            below, below_share = self._best_cohort(cohort)
-            if below is not None and (queue is None or below_share >= queue_share):
-                way.append(cohort)
-                cohort = below
-            elif queue is not None:
-                return queue
-            elif cohort == root:
-                return None
-            else:
-                self._cohorts[way[-1]].remove(cohort)
-                cohort = root
-                way.clear()
-
-    def _best_queue(self, cohort: int) -> tuple[Queue | None, Share]:
-        present = self._queues.get(cohort)
-        while present:
-            best: Queue | None = None
-            most = NOTHING
-            for queue in present:
-                borrowing, share = self._shares.of(queue.node)
-                if (borrowing or queue is self._own) and (
-                    best is None or share > most or (share == most and self._ranks_before(queue, best))
-                ):
-                    best, most = queue, share
-            if best is None:
-                break
-            if self._head(best) is not None:
-                return best, most
-            present.remove(best)
-        return None, NOTHING
-
-    def _best_cohort(self, cohort: int) -> tuple[int | None, Share]:
-        present = self._cohorts.get(cohort)
-        best: int | None = None
-        most = NOTHING
-        for below in present or ():
-            borrowing, share = self._shares.of(below)
-            if (borrowing or below in self._own.path) and (
-                best is None or share > most or (share == most and self._names[below] > self._names[best])
-            ):
-                best, most = below, share
-        return best, most
-
-    def _ranks_before(self, queue: Queue, other: Queue) -> bool:
-        """Whether the next candidate of a queue ranks before that of another."""
-        head, others = self._head(queue), self._head(other)
-        if head is None or others is None:
-            return head is not None
-        return self._rank(queue, head) < self._rank(other, others)
-
-    def _rank(self, queue: Queue, head: Workload) -> tuple[bool, bool, int, int, str]:
-        evicted_last, priority, reserved, uid = head.rank
-        return evicted_last, queue is self._own, priority, reserved, uid
