@@ -48,7 +48,8 @@ if TYPE_CHECKING:
     from harness.api import compare, make_report, replay
     from harness.comparison import Comparison
     from harness.explanation.explain import explain
-    from harness.run import Plan, Run
+    from harness.runs.plan import Plan
+    from harness.runs.run import Run
 
 _LAZY = {
     "replay": "harness.api",
@@ -56,8 +57,8 @@ _LAZY = {
     "make_report": "harness.api",
     "Comparison": "harness.comparison",
     "explain": "harness.explanation.explain",
-    "Plan": "harness.run",
-    "Run": "harness.run",
+    "Plan": "harness.runs.plan",
+    "Run": "harness.runs.run",
 }
 """Names whose modules import polars; they are loaded when they are first used."""
 

@@ -11,7 +11,8 @@ from harness.engine.losses import Losses, parse_losses
 from harness.errors import HarnessError, InputError, OptionError, PluginError, TraceError
 from harness.options import factor, resolve
 from harness.plugins import Plugins, PolicySpec, load
-from harness.run import Plan, Run
+from harness.runs.plan import Plan
+from harness.runs.run import Run
 from harness.units import INT64_MAX, SECOND, parse_duration
 
 if TYPE_CHECKING:
@@ -235,7 +236,7 @@ def execute(
         RunError: the run folder cannot be written.
         PluginError: a plugin failed in one of its hooks; after the replay the run is there all the same.
     """
-    from harness.store import Store
+    from harness.runs.store import Store
 
     store = Store(Path(output))
     if not force and (found := store.find(plan, plugins)) is not None:

@@ -13,8 +13,8 @@ from harness.explanation.clock import Clock
 from harness.explanation.explain import units_of
 from harness.explanation.life import Lives
 from harness.explanation.sentences import Sentences
-from harness.run import Run
-from harness.run_folder import reading
+from harness.runs.folder import reading
+from harness.runs.run import Run
 from harness.text import aligned, printable
 from harness.units import format_duration
 

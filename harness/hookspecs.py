@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from harness.conformance import RegisterConformance
     from harness.plugins import RegisterMetric, RegisterPolicy, RegisterReader
     from harness.report.section import RegisterSection
-    from harness.run import Plan, Run
+    from harness.runs.plan import Plan
+    from harness.runs.run import Run
 
 hookspec = pluggy.HookspecMarker("harness")
 hookimpl = pluggy.HookimplMarker("harness")

@@ -24,7 +24,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from harness.plugins import load
-from harness.run import TABLES, Run
+from harness.runs.run import TABLES, Run
 
 _NUMBERS = count()
 

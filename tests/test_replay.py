@@ -20,10 +20,13 @@ from hypothesis import strategies as st
 from policies import AtRandom, Greedy, PodByPod, Priority
 
 import harness
-from harness import Decision, Refuse, tables
+from harness import Decision, Refuse
 from harness.errors import DecisionError, OptionError, PolicyError, TraceError
 from harness.metrics.measurement import Window
 from harness.metrics.utilization import resource_time
+from harness.recording import schemas
+from harness.recording.parquet import TIMES
+from harness.runs.run import TABLES
 from harness.units import SECOND
 
 WriteTrace = Callable[..., Path]
@@ -253,27 +256,25 @@ def test_the_same_inputs_give_the_same_bytes_under_any_hash_seed(
         del info["provenance"]
         contents.append((folder.name, info, files))
     assert contents[0] == contents[1] == contents[2]
-    assert sorted(contents[0][2]) == [f"{name}.parquet" for name in sorted(harness.run.TABLES)]
+    assert sorted(contents[0][2]) == [f"{name}.parquet" for name in sorted(TABLES)]
 
 
 def test_a_run_has_the_documented_tables(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """Columns, types and the schema's version are as `harness.tables` says; times have the trace's kind."""
+    """Columns, types and the schema's version are as the schemas say; times have the trace's kind."""
     run = harness.replay(write_trace({"note": "kept", "user": "u"}), output=tmp_path / "results")
     time = pl.Duration("us")
     expected = {
-        "jobs": tables.jobs({"note": pl.String()}),
-        "decisions": tables.DECISIONS,
-        "stints": tables.stints(["cpu"]),
-        "timeline": tables.TIMELINE,
-        "metrics": tables.METRICS,
+        "jobs": schemas.jobs({"note": pl.String()}),
+        "decisions": schemas.DECISIONS,
+        "stints": schemas.stints(["cpu"]),
+        "timeline": schemas.TIMELINE,
+        "metrics": schemas.METRICS,
     }
     for name, schema in expected.items():
-        as_written = {
-            column: time if column in harness.parquet.TIMES else dtype for column, dtype in schema.items()
-        }
+        as_written = {column: time if column in TIMES else dtype for column, dtype in schema.items()}
         assert dict(run.scan(name).collect_schema()) == as_written, name
         metadata = pq.read_schema(run.path / f"{name}.parquet").metadata
-        assert metadata[b"harness.run_schema"] == tables.VERSION.encode()
+        assert metadata[b"harness.run_schema"] == schemas.VERSION.encode()
     assert run.jobs["note"].to_list() == ["kept"]
 
 
@@ -375,7 +376,7 @@ def test_jobs_that_end_out_of_order_are_written_in_order_of_arrival(
     write_trace: WriteTrace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A chunk of jobs waits for those before it, and the last one ends with the last job that arrived."""
-    monkeypatch.setattr("harness.recorder._CHUNK", 3)
+    monkeypatch.setattr("harness.recording.recorder._CHUNK", 3)
     rows = [{"submit_time": number, "duration": 90 if number in (0, 4) else 2} for number in range(11)]
     run = harness.replay(write_trace(*rows), until="9500ms", output=tmp_path / "results")
     assert run.jobs["submit_time"].dt.total_seconds().to_list() == list(range(10))
@@ -390,7 +391,7 @@ def test_chunks_do_not_show(write_trace: WriteTrace, tmp_path: Path, monkeypatch
     ]
     trace = write_trace(*rows)
     whole = harness.replay(trace, output=tmp_path / "whole")
-    monkeypatch.setattr("harness.recorder._CHUNK", 7)
+    monkeypatch.setattr("harness.recording.recorder._CHUNK", 7)
     parts = harness.replay(trace, output=tmp_path / "parts")
-    for name in harness.run.TABLES:
+    for name in TABLES:
         assert parts.scan(name).collect().equals(whole.scan(name).collect()), name

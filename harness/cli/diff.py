@@ -26,7 +26,7 @@ Examples:
 def diff(first: Path, second: Path, most: int, layout: str) -> None:
     """Show the first decision at which two runs of one trace part, and who gained or lost by it."""
     from harness.difference import Difference
-    from harness.run import Run
+    from harness.runs.run import Run
 
     difference = Difference(Run.open(first), Run.open(second))
     if layout == "json":

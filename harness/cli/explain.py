@@ -33,7 +33,7 @@ def explain(
     Only what the run recorded is told, in the same words for all plugins.
     """
     from harness.explanation.explain import explain as answer_to
-    from harness.run import Run
+    from harness.runs.run import Run
 
     answer = answer_to(Run.open(run), job, queue=queue, at=at)
     click.echo(json.dumps(answer.to_json(), default=str) if as_json else answer.text(everything=everything))

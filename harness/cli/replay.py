@@ -19,7 +19,8 @@ from harness.text import printable
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
     from harness.plugins import Plugins, PolicySpec, ReaderSpec
-    from harness.run import Plan, Run
+    from harness.runs.plan import Plan
+    from harness.runs.run import Run
     from harness.trace.calibration import Calibration
     from harness.trace.trace import Trace
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.errors import RunError
 from harness.options import did_you_mean
-from harness.run import Run
+from harness.runs.run import Run
 from harness.units import format_amount
 
 

@@ -19,8 +19,8 @@ from harness.errors import RunError
 from harness.metrics import fairness, utilization
 from harness.metrics.measurement import Measurement, Window
 from harness.options import did_you_mean
-from harness.run import Run
-from harness.run_folder import reading
+from harness.runs.folder import reading
+from harness.runs.run import Run
 from harness.statistics.bootstrap import Paired
 
 Key: TypeAlias = tuple[str, str, str]

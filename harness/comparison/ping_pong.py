@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from harness.run import Run
+from harness.runs.run import Run
 
 _NAMED = 3
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from harness.errors import InputError
-from harness.run import Run
+from harness.runs.run import Run
 from harness.units import SECOND, parse_duration
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -9,7 +9,7 @@ from harness.explanation.moment import Moment
 from harness.explanation.names import close_to
 from harness.explanation.story import Story
 from harness.explanation.vocabulary import Units
-from harness.run import Run
+from harness.runs.run import Run
 
 
 def explain(

@@ -10,8 +10,8 @@ from typing import Any
 import polars as pl
 
 from harness.explanation.vocabulary import Figures, Units, read
-from harness.run import Run
-from harness.run_folder import reading
+from harness.runs.folder import reading
+from harness.runs.run import Run
 
 PREEMPTS = "preempts"
 """What an event is called in the life of a preemptor; all others have the name of their action."""

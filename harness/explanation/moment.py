@@ -13,8 +13,8 @@ from harness.explanation.life import Lives
 from harness.explanation.names import close_to
 from harness.explanation.sentences import Sentences
 from harness.explanation.vocabulary import Units
-from harness.run import Run
-from harness.run_folder import reading
+from harness.runs.folder import reading
+from harness.runs.run import Run
 from harness.text import aligned, printable
 from harness.units import format_duration
 

@@ -10,7 +10,7 @@ from harness.metrics.measurement import Measurement, Window
 from harness.plugins import RegisterMetric
 
 if TYPE_CHECKING:
-    from harness.run import Run
+    from harness.runs.run import Run
 
 
 def _utilization(run: Run, window: Window) -> Iterable[Measurement]:

@@ -7,7 +7,7 @@ from math import floor
 
 import polars as pl
 
-from harness.run import Run
+from harness.runs.run import Run
 
 
 def cascade_depths(preemptions: pl.DataFrame) -> list[int]:

@@ -13,7 +13,7 @@ from harness.metrics.measurement import Measurement, Window, resource_hours
 from harness.metrics.preemptions import preempted_pods, preemptions, restarts
 from harness.metrics.progress import progress
 from harness.metrics.utilization import resource_time
-from harness.run import Run
+from harness.runs.run import Run
 from harness.units import SECOND
 
 _SCOPES = {"reason": "reason", "queue": "victim", "beneficiary": "beneficiary"}

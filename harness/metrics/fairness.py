@@ -15,7 +15,7 @@ from harness.metrics.levels import Piece, Queue, pieces, queue_of_jobs, queues, 
 from harness.metrics.measurement import Measurement, Window, resource_hours
 from harness.metrics.shares import Sharing, changes_at_once
 from harness.metrics.waiting import job_times
-from harness.run import Run
+from harness.runs.run import Run
 from harness.units import INT64_MAX
 
 _DEFICIT = "fairness.guarantee_deficit"

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import polars as pl
 
 from harness.metrics.measurement import Window
-from harness.run import Run
+from harness.runs.run import Run
 
 
 class Queue(NamedTuple):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from harness.units import HOUR
 
 if TYPE_CHECKING:
-    from harness.run import Run
+    from harness.runs.run import Run
 
 
 class Window(NamedTuple):

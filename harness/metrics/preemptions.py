@@ -10,7 +10,7 @@ import polars as pl
 
 from harness.metrics.levels import queue_of_jobs
 from harness.metrics.measurement import Window
-from harness.run import Run
+from harness.runs.run import Run
 
 
 def preempted_pods(run: Run, window: Window) -> pl.DataFrame:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import polars as pl
 
 from harness.metrics.measurement import Window
-from harness.run import Run
+from harness.runs.run import Run
 
 _NEVER, _ONCE, _AGAIN = range(3)
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from harness.metrics.ideal import Grid, Wants, ideal_shares
 from harness.metrics.levels import Piece, Queue
-from harness.run import Run
+from harness.runs.run import Run
 
 _CELLS = 1 << 20  # queues times instants that are looked at together
 _LEAST = 1 << 9

@@ -16,7 +16,7 @@ import polars as pl
 
 from harness.metrics.levels import level_names, moves
 from harness.metrics.measurement import Measurement, Window
-from harness.run import Run
+from harness.runs.run import Run
 from harness.units import INT64_MAX
 
 

@@ -15,7 +15,7 @@ import polars as pl
 from harness.metrics.exact import exact_sum
 from harness.metrics.measurement import Measurement, Window
 from harness.metrics.progress import progress
-from harness.run import Run
+from harness.runs.run import Run
 from harness.units import HOUR, INT64_MAX, SECOND
 
 SHORTEST = 10 * SECOND

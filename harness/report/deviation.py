@@ -9,7 +9,7 @@ import polars as pl
 
 from harness.metrics.levels import pieces, queues
 from harness.metrics.shares import Sharing, changes_at_once
-from harness.run import Run
+from harness.runs.run import Run
 
 ONE = 10**9
 """What a share of 1 is: shares are whole billionths here, which add up to the same on every machine."""

@@ -15,8 +15,8 @@ from harness.metrics.measurement import Window
 from harness.report import palette, series
 from harness.report.blocks import Key
 from harness.report.reduction import per_pixel
-from harness.run import Run
-from harness.run_folder import reading
+from harness.runs.folder import reading
+from harness.runs.run import Run
 from harness.text import printable, shortened
 
 T = TypeVar("T")

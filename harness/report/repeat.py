@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from harness.report.material import Material
-from harness.run import Run
+from harness.runs.run import Run
 from harness.text import printable
 
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from harness.metrics.levels import quota_behind
 from harness.metrics.measurement import Window
-from harness.run import Run
+from harness.runs.run import Run
 
 LEVELS = ("allocated", "pending_jobs")
 

@@ -10,7 +10,7 @@ import polars as pl
 from harness.metrics.levels import queue_of_jobs
 from harness.metrics.waiting import job_times
 from harness.report.material import Material
-from harness.run import Run
+from harness.runs.run import Run
 
 ALL = "all queues"
 

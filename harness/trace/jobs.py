@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, final
 
 import polars as pl
 
-from harness import tables
 from harness.errors import OptionError, TraceError
 from harness.job import ENDLESS, Arrival, Job
-from harness.parquet import TIMES
+from harness.recording import schemas
+from harness.recording.parquet import TIMES
 from harness.trace.job_rows import ROW, ROWS, has_pod_sets, job_rows
 from harness.trace.pod_sets import PodSetMaker
 from harness.trace.schema import DEFAULT_NAMESPACE, REQUEST, column_of, resources_of
@@ -40,7 +40,7 @@ _ARRIVAL = "harness.arrival"
 _SUBMIT = "harness.submit"
 _CLASS = "harness.class"
 _PREEMPTS = "harness.preempts"
-_TAKEN = frozenset((*tables.jobs({}), *TIMES, "submit", "job"))
+_TAKEN = frozenset((*schemas.jobs({}), *TIMES, "submit", "job"))
 """Names of results, of times (which are written as such) and of a row of the jobs in other tables."""
 
 

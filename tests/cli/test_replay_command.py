@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import OptionError
-from harness.run import Run
+from harness.runs.run import Run
 
 QUEUE = """
 apiVersion: kueue.x-k8s.io/v1beta2

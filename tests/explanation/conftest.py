@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 import harness
-from harness.run import Run
+from harness.runs.run import Run
 
 TRACES = Path(__file__).parents[2] / "traces"
 JOBS, NODES = 600, 5

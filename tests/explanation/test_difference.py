@@ -13,7 +13,7 @@ from small_clusters import queues
 import harness
 from harness.difference import Difference
 from harness.errors import RunError
-from harness.run import Run
+from harness.runs.run import Run
 
 WriteTrace = Callable[..., Path]
 TWO = {"a": {"cpu": "2"}, "b": {"cpu": "2"}}

@@ -15,7 +15,7 @@ from harness import Admit, Decision, Job, Preempt, Refuse, Why
 from harness.errors import InputError, RunError
 from harness.explanation.clock import Clock
 from harness.explanation.vocabulary import Units, read
-from harness.run import Run
+from harness.runs.run import Run
 
 WriteTrace = Callable[..., Path]
 TWO = {"a": {"cpu": "2"}, "b": {"cpu": "2"}}

@@ -15,7 +15,7 @@ from harness.explanation.clock import Clock
 from harness.explanation.explain import units_of
 from harness.explanation.life import Event, Life, Lives
 from harness.explanation.story import Story
-from harness.run import Run
+from harness.runs.run import Run
 from harness.units import format_duration
 
 PREEMPTING = ("default-preemption", "elasticquota", "auto", "kueue-classic", "fairsharing")

@@ -93,7 +93,7 @@ def test_metrics_of_random_runs_are_what_their_decisions_say(data: st.DataObject
         "until": data.draw(st.sampled_from([None, None, "70s"])),
     }
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("harness.run._BATCH", rows_of_a_piece)
+        patch.setattr("harness.runs.run._BATCH", rows_of_a_piece)
         patch.setattr("harness.metrics.waiting._MANY", rows_of_a_piece)
         replayed(rows, cluster, plugin, **choices)
 

@@ -11,7 +11,7 @@ from harness.metrics.preemptions import preempted_pods, preemptions
 from harness.report import palette
 from harness.report.blocks import Block, Figure, Key, Text
 from harness.report.material import Material, distinct
-from harness.run import Run
+from harness.runs.run import Run
 from harness.units import format_duration
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from harness.report import palette
 from harness.report.amounts import number, unit_of
 from harness.report.blocks import Block, Figure, Key, Table
 from harness.report.material import Material, distinct, others
-from harness.run import Run
+from harness.runs.run import Run
 
 if TYPE_CHECKING:
     from altair.typing import ChartType

@@ -11,8 +11,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness import tables
 from harness.errors import RunError
+from harness.recording import schemas
 
 TIMES = ("time", "start", "end", "submit_time", "admitted_time", "start_time", "finish_time")
 """Columns that hold a time; in the files they have the trace's kind."""
@@ -61,7 +61,7 @@ class TableWriter:
         self._kind = kind
         self._schema = {name: kind.dtype if name in TIMES else dtype for name, dtype in schema.items()}
         arrow = pl.DataFrame(schema=self._schema).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
-        self._arrow = arrow.with_metadata({"harness.run_schema": tables.VERSION})
+        self._arrow = arrow.with_metadata({"harness.run_schema": schemas.VERSION})
         # Texts that recur become codes; for numbers and names a dictionary costs time and only adds bytes.
         recurring = [
             name for name, dtype in self._schema.items() if dtype == pl.String and name not in DISTINCT

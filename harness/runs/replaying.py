@@ -1,4 +1,4 @@
-"""Where runs are kept: each a folder that is written aside and renamed, so that it is whole or absent."""
+"""Carries out a plan: the replay, the tables of what happened, the metrics, and `run.json`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ import gc
 import json
 import os
 import platform
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from errno import EINVAL
+from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -20,97 +17,21 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from harness import tables
 from harness.engine import Engine
 from harness.engine.engine import Outcome
-from harness.errors import HarnessError, PluginError, PolicyError, RunError
+from harness.errors import HarnessError, PluginError, PolicyError
 from harness.metrics.measurement import Measurement, Window
-from harness.parquet import TableWriter, TimeKind, UnwritableError
 from harness.plugins import Plugins
 from harness.policy import Policy
-from harness.recorder import ParquetRecorder
-from harness.run import TABLES, Plan, Run
+from harness.recording import schemas
+from harness.recording.parquet import TableWriter, TimeKind
+from harness.recording.recorder import ParquetRecorder
+from harness.runs.plan import Plan
+from harness.runs.run import TABLES, Run
 from harness.tenants import Tenants, quotas, tenants
 from harness.trace.jobs import Jobs
 
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000
-
-
-class Store:
-    """Runs under one folder, as `<root>/<trace>/<run>`.
-
-    Args:
-        root: the folder; made when the first run is kept.
-    """
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-
-    def path(self, plan: Plan) -> Path:
-        """Where a plan's run is kept."""
-        return self.root / plan.trace_name / plan.run_name
-
-    def find(self, plan: Plan, plugins: Plugins) -> Run | None:
-        """The run of a plan if it is there, whole, and measured by the metrics that there are now."""
-        try:
-            run = Run.open(self.path(plan), stored=True)
-        except RunError:
-            return None
-        return run if run.info.get("measured_by") == _measured_by(plugins) else None
-
-    def record(
-        self,
-        plan: Plan,
-        plugins: Plugins,
-        *,
-        watch: Callable[[int, int], None] | None = None,
-        command: str | None = None,
-    ) -> Run:
-        """Replay a plan and keep the run; a run of the same name is replaced.
-
-        Raises:
-            RunError: the folder cannot be written.
-            HarnessError: whatever stopped the replay; nothing is left behind.
-        """
-        path = self.path(plan)
-        try:
-            with _aside(path) as folder:
-                info = _replay_into(folder, plan, plugins, watch, command)
-                _replace(path, folder)
-        except (OSError, UnwritableError) as error:
-            reason = error.strerror if isinstance(error, OSError) else None
-            raise RunError(
-                f"{path} cannot be written: {reason or error}", hint="choose another folder with -o"
-            ) from error
-        return Run(path, info)
-
-
-@contextmanager
-def _aside(path: Path) -> Iterator[Path]:
-    """A new folder beside a path; whatever is left there in the end is thrown away."""
-    try:
-        str(path).encode()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    except ValueError as error:  # a null character, or bytes that are no UTF-8
-        raise OSError(EINVAL, "no folder can have this name") from error
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _replace(path: Path, whole: Path) -> None:
-    """Put a whole run into its place; what was there is thrown away."""
-    whole.chmod(0o755)
-    with _aside(path) as old:
-        with suppress(FileNotFoundError):
-            path.rename(old / path.name)
-        try:
-            whole.rename(path)
-        except OSError:
-            if not (path / "run.json").is_file():  # else another process was quicker with the same run
-                raise
 
 
 def measure(run: Run, plugins: Plugins, window: Window | None = None) -> list[Measurement]:
@@ -139,12 +60,12 @@ def measure(run: Run, plugins: Plugins, window: Window | None = None) -> list[Me
     return found
 
 
-def _measured_by(plugins: Plugins) -> dict[str, str]:
+def measured_by(plugins: Plugins) -> dict[str, str]:
     """Metric -> the plugin that computes it, with its version: another set gives other tables."""
     return {spec.name: f"{spec.owner} {spec.version}".strip() for spec in plugins.metrics}
 
 
-def _replay_into(
+def replay_into(
     folder: Path,
     plan: Plan,
     plugins: Plugins,
@@ -155,12 +76,12 @@ def _replay_into(
     began, cpu = time.time(), time.process_time()
     info = _play_into(folder, plan, watch)
     rows = measure(Run(folder, info), plugins)
-    writer = TableWriter(folder / "metrics.parquet", tables.METRICS, _kind(plan))
+    writer = TableWriter(folder / "metrics.parquet", schemas.METRICS, _kind(plan))
     writer.write(
         pl.DataFrame(rows, schema=list(Measurement._fields), orient="row", infer_schema_length=None).to_dict()
     )
     writer.close()
-    info["measured_by"] = _measured_by(plugins)
+    info["measured_by"] = measured_by(plugins)
     info["metrics"] = [row._asdict() for row in rows if row.scope == "all"]
     info["provenance"] = _provenance(plan, command, time.time() - began, time.process_time() - cpu)
     (folder / "run.json").write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
@@ -233,7 +154,7 @@ def _describe(plan: Plan, jobs: Jobs, of_jobs: Tenants, outcome: Outcome) -> dic
     """What a run says of itself; the same inputs give the same text."""
     trace, cluster, policy = plan.trace, plan.cluster, plan.policy
     return {
-        "schema": tables.VERSION,
+        "schema": schemas.VERSION,
         "run": plan.run_name,
         "label": plan.label,
         "trace": {

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from harness import tables
 from harness.engine.events import ACTIONS, ADMIT, BIND, FINISH, GONE, REJECT, REQUEUE, SUBMIT
-from harness.parquet import TableWriter
+from harness.recording import schemas
+from harness.recording.parquet import TableWriter
 
-_SHARES = {name: tables.TIMELINE[name] for name in ("dominant_share", "weighted_share")}
+_SHARES = {name: schemas.TIMELINE[name] for name in ("dominant_share", "weighted_share")}
 
 
 class Timeline:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, final
 
 import polars as pl
 
-from harness import tables
 from harness.engine.events import NEVER, PENDING, STATES
-from harness.parquet import TableWriter, TimeKind, as_series
+from harness.recording import schemas
+from harness.recording.parquet import TableWriter, TimeKind, as_series
 
 if TYPE_CHECKING:
     from harness.trace.jobs import Jobs
@@ -59,7 +59,7 @@ class JobResults:
     def __init__(self, path: Path, jobs: Jobs, kind: TimeKind, rows: int) -> None:
         self._frame = jobs.frame
         extra = {name: self._frame.schema[name] for name in jobs.extra}
-        self._writer = TableWriter(path, tables.jobs(extra), kind)
+        self._writer = TableWriter(path, schemas.jobs(extra), kind)
         self._rows = rows
         self._written = 0  # chunks
         self._chunks: dict[int, _Chunk] = {}

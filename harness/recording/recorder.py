@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, final
 
 import polars as pl
 
-from harness import tables
 from harness.engine.events import ACTIONS, STINTS, Amounts
 from harness.job import Job
-from harness.job_results import JobResults
 from harness.memo import Memo
-from harness.parquet import TableWriter, TimeKind, as_series
+from harness.recording import schemas
+from harness.recording.job_results import JobResults
+from harness.recording.parquet import TableWriter, TimeKind, as_series
+from harness.recording.timeline import Timeline
 from harness.tenants import Tenants, coded
-from harness.timeline import Timeline
 
 if TYPE_CHECKING:
     from harness.trace.jobs import Jobs
@@ -111,9 +111,9 @@ class ParquetRecorder:
         self._totals = {resource: frame[f"request.{resource}"] for resource in jobs.resources}
         self._queues = frame["queue"]
         names, self._tenant_codes = coded(tenants.names)
-        self._decisions_file = TableWriter(folder / "decisions.parquet", tables.DECISIONS, kind)
-        self._stints_file = TableWriter(folder / "stints.parquet", tables.stints(jobs.resources), kind)
-        timeline = TableWriter(folder / "timeline.parquet", tables.TIMELINE, kind)
+        self._decisions_file = TableWriter(folder / "decisions.parquet", schemas.DECISIONS, kind)
+        self._stints_file = TableWriter(folder / "stints.parquet", schemas.stints(jobs.resources), kind)
+        timeline = TableWriter(folder / "timeline.parquet", schemas.TIMELINE, kind)
         self._timeline = Timeline(timeline, names, jobs.resources, capacity, on_nodes=on_nodes)
         self._behind: dict[str, list[int]] = {}
         for code, name in enumerate(names):

@@ -12,8 +12,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness import tables
 from harness.errors import RunError
+from harness.recording import schemas
 
 _AGAIN = "replay it again: a damaged run is replaced"
 
@@ -61,9 +61,9 @@ def read_info(folder: Path) -> dict[str, Any]:
         reason = getattr(error, "strerror", None) or error
         raise RunError(f"{path} cannot be read: {reason}", hint=_AGAIN) from error
     info: dict[str, Any] = found if isinstance(found, dict) else {}
-    if info.get("schema") != tables.VERSION:
+    if info.get("schema") != schemas.VERSION:
         raise RunError(
-            f"{folder} has schema {info.get('schema')!r}; this version of harness reads {tables.VERSION!r}",
+            f"{folder} has schema {info.get('schema')!r}; this version of harness reads {schemas.VERSION!r}",
             hint="replay it again",
         )
     for place, kind in _INFO.items():
@@ -97,8 +97,8 @@ def check_tables(folder: Path, names: Iterable[str]) -> None:
             metadata = pq.read_schema(path).metadata or {}
         except (OSError, pa.ArrowException) as error:
             raise RunError(f"{path} is damaged: {_first_line(error)}", hint=_AGAIN) from error
-        if metadata.get(b"harness.run_schema") != tables.VERSION.encode():
-            raise RunError(f"{path} is not a table of schema {tables.VERSION!r}", hint=_AGAIN)
+        if metadata.get(b"harness.run_schema") != schemas.VERSION.encode():
+            raise RunError(f"{path} is not a table of schema {schemas.VERSION!r}", hint=_AGAIN)
 
 
 @contextmanager

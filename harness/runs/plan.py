@@ -1,0 +1,129 @@
+"""A replay that is about to begin: everything that its result depends on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from harness.cluster.derive import plain_stem
+from harness.engine.losses import Losses
+from harness.recording import schemas
+from harness.text import printable
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
+    from harness.plugins import PolicySpec
+    from harness.trace.trace import Trace
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One replay, before it runs: everything that its result depends on.
+
+    Attributes:
+        trace: the job trace.
+        cluster: what there is to schedule on.
+        policy: the registered policy.
+        label: what to call this replay; the policy's name unless the user gave one.
+        options: every option of the policy, with its value.
+        losses: what a preemption costs.
+        grace_period: for jobs that do not say, microseconds.
+        until: the last instant that is played, microseconds since the origin; None plays to the end.
+        scale_arrivals: how many times as fast jobs arrive.
+    """
+
+    trace: Trace
+    cluster: Cluster
+    policy: PolicySpec
+    label: str
+    options: Mapping[str, Any]
+    losses: Losses
+    grace_period: int
+    until: int | None
+    scale_arrivals: Fraction
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What was chosen for this replay, in plain values; `calibration` only where there is one."""
+        from harness.trace.calibration import calibration_of
+
+        changed = calibration_of(self.trace, self.cluster)
+        return {
+            "on_preemption": str(self.losses),
+            "grace_period_us": self.grace_period,
+            "until_us": self.until,
+            "scale_arrivals": str(self.scale_arrivals),
+            **({"calibration": dict(changed)} if changed else {}),
+        }
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What the result is a function of."""
+        return {
+            "schema": schemas.VERSION,
+            "trace": self.trace.sha256,
+            "cluster": self.cluster.digest,
+            "policy": [self.policy.name, self.policy.owner, self.policy.version],
+            "options": dict(self.options),
+            **self.settings,
+        }
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What the inputs say that changes nothing here, in sentences."""
+        from harness.trace.warnings import unreached
+
+        found = [*self.cluster.warnings, *unreached(self.trace, self.cluster)]
+        found += self._other_algorithm()
+        found += self._left_out()
+        if self.policy.unheeded is not None:
+            found += self.policy.unheeded(self.cluster, self.options)
+        return tuple(found)
+
+    def _other_algorithm(self) -> Iterator[str]:
+        """That the manifests choose another policy; `auto` does what they choose."""
+        scheduler, name = self.cluster.scheduler, self.policy.name
+        if scheduler is None or scheduler.preemption_algorithm is None:
+            return
+        if name not in ("auto", scheduler.plugin):
+            yield (
+                f"KubeSchedulerConfiguration: preemptionAlgorithm {scheduler.preemption_algorithm} "
+                f"stands for the plugin {scheduler.plugin}, and is not followed by {name}"
+            )
+
+    def _left_out(self) -> Iterator[str]:
+        """What is there already according to the manifests, and the policy does not begin with."""
+        name, cluster = self.policy.name, self.cluster
+        taken = {job.id for job, _, _ in self.policy.running(cluster, 0)} if self.policy.running else set()
+        pods = sum(
+            pod.node in cluster.nodes and not pod.terminating and f"{pod.namespace}/{pod.name}" not in taken
+            for pod in cluster.pods
+        )
+        if pods:
+            yield (
+                f"{pods:,} pods of the manifests run already; {name} does not take them over, "
+                "so their nodes are taken to be free"
+            )
+        expected = (each for each in cluster.workloads if each.active and not each.finished)
+        workloads = sum(each.key not in taken for each in expected)
+        if workloads:
+            yield (
+                f"{workloads:,} Workloads of the manifests hold quota or wait for it; {name} does not take "
+                "them over, so their quota is taken to be free"
+            )
+
+    @property
+    def run_name(self) -> str:
+        """The run folder's name: equal inputs give equal names."""
+        text = json.dumps(self.identity, sort_keys=True, separators=(",", ":"), default=str)
+        return f"{self.label}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
+
+    @property
+    def trace_name(self) -> str:
+        """What runs of this trace are filed under: its file's name, made safe, without the endings."""
+        return printable(plain_stem(self.trace.path).strip(".")) or "trace"

@@ -1,0 +1,151 @@
+"""A finished replay: a folder of tables, and what it says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harness.metrics.measurement import Window
+from harness.recording.parquet import TIMES
+from harness.runs.folder import check_tables, read_info, reading
+
+if TYPE_CHECKING:
+    pass
+
+TABLES = ("jobs", "decisions", "stints", "timeline", "metrics")
+
+_BATCH = 1 << 18  # rows
+
+
+class Run:
+    """A finished replay.
+
+    Args:
+        path: its folder.
+        info: what `run.json` says.
+        stored: whether it had been there before it was asked for.
+    """
+
+    def __init__(self, path: Path, info: Mapping[str, Any], *, stored: bool = False) -> None:
+        self.path = path
+        self.info = info
+        self.stored = stored
+
+    @classmethod
+    def open(cls, path: str | Path, *, stored: bool = False) -> Run:
+        """A run from its folder.
+
+        Raises:
+            RunError: the folder is no run, is incomplete, or has another schema.
+        """
+        folder = Path(path)
+        info = read_info(folder)
+        check_tables(folder, TABLES)
+        return cls(folder, info, stored=stored)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Run {self.info['run']} of {self.info['trace']['name']}, {self.info['outcome']['jobs']:,} jobs>"
+        )
+
+    def _repr_html_(self) -> str:
+        """Its figures over all jobs, for a notebook."""
+        from harness.comparison import Comparison
+
+        return f"<p>{escape(repr(self))}</p>{Comparison([self])._repr_html_()}"
+
+    @property
+    def label(self) -> str:
+        """What it is called in tables."""
+        return str(self.info["label"])
+
+    @property
+    def window(self) -> Window:
+        """From the first submission to the last end, release or decision."""
+        return Window(*self.info["window"])
+
+    @property
+    def capacity(self) -> Mapping[str, int]:
+        """Resource -> amount of the whole cluster."""
+        return dict(self.info["cluster"]["capacity"])
+
+    @property
+    def resources(self) -> list[str]:
+        """What jobs of the trace ask for, sorted."""
+        return list(self.info["trace"]["resources"])
+
+    @cached_property
+    def jobs(self) -> pl.DataFrame:
+        """One row a job, in order of arrival."""
+        return self._read("jobs")
+
+    @cached_property
+    def decisions(self) -> pl.DataFrame:
+        """One row a decision, in order."""
+        return self._read("decisions")
+
+    @cached_property
+    def stints(self) -> pl.DataFrame:
+        """Spans in which pods held resources in one state."""
+        return self._read("stints")
+
+    @cached_property
+    def timeline(self) -> pl.DataFrame:
+        """The state of each queue after every change."""
+        return self._read("timeline")
+
+    @cached_property
+    def metrics(self) -> pl.DataFrame:
+        """One row a measured value."""
+        return self._read("metrics")
+
+    def _read(self, table: str) -> pl.DataFrame:
+        with reading(self.path):
+            return self.scan(table).collect()
+
+    def scan(self, table: str) -> pl.LazyFrame:
+        """One of `TABLES`, lazily."""
+        return pl.scan_parquet(self.path / f"{table}.parquet", glob=False)
+
+    def micros(self, table: str) -> pl.LazyFrame:
+        """One of `TABLES` with all times as integers, microseconds since the trace's origin.
+
+        Durations (`duration`, `lost`, ...) become integers too.
+        """
+        frame = self.scan(table)
+        return frame.select(self._micros(frame.collect_schema()))
+
+    def batches(self, table: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """Some columns of one of `TABLES`, in order and piece by piece, with times as in `micros`.
+
+        For what is found out of tables that are longer than memory is large. There is always a piece; that of
+        an empty table is empty.
+        """
+        names = list(columns)
+        # Without a buffer that would hold these columns of the whole file.
+        with pq.ParquetFile(self.path / f"{table}.parquet", pre_buffer=False) as file:
+            pieces = (pa.Table.from_batches([each]) for each in file.iter_batches(_BATCH, columns=names))
+            empty = file.schema_arrow.empty_table().select(names)
+            for piece in pieces if file.metadata.num_rows else [empty]:
+                frame = pl.DataFrame(piece)
+                yield frame.select(self._micros(frame.schema))
+        pa.default_memory_pool().release_unused()
+
+    def _micros(self, schema: pl.Schema) -> list[pl.Expr]:
+        origin = self.info["trace"]["origin_us"]
+        columns = []
+        for name, dtype in schema.items():
+            if name in TIMES:
+                columns.append(pl.col(name).cast(pl.Int64) - origin)
+            elif dtype == pl.Duration:
+                columns.append(pl.col(name).cast(pl.Int64))
+            else:
+                columns.append(pl.col(name))
+        return columns
