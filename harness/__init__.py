@@ -104,4 +104,13 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return getattr(import_module(_LAZY[name]), name)
+    if name == "__version__":
+        from importlib.metadata import version  # takes longer to import than all of help
+
+        return version("harness-replay")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public names, those that are loaded when they are used included."""
+    return sorted({*globals(), *__all__, "__version__"})

@@ -227,6 +227,9 @@ class Plugins:
                 f"\nplugin {info.name!r} failed to load: {info.error}" for info in self.found if info.error
             )
             message = f"there is no {registry.kind} {name!r}{away}{broken}"
+            theirs = [each.name for each in registry if each.owner == name]
+            if theirs:
+                raise PluginError(message, hint=f"the plugin {name} has {' and '.join(theirs)}")
             raise PluginError(message, hint=did_you_mean(name, registry.names()))
         return spec
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import subprocess
 import sys
@@ -81,6 +82,19 @@ def test_an_unknown_policy_says_what_was_probably_meant() -> None:
     with pytest.raises(PluginError) as unknown:
         plugins.load().policy("nnoe")
     assert unknown.value.hint == "did you mean 'none'?"
+
+
+def test_a_plugin_named_in_place_of_its_policies_is_told_them() -> None:
+    """`--plugin kueue` means one of the two policies that the plugin kueue registers."""
+    with pytest.raises(PluginError) as unknown:
+        plugins.load().policy("kueue")
+    assert unknown.value.hint == "the plugin kueue has fairsharing and kueue-classic"
+
+
+def test_all_public_names_are_listed() -> None:
+    """`dir(harness)` shows names that are loaded when they are first used, and the version is there."""
+    assert {*harness.__all__, "__version__"} <= set(dir(harness))
+    assert harness.__version__ == importlib.metadata.version("harness-replay")
 
 
 def test_leaving_out_an_unknown_plugin_is_an_error() -> None:
