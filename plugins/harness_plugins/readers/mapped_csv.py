@@ -17,10 +17,10 @@ import polars as pl
 
 from harness import Reading
 from harness.cluster.documents import read_documents
-from harness.errors import Fault, OptionError, TraceError
+from harness.errors import Fault, InputError, OptionError, TraceError
 from harness.trace.reader import leave_out
 from harness.trace.schema import LIMIT, REQUEST, Kind, column_of
-from harness.units import DAY, HOUR, MINUTE, SECOND
+from harness.units import DAY, HOUR, MINUTE, SECOND, parse_duration
 from harness_plugins.readers.cells import (
     Field,
     amount,
@@ -227,8 +227,13 @@ def _typed(name: str, source: Source, value: pl.Expr) -> pl.Expr:
 
 
 def _constant(name: str, constant: str) -> pl.Expr:
-    """A text for a column of texts, or a whole number for a column of numbers, in the schema's unit."""
+    """A text for a column of texts, a duration such as `5m`, or a whole number in the schema's unit."""
     kind = _kind(name)
+    if kind is Kind.DURATION:
+        try:
+            return pl.lit(parse_duration(constant)).cast(pl.Duration("us"))
+        except InputError as error:
+            raise OptionError(f"option map: {name}: {error}") from error
     if kind in (None, Kind.STRING):
         return pl.lit(constant)
     if kind in (Kind.INT32, Kind.INT64) and constant.isdecimal() and len(constant) < _DIGITS:

@@ -12,12 +12,14 @@ from harness import Reading
 from harness.errors import Fault, TraceError
 from harness.trace.reader import leave_out
 from harness.trace.rules import Rule, breaches
+from harness.units import INT64_MAX
 from harness_plugins.readers.parquet import read_frame
 
 METADATA = {"harness.source": "OpenDC (github.com/atlarge-research/opendc), tasks of a trace in Parquet"}
 _MEGABYTE = 10**6
 _MILLISECOND = 1000
 _MOST = 2**53
+_NAMES = ("id", "workflow_id", "user_id")
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
@@ -35,8 +37,11 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 def _tasks(path: Path, frame: pl.DataFrame) -> Reading:
     """OpenDC's own format: times in milliseconds, of which submissions count from 1970."""
     wanted = ("id", "submission_time", "duration", "cpu_count", "mem_capacity")
-    rows = _checked(path, frame, wanted)
-    further = [name for name in ("cpu_capacity", "deferrable", "deadline") if name in frame.columns]
+    rows = _checked(path, frame, wanted, optional=("gpu_count",))
+    further = [
+        name for name in ("cpu_capacity", "gpu_capacity", "deferrable", "deadline") if name in rows.columns
+    ]
+    gpus = [pl.col("gpu_count").alias("request.nvidia.com/gpu")] if "gpu_count" in rows.columns else []
     jobs = rows.select(
         pl.col("id").cast(pl.String).alias("job_id"),
         (pl.col("submission_time") * _MILLISECOND).cast(pl.Datetime("us", "UTC")).alias("submit_time"),
@@ -44,11 +49,14 @@ def _tasks(path: Path, frame: pl.DataFrame) -> Reading:
         pl.lit("default").alias("queue"),
         (pl.col("cpu_count") * 1000).alias("request.cpu"),
         (pl.col("mem_capacity") * _MEGABYTE).alias("request.memory"),
+        *gpus,
         *further,
     )
     notes = (
         "every task is a job of one pod; the trace has no users, so that all are in queue 'default'",
         "a task asks for its cpu_count, and for mem_capacity in megabytes of 10^6 bytes",
+        *(["gpu_count is nvidia.com/gpu, whatever kind of GPU it is"] if gpus else []),
+        *_dependent(rows, "parents"),
         "deadlines and whether a task could be deferred are kept, and no policy sees them",
     )
     return Reading(jobs, frame.height, notes=notes, metadata=METADATA)
@@ -77,28 +85,44 @@ def _workflows(path: Path, frame: pl.DataFrame) -> Reading:
     )
     notes = (
         "every task is a job of one pod; the queue is the user, or 'default' where it is unknown",
-        "tasks arrive when they were submitted, whether or not those that they depend on have ended",
+        *_dependent(rows, "parents"),
     )
     return Reading(jobs, frame.height, left_out, notes, METADATA)
 
 
-def _checked(path: Path, frame: pl.DataFrame, names: tuple[str, ...], *, least: int = 0) -> pl.DataFrame:
-    """Columns of numbers as int64, others as they are."""
+def _dependent(rows: pl.DataFrame, column: str) -> list[str]:
+    """That tasks with parents do not wait for them, where the trace has any."""
+    if not isinstance(rows.schema.get(column), pl.List):
+        return []
+    count = int((rows[column].list.len().fill_null(0) > 0).sum())
+    when = "they arrive when they were submitted, whether or not those have ended"
+    return [f"{count:,} tasks depend on others ({column}); {when}"] if count else []
+
+
+def _checked(
+    path: Path, frame: pl.DataFrame, names: tuple[str, ...], *, optional: tuple[str, ...] = (), least: int = 0
+) -> pl.DataFrame:
+    """Columns of numbers as int64, others as they are; optional ones may be absent, or null for 0."""
+    there = [name for name in optional if name in frame.columns]
     faults = [Fault(f"column {name}", "is missing") for name in names if name not in frame.columns]
     faults += [
         Fault(f"column {name}", f"is {frame[name].dtype}, must be numbers")
-        for name in names
+        for name in (*names, *there)
         if name in frame.columns and not frame[name].dtype.is_numeric()
     ]
     if faults:
         raise TraceError(str(path), faults)
+    frame = frame.with_columns(pl.col(there).fill_null(0))
     rules = []
-    for name in names:
-        number = pl.col(name).cast(pl.Float64)
+    for name in (*names, *there):
+        # A whole number of 64 bits may be a name; as a float it would not be told from its neighbours.
+        most = INT64_MAX if name in _NAMES and frame[name].dtype.is_integer() else _MOST
+        number = pl.col(name)
         rules.append(Rule(name, number.is_null(), "is missing"))
-        exact = number.is_between(least, _MOST) & (number == number.floor())
-        rules.append(Rule(name, ~exact, f"is not a whole number from {least} to {_MOST:,}"))
+        whole = pl.lit(value=True) if frame[name].dtype.is_integer() else number == number.floor()
+        exact = number.is_between(least, most) & whole
+        rules.append(Rule(name, ~exact, f"is not a whole number from {least} to {most:,}"))
     faults = breaches(frame.drop("job_id", strict=False), rules)
     if faults:
         raise TraceError(str(path), faults)
-    return frame.with_columns(pl.col(names).cast(pl.Int64))
+    return frame.with_columns(pl.col(*names, *there).cast(pl.Int64))

@@ -8,7 +8,7 @@ MetaCentrum's extension has 21 columns: also the hosts of a job, its queue's nam
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ COLUMNS = (
 )  # fmt: skip
 EXTENSION = ("hosts", "queue_name", "node_spec")
 _TIMES = {"submit", "wait", "run", "cpu_used", "requested_time", "think_time"}
+_LONGEST_REMARK = 400
 _HEADER = re.compile(r";\s*([A-Za-z]+):\s*(.*\S)")
 
 
@@ -53,7 +54,8 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     """
     data = contents(path)
     records = _records(path, data)
-    return jobs_of(records, _header(data), path.name, options)
+    reading = jobs_of(records, _header(data), path.name, options)
+    return replace(reading, notes=(*reading.notes, *_remarks(data)))
 
 
 def _records(path: Path, data: bytes) -> pl.DataFrame:
@@ -67,10 +69,36 @@ def _records(path: Path, data: bytes) -> pl.DataFrame:
 def _header(data: bytes) -> dict[str, str]:
     """The header's `; Key: value` lines; of a key that is repeated the first."""
     header: dict[str, str] = {}
-    for line in data.splitlines():
-        if not line.startswith(b";"):
-            break
-        match = _HEADER.match(line.decode("utf-8", "replace"))
+    for line in _header_lines(data):
+        match = _HEADER.match(line)
         if match:
             header.setdefault(match[1], match[2])
     return header
+
+
+def _header_lines(data: bytes) -> Iterator[str]:
+    for line in data.splitlines():
+        if not line.startswith(b";"):
+            return
+        yield line.decode("utf-8", "replace")
+
+
+def _remarks(data: bytes) -> list[str]:
+    """What the header's `; Note:` lines say, each with the lines that go on without a key.
+
+    Some change what the columns mean: that submit times are start times, say.
+    """
+    found: list[str] = []
+    goes_on = False
+    for line in _header_lines(data):
+        match = _HEADER.match(line)
+        text = line.lstrip(";").strip()
+        if match:
+            goes_on = match[1] == "Note"
+            if goes_on:
+                found.append(match[2])
+        elif not text:
+            goes_on = False
+        elif goes_on:
+            found[-1] += f" {text}"
+    return [f"the log's header notes: {remark:.{_LONGEST_REMARK}}" for remark in found]

@@ -10,7 +10,7 @@ import pytest
 
 from harness.errors import OptionError, TraceError
 
-SACCT = (
+JOBS = (
     "JobID|Submit|Start|End|Account|User|NCPUS|ReqMem|Nodes\n"
     "7|2024-01-01T00:00:00|2024-01-01T00:01:00|2024-01-01T01:01:00|physics|ann|4|1.5|2\n"
     "8|2024-01-01T00:00:10Z|2024-01-01T02:00:00+01:00|2024-01-01T01:00:30|bio|bob|1|8|1\n"
@@ -23,8 +23,8 @@ CANONICAL = "job_id,submit_time,duration,queue,request.cpu,priority,site\na,0,5.
 
 
 def test_columns_are_mapped_with_their_units(read_text: Callable) -> None:
-    """A table as Slurm's sacct prints it."""
-    trace = read_text(SACCT, reader="csv", delimiter="|", map=MAP)
+    """Times with an offset or not, sizes with a unit, and a duration between two times."""
+    trace = read_text(JOBS, reader="csv", delimiter="|", map=MAP)
     first, second = trace.frame.to_dicts()
     assert first == {
         "job_id": "7",
@@ -89,12 +89,19 @@ def test_units(read_text: Callable, source: str, unit: str, text: str, expected:
     assert trace.frame[source].to_list() == [expected]
 
 
+def test_a_duration_can_be_the_same_in_all_rows(read_text: Callable) -> None:
+    """For records that do not say how long anything ran."""
+    trace = read_text(CANONICAL, map="duration='1h30m'")
+    assert trace.frame["duration"].to_list() == [timedelta(hours=1.5)] * 2
+
+
 @pytest.mark.parametrize(
     ("mapping", "message"),
     [
         ("job_id", "option map: 'job_id' is not COLUMN=SOURCE"),
         ("duration=duration:years", "'years' is not one of its units"),
         ("labels=site", "option map: labels holds maps"),
+        ("duration='long'", "option map: duration: 'long' is not a duration"),
         ("request.cpu='many'", "option map: request.cpu cannot be 'many' in every row"),
         ("request.cpu=priority - site", "option map: request.cpu is no duration"),
         ("submit_time=site:%Y-%Q", "is no form of times"),

@@ -62,6 +62,33 @@ def test_tasks_of_workflows_are_jobs(tmp_path: Path, readers: Plugins) -> None:
     assert trace.left_out == {"run time unknown (-1)": 1}
 
 
+def test_gpus_are_asked_for(tmp_path: Path, readers: Plugins) -> None:
+    """A task without a number of GPUs asks for none."""
+    rows = {**TASK, "gpu_count": 2, "gpu_capacity": 1e4}, {**TASK, "id": 8, "gpu_count": None}
+    trace = read(tmp_path, readers, *rows)
+    assert trace.frame["request.nvidia.com/gpu"].to_list() == [2, 0]
+    assert "gpu_count is nvidia.com/gpu, whatever kind of GPU it is" in trace.notes
+
+
+@pytest.mark.parametrize("row", [TASK, WORKFLOW])
+def test_tasks_that_depend_on_others_are_counted(
+    tmp_path: Path, readers: Plugins, row: dict[str, Any]
+) -> None:
+    """They are replayed as if they did not, which is said."""
+    trace = read(tmp_path, readers, {**row, "parents": []}, {**row, "id": 9, "parents": [3]})
+    (said,) = (note for note in trace.notes if "depend" in note)
+    assert said.startswith("1 tasks depend on others (parents); they arrive when they were submitted")
+
+
+def test_ids_are_told_apart_up_to_64_bits(tmp_path: Path, readers: Plugins) -> None:
+    """A float would take neighbouring ones for the same."""
+    largest = 2**63 - 1
+    rows = ({**WORKFLOW, "id": largest, "workflow_id": largest}, {**WORKFLOW, "id": largest - 1})
+    trace = read(tmp_path, readers, *rows)
+    assert trace.frame["job_id"].to_list() == [str(largest), str(largest - 1)]
+    assert trace.frame["workflow_id"][0] == str(largest)
+
+
 @pytest.mark.parametrize(
     ("row", "message"),
     [

@@ -94,6 +94,25 @@ def test_what_the_header_says_is_kept(tmp_path: Path) -> None:
     }
 
 
+def test_notes_of_the_header_are_notes_of_the_trace(tmp_path: Path) -> None:
+    """Some change what columns mean; a note goes on over lines that have no key of their own."""
+    header = (
+        "; Note: no submit times;\n;       start times instead\n; MaxJobs: 3\n; Note: cleaned\n;\n; other\n"
+    )
+    found = [note for note in read(tmp_path, log({}, header=header)).notes if "header notes" in note]
+    assert found == [
+        "the log's header notes: no submit times; start times instead",
+        "the log's header notes: cleaned",
+    ]
+
+
+def test_a_log_in_which_nobody_waited_is_told(tmp_path: Path) -> None:
+    """Its submit times may be start times, as in NASA's log; one wait is enough to believe them."""
+    told = "no job of the log waited: what it gives as submit times may be start times"
+    assert told in read(tmp_path, log({"wait": 0}, {"wait": -1})).notes
+    assert told not in read(tmp_path, log({"wait": 0}, {"wait": 5})).notes
+
+
 def test_without_a_start_time_times_are_durations(tmp_path: Path) -> None:
     """The origin is the log's own zero."""
     opened = read(tmp_path, log({}, header=""))
