@@ -100,7 +100,9 @@ class Warnings:
 
     def sentences(self) -> tuple[str, ...]:
         """All warnings in the order of their first object."""
-        return tuple(f"{kind} {_listed(names)}: {what}" for (kind, what), names in self._names.items())
+        return tuple(
+            f"{kind} {_listed(names)}".rstrip() + f": {what}" for (kind, what), names in self._names.items()
+        )
 
 
 def _listed(names: list[str]) -> str:

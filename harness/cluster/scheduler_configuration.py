@@ -7,6 +7,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from harness.cluster.fields import Fields
 
 
@@ -50,8 +52,18 @@ _HARMLESS = (
 )  # fmt: skip
 
 
-def read_scheduler_configuration(fields: Fields) -> SchedulerConfiguration:
-    """A KubeSchedulerConfiguration; what it says beyond the model stays unread, to be warned of."""
+_PREEMPTS = ("DefaultPreemption", "*")
+_MODELLED = MappingProxyType({"postFilter": _PREEMPTS, "multiPoint": ("DefaultPreemption",)})
+"""What may be disabled at a point: after the filters there is DefaultPreemption alone, at all points more."""
+
+
+def read_scheduler_configuration(fields: Fields, warn: Callable[[str], None]) -> SchedulerConfiguration:
+    """A KubeSchedulerConfiguration; what it says beyond the model stays unread, to be warned of.
+
+    Args:
+        fields: of the object.
+        warn: hears in a sentence what a field that is read asks for beyond the model.
+    """
     fields.ignore(*_HARMLESS)
     percentage = fields.integer("percentageOfNodesToScore", least=0, most=100)
     disabled = fields.boolean("disablePreemption")
@@ -63,9 +75,13 @@ def read_scheduler_configuration(fields: Fields) -> SchedulerConfiguration:
     for profile in profiles[:1]:
         profile.ignore("schedulerName")
         percentage = profile.integer("percentageOfNodesToScore", percentage, least=0, most=100)
+        plugins = profile.child("plugins")
         for point in ("postFilter", "multiPoint"):
-            for plugin in profile.child("plugins").child(point).items("disabled"):
-                disabled = disabled or plugin.string("name") in ("DefaultPreemption", "*")
+            for plugin in plugins.child(point).items("disabled"):
+                name = plugin.string("name")
+                disabled = disabled or name in _PREEMPTS
+                if name not in _MODELLED[point]:
+                    warn(f"profiles[].plugins.{point}.disabled: {name} is not modelled and stays on")
         for config in profile.items("pluginConfig"):
             args = config.child("args")
             args.ignore("apiVersion", "kind")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from harness.cluster.disruption import read_disruption_budget
 from harness.cluster.draft import Draft
 from harness.cluster.fields import Fields
@@ -26,7 +28,8 @@ def read_budget(fields: Fields, draft: Draft) -> None:
 
 def read_configuration(fields: Fields, draft: Draft) -> None:
     """A KubeSchedulerConfiguration; a cluster has one."""
-    draft.schedulers.add("", read_scheduler_configuration(fields), fields)
+    warn = partial(draft.warnings.add, "KubeSchedulerConfiguration", "")
+    draft.schedulers.add("", read_scheduler_configuration(fields, warn), fields)
 
 
 def check_scheduling(draft: Draft) -> None:

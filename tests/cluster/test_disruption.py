@@ -109,8 +109,22 @@ def test_the_defaults_are_those_of_kube_scheduler() -> None:
     ],
 )
 def test_preemption_is_disabled_in_the_old_way_or_in_the_profile(fields: dict[str, Any]) -> None:
-    """All of them mean the same."""
-    assert configuration(**fields).scheduler.disable_preemption
+    """All of them mean the same, and no warning says that they are not heeded."""
+    found = configuration(**fields)
+    assert found.scheduler.disable_preemption
+    assert found.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("point", "name"), [("postFilter", "Other"), ("multiPoint", "ImageLocality"), ("multiPoint", "*")]
+)
+def test_other_plugins_that_are_disabled_are_warned_of(point: str, name: str) -> None:
+    """The model has them on."""
+    plugins = {point: {"disabled": [{"name": name}]}}
+    (warning,) = configuration(profiles=[{"plugins": plugins}]).warnings
+    assert warning.startswith(
+        f"KubeSchedulerConfiguration: profiles[].plugins.{point}.disabled: {name} is not"
+    )
 
 
 def test_arguments_of_plugins_are_read() -> None:
