@@ -1,0 +1,14 @@
+"""A kit for the authors of policies: small jobs, small clusters, and a replay that answers its decisions.
+
+from harness.testing import Script, pool, replayed
+
+jobs = Script().job("a", cpu=2000, seconds=10).job("b", at=1, cpu=2000, seconds=5)
+decisions = replayed(MyPolicy, jobs, pool(cpu=2000))
+assert [d.job for d in decisions.of("finish")] == ["a", "b"]
+"""
+
+from __future__ import annotations
+
+from harness.testing.scripts import Decisions, JobRow, Row, Script, Stint, nodes, pool, queues, replayed
+
+__all__ = ["Decisions", "JobRow", "Row", "Script", "Stint", "nodes", "pool", "queues", "replayed"]
