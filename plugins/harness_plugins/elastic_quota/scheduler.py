@@ -132,8 +132,9 @@ class QuotaScheduler:
                 leader.peers = self._peers_of_gang(gang)
                 self._kube.queue.add(leader)
             if not gang.alive:
-                self._gangs.forget(gang)
                 self.refusals.pop(gang, None)
+                if not pod.terminating:  # else its successor comes back, and those that have ended count
+                    self._gangs.forget(gang)
 
     def _ask(self, pod: PodInfo) -> None:
         self._accounts.ask(pod)

@@ -177,6 +177,16 @@ def test_a_job_larger_than_its_quota_may_start_with_what_fits_it() -> None:
     assert happened.lines("bind") == ["0 bind group-0 on n1", "0 bind group-1 on n2", "20 bind group-2 on n1"]
 
 
+def test_the_last_pod_of_a_group_returns_after_the_others_have_ended() -> None:
+    """Those that have ended still count when it is evicted: alone it would wait for them for ever."""
+    jobs = Jobs().add("group", "b", 4, pods=3, gang=False, labels=MEMBER, seconds=20)
+    jobs.add("own", "a", 4, at=10, seconds=100).add("other", "a", 4, at=21, seconds=100)
+    jobs.add("urgent", "b", 4, at=30, seconds=20, priority=5)
+    happened = Happened(cluster(*NODES, QUOTAS, group(2)), jobs)
+    assert happened.lines("preempt") == ["10 preempt group-2 by own", "30 preempt group-2-r1 by urgent"]
+    assert happened.lines("bind")[-1] == "50 bind group-2-r2 on n1"
+
+
 def test_pods_of_a_group_on_their_own_with_gang_pods() -> None:
     """The option says so, and the PodGroup does not count."""
     jobs = Jobs().add("own", "a", 4).add("group", "a", 4, pods=3, gang=False, labels=MEMBER, at=10)
