@@ -21,9 +21,10 @@ class PodSet:
         count: how many pods.
         min_count: the least that partial admission may give; `count` when the job does not allow it.
         requests: resource -> amount of one pod (cpu in millicores, the rest in base units).
-        limits: the same for limits; they give the QoS class and nothing else.
+        limits: the same for limits; they give the QoS class, and Kueue admits nothing that asks for more.
         labels, node_selector: as in a Pod.
         tolerations, affinity, pod_template: JSON text as in a Pod, or None.
+        reclaimed: pods that had ended before the job arrived and are not in `count`.
     """
 
     name: str
@@ -36,6 +37,7 @@ class PodSet:
     tolerations: str | None = None
     affinity: str | None = None
     pod_template: str | None = None
+    reclaimed: int = 0
 
 
 @final

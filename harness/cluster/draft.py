@@ -31,7 +31,13 @@ if TYPE_CHECKING:
 K = TypeVar("K")
 T = TypeVar("T")
 
-_INDEX = re.compile(r"\[[0-9]+\]")
+NOT_MODELLED = "is not modelled"
+NOT_READ = "not read"
+"""What warnings say of fields, and of objects, that a replay leaves out."""
+
+INDEX = re.compile(r"\[[0-9]+\]")
+"""The number of an item of a list in the path of a field."""
+
 _NAMED = 3
 _HARMLESS_METADATA = (
     "annotations",
@@ -94,7 +100,7 @@ class Warnings:
 
     def add(self, kind: str, name: str, what: str) -> None:
         """Add one; indices in `what` do not tell warnings apart."""
-        names = self._names.setdefault((kind, _INDEX.sub("[]", what)), [])
+        names = self._names.setdefault((kind, INDEX.sub("[]", what)), [])
         if name not in names[-1:]:
             names.append(name)
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.cluster.draft import Draft, read_metadata
+from harness.cluster.draft import NOT_MODELLED, Draft, read_metadata
 from harness.cluster.fields import Fields, shown
 from harness.cluster.model import UNLIMITED, frozen
 from harness.errors import InputError
@@ -140,7 +140,7 @@ def _read_tree(node: Fields, parent: str, tree: str, draft: Draft) -> None:
         draft.warnings.add("ElasticQuotaTree", tree, what)
     for resource in quota.named:
         if resource.startswith(QUEUE_RESOURCES):
-            what = f"{resource} is not modelled: jobs leave their queue without regard to it"
+            what = f"{resource} {NOT_MODELLED}: jobs leave their queue without regard to it"
             draft.warnings.add("ElasticQuotaTree", tree, what)
     if name in draft.quota_nodes:
         node.fault("name", f"{name!r} is the name of {draft.quota_nodes.fields(name).path} already")
@@ -224,7 +224,7 @@ def _warn_of_labels(name: str, labels: Mapping[str, str], notes: _Annotations, d
     for kind, given, known in (("label", labels, _LABELS), ("annotation", notes.names, _ANNOTATIONS)):
         for each in given:
             if each not in known and each not in _HARMLESS:
-                draft.warnings.add("ElasticQuota", name, f"{kind} {KOORDINATOR}{each} is not modelled")
+                draft.warnings.add("ElasticQuota", name, f"{kind} {KOORDINATOR}{each} {NOT_MODELLED}")
 
 
 class _Annotations:

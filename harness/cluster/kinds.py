@@ -90,7 +90,18 @@ KINDS: Mapping[tuple[str, str], Kind] = {
         {"spec.wallTimePolicy": "the queue has no budget of hours"},
     ),
     ("kueue.x-k8s.io", "WorkloadPriorityClass"): Kind(_KUEUE, kueue.read_workload_priority_class),
-    ("kueue.x-k8s.io", "Workload"): Kind(_KUEUE, read_workload),
+    ("kueue.x-k8s.io", "Workload"): Kind(
+        _KUEUE,
+        read_workload,
+        {
+            "spec.maximumExecutionTimeSeconds": "no job is stopped because it runs for long",
+            "spec.podSets[].topologyRequest": _NO_TOPOLOGY,
+            "spec.preemptionGates": "the workload may preempt at any time",
+            "status.admissionChecks": _NO_CHECKS,
+            "status.requeueState": "no backoff is waited for",
+            "status.unhealthyNodes": "no pod is moved to another node",
+        },
+    ),
     ("config.kueue.x-k8s.io", "Configuration"): Kind(_KUEUE, read_kueue_configuration),
 }
 

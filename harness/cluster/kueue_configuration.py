@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from harness.cluster.draft import Draft
+from harness.cluster.draft import NOT_MODELLED, Draft
 from harness.cluster.fields import Fields, shown
 from harness.cluster.model import NEWER, frozen
 from harness.errors import InputError
@@ -105,18 +105,18 @@ def read_kueue_configuration(fields: Fields, draft: Draft) -> None:
         if name in GATES:
             gates[name] = on
         else:
-            draft.warnings.add("Configuration", "of Kueue", f"feature gate {name} is not modelled")
+            draft.warnings.add("Configuration", "of Kueue", f"feature gate {name} {NOT_MODELLED}")
     ready = fields.child("waitForPodsReady")
     timestamp = ready.child("requeuingStrategy").choice("timestamp", ("Eviction", "Creation"), "Eviction")
     if "waitForPodsReady" in fields and ready.boolean("enable", True):
         draft.warnings.add(
             "Configuration",
             "of Kueue",
-            "waitForPodsReady is not modelled: no workload is evicted because its pods are not ready in time",
+            f"waitForPodsReady {NOT_MODELLED}: no workload is evicted because its pods are not ready in time",
         )
     for name, effect in _UNMODELLED.items():
         if name in fields:
-            draft.warnings.add("Configuration", "of Kueue", f"{name} is not modelled: {effect}")
+            draft.warnings.add("Configuration", "of Kueue", f"{name} {NOT_MODELLED}: {effect}")
     for part in (sharing, table, ready, fields):
         part.ignore_rest()
     ready.child("requeuingStrategy").ignore_rest()

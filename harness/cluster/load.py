@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from harness.cluster.documents import Document, read_documents
-from harness.cluster.draft import Draft
+from harness.cluster.draft import INDEX, NOT_MODELLED, NOT_READ, Draft
 from harness.cluster.elastic_rules import quotas_of
 from harness.cluster.fields import Fields, Refusal, shown
 from harness.cluster.kinds import CHECKS, KINDS
@@ -102,7 +102,7 @@ def _cluster(
         kueue=next(iter(draft.kueue_configurations), None),
         warnings=(
             *draft.warnings.sentences(),
-            *(f"{kind}: {count:,} {_objects(count)} not read" for kind, count in sorted(not_read.items())),
+            *(f"{kind}: {count:,} {_objects(count)} {NOT_READ}" for kind, count in sorted(not_read.items())),
         ),
         source=source,
         manifests=tuple(manifests),
@@ -159,8 +159,8 @@ def _read(document: Document, draft: Draft, not_read: Counter[str]) -> None:
     fields.ignore("apiVersion", "kind")
     known.read(fields, draft)
     for path in fields.unread():
-        effect = known.unmodelled.get(path)
-        draft.warnings.add(kind, name, f"{path} is not modelled" + (f": {effect}" if effect else ""))
+        effect = known.unmodelled.get(INDEX.sub("[]", path))
+        draft.warnings.add(kind, name, f"{path} {NOT_MODELLED}" + (f": {effect}" if effect else ""))
 
 
 def _name(content: Mapping[str, Any]) -> str:

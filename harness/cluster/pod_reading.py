@@ -181,6 +181,18 @@ def pod_spec_of(pod_set: PodSet, namespace: str, faults: list[Fault], where: str
         faults: where faults are added.
         where: names the job in them.
     """
+    fields = Fields(template_of(pod_set, faults, where), where, faults)
+    return read_pod_spec(fields, namespace, pod_set.labels, pod_set.requests, pod_set.limits)
+
+
+def template_of(pod_set: PodSet, faults: list[Fault], where: str) -> dict[str, Any]:
+    """The spec of a pod set's pods as a manifest would have it, without what the trace's requests say.
+
+    Args:
+        pod_set: the pod set.
+        faults: where faults are added.
+        where: names the job in them.
+    """
     template = _json(pod_set.pod_template, "pod_template", faults, where)
     if isinstance(template, Mapping) and isinstance(template.get("spec"), Mapping):
         template = template["spec"]
@@ -193,8 +205,7 @@ def pod_spec_of(pod_set: PodSet, namespace: str, faults: list[Fault], where: str
             spec[name] = value
     if pod_set.node_selector:
         spec["nodeSelector"] = {**(spec.get("nodeSelector") or {}), **pod_set.node_selector}
-    fields = Fields(spec, where, faults)
-    return read_pod_spec(fields, namespace, pod_set.labels, pod_set.requests, pod_set.limits)
+    return spec
 
 
 def runs_on(pod_set: PodSet) -> tuple[str, int | None]:

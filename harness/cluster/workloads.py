@@ -16,6 +16,9 @@ from harness.job import PodSet
 
 PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
 
+_UNMODELLED_STATUS = ("admissionChecks", "requeueState", "unhealthyNodes")
+"""What a Workload's status says that changes decisions, and is not taken over."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -113,7 +116,7 @@ def workload_from(fields: Fields, known: dict[str, tuple[PodSet, ...]]) -> Workl
     status = fields.child("status")
     reference = spec.child("priorityClassRef")
     reference.ignore("group", "kind")
-    spec.ignore("priorityClassSource", "maximumExecutionTimeSeconds", "preemptionGates")
+    spec.ignore("priorityClassSource")
     workload = Workload(
         name=metadata.name,
         namespace=metadata.namespace,
@@ -132,7 +135,7 @@ def workload_from(fields: Fields, known: dict[str, tuple[PodSet, ...]]) -> Workl
         ),
     )
     more.ignore_rest()
-    status.ignore_rest()
+    status.ignore(*(name for name in status if name not in _UNMODELLED_STATUS))
     return workload
 
 
@@ -187,7 +190,6 @@ def read_pod_set(fields: Fields) -> PodSet:
         pod_template=_as_json(_rest_of_template(spec)),
     )
     spec.ignore_rest()
-    fields.ignore("topologyRequest")
     return pod_set
 
 
@@ -207,19 +209,31 @@ _SCHEDULING = (
     "priority",
     "priorityClassName",
     "resourceClaims",
+    "resources",
     "runtimeClassName",
     "schedulerName",
     "topologySpreadConstraints",
 )
 
 
+_OF_CONTAINERS = ("ports", "resources", "restartPolicy")
+
+
 def _rest_of_template(spec: Fields) -> dict[str, Any] | None:
-    """What else of a pod template tells two workloads apart for the scheduler; None in the usual case."""
+    """What else of a pod template tells two workloads apart for the scheduler; None in the usual case.
+
+    Where a pod's requests and limits are not simply those of its one container, its containers are kept.
+    """
     rest = {name: spec.raw(name) for name in _SCHEDULING if name in spec}
-    for name in ("containers", "initContainers"):
-        items = [item for item in spec.raw(name) or () if isinstance(item, Mapping)]
-        if len(items) > 1 or any("ports" in item for item in items):
-            rest[name] = [{key: item[key] for key in ("ports", "resources") if key in item} for item in items]
+    found = {
+        name: [item for item in spec.raw(name) or () if isinstance(item, Mapping)]
+        for name in ("containers", "initContainers")
+    }
+    every = [*found["containers"], *found["initContainers"]]
+    if len(every) > 1 or any("ports" in item for item in every) or {"overhead", "resources"} & rest.keys():
+        for name, items in found.items():
+            if items:
+                rest[name] = [{key: item[key] for key in _OF_CONTAINERS if key in item} for item in items]
     return rest or None
 
 

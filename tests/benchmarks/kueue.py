@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 
 from harness.conformance import read_cases
-from harness_plugins.kueue import conformance_cycles
-from harness_plugins.kueue.conformance_targets import question
+from harness_plugins.kueue.conformance import cycles
+from harness_plugins.kueue.conformance.targets import question
 
 _BESIDE = Path(__file__).parents[2].parent / "shared" / "conformance"
 CORPORA = Path(os.environ.get("HARNESS_CORPORA", _BESIDE))
@@ -70,7 +70,7 @@ class Performance:
     def track_cpu_seconds(self, setup: str) -> float:
         """The whole set-up from manifests to counts."""
         began = time.process_time()
-        conformance_cycles.answer(self.case)
+        cycles.answer(self.case)
         return time.process_time() - began
 
 

@@ -13,6 +13,19 @@ HERE = Path(__file__).parent
 WHOLE = HERE.parents[2] / "shared" / "conformance"
 """Where the whole corpora are, on machines that have them."""
 
+KUEUE = (
+    "kueue-targets-upstream",
+    "kueue-targets-random-dev",
+    "kueue-targets-focus-dev",
+    "kueue-targets-stress",
+    "kueue-cycles-upstream",
+    "kueue-cycles-dev",
+    "kueue-cycles2-dev",
+    "kueue-perf-baseline",
+    "kueue-perf-baseline-fair",
+    "kueue-perf-large",
+)
+
 
 def disagreements(report: Report) -> list[str]:
     """The first cases that differ, each with its first difference."""
@@ -38,6 +51,7 @@ def test_recorded_decisions_are_reproduced(path: Path) -> None:
         "kube-cycles-dev",
         "elasticquota-upstream",
         "elasticquota-dev",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in KUEUE),
     ],
 )
 def test_whole_corpora_are_reproduced(name: str) -> None:

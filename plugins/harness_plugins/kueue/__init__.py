@@ -69,7 +69,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
 @hookimpl
 def harness_register_conformance(register: RegisterConformance) -> None:
     """Register the recorded questions to Kueue's scheduler."""
-    targets, cycles = "conformance_targets", "conformance_cycles"
+    targets, cycles = "conformance.targets", "conformance.cycles"
     register(
         "kueue/targets",
         _answer(targets, "answer"),

@@ -144,7 +144,7 @@ class Assigner:
             if number:
                 _take(offers[number - 1], choices[-1], counts[number - 1], assumed)
             found = None
-            if pod_set.covered:
+            if pod_set.covered or not counts[number]:
                 found = self._assign_pod_set(
                     pod_set,
                     counts[number],

@@ -17,6 +17,7 @@ from harness.cluster.workloads import Workload
 from harness.errors import ClusterError, Fault
 from harness.job import ENDLESS, Arrival
 from harness.units import SECOND, format_amount
+from harness_plugins.kueue.imported import pod_sets_left
 
 _GRACE_PERIOD = 30 * SECOND
 
@@ -27,7 +28,7 @@ class Start(NamedTuple):
     Attributes:
         manifest: its manifest.
         queue: the ClusterQueue whose quota it holds, or that it waits in.
-        pod_sets: its pods without those that have ended already.
+        pod_sets: its pods; those that have ended already are not in the counts.
         counts: pod set -> pods, for pod sets that were admitted with fewer than all.
         flavors: pod set -> resource -> flavor of its admission.
     """
@@ -111,15 +112,14 @@ def _starts(cluster: Cluster, manifest: Workload) -> Iterator[Start]:
         flavors = {each.name: each.flavors for each in manifest.admission.assignments}
     pod_sets = []
     counts = {}
-    for pod_set in manifest.pod_sets:
-        left = pod_set.count - manifest.reclaimable.get(pod_set.name, 0)
-        if left > 0:
-            given = min(left, admitted.get(pod_set.name, left))
-            least = min(pod_set.min_count, max(given, 1))
-            pod_sets.append(replace(pod_set, count=left, min_count=least))
-            if 0 < given < left:
-                counts[pod_set.name] = given
-    if queue is not None and pod_sets:
+    for pod_set in pod_sets_left(manifest):
+        given = admitted.get(pod_set.name, pod_set.count)
+        if 0 < given < pod_set.count:
+            counts[pod_set.name] = given
+            if given < pod_set.min_count:
+                pod_set = replace(pod_set, min_count=given)
+        pod_sets.append(pod_set)
+    if queue is not None and any(pod_set.count for pod_set in pod_sets):
         yield Start(manifest, queue.name, tuple(pod_sets), frozen(counts), frozen(flavors))
 
 

@@ -6,82 +6,20 @@ no part in it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 from harness.cluster.fields import Fields
 from harness.cluster.model import Cluster, ClusterQueue, ResourceFlavor, ResourceGroup
+from harness.cluster.pod_reading import template_of
 from harness.cluster.selectors import Requirement, Toleration, read_requirement, read_toleration
 from harness.errors import ClusterError, Fault
-from harness.job import Job, PodSet
+from harness.job import PodSet
 from harness.quota import QuotaTree
+from harness_plugins.kueue.asks import Asks
 
 PODS = "pods"
-
-
-@final
-class Asks:
-    """What a job asks for; jobs that ask for the same share one.
-
-    Attributes:
-        pod_sets: the pod sets.
-        counts: the pods of each pod set.
-        number: tells apart what is scheduled differently.
-        reducible: whether partial admission may give some pod set fewer pods.
-        valid: whether no pod requests more than it is limited to.
-    """
-
-    __slots__ = ("counts", "number", "pod_sets", "reducible", "valid")
-
-    def __init__(self, pod_sets: tuple[PodSet, ...], number: int) -> None:
-        self.pod_sets = pod_sets
-        self.counts = tuple(pod_set.count for pod_set in pod_sets)
-        self.number = number
-        self.reducible = any(pod_set.min_count < pod_set.count for pod_set in pod_sets)
-        self.valid = not any(
-            pod_set.requests.get(resource, 0) > limit
-            for pod_set in pod_sets
-            for resource, limit in pod_set.limits.items()
-        )
-
-
-@final
-class Asking:
-    """Finds the `Asks` of jobs."""
-
-    def __init__(self) -> None:
-        self._by_identity: dict[tuple[int, ...], Asks] = {}
-        self._by_content: dict[Any, Asks] = {}
-
-    def of(self, job: Job) -> Asks:
-        """What a job asks for. Limits, labels and names of jobs make no difference."""
-        # Pod sets are shared between jobs and kept alive by the Asks, so their identities can be keys.
-        identity = tuple(map(id, job.pod_sets))
-        asks = self._by_identity.get(identity)
-        if asks is None:
-            content = tuple(map(_content, job.pod_sets))
-            asks = self._by_content.get(content)
-            if asks is None or asks.pod_sets != job.pod_sets:
-                number = len(self._by_content) if asks is None else asks.number
-                asks = Asks(job.pod_sets, number)
-                self._by_content.setdefault(content, asks)
-            self._by_identity[identity] = asks
-        return asks
-
-
-def _content(pod_set: PodSet) -> tuple[Any, ...]:
-    return (
-        pod_set.name,
-        pod_set.count,
-        pod_set.min_count,
-        tuple(sorted(pod_set.requests.items())),
-        tuple(sorted(pod_set.node_selector.items())),
-        pod_set.tolerations,
-        pod_set.affinity,
-        pod_set.pod_template,
-    )
 
 
 @final
@@ -163,15 +101,13 @@ class _Constraints:
 
     def __init__(self, pod_set: PodSet) -> None:
         faults: list[Fault] = []
-        self._selector = pod_set.node_selector
-        tolerations = json.loads(pod_set.tolerations or "[]")
-        self._tolerations = [
-            read_toleration(Fields(item, f"tolerations of pod set {pod_set.name}", faults))
-            for item in tolerations
-        ]
-        self._terms = _required_terms(pod_set, faults)
+        where = f"pod set {pod_set.name}"
+        spec = Fields(template_of(pod_set, faults, where), where, faults)
+        self._selector = spec.strings("nodeSelector")
+        self._tolerations = [read_toleration(item) for item in spec.items("tolerations")]
+        self._terms = _required_terms(spec.child("affinity"))
         if faults:
-            raise ClusterError(f"pod set {pod_set.name}", faults)
+            raise ClusterError(where, faults)
 
     def allow(self, flavor: ResourceFlavor) -> bool:
         """Whether pods tolerate a flavor's taints, and select its labels where they care about them.
@@ -190,9 +126,8 @@ class _Constraints:
         return not terms or any(all(item.matches(labels) for item in term) for term in terms)
 
 
-def _required_terms(pod_set: PodSet, faults: list[Fault]) -> list[list[Requirement]]:
+def _required_terms(affinity: Fields) -> list[list[Requirement]]:
     """The expressions on labels of the required node affinity, term by term."""
-    affinity = Fields(json.loads(pod_set.affinity or "null"), f"affinity of pod set {pod_set.name}", faults)
     required = affinity.child("nodeAffinity").child("requiredDuringSchedulingIgnoredDuringExecution")
     return [
         [read_requirement(item) for item in term.items("matchExpressions")]

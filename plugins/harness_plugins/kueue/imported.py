@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from harness.cluster import workloads as manifests
+from harness.job import PodSet
 from harness.quota import FlavorResource
 from harness_plugins.kueue.cache import Cache, Queue
 from harness_plugins.kueue.configuration import Gates
@@ -23,6 +25,18 @@ def workload_of(manifest: manifests.Workload, gates: Gates) -> Workload:
     workload = Workload(manifest.key, manifest.uid, priority, created)
     workload.timestamp = queue_order_time(manifest, gates, created)
     return workload
+
+
+def pod_sets_left(manifest: manifests.Workload) -> tuple[PodSet, ...]:
+    """A manifest's pod sets without the pods that have ended; of some there may be none left."""
+    if not manifest.reclaimable:
+        return manifest.pod_sets
+    return tuple(_without_ended(each, manifest.reclaimable.get(each.name, 0)) for each in manifest.pod_sets)
+
+
+def _without_ended(pod_set: PodSet, ended: int) -> PodSet:
+    gone = min(ended, pod_set.count)
+    return replace(pod_set, count=pod_set.count - gone, reclaimed=gone) if gone else pod_set
 
 
 def queue_order_time(manifest: manifests.Workload, gates: Gates, created: int) -> int:

@@ -59,23 +59,26 @@ class Nominator:
         in the tree of its queue since the workload was asked last, the answer is the same.
         """
         tried = () if workload.memory is None else self._where_to_go_on(workload, workload.memory, cycle)
-        whole = not (tried or workload.ended)
         queue = workload.home.queue
         version = self._cache.version[queue.root]
         hopeless = workload.kin.hopeless
-        if whole and hopeless is not None and hopeless.still(self._assigner, queue, self._search, version):
+        if (
+            not tried
+            and hopeless is not None
+            and hopeless.still(self._assigner, queue, self._search, version)
+        ):
             workload.memory = workload.nomination = None
             return hopeless.assignment
         last = workload.nomination
         if last is None or last.version != version or last.tried != tried:
-            last = Nomination(self._look(workload, tried, whole=whole), version, tried)
+            last = Nomination(self._look(workload, tried), version, tried)
             workload.nomination = last
         self._remember(workload, last.assignment, cycle)
         return last.assignment
 
     def in_vain(self, workload: Workload, hopeless: Hopeless) -> bool:
         """Whether to assign anew is as much in vain for a head as it was before for one of its kin."""
-        if workload.memory or workload.ended:
+        if workload.memory:
             return False
         queue = workload.home.queue
         if not hopeless.still(self._assigner, queue, self._search, self._cache.version[queue.root]):
@@ -83,9 +86,9 @@ class Nominator:
         workload.nomination = None
         return True
 
-    def _look(self, workload: Workload, tried: Tried, *, whole: bool) -> Assignment:
+    def _look(self, workload: Workload, tried: Tried) -> Assignment:
         """Assign anew; note why, if it is in vain for everything of its kin."""
-        if not whole or workload.asks.reducible:
+        if tried or workload.asks.reducible:
             return self._assign(workload, tried)
         questions = self._assigner.questions(workload)
         offers = self.offers(workload)
@@ -131,19 +134,24 @@ class Nominator:
         whole = self._assigner.assign(workload, offers, counts, tried, allowed)
         if _works(whole) or not (self._gates.partial_admission and workload.asks.reducible):
             return whole
-        return self._assign_fewer(workload, offers, counts, tried, allowed) or whole
+        return self._assign_fewer(workload, offers, tried, allowed) or whole
 
     def _assign_fewer(
         self,
         workload: Workload,
         offers: tuple[PodSetOffer, ...],
-        whole: tuple[int, ...],
         tried: Tried,
         allowed: Chosen | None,
     ) -> Assignment | None:
-        """Kueue's bisection for the most pods that work; right only if fewer pods never work worse."""
-        least = [pod_set.min_count for pod_set in workload.asks.pod_sets]
-        reducible = [max(0, count - fewest) for count, fewest in zip(whole, least, strict=True)]
+        """Kueue's bisection for the most pods that work; right only if fewer pods never work worse.
+
+        It begins with all pods, those included that have ended, and so may find more than are left. Pod sets
+        of which none is left stay out of it.
+        """
+        asks, left = workload.asks, workload.counts
+        reducible = [
+            max(0, count - pod_set.min_count) for count, pod_set in zip(asks.full, asks.pod_sets, strict=True)
+        ]
         steps = sum(reducible)
         if not steps:
             return None
@@ -151,7 +159,10 @@ class Nominator:
         found: tuple[int, Assignment] | None = None
         while low < high:
             step = (low + high) // 2
-            counts = tuple(count - most * step // steps for count, most in zip(whole, reducible, strict=True))
+            counts = tuple(
+                count - most * step // steps if any_left else 0
+                for count, most, any_left in zip(asks.full, reducible, left, strict=True)
+            )
             assignment = self._assigner.assign(workload, offers, counts, tried, allowed)
             if _works(assignment):
                 found = step, assignment

@@ -14,8 +14,9 @@ from bisect import bisect_left
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, final
 
+from harness_plugins.kueue.asks import Asks
 from harness_plugins.kueue.cache import Queue
-from harness_plugins.kueue.flavors import Asks, PodSetOffer
+from harness_plugins.kueue.flavors import PodSetOffer
 from harness_plugins.kueue.ledger import Account
 from harness_plugins.kueue.workload import Workload
 
@@ -28,7 +29,7 @@ _Entry = tuple[int, int, str, int, Workload]
 
 @final
 class Kin:
-    """Workloads of a queue with one priority that ask for the same.
+    """Workloads of a queue with one priority that ask for the same, and of which as many pods are left.
 
     Attributes:
         lines: those that are pending, by account, each a heap; an entry whose workload has another ticket is
@@ -133,7 +134,7 @@ class Pending:
         self.offers: dict[int, tuple[PodSetOffer, ...]] = {}
         self.asleep: dict[Pending, None] = {}
         self._by_usage = queue.spec.by_usage
-        self._kins: dict[tuple[int, int], Kin] = {}
+        self._kins: dict[tuple[int, int, tuple[int, ...]], Kin] = {}
         self._line = _Firsts()
         self._firsts: dict[Account | None, _Firsts] = {None: self._line}
         self._parked: list[Kin] = []
@@ -141,9 +142,9 @@ class Pending:
         self._misplaced: list[Workload] = []
         self._tickets = 0
 
-    def kin_of(self, priority: int, asks: Asks) -> Kin:
-        """The kin of workloads with a priority that ask for the same."""
-        key = (priority, asks.number)
+    def kin_of(self, priority: int, asks: Asks, counts: tuple[int, ...]) -> Kin:
+        """The kin of workloads with a priority that ask for the same, for so many pods of each pod set."""
+        key = (priority, asks.number, counts)
         kin = self._kins.get(key)
         if kin is None:
             kin = self._kins[key] = Kin()

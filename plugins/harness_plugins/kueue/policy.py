@@ -9,6 +9,7 @@ from harness.cluster.model import Cluster
 from harness.job import Job
 from harness.policy import Admit, Decision, Preempt, Refuse, Reject, Wake, Why
 from harness_plugins.kueue.admission import Admitted, Preempted
+from harness_plugins.kueue.asks import Asks
 from harness_plugins.kueue.assignment import Assignment
 from harness_plugins.kueue.beginning import Beginning, Start
 from harness_plugins.kueue.evictions import Evictions
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from harness_plugins.kueue.binding import Binder
 
 _ALL: Mapping[str, int] = {}
-"""No pod set gets fewer pods than it asked for."""
+"""No pod set gets another number of pods than usual."""
 
 _QUIET = 3
 """Cycles in a row that change nothing after which nothing more is expected at this instant."""
@@ -34,12 +35,18 @@ class KueuePolicy:
     Args:
         scheduler: the scheduler.
         cluster: which queue a job's queue name means.
-        latency: how long it takes until the scheduler knows that an evicted job is gone, microseconds.
+        latency: how long it takes until the scheduler knows that an evicted job is gone, microseconds; None
+            where it knows at once however often that happens, see `Evictions`.
         binder: binds the pods of admitted jobs; None where admission starts a job.
     """
 
     def __init__(
-        self, scheduler: Scheduler, cluster: Cluster, *, latency: int = 0, binder: Binder | None = None
+        self,
+        scheduler: Scheduler,
+        cluster: Cluster,
+        *,
+        latency: int | None = None,
+        binder: Binder | None = None,
     ) -> None:
         self.scheduler = scheduler
         self._cluster = cluster
@@ -251,21 +258,12 @@ class KueuePolicy:
     def _admit(self, admitted: Admitted) -> Admit:
         workload, assignment = admitted
         detail = self._figures.admission(workload, assignment)
-        counts = self.counts_of(workload, assignment)
-        if counts:
-            detail = {**detail, "counts": counts}
-        return Admit(workload.job, self.flavors_of(workload, assignment), counts, detail)
-
-    def counts_of(self, workload: Workload, assignment: Assignment) -> Mapping[str, int]:
-        """Pod set -> pods, for pod sets that get fewer than they asked for."""
-        if not workload.ended and assignment.counts == workload.asks.counts:
-            return _ALL
-        ended = workload.ended or (0,) * len(assignment.counts)
-        return {
-            pod_set.name: count + over
-            for pod_set, count, over in zip(workload.asks.pod_sets, assignment.counts, ended, strict=True)
-            if count + over != pod_set.count
-        }
+        fewer = counts_of(workload, assignment)
+        if fewer:
+            detail = {**detail, "counts": fewer}
+        asks = workload.asks
+        runs = named(asks, workload.running(assignment.counts), asks.present)
+        return Admit(workload.job, self.flavors_of(workload, assignment), runs, detail)
 
     def flavors_of(self, workload: Workload, assignment: Assignment) -> Mapping[str, Mapping[str, str]]:
         """Pod set -> resource -> flavor; the same object for the same choice."""
@@ -282,6 +280,22 @@ class KueuePolicy:
                 for pod_set, chosen in zip(offers, assignment.chosen, strict=True)
             }
         return flavors
+
+
+def counts_of(workload: Workload, assignment: Assignment) -> Mapping[str, int]:
+    """Pod set -> pods, for pod sets that get quota for fewer than all they ever had."""
+    return named(workload.asks, assignment.counts, workload.asks.full)
+
+
+def named(asks: Asks, counts: tuple[int, ...], usual: tuple[int, ...]) -> Mapping[str, int]:
+    """Pod set -> pods, where that is not the usual number."""
+    if counts == usual:
+        return _ALL
+    return {
+        pod_set.name: count
+        for pod_set, count, whole in zip(asks.pod_sets, counts, usual, strict=True)
+        if count != whole
+    }
 
 
 def _ended_so_far(workload: Workload, pods: range) -> tuple[int, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import add
+from operator import sub
 from typing import final
 
 from harness.cluster.kueue_configuration import AdmissionFairSharing
@@ -12,14 +12,14 @@ from harness.job import Job
 from harness.quota import FlavorResource
 from harness.units import SECOND
 from harness_plugins.kueue.admission import AdmissionCycle, Admitted, Preempted, Refused
-from harness_plugins.kueue.assignment import Assigner
+from harness_plugins.kueue.asks import Asking
+from harness_plugins.kueue.assignment import Assigner, Assignment
 from harness_plugins.kueue.beginning import Beginning, Start
 from harness_plugins.kueue.cache import Cache
 from harness_plugins.kueue.classical import ClassicPreemption
 from harness_plugins.kueue.configuration import Gates
 from harness_plugins.kueue.entries import ClassicOrder, FairOrder, Order
 from harness_plugins.kueue.fair_sharing import FairSharing
-from harness_plugins.kueue.flavors import Asking
 from harness_plugins.kueue.heads import Heads, Taken
 from harness_plugins.kueue.imported import hold, workload_of
 from harness_plugins.kueue.ledger import Ledger
@@ -27,7 +27,7 @@ from harness_plugins.kueue.nomination import Nominator
 from harness_plugins.kueue.pending import Pending
 from harness_plugins.kueue.search import IN_COHORT_RECLAIM_WHILE_BORROWING, Search, Target
 from harness_plugins.kueue.shares import Shares, weights_of
-from harness_plugins.kueue.workload import Workload
+from harness_plugins.kueue.workload import Amounts, Workload
 
 _MILLISECOND = 1000
 
@@ -88,7 +88,7 @@ class Scheduler:
             name: Pending(queue, number) for number, (name, queue) in enumerate(cache.queues.items())
         }
         self._heads = Heads(list(self.pending.values()), by_name=fair)
-        self._asking = Asking()
+        self._asking = Asking(reclaims=gates.reclaimable_pods)
         self._welcome: dict[tuple[str, str], bool] = {}
         self.cycles = 0
         self.heads = 0
@@ -143,9 +143,10 @@ class Scheduler:
     def house(self, workload: Workload, job: Job, pending: Pending) -> None:
         """Tell a workload which job it is, and which queue it belongs to."""
         workload.job = job
-        workload.asks = self._asking.of(job)
+        asks = workload.asks = self._asking.of(job)
+        workload.counts = asks.counts
         workload.home = pending
-        workload.kin = pending.kin_of(workload.priority, workload.asks)
+        workload.kin = pending.kin_of(workload.priority, asks, asks.counts)
         workload.welcome = self._takes(pending.queue.spec, job.namespace)
         if self.ledger is not None:
             workload.account = self.ledger.account_of(job, pending.queue.name)
@@ -167,12 +168,13 @@ class Scheduler:
         workload.nomination = None
         workload.refused = ()
         workload.assignment = assignment
-        workload.wanted = assignment.counts
-        if workload.ended:
-            workload.wanted = tuple(map(add, assignment.counts, workload.ended))
+        workload.wanted = workload.running(assignment.counts)
         workload.admissions += 1
         workload.timestamp = workload.created
-        self.cache.hold(workload, pending.queue, assignment.usage, assignment.uses, _whole_seconds(now))
+        usage = assignment.usage
+        if assignment.counts != workload.counts:
+            usage = self._needed(workload, assignment)
+        self.cache.hold(workload, pending.queue, usage, assignment.uses, _whole_seconds(now))
         self._count(workload)
         if self.ledger is not None and workload.account is not None:
             self.ledger.charge(workload.account, self._requests(workload))
@@ -202,21 +204,32 @@ class Scheduler:
             ended: how many pods of each pod set have ended so far.
         """
         workload.ended = ended
-        if not self._gates.reclaimable_pods or workload.queue is None or workload.assignment is None:
+        if not self._gates.reclaimable_pods:
             return
-        offers = self.nominator.offers(workload)
-        usage: dict[int, int] = {}
-        for pod_set, count, chosen, over in zip(
-            offers, workload.assignment.counts, workload.assignment.chosen, ended, strict=True
-        ):
-            left = min(count, pod_set.pod_set.count - over)
-            for group, flavor in zip(pod_set.groups, chosen, strict=True):
-                for cell, amount in zip(group.cells[flavor] or (), group.amounts, strict=True):
-                    usage[cell] = usage.get(cell, 0) + amount * left
+        asks = workload.asks
+        workload.counts = tuple(map(sub, asks.counts, ended))
+        workload.kin = workload.home.kin_of(workload.priority, asks, workload.counts)
+        if workload.queue is None or workload.assignment is None:
+            return
         self._heads.wake(workload.queue.root)
         self._uncount(workload)
-        self.cache.reclaim(workload, tuple(sorted(usage.items())))
+        self.cache.reclaim(workload, self._needed(workload, workload.assignment))
         self._count(workload)
+
+    def _needed(self, workload: Workload, assignment: Assignment) -> Amounts:
+        """What a workload needs of an assignment: nothing for pods that have ended."""
+        usage: dict[int, int] = {}
+        for pod_set, count, left, chosen in zip(
+            self.nominator.offers(workload),
+            assignment.counts,
+            workload.counts,
+            assignment.chosen,
+            strict=True,
+        ):
+            for group, flavor in zip(pod_set.groups, chosen, strict=True):
+                for cell, amount in zip(group.cells[flavor] or (), group.amounts, strict=True):
+                    usage[cell] = usage.get(cell, 0) + amount * min(count, left)
+        return tuple(sorted((cell, amount) for cell, amount in usage.items() if amount))
 
     def _count(self, workload: Workload) -> None:
         """What a workload holds counts for its LocalQueue from now on."""

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
     from harness.job import Job
+    from harness_plugins.kueue.asks import Asks
     from harness_plugins.kueue.assignment import Assignment, ScanMemory
     from harness_plugins.kueue.cache import Queue
     from harness_plugins.kueue.evictions import Round
-    from harness_plugins.kueue.flavors import Asks
     from harness_plugins.kueue.ledger import Account
     from harness_plugins.kueue.nomination import Nomination
     from harness_plugins.kueue.pending import Kin, Pending
@@ -40,6 +40,7 @@ class Workload:
         rank: its place among candidates for preemption; smaller goes first.
         job: the job of the replay.
         asks: what it asks for.
+        counts: the pods of each pod set that need quota; those that have ended do not.
         home: the queue that it was submitted to.
         kin: those in its queue that are just like it.
         welcome: whether its queue takes workloads from its namespace.
@@ -60,6 +61,7 @@ class Workload:
         "admissions",
         "asks",
         "assignment",
+        "counts",
         "created",
         "ended",
         "evicted",
@@ -85,8 +87,9 @@ class Workload:
         "welcome",
     )
 
-    job: Job  # these five are set when a job is submitted; workloads that only hold quota go without
+    job: Job  # these six are set when a job is submitted; workloads that only hold quota go without
     asks: Asks
+    counts: tuple[int, ...]
     home: Pending
     kin: Kin
     welcome: bool
@@ -118,13 +121,17 @@ class Workload:
     def __repr__(self) -> str:
         return f"<Workload {self.name}>"
 
-    @property
-    def counts(self) -> tuple[int, ...]:
-        """How many pods of each pod set still have to run."""
-        counts = self.asks.counts
-        if not self.ended:
+    def running(self, counts: tuple[int, ...]) -> tuple[int, ...]:
+        """How many pods of each pod set make it up when so many get quota: those that have ended, too."""
+        asks = self.asks
+        if counts == asks.present and self.counts == asks.present:
             return counts
-        return tuple(count - ended for count, ended in zip(counts, self.ended, strict=True))
+        return tuple(
+            min(count + before - left, present)
+            for count, before, left, present in zip(
+                counts, asks.counts, self.counts, asks.present, strict=True
+            )
+        )
 
 
 def rank_of(workload: Workload) -> Rank:

@@ -18,7 +18,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from kueue_fuzz import case, fuzz, world
 
-from harness_plugins.kueue.conformance_cycles import answer
+from harness_plugins.kueue.conformance.cycles import answer
 
 RECORDED = Path(__file__).parents[2] / "conformance" / "kueue-cycles-dev-first-200.jsonl.gz"
 

@@ -84,6 +84,27 @@ def test_a_loop_of_evictions_doubles_its_latency_up_to_10_minutes() -> None:
     assert rounds == [None, *range(2, len(times) + 1)]
 
 
+def test_a_loop_ends_at_every_instant_also_where_evictions_take_no_time() -> None:
+    """From the second round on each takes time, 1 s at first."""
+    jobs = Jobs().add("theirs", "b", 1, grace=0).add("mine", "a", 3, at=5, priority=1)
+    happened = Happened(cluster(*pinging()), jobs, until=4000, evictionLatency="0s")
+    times = [row.time // 10**6 for row in happened.decisions.of("preempt")]
+    assert [after - before for before, after in pairwise(times)] == [0] + [2**n for n in range(10)] + [
+        600
+    ] * 4
+
+
+def test_a_loop_goes_on_where_another_queue_takes_over() -> None:
+    """What counts is that the one for which the victim went last was not admitted since."""
+    policy = {"reclaimWithinCohort": "LowerPriority", "borrowWithinCohort": {"policy": "LowerPriority"}}
+    where = cluster(*pinging(), queue("d", cohort="near", cpu=0, preemption=policy))
+    jobs = Jobs().add("theirs", "b", 1).add("mine", "a", 3, at=5, priority=1)
+    happened = Happened(where, jobs.add("others", "d", 3, at=9, priority=2), until=100)
+    found = [(row.by, (row.detail or {}).get("round", 1)) for row in happened.decisions.of("preempt")]
+    assert [number for _, number in found] == list(range(1, 8))
+    assert [name for name, _ in found] == ["mine"] * 3 + ["others"] * 4
+
+
 def test_the_gate_for_preemptors_ends_the_loop() -> None:
     """Its preemptor goes first then."""
     jobs = Jobs().add("theirs", "b", 1).add("mine", "a", 3, at=5, priority=1)

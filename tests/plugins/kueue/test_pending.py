@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kueue_worlds import cluster, queue
 
+from harness_plugins.kueue.asks import Asks
 from harness_plugins.kueue.cache import Cache
-from harness_plugins.kueue.flavors import Asks
 from harness_plugins.kueue.heads import Heads, Taken
 from harness_plugins.kueue.pending import Kin, Pending
 from harness_plugins.kueue.workload import Workload
@@ -30,7 +30,7 @@ def waiting(pending: Pending, kin: Kin, place: int) -> Workload:
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4), st.integers(0, 50)), max_size=60))
 def test_the_first_one_is_the_oldest_of_all_that_are_not_parked(steps: list[tuple[int, int, int]]) -> None:
     (pending,) = queues(q="c")
-    kins = [pending.kin_of(0, Asks((), number)) for number in range(5)]
+    kins = [pending.kin_of(0, Asks((), number, reclaims=True, valid=True), ()) for number in range(5)]
     present: dict[Workload, None] = {}
     parked: list[Kin] = []
     for step, kin, place in steps:

@@ -160,6 +160,28 @@ def test_pods_that_had_ended_before_are_not_run_again() -> None:
     ]
 
 
+def test_a_workload_that_waits_needs_quota_for_the_pods_that_are_left() -> None:
+    """Three of its five have ended; without the gate Kueue asks for all of them."""
+    ended = [{"name": "main", "count": 3}]
+    where = cluster(queue("q", cpu=4), workload("old", 2, hour=1, pods=5, reclaimablePods=ended))
+    for gates, admitted in (("", ["default/old"]), ("ReclaimablePods=false", [])):
+        assert Happened(where, Jobs(), featureGates=gates).admitted == admitted
+
+
+def test_partial_admission_begins_with_the_pods_that_have_ended() -> None:
+    """It may find quota for more pods than are left; these do not run, and what they would hold is free."""
+    shape = workload("old", 1, hour=1, pods=4, reclaimablePods=[{"name": "main", "count": 3}])
+    (main,) = shape["spec"]["podSets"]
+    container = {"name": "c", "resources": {"requests": {"cpu": 2}}}
+    more = {"name": "more", "minCount": 1, "template": {"spec": {"containers": [container]}}}
+    shape["spec"]["podSets"] = [main, {**more, "count": 4}]
+    happened = Happened(cluster(queue("q", cpu=8), shape), Jobs().add("rest", "q", 3, at=1))
+    assert happened.lines("admit") == ["0 admit default/old", "1 admit rest"]
+    admitted = happened.row("admit", "default/old")
+    assert admitted.detail is not None
+    assert (admitted.detail["counts"], admitted.pods) == ({"more": 2}, 1 + 2)
+
+
 def test_with_nodes_the_pods_of_a_workload_are_bound_at_the_start() -> None:
     """Within its flavor."""
     where = cluster(

@@ -20,7 +20,7 @@ from plain_quotas import Holder, Node, Snapshot, nodes_of
 from targets_fuzz import case
 
 from harness_plugins.kueue.cache import Cache
-from harness_plugins.kueue.conformance_targets import question
+from harness_plugins.kueue.conformance.targets import question
 from harness_plugins.kueue.fair_sharing import FairSharing
 
 RECORDED = Path(__file__).parents[2] / "conformance" / "kueue-targets-random-dev-first-200.jsonl.gz"

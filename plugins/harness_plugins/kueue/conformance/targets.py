@@ -1,22 +1,24 @@
-"""Answers recorded cases of Kueue's scheduler with the same code that replays use."""
+"""Answers recorded cases of `kueue/targets`: the choice of whom to preempt, alone."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from harness.cluster.fields import Fields
-from harness.cluster.load import cluster_from
-from harness.cluster.workloads import read_time, workload_from
-from harness.errors import ClusterError, Fault
+from harness.cluster.model import Cluster
+from harness.cluster.workloads import read_time
 from harness.quota import FlavorResource
 from harness_plugins.kueue.cache import Cache
 from harness_plugins.kueue.classical import ClassicPreemption
-from harness_plugins.kueue.configuration import Gates, gates_from
+from harness_plugins.kueue.configuration import Gates
+from harness_plugins.kueue.conformance.cases import Question, setting_of
 from harness_plugins.kueue.fair_sharing import FairSharing
 from harness_plugins.kueue.imported import hold_quota, used_flavor_resources, workload_of
 from harness_plugins.kueue.search import Incoming, Search
 from harness_plugins.kueue.shares import Shares, weights_of
+
+_MEASURED = ("kueueCpuMicros", "kueueMicros")
+"""How long the real code took."""
 
 
 def answer(case: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -60,21 +62,20 @@ def explain(case: Mapping[str, Any]) -> str:
 
 def question(case: Mapping[str, Any]) -> tuple[Cache, Incoming, Search]:
     """What a case of `kueue/targets` asks: the state, the incoming workload, and the way to search."""
-    given, config = case["given"], case.get("config") or {}
-    gates = gates_from(config.get("featureGates") or {})
-    cluster = cluster_from(case["objects"], case["id"], webhooks=False)
+    given = case["given"]
+    cluster, configuration, gates = setting_of(case)
+    asked = Question(case)
+    asked.fields.ignore("assignment", "clusterQueue", "requests", *_MEASURED)
+    now = read_time(asked.fields, "now") or 0
+    manifest = asked.workload(asked.fields)
+    asked.finish()
     requests = {
         FlavorResource(flavor, resource): amount
         for flavor, resources in given["requests"].items()
         for resource, amount in resources.items()
     }
     cache = Cache(cluster, also=used_flavor_resources(cluster.workloads) | set(requests))
-    faults: list[Fault] = []
-    now = read_time(Fields(given, case["id"], faults, "given"), "now") or 0
     hold_quota(cache, cluster.workloads, gates, now)
-    manifest = workload_from(Fields(given["workload"], case["id"], faults, "given.workload"), {})
-    if faults:
-        raise ClusterError(case["id"], faults)
     amounts, _ = cache.amounts((flavor, resource, amount) for (flavor, resource), amount in requests.items())
     need = {
         cache.tree.cell(flavor["name"], resource)
@@ -88,14 +89,12 @@ def question(case: Mapping[str, Any]) -> tuple[Cache, Incoming, Search]:
         amounts,
         tuple(sorted(cell for cell in need if cell is not None)),
     )
-    return cache, incoming, _search(cache, cluster, config, gates)
+    return cache, incoming, _search(cache, cluster, configuration.strategies, gates)
 
 
-def _search(cache: Cache, cluster: Any, config: Mapping[str, Any], gates: Gates) -> Search:
-    sharing = config.get("fairSharing")
-    if sharing is None:
+def _search(cache: Cache, cluster: Cluster, strategies: tuple[str, ...] | None, gates: Gates) -> Search:
+    if strategies is None:
         return ClassicPreemption(cache)
     shares = Shares(cache.tree, weights_of(cache.tree, cluster, {}))
-    strategies = tuple(sharing["preemptionStrategies"])
     within_nominal = gates.fair_sharing_preempt_within_nominal
     return FairSharing(cache, shares, strategies, within_nominal=within_nominal)

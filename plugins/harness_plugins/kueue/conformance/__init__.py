@@ -1,0 +1,1 @@
+"""Recorded questions to Kueue's scheduler, answered with the same code that replays use."""

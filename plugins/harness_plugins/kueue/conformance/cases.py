@@ -1,0 +1,104 @@
+"""Reads recorded cases: Kueue's Configuration, its objects, and the workloads that arrive.
+
+What a case says and the model does not take is an error: an answer that leaves something out proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, final
+
+from harness.cluster.draft import NOT_MODELLED, NOT_READ
+from harness.cluster.fields import Fields
+from harness.cluster.kueue_configuration import KueueConfiguration
+from harness.cluster.load import cluster_from
+from harness.cluster.model import Cluster
+from harness.cluster.workloads import PRIORITY_BOOST, Workload, workload_from
+from harness.errors import ClusterError, Fault
+from harness.job import PodSet
+from harness_plugins.kueue.configuration import Gates, gates_from
+
+_SECTIONS = ("admissionFairSharing", "fairSharing", "featureGates")
+"""The sections of Kueue's Configuration that cases have."""
+
+_UNKNOWN = "cannot be taken: nothing is known of such a field"
+
+_FIELDS = {"id", "component", "source", "features", "config", "objects", "given", "expect", "recorded"}
+
+
+class Setting(NamedTuple):
+    """Where a case takes place.
+
+    Attributes:
+        cluster: its objects.
+        configuration: Kueue's Configuration.
+        gates: the feature gates, the ones at their defaults included.
+    """
+
+    cluster: Cluster
+    configuration: KueueConfiguration
+    gates: Gates
+
+
+def setting_of(case: Mapping[str, Any]) -> Setting:
+    """Read a case's configuration and objects.
+
+    Raises:
+        ClusterError: they are faulty, or say what is not modelled.
+        OptionError: a feature gate that is not modelled.
+    """
+    config = case.get("config") or {}
+    manifest = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration", **config}
+    cluster = cluster_from([*case["objects"], manifest], case["id"], webhooks=False)
+    assert cluster.kueue is not None
+    gates = gates_from(config.get("featureGates") or {})
+    faults = [Fault(name, _UNKNOWN) for name in case if name not in _FIELDS]
+    faults += [Fault(f"config.{name}", _UNKNOWN) for name in config if name not in _SECTIONS]
+    faults += [Fault("", text) for text in cluster.warnings if NOT_MODELLED in text or NOT_READ in text]
+    if faults:
+        raise ClusterError(case["id"], faults)
+    return Setting(cluster, cluster.kueue, gates)
+
+
+@final
+class Question:
+    """What a case asks: its fields, which are all to be read, and the workloads in it.
+
+    Args:
+        case: the case.
+    """
+
+    def __init__(self, case: Mapping[str, Any]) -> None:
+        self._name = case["id"]
+        self._faults: list[Fault] = []
+        self._known: dict[str, tuple[PodSet, ...]] = {}
+        self.fields = Fields(case["given"], self._name, self._faults, "given")
+
+    def workload(self, holder: Fields) -> Workload:
+        """The Workload of a mapping that has one."""
+        manifest = holder.child("workload")
+        manifest.ignore("apiVersion", "kind")
+        metadata = manifest.child("metadata")
+        metadata.ignore_rest()
+        for name in metadata.raw("annotations") or ():
+            if name != PRIORITY_BOOST:
+                metadata.fault(f"annotations.{name}", _UNKNOWN)
+        return workload_from(manifest, self._known)
+
+    def number(self, fields: Fields, name: str) -> float | None:
+        """A number of seconds or milliseconds; None when absent."""
+        value = fields.raw(name)
+        if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0):
+            return value
+        fields.fault(name, f"must be a number >= 0, not {value!r}")
+        return None
+
+    def finish(self) -> None:
+        """Everything that is known was read.
+
+        Raises:
+            ClusterError: fields are faulty, or nobody asked for them.
+        """
+        faults = [*self._faults, *(Fault(path, _UNKNOWN) for path in self.fields.unread())]
+        if faults:
+            raise ClusterError(self._name, faults)

@@ -1,0 +1,60 @@
+"""Answers recorded cases of `kueue/cycles`: whole replays through the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from harness.cluster.fields import Fields
+from harness.cluster.workloads import Workload as Manifest
+from harness.engine import Engine
+from harness.job import Arrival
+from harness.units import SECOND
+from harness_plugins.kueue.configuration import Gates
+from harness_plugins.kueue.conformance.cases import Question, setting_of
+from harness_plugins.kueue.conformance.driver import Driver
+from harness_plugins.kueue.conformance.jobs import job_of
+from harness_plugins.kueue.conformance.record import Record
+from harness_plugins.kueue.conformance.single_cycle import answer_single_cycle
+from harness_plugins.kueue.policy import KueuePolicy
+from harness_plugins.kueue.scheduler import Scheduler
+
+_ORIGIN = 1_735_689_600 * SECOND  # 2025-01-01T00:00:00Z, the zero of recorded traces
+_MILLISECOND = 1000
+
+
+def answer(case: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Answer a case of `kueue/cycles`: who is admitted and preempted when."""
+    if "maxCycles" in case["given"]:
+        return answer_single_cycle(case)
+    cluster, configuration, gates = setting_of(case)
+    question = Question(case)
+    found = [_arrival(question, item, gates) for item in question.fields.items("workloads")]
+    until = round((question.number(question.fields, "until") or 0) * SECOND)
+    question.finish()
+    found.sort(key=lambda each: each[0][0].submit)
+    for index, (arrival, _) in enumerate(found):
+        arrival[0].index = index
+    policy = KueuePolicy(Scheduler(cluster, gates, configuration.strategies), cluster)
+    arrivals = [arrival for arrival, _ in found]
+    counting = "counts" in case["expect"]
+    record = Record(policy, counting=counting)
+    inactive = {arrival[0].index for arrival, manifest in found if not manifest.active}
+    driver = Driver(policy, [duration for _, duration, _ in arrivals], inactive, until)
+    Engine([arrivals], cluster, record, until=until).run(driver, name="kueue")
+    return record.counts(len(arrivals)) if counting else record.answer()
+
+
+def _arrival(question: Question, item: Fields, gates: Gates) -> tuple[Arrival, Manifest]:
+    """A workload that arrives, as a job of a replay that is not numbered yet."""
+    manifest = question.workload(item)
+    submit = question.number(item, "submitMs")
+    duration = question.number(item, "durationMs")
+    seconds = question.number(item, "duration")
+    job = job_of(
+        manifest,
+        (manifest.created or _ORIGIN) - _ORIGIN if submit is None else round(submit * _MILLISECOND),
+        gates,
+    )
+    run = round((seconds or 0) * SECOND) if duration is None else round(duration * _MILLISECOND)
+    return (job, run, None), manifest

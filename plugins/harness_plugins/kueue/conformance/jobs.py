@@ -1,0 +1,29 @@
+"""Workloads of recorded cases as jobs of a replay."""
+
+from __future__ import annotations
+
+from harness.cluster.workloads import Workload
+from harness.job import Job
+from harness_plugins.kueue.configuration import Gates
+from harness_plugins.kueue.imported import pod_sets_left, workload_of
+
+
+def job_of(manifest: Workload, submit: int, gates: Gates) -> Job:
+    """A manifest as a job that arrives at a time."""
+    pod_sets = pod_sets_left(manifest)
+    return Job(
+        index=-1,
+        id=manifest.name,
+        submit=submit,
+        queue=manifest.queue,
+        namespace=manifest.namespace,
+        user="",
+        priority=workload_of(manifest, gates).priority,
+        priority_class="",
+        preempts=True,
+        gang=True,
+        grace_period=0,
+        uid=manifest.uid,
+        pod_sets=pod_sets,
+        pods=sum(pod_set.count for pod_set in pod_sets),
+    )
