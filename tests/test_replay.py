@@ -264,7 +264,7 @@ def test_a_run_has_the_documented_tables(write_trace: WriteTrace, tmp_path: Path
     run = harness.replay(write_trace({"note": "kept", "user": "u"}), output=tmp_path / "results")
     time = pl.Duration("us")
     expected = {
-        "jobs": schemas.jobs({"note": pl.String()}),
+        "jobs": schemas.jobs(["cpu"], {"note": pl.String()}),
         "decisions": schemas.DECISIONS,
         "stints": schemas.stints(["cpu"]),
         "timeline": schemas.TIMELINE,

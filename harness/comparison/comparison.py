@@ -1,4 +1,4 @@
-"""Compares runs of one trace: each metric's value in every run, and what changed against the baseline."""
+"""Compares runs of the same jobs: each metric's value in every run, and what changed against the baseline."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from harness.comparison.changes import Chance, Change, Row, judged
-from harness.comparison.comparable import check_comparable, names_of, place_of
-from harness.comparison.samples import Samples, statistic_of
+from harness.comparison.names import names_of, place_of
+from harness.comparison.pairs import Pairs
+from harness.comparison.samples import Samples, Statistic, is_of_jobs, statistic_of
 from harness.comparison.table import html, markdown, text
 from harness.errors import RunError
 from harness.metrics import fairness, utilization
@@ -26,14 +27,17 @@ from harness.statistics.bootstrap import Paired
 Key: TypeAlias = tuple[str, str, str]
 """Metric, scope and resource."""
 
+_NO_CHANCE = Chance(possible=False, interval=None)
+
 _COLUMNS = ("metric", "scope", "resource", "unit", "better")
 
 
 class Comparison:
-    """Several runs of one trace on one cluster, side by side.
+    """Several runs of the same jobs side by side, whatever cluster, plugin or settings they had.
 
-    Utilization and fairness are measured over the window that all runs share where their ends differ;
-    everything else over each run's own window.
+    What comes from values of jobs is measured over the jobs that all runs have in common, each over its run's
+    own window. All else is measured over the whole of each run; utilization and fairness over the window that
+    all runs share where their ends differ and the same jobs arrive at the same times.
 
     Args:
         runs: at least one.
@@ -42,32 +46,32 @@ class Comparison:
     Attributes:
         runs: the baseline first.
         names: what each run is called: its label; where that is not enough, its folder's name or path.
-        window: what all runs have in common.
+        pairs: the jobs that they have in common.
+        window: what utilization and fairness are measured over; None where arrivals differ, and each run has
+            its own.
 
     Raises:
-        RunError: the runs are not of one trace and one cluster, or one is given twice; or there is no such
-            baseline.
+        RunError: the runs have too few jobs in common, or one is given twice; or there is no such baseline.
     """
 
     def __init__(self, runs: Sequence[Run], *, baseline: str | None = None) -> None:
         if not runs:
             raise RunError("there is nothing to compare", hint="give at least one run folder")
-        check_comparable(runs)
         names = names_of(runs, taken=_COLUMNS)
         order = list(range(len(runs)))
         if baseline is not None:
             order.sort(key=lambda place: place != place_of(baseline, runs, names))
         self.runs = [runs[place] for place in order]
         self.names = [names[place] for place in order]
-        start = min(run.window.start for run in runs)
-        self.window = Window(start, min(run.window.end for run in runs))
+        self.pairs = Pairs(self.runs)
+        self.window = self._shared_window() if self.pairs.same_arrivals else None
 
     def __repr__(self) -> str:
         return f"<Comparison of {', '.join(self.names)}>"
 
     @property
     def shares_window(self) -> bool:
-        """Whether all runs ended at the same time."""
+        """Whether all runs are measured over the same time throughout."""
         return all(run.window == self.window for run in self.runs)
 
     def select(
@@ -88,7 +92,7 @@ class Comparison:
     def judge(self, found: Iterable[tuple[Measurement, list[float | None]]]) -> list[Row]:
         """What `select` gave, with what changed; p values are corrected for all tests of these rows."""
         several = list(found)
-        return judged(several, [self._tests(measured) for measured, _ in several])
+        return judged(several, [self._tests(*each) for each in several])
 
     def changes(self, *metrics: str, scope: str | None = "all") -> pl.DataFrame:
         """One row a metric, scope, resource and run: the value, and how it differs from the baseline's.
@@ -165,7 +169,7 @@ class Comparison:
                 }
                 for name, run in zip(self.names, self.runs, strict=True)
             ],
-            "common_window": list(self.window),
+            "common_window": None if self.window is None else list(self.window),
             "metrics": [
                 {
                     **{column: getattr(row.measured, column) for column in _COLUMNS},
@@ -180,41 +184,52 @@ class Comparison:
         """The table for a notebook."""
         return html(self)
 
-    def _tests(self, measured: Measurement) -> list[Chance]:
+    def _shared_window(self) -> Window:
+        windows = [run.window for run in self.runs]
+        return Window(min(each.start for each in windows), min(each.end for each in windows))
+
+    def _tests(self, measured: Measurement, values: Sequence[float | None]) -> list[Chance]:
         """For each run but the baseline, whether a metric can be told from chance, and its interval."""
         statistic = statistic_of(measured)
         if statistic is None:
-            return [Chance(possible=False, interval=None)] * (len(self.runs) - 1)
+            return [_NO_CHANCE] * (len(self.runs) - 1)
         return [
-            Chance(
-                possible=True,
-                interval=self._paired(place, statistic.column, measured.scope).interval(statistic.name),
-            )
-            for place in range(1, len(self.runs))
+            Chance(possible=True, interval=None)
+            if value is None or values[0] is None
+            else self._test(statistic, measured.scope, place)
+            for place, value in enumerate(values[1:], start=1)
         ]
 
-    def _paired(self, place: int, column: str, scope: str) -> Paired:
+    def _test(self, statistic: Statistic, scope: str, place: int) -> Chance:
+        paired = self._paired(place, statistic.column, scope)
+        return (
+            _NO_CHANCE if paired is None else Chance(possible=True, interval=paired.interval(statistic.name))
+        )
+
+    def _paired(self, place: int, column: str, scope: str) -> Paired | None:
+        """The values of the jobs of a scope in two runs; None where it is not of the same jobs."""
         key = (place, column, scope)
-        if key not in self._pairs:
+        if key not in self._paired_values:
             base, other = self._samples[0], self._samples[place]
-            self._pairs[key] = Paired(base.of(column, scope), other.of(column, scope))
-        return self._pairs[key]
+            of_scope = [each.members(column, scope) for each in (base, other)]
+            self._paired_values[key] = _paired_within(of_scope, base.of(column), other.of(column))
+        return self._paired_values[key]
 
     @cached_property
     def _samples(self) -> list[Samples]:
-        longest = max(self.runs, key=lambda run: run.info["outcome"]["jobs"])
-        return [Samples(run, longest) for run in self.runs]
+        return [Samples(run, rows) for run, rows in zip(self.runs, self.pairs.rows, strict=True)]
 
     @cached_property
-    def _pairs(self) -> dict[tuple[int, str, str], Paired]:
+    def _paired_values(self) -> dict[tuple[int, str, str], Paired | None]:
         return {}
 
     @cached_property
     def _measured(self) -> list[dict[Key, Measurement]]:
-        return [self._measurements(run) for run in self.runs]
+        return [self._measurements(place) for place in range(len(self.runs))]
 
-    def _measurements(self, run: Run) -> dict[Key, Measurement]:
-        """A run's measurements; utilization and fairness over the shared window if its own is longer."""
+    def _measurements(self, place: int) -> dict[Key, Measurement]:
+        """A run's measurements: over the shared window where its own is longer, and over the common jobs."""
+        run = self.runs[place]
         with reading(run.path):
             rows: Iterable[Measurement] = (
                 Measurement(
@@ -223,11 +238,27 @@ class Comparison:
                 for row in run.metrics.iter_rows(named=True)
             )
             found = {(row.metric, row.scope, row.resource): row for row in rows}
-            if run.window != self.window:
+            if self.window is not None and run.window != self.window:
                 for row in chain(utilization.measure(run, self.window), fairness.measure(run, self.window)):
                     if (row.metric, row.scope, row.resource) in found:
                         found[row.metric, row.scope, row.resource] = row
+            if self.pairs.jobs[place] > self.pairs.count:
+                rows = self._samples[place].measure()
+                of_common = {(row.metric, row.scope, row.resource): row for row in rows}
+                found = {
+                    key: of_common.get(key, row)
+                    for key, row in found.items()
+                    if key in of_common or not is_of_jobs(row)
+                }
         return found
+
+
+def _paired_within(of_scope: Sequence[pl.Series | None], base: pl.Series, other: pl.Series) -> Paired | None:
+    """The values of those jobs that are in a scope in both runs; None where others are in it in each."""
+    mine, theirs = of_scope
+    if mine is None or theirs is None:
+        return Paired(base, other)
+    return Paired(base.filter(mine), other.filter(theirs)) if (mine == theirs).all() else None
 
 
 def _chosen(keys: Mapping[Key, Measurement], metrics: Sequence[str], scope: str | None) -> list[Key]:

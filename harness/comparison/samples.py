@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
 import polars as pl
 
+from harness.metrics.disruption import lost_by_jobs
 from harness.metrics.levels import queue_of_jobs
 from harness.metrics.measurement import Measurement
-from harness.metrics.waiting import job_times
+from harness.metrics.waiting import job_times, measure_jobs
 from harness.runs.run import Run
 from harness.units import HOUR, SECOND
 
@@ -37,54 +39,78 @@ class Statistic(NamedTuple):
     name: str
 
 
+def is_of_jobs(measured: Measurement) -> bool:
+    """Whether a metric comes from values of jobs, one for each."""
+    if measured.metric == _LOST:
+        return not measured.scope.startswith("beneficiary=")
+    return measured.metric.rpartition(".")[0] in _TIMES
+
+
 def statistic_of(measured: Measurement) -> Statistic | None:
     """What a metric is of values of jobs; None if it does not come from them.
 
     The largest of some values is left out: drawing them anew says nothing of a still larger one.
     """
-    if measured.metric == _LOST and not measured.scope.startswith("beneficiary="):
+    if not is_of_jobs(measured):
+        return None
+    if measured.metric == _LOST:
         return Statistic(f"lost.{measured.resource}", "total")
     family, _, name = measured.metric.rpartition(".")
-    return Statistic(_TIMES[family], name) if family in _TIMES and name != "max" else None
+    return Statistic(_TIMES[family], name) if name != "max" else None
 
 
 class Samples:
-    """A run's values of jobs in the units of metrics.
+    """A run's values of those jobs that it has in common with other runs, in the units of metrics.
 
     Args:
         run: the run.
-        longest: the run of the same trace in which the most jobs arrived; all of them have a value here, null
-            where they did not arrive in `run`.
+        rows: the rows of these jobs in `jobs.parquet`, in order of arrival.
     """
 
-    def __init__(self, run: Run, longest: Run) -> None:
+    def __init__(self, run: Run, rows: pl.Series) -> None:
         self._run = run
-        self._longest = longest
-        self._jobs = longest.scan("jobs").select("queue", "priority").with_row_index("job").collect()
+        self._rows = rows
 
-    def of(self, column: str, scope: str) -> pl.Series:
-        """One value for each job of a scope such as `queue=prod`, in order of arrival."""
+    def measure(self) -> Iterator[Measurement]:
+        """The metrics that come from values of jobs, over these jobs alone."""
+        only = pl.repeat(False, self._jobs.height, eager=True).scatter(self._rows, True)
+        yield from measure_jobs(self._run, self._run.window, only)
+        yield from lost_by_jobs(self._run, self._run.window, only)
+
+    def members(self, column: str, scope: str) -> pl.Series | None:
+        """Whether each of the jobs is in a scope such as `queue=prod`; None where all are."""
         kind, _, name = scope.partition("=")
-        values = self._lost[column] if column.startswith("lost.") else self._times[column]
+        if kind == "all":
+            return None
         if kind == "priority":
-            return values.filter(self._jobs["priority"] == int(name))
-        if kind == "queue":
-            # Losses are counted for what has a quota, waits for the trace's queues.
-            queues = self._quotas if column.startswith("lost.") else self._jobs["queue"]
-            return values.filter(queues == name)
-        return values
+            return self._jobs["priority"].gather(self._rows) == int(name)
+        # Losses are counted for what has a quota, waits for the trace's queues.
+        queues = self._quotas if column.startswith("lost.") else self._jobs["queue"]
+        return queues.gather(self._rows) == name
+
+    def of(self, column: str) -> pl.Series:
+        """One value for each of the jobs, null where it has none."""
+        values = self._lost[column] if column.startswith("lost.") else self._times[column]
+        return values.gather(self._rows)
+
+    @cached_property
+    def _jobs(self) -> pl.DataFrame:
+        return self._run.scan("jobs").select("queue", "priority").collect()
 
     @cached_property
     def _times(self) -> pl.DataFrame:
         names = ("first_start", "total", "completion", "admission")
         times = job_times(self._run, self._run.window, "job", *names, "slowdown")
         seconds = [pl.col(name) / SECOND for name in names]
-        found = times.select(pl.col("job").cast(pl.UInt32), *seconds, "slowdown")
-        return self._jobs.join(found, on="job", how="left", maintain_order="left")
+        found = times.select("job", *seconds, "slowdown")
+        if found.height == self._jobs.height:
+            return found
+        every = pl.DataFrame({"job": pl.int_range(self._jobs.height, dtype=pl.Int32, eager=True)})
+        return every.join(found, on="job", how="left", maintain_order="left")
 
     @cached_property
     def _quotas(self) -> pl.Series:
-        return queue_of_jobs(self._longest)
+        return queue_of_jobs(self._run)
 
     @cached_property
     def _lost(self) -> pl.DataFrame:
@@ -97,7 +123,7 @@ class Samples:
         for resource in self._run.resources:
             amount = pl.col(f"request.{resource}").cast(pl.Float64) * pl.col("lost")
             lost = stints.group_by("job", maintain_order=True).agg(amount.sum().alias("lost"))
-            nothing = pl.Series([0.0]).new_from_index(0, self._jobs.height)
+            nothing = pl.zeros(self._jobs.height, pl.Float64, eager=True)
             hours = lost["lost"] / (HOUR * (1000 if resource == "cpu" else 1))
             found[f"lost.{resource}"] = nothing.scatter(lost["job"], hours)
         return pl.DataFrame(found)

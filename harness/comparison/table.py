@@ -140,11 +140,7 @@ def remarks(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
     if len(runs) > 1:
         yield f"▲ better, ▼ worse, ~ neither can be said; changes are against {names[0]}"
         yield from _about_intervals(shown)
-    if not comparison.shares_window and any(
-        line.measured.metric.startswith(("utilization.", "fairness.")) for line in shown
-    ):
-        end = format_duration(comparison.window.end - comparison.window.start)
-        yield f"utilization and fairness: over the first {end}, which all runs share"
+    yield from _about_windows(comparison, shown)
     yield from _about_settings(comparison)
     yield from _about_policies(comparison)
     for name, run in zip(names, runs, strict=True):
@@ -154,6 +150,31 @@ def remarks(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
         loops = about_loops(run)
         if loops is not None:
             yield f"{name}: {loops}"
+
+
+def _about_windows(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
+    """What is measured over what time and which jobs, where runs differ in that."""
+    window, windows = comparison.window, [run.window for run in comparison.runs]
+    if window is None:
+        spans = [format_duration(each.end - each.start) for each in windows]
+        each = ", ".join(f"{name} {span}" for name, span in zip(comparison.names, spans, strict=True))
+        yield f"arrivals differ, so each run is measured over its own window: {each}"
+    elif not comparison.shares_window and any(
+        line.measured.metric.startswith(("utilization.", "fairness.")) for line in shown
+    ):
+        end = format_duration(window.end - window.start)
+        yield f"utilization and fairness: over the first {end}, which all runs share"
+    pairs = comparison.pairs
+    if not pairs.whole:
+        left = [
+            f"{jobs - pairs.count:,} only in {name}"
+            for name, jobs in zip(comparison.names, pairs.jobs, strict=True)
+            if jobs > pairs.count
+        ]
+        yield (
+            f"waits, jct, slowdown and lost work: of the {pairs.count:,} jobs that all runs have in common; "
+            f"left out are {', '.join(left)}; all else is of each run's own jobs"
+        )
 
 
 def _half_bound(gangs: Sequence[Mapping[str, Any]]) -> str:

@@ -50,22 +50,50 @@ def _lost(run: Run, window: Window, each: pl.DataFrame) -> Iterator[Measurement]
         yield resource_hours("disruption.lost", became.lost, resource)
         share = became.lost / became.allocated if became.allocated else None
         yield Measurement("disruption.lost_of_allocated", share, "ratio", "lower", resource=resource)
-    amounts = [f"request.{resource}" for resource in run.resources]
+    stints = _thrown_away(run, window)
+    for_whom = each.unique(["job", "time"], keep="first").select("job", "time", "beneficiary")
+    stints = stints.join(for_whom, left_on=["job", "end"], right_on=["job", "time"], how="left")
+    yield from _lost_by("queue", run, stints)
+    yield from _lost_by("beneficiary", run, stints)
+
+
+def _thrown_away(run: Run, window: Window) -> pl.DataFrame:
+    """Stints that lost anything: `job`, its `queue`, the `end`, and how much of each resource was lost."""
     stints = (
         run.micros("stints")
         .filter((pl.col("lost") > 0) & (pl.col("end") <= window.end))
-        .select("job", "end", *((pl.col(amount).cast(pl.Int128) * pl.col("lost")) for amount in amounts))
+        .select(
+            "job",
+            "end",
+            *(pl.col(f"request.{each}").cast(pl.Int128) * pl.col("lost") for each in run.resources),
+        )
         .collect()
     )
-    for_whom = each.unique(["job", "time"], keep="first").select("job", "time", "beneficiary")
-    stints = stints.with_columns(queue=queue_of_jobs(run).gather(stints["job"])).join(
-        for_whom, left_on=["job", "end"], right_on=["job", "time"], how="left"
-    )
-    for scope in ("queue", "beneficiary"):
-        sums = stints.drop_nulls(scope).group_by(scope).agg(pl.col(amounts).sum()).sort(scope)
-        for name, *lost in sums.iter_rows():
-            for resource, amount in zip(run.resources, lost, strict=True):
-                yield resource_hours("disruption.lost", int(amount), resource, f"{scope}={name}")
+    return stints.with_columns(queue=queue_of_jobs(run).gather(stints["job"]))
+
+
+def _lost_by(scope: str, run: Run, lost: pl.DataFrame) -> Iterator[Measurement]:
+    """What was lost, for each value of a column."""
+    amounts = [f"request.{resource}" for resource in run.resources]
+    sums = lost.drop_nulls(scope).group_by(scope).agg(pl.col(amounts).sum()).sort(scope)
+    for name, *each in sums.iter_rows():
+        for resource, amount in zip(run.resources, each, strict=True):
+            yield resource_hours("disruption.lost", int(amount), resource, f"{scope}={name}")
+
+
+def lost_by_jobs(run: Run, window: Window, only: pl.Series) -> Iterator[Measurement]:
+    """What some of the jobs lost, all together and by queue.
+
+    Args:
+        run: the run.
+        window: what is measured.
+        only: whether each job of the run counts.
+    """
+    lost = _thrown_away(run, window)
+    lost = lost.filter(only.gather(lost["job"]))
+    for resource in run.resources:
+        yield resource_hours("disruption.lost", int(lost[f"request.{resource}"].sum()), resource)
+    yield from _lost_by("queue", run, lost)
 
 
 def _consequences(run: Run, each: pl.DataFrame) -> Iterator[Measurement]:

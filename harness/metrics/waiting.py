@@ -43,21 +43,33 @@ _MANY = 1 << 17  # rows
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
     """The waiting metrics over all jobs, and the waits for each queue and priority."""
-    of_all, of_scopes = _waits(run, window)
-    yield from of_all
-    for name, shape in _LATER.items():
-        yield from _over_all(job_times(run, window, name)[name], shape)
-    yield from of_scopes
-    yield from _slowdown(job_times(run, window, "slowdown")["slowdown"].drop_nulls())
+    yield from measure_jobs(run, window)
     yield from _counts(run, window)
 
 
-def job_times(run: Run, window: Window, *columns: str) -> pl.DataFrame:
+def measure_jobs(run: Run, window: Window, only: pl.Series | None = None) -> Iterator[Measurement]:
+    """Those of the waiting metrics that are statistics of jobs' times.
+
+    Args:
+        run: the run.
+        window: what is measured.
+        only: whether each job of the run counts; all of them by default.
+    """
+    of_all, of_scopes = _waits(run, window, only)
+    yield from of_all
+    for name, shape in _LATER.items():
+        yield from _over_all(job_times(run, window, name, only=only)[name], shape)
+    yield from of_scopes
+    yield from _slowdown(job_times(run, window, "slowdown", only=only)["slowdown"].drop_nulls())
+
+
+def job_times(run: Run, window: Window, *columns: str, only: pl.Series | None = None) -> pl.DataFrame:
     """One row a job that arrived within the window; what happened later counts as not having happened.
 
     Args:
         run: the run.
         window: what is measured.
+        only: whether each job of the run counts; all of them by default.
         columns: which to answer, of: job, its row in `jobs.parquet`; queue (an enumeration, in the order of
             names), priority; submit, first_start, total, completion and admission (from the first admission
             to first progress, which on nodes needs all pods of a gang bound) in microseconds; slowdown. Null
@@ -89,6 +101,8 @@ def job_times(run: Run, window: Window, *columns: str) -> pl.DataFrame:
         rows = batch.with_row_index("job", offset)
         if progressed is not None:
             rows = rows.with_columns(progress=progressed.slice(offset, batch.height))
+        if only is not None:
+            rows = rows.filter(only.slice(offset, batch.height))
         offset += batch.height
         # Pods of the manifests that ran before waited for nothing, and nobody knows how long they run.
         parts.append(rows.filter((submit <= window.end) & pl.col("duration").is_not_null()).select(wanted))
@@ -100,9 +114,9 @@ def _queues(run: Run) -> pl.Enum:
     return pl.Enum(run.scan("jobs").select(pl.col("queue").unique().sort()).collect()["queue"])
 
 
-def _waits(run: Run, window: Window) -> tuple[list[Measurement], list[Measurement]]:
+def _waits(run: Run, window: Window, only: pl.Series | None) -> tuple[list[Measurement], list[Measurement]]:
     """The waits of all jobs, and of each queue and priority."""
-    jobs = job_times(run, window, "queue", "priority", *_WAITS)
+    jobs = job_times(run, window, "queue", "priority", *_WAITS, only=only)
     of_all = [row for name, shape in _WAITS.items() for row in _over_all(jobs[name], shape)]
     of_scopes: list[Measurement] = []
     for scope in ("queue", "priority"):

@@ -59,7 +59,7 @@ class JobResults:
     def __init__(self, path: Path, jobs: Jobs, kind: TimeKind, rows: int) -> None:
         self._frame = jobs.frame
         extra = {name: self._frame.schema[name] for name in jobs.extra}
-        self._writer = TableWriter(path, schemas.jobs(extra), kind)
+        self._writer = TableWriter(path, schemas.jobs(jobs.resources, extra), kind)
         self._rows = rows
         self._written = 0  # chunks
         self._chunks: dict[int, _Chunk] = {}
@@ -106,7 +106,7 @@ class JobResults:
         offset = self._written * self._rows
         rows = min(self._rows, until - offset)
         part = self._frame.slice(offset, rows)
-        columns = {name: part[name] for name in part.columns if not name.startswith("request.")}
+        columns = part.to_dict()
         columns["submit_time"] = part["submit"]
         columns |= {name: column.head(rows) for name, column in chunk.columns().items()}
         self._writer.write(columns)

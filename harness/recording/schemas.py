@@ -1,7 +1,8 @@
 """The tables of a run folder: their columns and types, which are part of the public interface.
 
 Times have the trace's kind: timestamps, or durations since the trace's origin, in microseconds. A change to
-any of these tables raises `VERSION`, which every file carries in its metadata as `harness.run_schema`.
+any of these tables raises `VERSION`, which every file carries in its metadata as `harness.run_schema`; runs
+of the versions in `READABLE` are still read.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ from collections.abc import Iterable, Mapping
 
 import polars as pl
 
-VERSION = "2"
+VERSION = "3"
+
+READABLE = ("2", VERSION)
+"""Version 2 has neither what jobs ask for in `jobs.parquet` nor the content of the cluster in `run.json`."""
 
 TIME = pl.Int64
 """Stands for a column of the trace's kind; microseconds since the origin while a run is being computed."""
@@ -21,7 +25,7 @@ ROW = pl.Int32
 """Number of a row in `jobs.parquet`, from 0: the cheap key to join with."""
 
 
-def jobs(extra: Mapping[str, pl.DataType]) -> dict[str, pl.DataType]:
+def jobs(resources: Iterable[str], extra: Mapping[str, pl.DataType]) -> dict[str, pl.DataType]:
     """`jobs.parquet`: one row a job, in order of arrival; `extra` are the trace's own further columns."""
     return {
         "job_id": STRING(),
@@ -39,6 +43,7 @@ def jobs(extra: Mapping[str, pl.DataType]) -> dict[str, pl.DataType]:
         "preemptions": pl.Int32(),
         "progress_lost": pl.Duration("us"),
         "held_idle": pl.Duration("us"),
+        **requests(resources),
         **extra,
     }
 
@@ -73,8 +78,13 @@ def stints(resources: Iterable[str]) -> dict[str, pl.DataType]:
         "end": TIME(),
         "state": STRING(),
         "lost": pl.Duration("us"),
-        **{f"request.{resource}": COUNT() for resource in resources},
+        **requests(resources),
     }
+
+
+def requests(resources: Iterable[str]) -> dict[str, pl.DataType]:
+    """How much of each resource is asked for or held, by a job or by some of its pods."""
+    return {f"request.{resource}": COUNT() for resource in resources}
 
 
 TIMELINE: dict[str, pl.DataType] = {

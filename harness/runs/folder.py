@@ -61,9 +61,10 @@ def read_info(folder: Path) -> dict[str, Any]:
         reason = getattr(error, "strerror", None) or error
         raise RunError(f"{path} cannot be read: {reason}", hint=_AGAIN) from error
     info: dict[str, Any] = found if isinstance(found, dict) else {}
-    if info.get("schema") != schemas.VERSION:
+    if info.get("schema") not in schemas.READABLE:
         raise RunError(
-            f"{folder} has schema {info.get('schema')!r}; this version of harness reads {schemas.VERSION!r}",
+            f"{folder} has schema {info.get('schema')!r}; this version of harness reads "
+            f"{' and '.join(map(repr, schemas.READABLE))}",
             hint="replay it again",
         )
     for place, kind in _INFO.items():
@@ -97,8 +98,10 @@ def check_tables(folder: Path, names: Iterable[str]) -> None:
             metadata = pq.read_schema(path).metadata or {}
         except (OSError, pa.ArrowException) as error:
             raise RunError(f"{path} is damaged: {_first_line(error)}", hint=_AGAIN) from error
-        if metadata.get(b"harness.run_schema") != schemas.VERSION.encode():
-            raise RunError(f"{path} is not a table of schema {schemas.VERSION!r}", hint=_AGAIN)
+        if metadata.get(b"harness.run_schema", b"").decode("utf-8", "replace") not in schemas.READABLE:
+            raise RunError(
+                f"{path} is not a table of schema {' or '.join(map(repr, schemas.READABLE))}", hint=_AGAIN
+            )
 
 
 @contextmanager

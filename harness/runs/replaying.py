@@ -17,6 +17,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+from harness.cluster.content import content
 from harness.engine import Engine
 from harness.engine.engine import Outcome
 from harness.errors import HarnessError, PluginError, PolicyError
@@ -172,6 +173,7 @@ def _describe(plan: Plan, jobs: Jobs, of_jobs: Tenants, outcome: Outcome) -> dic
             "sha256": cluster.digest,
             "nodes": len(cluster.nodes),
             "capacity": dict(cluster.capacity),
+            "content": content(cluster),
             "queues": quotas(cluster),
             "quota_of": dict(of_jobs.quotas),
             "assumed": list(cluster.assumed),

@@ -40,7 +40,7 @@ _ARRIVAL = "harness.arrival"
 _SUBMIT = "harness.submit"
 _CLASS = "harness.class"
 _PREEMPTS = "harness.preempts"
-_TAKEN = frozenset((*schemas.jobs({}), *TIMES, "submit", "job"))
+_TAKEN = frozenset((*schemas.jobs((), {}), *TIMES, "submit", "job"))
 """Names of results, of times (which are written as such) and of a row of the jobs in other tables."""
 
 

@@ -118,22 +118,23 @@ def test_runs_of_one_label_are_told_apart(harness: Callable, replayed: RunFolder
 def test_what_differs_between_runs_that_do_not_compare_is_said(
     harness: Callable, replayed: RunFolder
 ) -> None:
-    """Another trace, another cluster, other arrivals: every run that does not fit, and why."""
+    """Jobs of other ids or demands: every run that does not fit, and why."""
     a = replayed("a")
     longer = replayed("longer", jobs=13, name="u.parquet")
     larger = replayed("larger", "--cluster", cluster(5, "team-0", "team-1", "team-2", name="larger.yaml"))
-    renamed = replayed("other", "--cluster", cluster(5, "team-0", "team-1", "team-2", "x", name="other.yaml"))
     faster = replayed("faster", "--scale-arrivals", "2")
-    ended = harness("compare", a, longer, larger, faster)
+    assert harness("compare", a, longer, larger, faster).code == 0
+    other = replayed("other", "--window", "0s..1s", name="u.parquet")
+    one = replayed("one", "--window", "5s..7s")
+    ended = harness("compare", other, a, one)
     assert (ended.code, ended.out) == (2, "")
     lines = ended.err.split("\n")
-    assert lines[0] == f"Error: these runs do not compare with {a}:"
-    assert lines[1].startswith(f"  {longer}: another trace: u (13 jobs, sha256 ")
-    assert ", not t (12 jobs, sha256 " in lines[1]
-    assert lines[2].startswith(f"  {larger}: another cluster: cpu 15, not ")
-    assert lines[3] == f"  {faster}: arrivals are scaled by 2, not by 1"
-    assert lines[4].startswith("Hint: replay one trace on one cluster")
-    assert "cpu 20, not 15, queues differ: x" in harness("compare", larger, renamed).err
+    assert lines[0] == f"Error: these runs do not compare with {other} (1 jobs):"
+    assert lines[1].startswith(
+        f"  {one}: 0 of its 2 jobs are the same: none has the id of a job there; another trace: t"
+    )
+    assert lines[1].endswith("; --window 5s..7s, not 0s..1s")
+    assert lines[2].startswith("Hint: runs compare where at least half of the smaller one's jobs")
 
 
 def cluster(cores: int, *queues: str, name: str) -> str:

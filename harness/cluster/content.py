@@ -1,0 +1,233 @@
+"""What is modelled of a cluster, as plain values that a run keeps: small, and made to be compared.
+
+Objects are told by kind and name, each with the fields that differ from their defaults, in the words of
+manifests. Equal nodes are counted, and what may be there in any number (pods, workloads, objects beyond the
+first thousand of a kind) is counted and hashed, so that the size is bounded whatever the cluster's is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, fields, is_dataclass
+from fractions import Fraction
+from typing import Any
+
+from harness.cluster.disruption import PodDisruptionBudget, Share
+from harness.cluster.elastic import ElasticQuota
+from harness.cluster.kueue_configuration import KueueConfiguration
+from harness.cluster.model import (
+    NAMESPACE_NAME,
+    Cluster,
+    ClusterQueue,
+    Cohort,
+    LocalQueue,
+    PriorityClass,
+    ResourceFlavor,
+    ResourceGroup,
+)
+from harness.cluster.node_kinds import amount_text, canonical, digest, node_kinds, taint_text
+from harness.cluster.pod_groups import PodGroup
+from harness.cluster.scheduler_configuration import SchedulerConfiguration
+from harness.cluster.selectors import LabelSelector, Requirement, Taint
+
+MOST_OBJECTS = 1000
+"""Of one kind; further ones are counted and hashed."""
+
+QUOTAS = ("nominalQuota", "borrowingLimit", "lendingLimit")
+"""Fields that are given for a resource in a flavor: `nominalQuota FLAVOR/RESOURCE`."""
+
+NOTHING = "none"
+"""What a field is that is not given, where that stands for no value in particular."""
+
+_KINDS: Mapping[str, type] = {
+    "ClusterQueue": ClusterQueue,
+    "Cohort": Cohort,
+    "ElasticQuota": ElasticQuota,
+    "LocalQueue": LocalQueue,
+    "ResourceFlavor": ResourceFlavor,
+    "PriorityClass": PriorityClass,
+    "WorkloadPriorityClass": PriorityClass,
+    "PodDisruptionBudget": PodDisruptionBudget,
+    "PodGroup": PodGroup,
+    "KubeSchedulerConfiguration": SchedulerConfiguration,
+    "Configuration of Kueue": KueueConfiguration,
+}
+"""Kinds that are told object by object, beside namespaces, in the order in which they are told."""
+
+_LONGEST = 200  # characters of a field; of a longer one the beginning and a hash are kept
+_WORDS = {
+    "by_usage": "admissionScope usage",
+    "is_parent": "parent of others",
+    "lends": "allow-lent-resource",
+    "strategies": "fairSharing.preemptionStrategies",
+}
+"""What fields of the model are called in manifests where that is not the same name in camel case."""
+
+_AMOUNTS = ("allocatable", "min", "max", "weight")
+"""Tables of resource -> amount."""
+
+Objects = dict[str, dict[str, str]]
+"""Name -> field -> value, of one kind."""
+
+
+def content(cluster: Cluster) -> dict[str, Any]:
+    """What is modelled of a cluster.
+
+    Returns:
+        `nodes` and `labels` as `node_kinds` has them; `objects`, kind -> name -> field -> value; `counted`,
+        what there may be any number of -> `count`, `sha256`.
+    """
+    objects, counted = _bounded(_objects(cluster))
+    for name, several in (("pods", cluster.pods), ("workloads", cluster.workloads)):
+        if several:
+            counted[name] = _summary(several)
+    return {**node_kinds(list(cluster.nodes.values())), "objects": objects, "counted": counted}
+
+
+def default_of(kind: str, field: str) -> str:
+    """What a field of an object is where its content does not give it."""
+    value: Any = _KINDS.get(kind)
+    *parts, last = field.split(".")
+    for part in (*parts, last):
+        known = {_word(item.name): item for item in fields(value)} if value is not None else {}
+        if part not in known:
+            return NOTHING
+        value = _default(known[part])
+    return NOTHING if value == "" or (is_dataclass(value) and not _is_text(value)) else _text(value)
+
+
+def _objects(cluster: Cluster) -> dict[str, Objects]:
+    """Kind -> name -> fields, of all that is told object by object, sorted by name."""
+    local = {"/".join(key): each for key, each in cluster.local_queues.items()}
+    budgets = {f"{each.namespace}/{each.name}": each for each in cluster.disruption_budgets}
+    several: tuple[Mapping[str, Any], ...] = (
+        cluster.cluster_queues,
+        cluster.cohorts,
+        cluster.elastic_quotas,
+        local,
+        cluster.flavors,
+        cluster.priority_classes,
+        cluster.workload_priority_classes,
+        budgets,
+        {"/".join(key): each for key, each in cluster.pod_groups.items()},
+        {} if cluster.scheduler is None else {"": cluster.scheduler},
+        {} if cluster.kueue is None else {"": cluster.kueue},
+    )
+    found = {
+        kind: {name: _told(named[name]) for name in sorted(named)}
+        for kind, named in zip(_KINDS, several, strict=True)
+        if named
+    }
+    namespaces = {name: _labels(labels) for name, labels in sorted(cluster.namespaces.items())}
+    labelled = {name: labels for name, labels in namespaces.items() if labels}
+    return {**found, **({"Namespace": labelled} if labelled else {})}
+
+
+def _labels(labels: Mapping[str, str]) -> dict[str, str]:
+    """A namespace's labels but for the one that all have: its name."""
+    return {f"label {key}": value for key, value in sorted(labels.items()) if key != NAMESPACE_NAME}
+
+
+def _bounded(objects: Mapping[str, Objects]) -> tuple[dict[str, Objects], dict[str, dict[str, Any]]]:
+    """The first objects of each kind by name, and what the others come to."""
+    kept, counted = {}, {}
+    for kind, named in objects.items():
+        items = list(named.items())
+        kept[kind] = dict(items[:MOST_OBJECTS])
+        if items[MOST_OBJECTS:]:
+            counted[f"{kind} beyond the first {MOST_OBJECTS:,} by name"] = _summary(items[MOST_OBJECTS:])
+    return kept, counted
+
+
+# --- fields of objects ------------------------------------------------------------------------------------
+
+
+def _told(value: Any) -> dict[str, str]:
+    """The fields of an object that differ from their defaults; its name and namespace are its address."""
+    found = {}
+    for name, text in _fields(value):
+        kept = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… (sha256 {digest(text)})"
+        found[name] = kept
+    return found
+
+
+def _fields(value: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
+    for item in fields(value):
+        if not prefix and item.name in ("name", "namespace"):
+            continue
+        own = getattr(value, item.name)
+        usual = _default(item)
+        if own == usual:
+            continue
+        name = prefix + _word(item.name)
+        if item.name == "resource_groups":
+            yield from _quotas(own)
+        elif isinstance(own, Mapping):
+            yield from _table(name, own, amounts=item.name in _AMOUNTS)
+        elif is_dataclass(own) and not _is_text(own):
+            if usual is None:
+                yield name, "given"
+            yield from _fields(own, f"{name}.")
+        else:
+            yield name, _text(own)
+
+
+def _default(item: Field[Any]) -> Any:
+    return item.default if item.default_factory is MISSING else item.default_factory()
+
+
+def _table(name: str, table: Mapping[str, Any], *, amounts: bool) -> Iterator[tuple[str, str]]:
+    if not table:
+        yield name, "empty"
+    for key, value in sorted(table.items()):
+        yield f"{name} {key}", amount_text(key, value) if amounts else _text(value)
+
+
+def _quotas(groups: Sequence[ResourceGroup]) -> Iterator[tuple[str, str]]:
+    """Quotas and limits; where there is a choice of flavors, also their order."""
+    if sum(len(group.flavors) for group in groups) > 1:
+        yield "flavors", "; ".join(", ".join(each.flavor for each in group.flavors) for group in groups)
+    for group in groups:
+        for quotas in group.flavors:
+            for resource, quota in quotas.resources.items():
+                amounts = (quota.nominal, quota.borrowing_limit, quota.lending_limit)
+                for word, amount in zip(QUOTAS, amounts, strict=True):
+                    if amount is not None:
+                        yield f"{word} {quotas.flavor}/{resource}", amount_text(resource, amount)
+
+
+def _text(value: Any) -> str:
+    """A value as manifests, or people, write it."""
+    if value is None:
+        return NOTHING
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (str, int, float, Fraction)):
+        return str(value)
+    if isinstance(value, Taint):
+        return taint_text(value)
+    if isinstance(value, Share):
+        return f"{value.value}{'%' if value.percent else ''}"
+    if isinstance(value, Requirement):
+        return f"{value.key} {value.operator} {', '.join(value.values)}".rstrip()
+    if isinstance(value, LabelSelector):
+        labels = [f"{key}={text}" for key, text in sorted(value.match_labels.items())]
+        return "; ".join([*labels, *map(_text, value.match_expressions)]) or "everything"
+    if isinstance(value, (tuple, list)):
+        return ", ".join(map(_text, value)) or NOTHING
+    return canonical(value)
+
+
+def _is_text(value: Any) -> bool:
+    """Whether an object within another is told as one text, not field by field."""
+    return isinstance(value, (LabelSelector, Share))
+
+
+def _word(name: str) -> str:
+    """What manifests call a field of the model."""
+    return _WORDS.get(name) or re.sub(r"_([a-z])", lambda match: match[1].upper(), name)
+
+
+def _summary(several: Sequence[Any]) -> dict[str, Any]:
+    return {"count": len(several), "sha256": digest(several)}
