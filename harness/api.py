@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.engine.losses import Losses, parse_losses
-from harness.errors import HarnessError, InputError, OptionError, PluginError, TraceError
+from harness.errors import NOT_THEIRS, InputError, OptionError, PluginError, TraceError
 from harness.options import factor, resolve
 from harness.plugins import Plugins, PolicySpec, load
 from harness.runs.plan import Plan
@@ -250,7 +250,7 @@ def execute(
 def _call(hook: str, plugins: Plugins, **arguments: Plan | Run) -> None:
     try:
         getattr(plugins.hooks, hook)(**arguments)
-    except HarnessError:
+    except NOT_THEIRS:
         raise
     except Exception as error:
         raise PluginError(

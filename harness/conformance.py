@@ -264,6 +264,8 @@ def judge(case: Case, spec: ConformanceSpec) -> Verdict:
         found = list(differences(case["expect"], spec.answer(case)))
     except HarnessError as refusal:
         error = refusal.message
+    except MemoryError:
+        raise
     except Exception as failure:
         error = f"{type(failure).__name__}: {failure}"
     judged = [each for each in found if not _parts(each.path) & spec.informative]

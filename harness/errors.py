@@ -62,6 +62,10 @@ class CheckError(HarnessError):
     exit_code = 1
 
 
+NOT_THEIRS: tuple[type[Exception], ...] = (HarnessError, MemoryError)
+"""What passes through where any other error becomes that of the plugin that was called."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """One thing that is wrong with an input: `where` (row or object, column or field) and `what`."""

@@ -262,7 +262,7 @@ def load(
             manager.check_pending()
             hooks = tuple(sorted(caller.name for caller in manager.get_hookcallers(plugin) or ()))
             _register(plugin, info, loaded)
-        except PluginError:
+        except (PluginError, MemoryError):
             raise
         except Exception as error:
             if manager.has_plugin(info.name):

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from importlib import import_module
-from typing import NoReturn
 
 import click
 
 from harness.cli.context import ARGUMENTS, PluginChoice
-from harness.cli.failure import ended
+from harness.cli.failure import end_like_ctrl_c, ended
 from harness.errors import HarnessError
 from harness.options import did_you_mean
 
@@ -114,12 +112,13 @@ def cli(ctx: click.Context, blocked: tuple[str, ...]) -> None:
 def main(args: list[str] | None = None) -> None:
     """Run the command line; whatever stops it becomes a message and an exit code.
 
-    The exit code is 0 when all is fine, 1 when a check that was asked for does not hold, 2 for wrong usage or
-    bad input, 130 after ctrl-C and 70 for a defect of `harness` itself.
+    The exit code is 0 when all is fine, 1 when a check that was asked for does not hold, 2 for wrong usage,
+    bad input, or a machine that does not give what is needed, 130 after ctrl-C, 143 after SIGTERM, 129 after
+    SIGHUP, and 70 for a defect of `harness` itself.
     """
     if args is None:
         args = sys.argv[1:]
-        signal.signal(signal.SIGTERM, _terminated)
+        end_like_ctrl_c()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal that cannot show a sign shows another
@@ -132,10 +131,7 @@ def main(args: list[str] | None = None) -> None:
         # Not by way of click's own main(), which has exit codes of its own for ctrl-C and for broken pipes.
         with cli.make_context("harness", given) as ctx:
             cli.invoke(ctx)
-    except (Exception, KeyboardInterrupt) as error:
+    except SystemExit:
+        raise
+    except BaseException as error:  # a panic of polars is no Exception
         sys.exit(ended(error, debug=debug))
-
-
-def _terminated(signum: int, _: object) -> NoReturn:
-    """End like after ctrl-C, so that no half-written run is left."""
-    raise SystemExit(128 + signum)

@@ -69,6 +69,8 @@ def _added(plugins: Plugins, taken: Container[str]) -> dict[str, click.Command]:
         owner, group = hook.plugin_name, click.Group()
         try:
             hook.function(*((group,) if hook.argnames else ()))
+        except MemoryError:
+            raise
         except Exception as error:
             raise PluginError(
                 f"plugin {owner!r} failed to add its commands: {type(error).__name__}: {error}",

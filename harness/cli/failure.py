@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 from io import StringIO
+from typing import NoReturn
 
 import click
 
@@ -13,13 +15,40 @@ from harness.errors import HarnessError
 from harness.text import printable
 
 USAGE = 2
-"""The exit code for wrong usage and for input that cannot be used."""
+"""The exit code for wrong usage, bad input, and a machine that does not give what is needed."""
 
 DEFECT = 70
 """The exit code for a defect of `harness` itself: EX_SOFTWARE of BSD, far from those that say something."""
 
-INTERRUPTED = 130
-"""The exit code after ctrl-C: 128 and the number of SIGINT, as shells have it."""
+_SIGNALLED = 128
+"""Added to the number of the signal that ended a command: 130 after ctrl-C, as shells have it."""
+
+
+class Ended(KeyboardInterrupt):
+    """A signal asks the process to end.
+
+    Args:
+        number: the signal's.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def end_like_ctrl_c() -> None:
+    """Let SIGTERM and SIGHUP end a command as ctrl-C does, so that nothing is left half-written.
+
+    One that is ignored (`nohup`) stays ignored.
+    """
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _end)
+
+
+def _end(number: int, _: object) -> NoReturn:
+    raise Ended(number)
 
 
 def ended(error: BaseException, *, debug: bool) -> int:
@@ -39,7 +68,7 @@ def ended(error: BaseException, *, debug: bool) -> int:
         if sys.stderr.isatty():
             click.echo(err=True)  # leave the line where the terminal shows ^C
         complain("interrupted; nothing was left half-written")
-        return INTERRUPTED
+        return _SIGNALLED + (error.number if isinstance(error, Ended) else signal.SIGINT)
     if debug:
         _say("".join(traceback.format_exception(error)).rstrip("\n"))
     if isinstance(error, HarnessError):
@@ -53,6 +82,9 @@ def ended(error: BaseException, *, debug: bool) -> int:
     if isinstance(error, OSError):
         # Files have names, and what they cannot do is said where they are opened; a stream has none.
         complain(f"{error.filename or 'the output cannot be written'}: {error.strerror or error}")
+        return USAGE
+    if isinstance(error, MemoryError):
+        complain("there is not enough memory", "nothing was left half-written; replay less at once")
         return USAGE
     complain(
         f"unexpected {traceback.format_exception_only(error)[-1].strip()}",

@@ -16,7 +16,7 @@ from harness.engine.events import Recorder
 from harness.engine.lifecycle import HalfBound, Lifecycle
 from harness.engine.losses import Losses
 from harness.engine.referee import Referee
-from harness.errors import HarnessError, PolicyError
+from harness.errors import NOT_THEIRS, PolicyError
 from harness.job import Arrival
 from harness.policy import Policy, QueueShare, View, Wake
 from harness.units import format_duration
@@ -99,7 +99,7 @@ class Engine:
         start = 0 if self._arrival == _FAR else self._arrival
         try:
             jobs = self._play(policy, Referee(lifecycle, self._recorder, name), watch)
-        except HarnessError:
+        except NOT_THEIRS:
             raise
         except Exception as error:
             at = f"{lifecycle.now} us ({format_duration(lifecycle.now)} after the origin)"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from harness.comparison import Comparison
-from harness.errors import HarnessError, PluginError
+from harness.errors import NOT_THEIRS, PluginError
 from harness.plugins import Plugins
 from harness.report.blocks import Block
 from harness.report.material import Material
@@ -71,7 +71,7 @@ def compose(comparison: Comparison, plugins: Plugins, *, command: str | None = N
     for spec in sorted(plugins.sections, key=lambda spec: spec.order):
         try:
             blocks = list(spec.make(material))
-        except HarnessError:
+        except NOT_THEIRS:
             raise
         except Exception as error:
             raise PluginError(

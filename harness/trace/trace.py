@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from harness.errors import Fault, HarnessError, PluginError, TraceError
+from harness.errors import NOT_THEIRS, Fault, PluginError, TraceError
 from harness.options import resolve
 from harness.trace.choose import choose_reader
 from harness.trace.reader import Reading
@@ -121,7 +121,7 @@ def open_trace(
 def _read(path: Path, spec: ReaderSpec, options: Mapping[str, Any]) -> Reading:
     try:
         reading = spec.read(path, options)
-    except HarnessError:
+    except NOT_THEIRS:
         raise
     except OSError as error:
         raise TraceError(str(path), [Fault("", f"cannot be read: {error.strerror or error}")]) from error

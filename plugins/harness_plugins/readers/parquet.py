@@ -51,7 +51,10 @@ def read_frame(path: Path) -> tuple[pl.DataFrame, dict[str, str]]:
         with pq.ParquetFile(path, pre_buffer=False) as file:
             metadata = _texts(file.schema_arrow.metadata)
             return _frame(file), metadata
-    except (pa.ArrowException, pl.exceptions.PolarsError, OSError, ValueError, MemoryError) as error:
+    except MemoryError as error:
+        reason = "asks for more memory than there is: it is damaged, or too large for this machine"
+        raise TraceError(str(path), [Fault("", reason)]) from error
+    except (pa.ArrowException, pl.exceptions.PolarsError, OSError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise TraceError(str(path), [Fault("", f"is not a whole Parquet file: {reason}")]) from error
     except (TypeError, pl.exceptions.PanicException) as error:
