@@ -309,7 +309,7 @@ def test_a_run_that_is_there_is_not_computed_again(write_trace: WriteTrace, tmp_
 
 
 def test_a_replay_that_fails_leaves_nothing_behind(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """Neither a wrong decision nor an interruption leaves a run folder or a part of one."""
+    """Neither a wrong decision nor an interruption leaves a run folder, a part of one, or folders above."""
 
     class Wrong(Greedy):
         def cycle(self, now: int) -> Any:
@@ -322,8 +322,7 @@ def test_a_replay_that_fails_leaves_nothing_behind(write_trace: WriteTrace, tmp_
     for policy, error in ((Wrong, DecisionError), (Interrupted, KeyboardInterrupt)):
         with pytest.raises(error):
             harness.replay(write_trace({}), plugin=policy, output=tmp_path / "results")
-    assert list((tmp_path / "results").rglob("*.parquet")) == []
-    assert list((tmp_path / "results" / "trace").iterdir()) == []
+    assert not (tmp_path / "results").exists()
 
 
 def test_arrivals_can_be_scaled_exactly(write_trace: WriteTrace, tmp_path: Path) -> None:

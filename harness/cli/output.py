@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.errors import InputError
+from harness.files.whole import whole_file
 
 
 def spare(source: Path, output: Path, what: str = "file") -> None:
@@ -23,13 +24,14 @@ def spare(source: Path, output: Path, what: str = "file") -> None:
 
 
 def write_output(output: Path, text: str) -> None:
-    """Write a text file, with the same line ends everywhere.
+    """Write a text file, whole or not at all, with the same line ends everywhere.
 
     Raises:
-        InputError: it cannot be written.
+        InputError: it cannot be written; whatever was there before is untouched.
     """
     try:
-        output.write_text(text, encoding="utf-8", newline="\n")
+        with whole_file(output) as file:
+            file.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         raise InputError(
             f"{output} cannot be written: {error.strerror or error}", hint="choose another file with -o"

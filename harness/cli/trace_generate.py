@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -63,36 +63,35 @@ def generate(
     if (spec is None) == (fit is None):
         raise OptionError("give either a specification or --fit TRACE", hint="harness trace generate --help")
     given = None if span is None else _time("--span", span)
+    beside = output.with_name(f"{output.stem}.cluster.yaml")
+    manifests: Sequence[Mapping[str, Any]] = ()
     if spec is not None:
         spare(spec, output, "specification")
-        made = _specified(spec, output, seed, jobs, given)
+        pieces, metadata, manifests = _specified(spec, seed, jobs, given)
+        if manifests:
+            spare(spec, beside, "specification")
     else:
         assert fit is not None
         spare(fit, output, "trace")
-        made = _fitted(ctx, fit, calibration, _time("--block", block), seed, jobs, given)
-    pieces, metadata = made
-    rows = _write(pieces, metadata, output)
+        pieces, metadata = _fitted(ctx, fit, calibration, _time("--block", block), seed, jobs, given)
+    rows = _write(pieces, metadata, output, manifests, beside)
+    if manifests:
+        click.echo(printable(f"its queues are in {beside}"))
     click.echo(printable(f"{rows:,} rows written to {output}"))
 
 
 def _specified(
-    path: Path, output: Path, seed: int, jobs: int | None, span: int | None
-) -> tuple[Iterator[pl.DataFrame], Mapping[str, str]]:
+    path: Path, seed: int, jobs: int | None, span: int | None
+) -> tuple[Iterator[pl.DataFrame], Mapping[str, str], Sequence[Mapping[str, Any]]]:
     from dataclasses import replace
 
-    from harness.cluster.manifests import dump_yaml
     from harness.generate.spec_file import load_spec
     from harness.generate.streams import jobs_of
     from harness.trace.schema import SOURCE_KEY
 
     spec = load_spec(path)
     spec = replace(spec, jobs=jobs or spec.jobs, span=span if span is not None else spec.span)
-    if spec.manifests:
-        beside = output.with_name(f"{output.stem}.cluster.yaml")
-        spare(path, beside, "specification")
-        write_output(beside, dump_yaml(spec.manifests))
-        click.echo(printable(f"its queues are in {beside}"))
-    return jobs_of(spec, seed), {SOURCE_KEY: f"{spec.source}, seed {seed}"}
+    return jobs_of(spec, seed), {SOURCE_KEY: f"{spec.source}, seed {seed}"}, spec.manifests
 
 
 def _fitted(
@@ -117,7 +116,15 @@ def _fitted(
     return drawn.pieces(drawn.span if span is None else span, seed, jobs), metadata
 
 
-def _write(pieces: Iterator[pl.DataFrame], metadata: Mapping[str, str], output: Path) -> int:
+def _write(
+    pieces: Iterator[pl.DataFrame],
+    metadata: Mapping[str, str],
+    output: Path,
+    manifests: Sequence[Mapping[str, Any]],
+    beside: Path,
+) -> int:
+    """Write the trace, and the manifests that belong to it just before it takes its place."""
+    from harness.cluster.manifests import dump_yaml
     from harness.trace.write import TraceWriter
 
     rows = 0
@@ -127,6 +134,8 @@ def _write(pieces: Iterator[pl.DataFrame], metadata: Mapping[str, str], output: 
             rows += piece.height
         if not rows:
             raise InputError("no job is submitted in that time", hint="give a longer --span")
+        if manifests:
+            write_output(beside, dump_yaml(manifests))
     return rows
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from errno import EINVAL
 from pathlib import Path
 
 from harness.errors import RunError
+from harness.files.whole import whole_folder
 from harness.plugins import Plugins
 from harness.recording.parquet import UnwritableError
 from harness.runs.plan import Plan
@@ -55,9 +53,9 @@ class Store:
         """
         path = self.path(plan)
         try:
-            with _aside(path) as folder:
+            _nameable(path)
+            with whole_folder(path) as folder:
                 info = replay_into(folder, plan, plugins, watch, command)
-                _replace(path, folder)
         except (OSError, UnwritableError) as error:
             reason = error.strerror if isinstance(error, OSError) else None
             raise RunError(
@@ -66,29 +64,7 @@ class Store:
         return Run(path, info)
 
 
-@contextmanager
-def _aside(path: Path) -> Iterator[Path]:
-    """A new folder beside a path; whatever is left there in the end is thrown away."""
-    try:
-        str(path).encode()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    except ValueError as error:  # a null character, or bytes that are no UTF-8
-        raise OSError(EINVAL, "no folder can have this name") from error
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _replace(path: Path, whole: Path) -> None:
-    """Put a whole run into its place; what was there is thrown away."""
-    whole.chmod(0o755)
-    with _aside(path) as old:
-        with suppress(FileNotFoundError):
-            path.rename(old / path.name)
-        try:
-            whole.rename(path)
-        except OSError:
-            if not (path / "run.json").is_file():  # else another process was quicker with the same run
-                raise
+def _nameable(path: Path) -> None:
+    """Refuse a name that no folder can have: with a null character, or with bytes that are no UTF-8."""
+    if "\0" in str(path) or any("\ud800" <= char <= "\udfff" for char in str(path)):
+        raise OSError(EINVAL, "no folder can have this name")

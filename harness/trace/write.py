@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import TracebackType
 from typing import Self
 
 import polars as pl
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.errors import InputError
+from harness.files.whole import whole_file
 from harness.trace.schema import (
     CONVENTIONS_KEY,
     LEFT_OUT_KEY,
@@ -57,10 +58,12 @@ class TraceWriter:
             raise InputError(f"{path} cannot be written: there is no folder {path.parent}")
         self._path, self._level = path, level
         self._metadata = dict(sorted({**metadata, VERSION_KEY: VERSION}.items()))
-        self._aside = path.with_name(f".{path.name}.{os.getpid()}")
+        self._open = ExitStack()
         self._writer: pq.ParquetWriter | None = None
 
     def __enter__(self) -> Self:
+        with self._said():
+            self._file = self._open.enter_context(whole_file(self._path))
         return self
 
     def write(self, frame: pl.DataFrame) -> None:
@@ -72,26 +75,24 @@ class TraceWriter:
                 self._writer = self._opened(table)
             self._writer.write_table(table, row_group_size=_ROW_GROUP)
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        try:
-            with self._said():
-                if self._writer is not None:
-                    self._writer.close()
-                    if kind is None:
-                        self._aside.replace(self._path)
-        finally:
-            self._aside.unlink(missing_ok=True)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._said():
+            self._open.__exit__(kind, error, trace)
 
     def _opened(self, table: pa.Table) -> pq.ParquetWriter:
         encodings = {field.name: encoding for field in table.schema if (encoding := _encoding(field))}
-        return pq.ParquetWriter(
-            self._aside,
+        writer = pq.ParquetWriter(
+            self._file,
             table.schema,
             compression="zstd",
             compression_level=self._level,
             use_dictionary=[name for name in table.column_names if name not in encodings],
             column_encoding=encodings,
         )
+        self._open.callback(writer.close)
+        return writer
 
     @contextmanager
     def _said(self) -> Iterator[None]:

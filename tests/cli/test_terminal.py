@@ -137,11 +137,13 @@ def test_there_are_no_colours(
     assert not re.search(r"\x1b\[[0-9;]*m", out + shown)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_an_interrupted_replay_leaves_nothing(
     number: signal.Signals, code: int, folder: Path, long_trace: Path, install: Callable
 ) -> None:
-    """ctrl-C says so in one line; the run of an earlier plugin stays, the unfinished one leaves no trace."""
+    """One line says so; the run of an earlier plugin stays, the unfinished one leaves no trace."""
     site = install("slow_policy", SLOW)
     process = subprocess.Popen(
         [HARNESS, "replay", "long.parquet", "-q", "-p", "none", "-p", "slow", "--set", "pause=5000"],
@@ -153,7 +155,7 @@ def test_an_interrupted_replay_leaves_nothing(
     )
     runs = folder / "results" / "long"
     deadline = time.monotonic() + 60
-    while not list(runs.glob(".slow-*/*.parquet")):
+    while not (list(runs.glob("none-*")) and list(runs.glob(".harness-*/*.parquet"))):
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -161,8 +163,15 @@ def test_an_interrupted_replay_leaves_nothing(
     out, err = process.communicate(timeout=30)
     assert process.returncode == code
     assert out == ""
-    assert err == ("Error: interrupted; nothing was left half-written\n" if code == 130 else "")
+    assert err == "Error: interrupted; nothing was left half-written\n"
     assert [path.name.split("-")[0] for path in runs.iterdir()] == ["none"]
+
+
+def test_a_replay_goes_on_where_hang_ups_are_ignored(shell: Callable, folder: Path, long_trace: Path) -> None:
+    """`nohup` means what it says."""
+    begun = "until ls results/long/.harness-*/ >/dev/null 2>&1; do sleep 0.02; done"
+    ended = shell(f"trap '' HUP; harness replay long.parquet -q & {begun}; kill -HUP $!; wait $!")
+    assert (ended.code, ended.err) == (0, "")
 
 
 @pytest.mark.parametrize("line", ["harness --help", "harness plugins", "harness plugins --json"])

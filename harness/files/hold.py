@@ -1,0 +1,193 @@
+"""Hidden names that belong to one process, and what becomes of them when that process dies.
+
+What is written lies under a hidden name, `.harness-<token>`, until it is whole. Beside it is a lock file,
+`.harness-<token>.lock`, which its process keeps locked (`flock`) from before the hidden name is used until
+after it is gone. The system gives the lock up when the process ends, however it ends: whoever gets the lock
+knows that nobody uses what belongs to it. Lock files are made and removed under their lock only, so that
+neither a process that is just beginning nor one that is just ending is taken for dead.
+
+Some shared file systems keep locks within each machine. What another machine left (or this one before it was
+started anew) is therefore taken for dead only if besides nothing of it was touched for a week.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+if sys.platform != "win32":
+    import fcntl
+
+_PREFIX, _LOCK, _OLD = ".harness-", ".lock", ".old"
+_ABANDONED = 7 * 24 * 3600.0  # seconds
+_PATIENCE = 1.0  # seconds: two renames take less
+
+
+class Hold(NamedTuple):
+    """A hidden name that is ours.
+
+    Attributes:
+        path: under which something may be written.
+        old: where to move what is in its place, if the system cannot exchange the two.
+    """
+
+    path: Path
+    old: Path
+
+
+@contextmanager
+def held(place: Path) -> Iterator[Hold]:
+    """A hidden name beside a place, as long as the block runs; what is there in the end is removed.
+
+    Raises:
+        OSError: nothing can be written there.
+    """
+    lock, descriptor = _new_lock(place.parent)
+    try:
+        os.write(descriptor, json.dumps({"place": place.name, "boot": _boot()}).encode())
+        yield Hold(_hidden(lock), _hidden(lock, _OLD))
+    finally:
+        with suppress(OSError):
+            _settle(lock, place)
+        os.close(descriptor)
+
+
+def clear(folder: Path) -> None:
+    """Remove what dead processes left in a folder, and put back what they had moved away."""
+    for lock in sorted(folder.glob(f"{_PREFIX}*{_LOCK}")):
+        with suppress(OSError):
+            _clear(lock)
+
+
+def put_back(place: Path) -> None:
+    """Where a place is empty because somebody is just exchanging it: wait, or undo it if they died."""
+    end = time.monotonic() + _PATIENCE
+    with suppress(OSError):
+        while not os.path.lexists(place) and time.monotonic() < end:
+            moved = [_lock_of(old) for old in place.parent.glob(f"{_PREFIX}*{_OLD}")]
+            locks = [lock for lock in moved if _place(lock) == place.name]
+            if not locks:
+                return
+            for lock in locks:
+                _clear(lock)
+            time.sleep(0.01)
+
+
+def remove(path: Path) -> None:
+    """Remove a file, a link or a folder with all that is in it; fine if there is none.
+
+    Raises:
+        OSError: it cannot be removed, or not all of it.
+    """
+    with suppress(FileNotFoundError):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+def _new_lock(folder: Path) -> tuple[Path, int]:
+    """A lock file that is new and ours, open."""
+    while True:
+        lock = folder / f"{_PREFIX}{os.urandom(6).hex()}{_LOCK}"
+        try:
+            descriptor = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o644)
+        except FileExistsError:
+            continue
+        try:
+            taken = _take(descriptor)
+        except OSError:
+            return lock, descriptor  # no locks here, so that nobody gets this one and takes us for dead
+        if taken and os.fstat(descriptor).st_nlink:
+            return lock, descriptor
+        os.close(descriptor)  # somebody who clears was quicker
+
+
+def _clear(lock: Path) -> None:
+    """Settle what belongs to a lock file if its process is dead."""
+    descriptor = os.open(lock, os.O_RDWR)
+    try:
+        if not _take(descriptor) or not os.fstat(descriptor).st_nlink:
+            return
+        if _ours(lock) or time.time() - _touched(lock) > _ABANDONED:
+            place = _place(lock)
+            _settle(lock, lock.with_name(place) if place else None)
+    finally:
+        os.close(descriptor)
+
+
+def _settle(lock: Path, place: Path | None) -> None:
+    """Put back what was moved from its place, and remove the rest; the lock file last."""
+    old = _hidden(lock, _OLD)
+    if os.path.lexists(old):
+        if place is None:
+            return  # the lock file is spoilt: where this belongs is for its owner to say
+        if not os.path.lexists(place):
+            old.rename(place)
+    remove(old)
+    remove(_hidden(lock))
+    lock.unlink()
+
+
+def _take(descriptor: int) -> bool:
+    """Try to lock a file; answers whether nobody else has it.
+
+    Raises:
+        OSError: there are no locks on this file system.
+    """
+    if sys.platform == "win32":
+        raise OSError
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _hidden(lock: Path, ending: str = "") -> Path:
+    return lock.with_name(lock.name.removesuffix(_LOCK) + ending)
+
+
+def _lock_of(old: Path) -> Path:
+    return old.with_name(old.name.removesuffix(_OLD) + _LOCK)
+
+
+def _says(lock: Path, key: str) -> str | None:
+    """What a lock file says; None if it says nothing, as one that was only just made."""
+    with suppress(OSError, ValueError, AttributeError):
+        found = json.loads(lock.read_text(encoding="utf-8")).get(key)
+        return found if isinstance(found, str) else None
+    return None
+
+
+def _place(lock: Path) -> str | None:
+    return _says(lock, "place")
+
+
+def _ours(lock: Path) -> bool:
+    """Whether a lock file is of this machine since it was started, where a lock that is free tells enough."""
+    return _says(lock, "boot") in (None, _boot())
+
+
+def _touched(lock: Path) -> float:
+    """When anything that belongs to a lock file was changed last, in seconds."""
+    hidden = _hidden(lock)
+    times = [lock.stat().st_mtime]
+    times += [each.lstat().st_mtime for each in (hidden, *hidden.rglob("*")) if os.path.lexists(each)]
+    return max(times)
+
+
+def _boot() -> str:
+    """What tells this machine, since it was started, from all others."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return platform.node()

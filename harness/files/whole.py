@@ -1,0 +1,137 @@
+"""Writes files and folders aside and puts them into their place when they are whole."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from errno import EACCES, EEXIST, EINVAL, EISDIR, ENOTDIR, ENOTEMPTY
+from pathlib import Path
+
+from harness.files.exchange import exchange
+from harness.files.hold import Hold, clear, held, remove
+
+_TAKEN = (EEXIST, EISDIR, ENOTDIR, ENOTEMPTY)
+"""What renaming to a name says that something else stands for."""
+
+
+@contextmanager
+def whole_folder(place: Path) -> Iterator[Path]:
+    """A new hidden folder, which takes its place when the block ends well; else nothing of it is left.
+
+    Readers see what was there before or the whole new folder, also if the process is killed or the machine
+    stops. Folders above are made. What processes that died left beside it is removed first.
+
+    Raises:
+        OSError: the folder cannot be written; what was in its place is still there.
+    """
+    made: list[Path] = []
+    try:
+        _make(place.parent, made)
+        clear(place.parent)
+        with held(place) as hold:
+            hold.path.mkdir()
+            yield hold.path
+            _put_into_place(hold, place)
+        for each in (place.parent, *(folder.parent for folder in made)):
+            _sync(each)
+    except BaseException:
+        for folder in reversed(made):
+            with suppress(OSError):  # no longer empty: others write there
+                folder.rmdir()
+        raise
+
+
+@contextmanager
+def whole_file(place: Path) -> Iterator[Path]:
+    """A path to write a file to, which takes its place when the block ends well; else nothing of it is left.
+
+    A link stays one: what it leads to is replaced. What is no file (a terminal, a pipe) is written directly.
+
+    Raises:
+        OSError: the file cannot be written; what was in its place is still there.
+    """
+    mode = _mode(place)
+    if mode is not None and not stat.S_ISREG(mode):
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(EISDIR, os.strerror(EISDIR), str(place))
+        yield place
+        return
+    if mode is not None and not os.access(place, os.W_OK):
+        raise PermissionError(EACCES, os.strerror(EACCES), str(place))
+    place = place.resolve()
+    clear(place.parent)
+    with held(place) as hold:
+        yield hold.path
+        if not hold.path.exists():
+            return
+        if mode is not None:
+            shutil.copymode(place, hold.path)
+        _sync(hold.path)
+        hold.path.replace(place)
+        _sync(place.parent)
+
+
+def _put_into_place(hold: Hold, place: Path) -> None:
+    """Give a folder its name; what has it now gets the hidden one, or is moved aside for a moment."""
+    for each in (*hold.path.iterdir(), hold.path):
+        _sync(each)
+    while True:
+        try:
+            if exchange(hold.path, place):
+                return
+            remove(hold.old)
+            place.rename(hold.old)  # absent for a moment; put back if that moment is our last
+        except FileNotFoundError:
+            pass
+        try:
+            hold.path.rename(place)
+        except OSError as error:
+            if error.errno not in _TAKEN:
+                raise
+        else:
+            return  # else another process was quicker with the same name
+
+
+def _mode(place: Path) -> int | None:
+    """The type and permissions of what is in a place; None if nothing is."""
+    try:
+        return place.stat().st_mode
+    except FileNotFoundError:
+        return None
+
+
+def _make(folder: Path, made: list[Path]) -> None:
+    """Make a folder and those above it, and say which were not there."""
+    try:
+        folder.mkdir()
+    except FileNotFoundError:
+        _make(folder.parent, made)
+        _make(folder, made)
+    except FileExistsError:
+        if not folder.is_dir():
+            raise
+    else:
+        made.append(folder)
+
+
+def _sync(path: Path) -> None:
+    """Have the system write a file, or the names in a folder, to the disk now.
+
+    Raises:
+        OSError: it could not.
+    """
+    if sys.platform == "win32":
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        # Some file systems keep names safe by themselves and have no such call for folders.
+        if error.errno != EINVAL or not path.is_dir():
+            raise
+    finally:
+        os.close(descriptor)
