@@ -14,7 +14,7 @@ import polars as pl
 VERSION = "3"
 
 READABLE = ("2", VERSION)
-"""Version 2 has neither what jobs ask for in `jobs.parquet` nor the content of the cluster in `run.json`."""
+"""Version 2 does not know what jobs ask for, nor what their cluster consists of, and has no sums."""
 
 TIME = pl.Int64
 """Stands for a column of the trace's kind; microseconds since the origin while a run is being computed."""
@@ -110,3 +110,15 @@ METRICS: dict[str, pl.DataType] = {
     "better": STRING(),
 }
 """`metrics.parquet`: one row a measured value."""
+
+
+def table(name: str, resources: Iterable[str], version: str) -> Mapping[str, pl.DataType]:
+    """The columns that a table has at least in some version; traces bring further ones for `jobs`."""
+    of_name: Mapping[str, Mapping[str, pl.DataType]] = {
+        "jobs": jobs(() if version == "2" else resources, {}),
+        "decisions": DECISIONS,
+        "stints": stints(resources),
+        "timeline": TIMELINE,
+        "metrics": METRICS,
+    }
+    return of_name[name]

@@ -1,9 +1,9 @@
-"""Reads what a run folder says of itself, and finds out what in it is missing or damaged."""
+"""The one door to what a run folder holds: what it says of itself, and tables as they were written."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.errors import RunError
+from harness.files.hold import put_back
+from harness.options import did_you_mean
 from harness.recording import schemas
+from harness.recording.parquet import TIMES
+from harness.runs.seal import info_is_whole, is_sealed, table_fault
+
+TABLES = ("jobs", "decisions", "stints", "timeline", "metrics")
 
 _AGAIN = "replay it again: a damaged run is replaced"
 
@@ -50,6 +56,7 @@ def read_info(folder: Path) -> dict[str, Any]:
     Raises:
         RunError: there is none, it is damaged, or it has another schema.
     """
+    put_back(folder)
     path = folder / "run.json"
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -80,28 +87,69 @@ def read_info(folder: Path) -> dict[str, Any]:
         )
     if [type(time) for time in info["window"]] != [int, int]:
         raise RunError(f"{path} is damaged: window is not two times", hint=_AGAIN)
+    if is_sealed(info) and not info_is_whole(info):
+        raise RunError(f"{path} is damaged: it does not say what was written", hint=_AGAIN)
     return info
 
 
-def check_tables(folder: Path, names: Iterable[str]) -> None:
-    """That every table is there, whole (its end can be read), and of our version.
+def check_present(folder: Path) -> None:
+    """That every table is there.
 
     Raises:
         RunError: one is not.
     """
-    paths = [folder / f"{name}.parquet" for name in names]
-    missing = [path.name for path in paths if not path.is_file()]
+    missing = [f"{name}.parquet" for name in TABLES if not (folder / f"{name}.parquet").is_file()]
     if missing:
         raise RunError(f"{folder} is incomplete: there is no {', '.join(missing)}", hint=_AGAIN)
-    for path in paths:
-        try:
-            metadata = pq.read_schema(path).metadata or {}
-        except (OSError, pa.ArrowException) as error:
-            raise RunError(f"{path} is damaged: {_first_line(error)}", hint=_AGAIN) from error
-        if metadata.get(b"harness.run_schema", b"").decode("utf-8", "replace") not in schemas.READABLE:
-            raise RunError(
-                f"{path} is not a table of schema {' or '.join(map(repr, schemas.READABLE))}", hint=_AGAIN
-            )
+
+
+def check_table(folder: Path, info: Mapping[str, Any], name: str) -> None:
+    """That a table can be read: its bytes are those that were written, its columns those of the schema.
+
+    Args:
+        folder: the run's.
+        info: what its `run.json` says.
+        name: one of `TABLES`.
+
+    Raises:
+        RunError: it is damaged, or there is no such table.
+    """
+    if name not in TABLES:
+        raise RunError(f"a run has no table {name!r}", hint=did_you_mean(name, TABLES))
+    path = folder / f"{name}.parquet"
+    try:
+        fault = table_fault(folder, name, info.get("tables", {}).get(name, {})) if is_sealed(info) else None
+        fault = fault or _schema_fault(path, name, info)
+        if fault is None and not is_sealed(info):
+            _read_through(path)
+    except (OSError, pa.ArrowException) as error:
+        fault = getattr(error, "strerror", None) or _first_line(error)
+    if fault is not None:
+        raise RunError(f"{path} is damaged: {fault}", hint=_AGAIN)
+
+
+def _schema_fault(path: Path, name: str, info: Mapping[str, Any]) -> str | None:
+    """What is wrong with the columns of a table, if anything is."""
+    found = pq.read_schema(path)
+    if (found.metadata or {}).get(b"harness.run_schema") != info["schema"].encode():
+        return f"it is not a table of schema {info['schema']!r}"
+    columns = dict(pl.DataFrame(found.empty_table()).schema)
+    time = pl.Datetime if info["trace"].get("times") == "timestamp" else pl.Duration
+    for column, dtype in schemas.table(name, info["trace"]["resources"], info["schema"]).items():
+        there = columns.get(column)
+        if there is None:
+            return f"it has no column {column!r}"
+        wanted = time if column in TIMES else dtype  # polars takes a type for all of its time zones
+        if there != wanted:
+            return f"its column {column!r} is {there}, not {wanted}"
+    return None
+
+
+def _read_through(path: Path) -> None:
+    """Read every value of a table that has no sum, to find out whether that can be done."""
+    with pq.ParquetFile(path, pre_buffer=False) as file:
+        for _ in file.iter_batches():
+            pass
 
 
 @contextmanager

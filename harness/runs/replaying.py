@@ -20,7 +20,7 @@ import pyarrow as pa
 from harness.cluster.content import content
 from harness.engine import Engine
 from harness.engine.engine import Outcome
-from harness.errors import HarnessError, PluginError, PolicyError
+from harness.errors import NOT_THEIRS, PluginError, PolicyError
 from harness.metrics.measurement import Measurement, Window
 from harness.plugins import Plugins
 from harness.policy import Policy
@@ -28,11 +28,13 @@ from harness.recording import schemas
 from harness.recording.parquet import TableWriter, TimeKind
 from harness.recording.recorder import ParquetRecorder
 from harness.runs.plan import Plan
-from harness.runs.run import TABLES, Run
+from harness.runs.run import Run
+from harness.runs.seal import seal_info, seal_tables
 from harness.tenants import Tenants, quotas, tenants
 from harness.trace.jobs import Jobs
 
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000
+_PLAYED = ("jobs", "decisions", "stints", "timeline")
 
 
 def measure(run: Run, plugins: Plugins, window: Window | None = None) -> list[Measurement]:
@@ -51,7 +53,7 @@ def measure(run: Run, plugins: Plugins, window: Window | None = None) -> list[Me
                 row._replace(value=None if row.value is None else float(row.value))
                 for row in spec.compute(run, window)
             )
-        except HarnessError:
+        except NOT_THEIRS:
             raise
         except Exception as error:
             raise PluginError(
@@ -76,6 +78,7 @@ def replay_into(
     """Write the tables and `run.json`; answers what the latter says."""
     began, cpu = time.time(), time.process_time()
     info = _play_into(folder, plan, watch)
+    info["tables"] = seal_tables(folder, _PLAYED)
     rows = measure(Run(folder, info), plugins)
     writer = TableWriter(folder / "metrics.parquet", schemas.METRICS, _kind(plan))
     writer.write(
@@ -85,9 +88,10 @@ def replay_into(
     info["measured_by"] = measured_by(plugins)
     info["metrics"] = [row._asdict() for row in rows if row.scope == "all"]
     info["provenance"] = _provenance(plan, command, time.time() - began, time.process_time() - cpu)
-    (folder / "run.json").write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
-    assert all((folder / f"{name}.parquet").is_file() for name in TABLES)
-    return info
+    info["tables"] |= seal_tables(folder, ["metrics"])
+    sealed = seal_info(info)
+    (folder / "run.json").write_text(json.dumps(sealed, indent=2) + "\n", encoding="utf-8")
+    return sealed
 
 
 def _play_into(folder: Path, plan: Plan, watch: Callable[[int, int], None] | None) -> dict[str, Any]:
@@ -143,7 +147,7 @@ def _seldom_collected() -> Iterator[None]:
 def _made(plan: Plan, engine: Engine) -> Policy:
     try:
         return plan.policy.factory(plan.cluster, engine.view, plan.options)
-    except HarnessError:
+    except NOT_THEIRS:
         raise
     except Exception as error:
         raise PolicyError(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -14,12 +14,7 @@ import pyarrow.parquet as pq
 
 from harness.metrics.measurement import Window
 from harness.recording.parquet import TIMES
-from harness.runs.folder import check_tables, read_info, reading
-
-if TYPE_CHECKING:
-    pass
-
-TABLES = ("jobs", "decisions", "stints", "timeline", "metrics")
+from harness.runs.folder import TABLES, check_present, check_table, read_info, reading
 
 _BATCH = 1 << 18  # rows
 
@@ -37,6 +32,7 @@ class Run:
         self.path = path
         self.info = info
         self.stored = stored
+        self._checked: set[str] = set()
 
     @classmethod
     def open(cls, path: str | Path, *, stored: bool = False) -> Run:
@@ -47,7 +43,7 @@ class Run:
         """
         folder = Path(path)
         info = read_info(folder)
-        check_tables(folder, TABLES)
+        check_present(folder)
         return cls(folder, info, stored=stored)
 
     def __repr__(self) -> str:
@@ -110,9 +106,33 @@ class Run:
         with reading(self.path):
             return self.scan(table).collect()
 
+    def check(self) -> None:
+        """Make sure that all tables are as they were written.
+
+        Raises:
+            RunError: one is damaged.
+        """
+        for table in TABLES:
+            self.file(table)
+
+    def file(self, table: str) -> Path:
+        """The file of one of `TABLES`, which is as it was written.
+
+        Raises:
+            RunError: it is damaged.
+        """
+        if table not in self._checked:
+            check_table(self.path, self.info, table)
+            self._checked.add(table)
+        return self.path / f"{table}.parquet"
+
     def scan(self, table: str) -> pl.LazyFrame:
-        """One of `TABLES`, lazily."""
-        return pl.scan_parquet(self.path / f"{table}.parquet", glob=False)
+        """One of `TABLES`, lazily.
+
+        Raises:
+            RunError: it is damaged.
+        """
+        return pl.scan_parquet(self.file(table), glob=False)
 
     def micros(self, table: str) -> pl.LazyFrame:
         """One of `TABLES` with all times as integers, microseconds since the trace's origin.
@@ -130,7 +150,7 @@ class Run:
         """
         names = list(columns)
         # Without a buffer that would hold these columns of the whole file.
-        with pq.ParquetFile(self.path / f"{table}.parquet", pre_buffer=False) as file:
+        with pq.ParquetFile(self.file(table), pre_buffer=False) as file:
             pieces = (pa.Table.from_batches([each]) for each in file.iter_batches(_BATCH, columns=names))
             empty = file.schema_arrow.empty_table().select(names)
             for piece in pieces if file.metadata.num_rows else [empty]:

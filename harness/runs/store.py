@@ -33,6 +33,7 @@ class Store:
         """The run of a plan if it is there, whole, and measured by the metrics that there are now."""
         try:
             run = Run.open(self.path(plan), stored=True)
+            run.check()
         except RunError:
             return None
         return run if run.info.get("measured_by") == measured_by(plugins) else None

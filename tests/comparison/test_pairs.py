@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from older_runs import as_schema_2
 
 import harness
 from harness.errors import RunError
@@ -159,19 +159,3 @@ def test_a_run_of_the_schema_before_compares_by_id_pods_and_duration(
     comparison = harness.compare([new.path, old.path])
     assert comparison.pairs.count == 20
     assert not comparison.pairs.know_requests
-
-
-def as_schema_2(folder: Path) -> None:
-    """Make a run what it would have been with the schema before: no requests, no content of the cluster."""
-    import pyarrow.parquet as pq
-
-    for path in folder.glob("*.parquet"):
-        table = pq.read_table(path)
-        if path.stem == "jobs":
-            table = table.drop_columns([name for name in table.column_names if name.startswith("request.")])
-        metadata = {**(table.schema.metadata or {}), b"harness.run_schema": b"2"}
-        pq.write_table(table.replace_schema_metadata(metadata), path)
-    info = json.loads((folder / "run.json").read_text())
-    info["schema"] = "2"
-    del info["cluster"]["content"]
-    (folder / "run.json").write_text(json.dumps(info))

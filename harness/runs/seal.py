@@ -1,0 +1,61 @@
+"""What tells whether a run is as it was written: sums of its tables, and one of `run.json` itself."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+SUM = "sha256"
+"""The key under which a sum stands: of a table in `tables`, of the whole document in `provenance`."""
+
+
+def seal_tables(folder: Path, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Table -> its size and the sum of its bytes."""
+    return {name: _of_file(folder / f"{name}.parquet") for name in names}
+
+
+def seal_info(info: Mapping[str, Any]) -> dict[str, Any]:
+    """What `run.json` is to say, with the sum of it all.
+
+    The sum stands where all is that may differ between repeats of one run.
+    """
+    return {**info, "provenance": {**info["provenance"], SUM: _of_info(info)}}
+
+
+def is_sealed(info: Mapping[str, Any]) -> bool:
+    """Whether a run has sums; those of version 2 have none."""
+    return bool(info["schema"] != "2")
+
+
+def info_is_whole(info: Mapping[str, Any]) -> bool:
+    """Whether what `run.json` says is what was written."""
+    return bool(info["provenance"].get(SUM) == _of_info(info))
+
+
+def table_fault(folder: Path, name: str, sealed: Mapping[str, Any]) -> str | None:
+    """What is wrong with the bytes of a table, if anything is.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    found = _of_file(folder / f"{name}.parquet")
+    if found == sealed:
+        return None
+    if found["bytes"] != sealed.get("bytes"):
+        return f"it has {found['bytes']:,} bytes, not {sealed.get('bytes')}"
+    return "its bytes are not those that were written"
+
+
+def _of_info(info: Mapping[str, Any]) -> str:
+    """The sum of a document without the sum; equal documents have equal ones, read or written."""
+    provenance = {key: value for key, value in info["provenance"].items() if key != SUM}
+    text = json.dumps({**info, "provenance": provenance}, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _of_file(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        return {"bytes": path.stat().st_size, SUM: hashlib.file_digest(file, "sha256").hexdigest()}
