@@ -10,7 +10,8 @@ HarnessError
 │   └── RunError          a run folder that is missing, damaged or not comparable
 ├── PolicyError           a policy failed by itself
 │   └── DecisionError     a policy decided what cannot be; the referee refuses it
-└── CheckError           a check that the user asked for does not hold; exit 1
+├── CheckError            a check that the user asked for does not hold; exit 1
+└── StoppedError          a replay went nowhere and was ended; exit 1
 """
 
 from __future__ import annotations
@@ -58,6 +59,12 @@ class DecisionError(PolicyError):
 
 class CheckError(HarnessError):
     """A check that the user asked for (conformance, an expectation) does not hold."""
+
+    exit_code = 1
+
+
+class StoppedError(HarnessError):
+    """A replay was ended before its end because it went nowhere; the run is kept as far as it came."""
 
     exit_code = 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ import click
 from harness.cli.calibration import calibrated
 from harness.cli.context import command_line, complete_policies, loaded_plugins
 from harness.cli.progress import Progress
-from harness.errors import OptionError
+from harness.errors import OptionError, StoppedError
 from harness.options import did_you_mean
 from harness.text import printable
 
@@ -127,6 +128,7 @@ def replay(
         say([_ending(run)])
     comparison = Comparison(runs)
     click.echo(json.dumps(comparison.to_json(scope=None, changes=False)) if as_json else comparison.table())
+    _check_ends(runs)
 
 
 def _chosen(
@@ -231,6 +233,24 @@ def _ending(run: Run) -> str:
         return f"{run.label}: stored result {run.path} (--force replays it)"
     spent = run.info["provenance"]["cpu_seconds"]
     return f"{run.label}: {run.info['outcome']['jobs']:,} jobs in {spent:.1f} CPU-s, kept in {run.path}"
+
+
+def _check_ends(runs: Iterable[Run]) -> None:
+    """That every replay came to its end.
+
+    Raises:
+        StoppedError: one was ended because it went nowhere.
+    """
+    told = [(run, run.stopped) for run in runs if run.stopped is not None]
+    if not told:
+        return
+    first, livelock = told[0]
+    names = [party.job for party in livelock.jobs[:1]]
+    raise StoppedError(
+        "\n".join(f"{run.label}: {stopped.told()}" for run, stopped in told),
+        hint="runs are kept as far as they came; the loop is told by: "
+        + shlex.join(["harness", "explain", str(first.path), *names]),
+    )
 
 
 def _say(lines: Iterable[str]) -> None:

@@ -144,6 +144,8 @@ def remarks(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
     yield from _about_settings(comparison)
     yield from _about_policies(comparison)
     for name, run in zip(names, runs, strict=True):
+        if run.stopped is not None:
+            yield f"{name}: {run.stopped.told()}"
         gangs = run.info["outcome"]["half_bound_gangs"]
         if gangs:
             yield f"{name}: {_half_bound(gangs)}"

@@ -14,6 +14,7 @@ from heapq import heappop, heappush
 from harness.cluster.model import Cluster
 from harness.engine.events import Recorder
 from harness.engine.lifecycle import HalfBound, Lifecycle
+from harness.engine.livelock import Livelock
 from harness.engine.losses import Losses
 from harness.engine.referee import Referee
 from harness.errors import NOT_THEIRS, PolicyError
@@ -35,6 +36,7 @@ class Outcome:
         cycles: how often the policy was asked.
         jobs: how many arrived.
         half_bound: gangs that held resources at the end without all their pods being bound.
+        stopped: the livelock that ended the replay before its end, or None.
     """
 
     start: int
@@ -42,6 +44,7 @@ class Outcome:
     cycles: int
     jobs: int
     half_bound: tuple[HalfBound, ...]
+    stopped: Livelock | None
 
 
 class Engine:
@@ -97,8 +100,9 @@ class Engine:
         lifecycle.policy = policy
         self._next_arrival()
         start = 0 if self._arrival == _FAR else self._arrival
+        referee = Referee(lifecycle, self._recorder, name)
         try:
-            jobs = self._play(policy, Referee(lifecycle, self._recorder, name), watch)
+            jobs = self._play(policy, referee, watch)
         except NOT_THEIRS:
             raise
         except Exception as error:
@@ -106,9 +110,9 @@ class Engine:
             raise PolicyError(
                 f"policy {name} failed at {at}: {type(error).__name__}: {error}", hint="--debug shows where"
             ) from error
-        cut = self._until != _FAR and self._next_instant() != _FAR
+        cut = self._until != _FAR and self._next_instant() != _FAR and referee.stopped is None
         end = self._until if cut else max(lifecycle.last, start)
-        return Outcome(start, end, lifecycle.cycles, jobs, lifecycle.close(end))
+        return Outcome(start, end, lifecycle.cycles, jobs, lifecycle.close(end), referee.stopped)
 
     def _play(self, policy: Policy, referee: Referee, watch: Callable[[int, int], None] | None) -> int:
         """The loop; answers how many jobs arrived."""
@@ -132,12 +136,15 @@ class Engine:
                 if type(decision) is Wake:
                     self._wake(decision, referee)
                 elif type(decision) is QueueShare:
+                    referee.count_idle()
                     self._recorder.share(now, decision.queue, decision.share, decision.weighted)
                 else:
                     apply(decision)
             instants += 1
             if watch is not None and instants % _WATCH_EVERY == 0:
                 watch(now, arrived)
+            if referee.stopped is not None:
+                break
         return arrived
 
     def _next_instant(self) -> int:
@@ -157,7 +164,7 @@ class Engine:
         self._arrival = self._chunk[self._cursor][0].submit if self._chunk else _FAR
 
     def _wake(self, wake: Wake, referee: Referee) -> None:
-        referee.count_decision()
+        referee.count_idle()
         if wake.at <= self._lifecycle.now:
             referee.refuse(None, f"it asks to be woken at {wake.at} us, which is not later")
         heappush(self._idle_wakes if wake.idle else self._wakes, wake.at)

@@ -54,6 +54,7 @@ class Lifecycle:
         now: the instant that is being played; set by the engine.
         cycles: how many cycles of the policy were begun; set by the engine.
         last: when something last happened that was not a bare wake.
+        progressed: how many arrivals, first starts and ends there were.
         lives: the jobs that are alive, by index.
         books: capacity and allocation.
         policy: hears what waits and what is free; set by the engine.
@@ -65,6 +66,7 @@ class Lifecycle:
         self.now = NEVER
         self.cycles = 0
         self.last = NEVER
+        self.progressed = 0
         self.lives: dict[int, Life] = {}
         self.books = Books(cluster)
         self.on_nodes = bool(cluster.nodes)
@@ -73,6 +75,11 @@ class Lifecycle:
         self._ends: list[tuple[int, str, int, Unit]] = []
         self._departures: list[tuple[int, str, int, Life, int]] = []
         self._serial = 0  # decides ties of time and name before units are compared
+
+    @property
+    def kept(self) -> int:
+        """The progress that evictions have left to those whom they hit, microseconds, summed over units."""
+        return self._progress.kept
 
     # --- what is due --------------------------------------------------------------------------------------
 
@@ -101,6 +108,7 @@ class Lifecycle:
     def arrive(self, job: Job, work: int, interval: int | None) -> None:
         """A job arrives and waits."""
         now = self.last = self.now
+        self.progressed += 1
         life = self.lives[job.index] = Life(job, work, interval)
         self._recorder.decision(now, self.cycles, SUBMIT, job, job.pods, alive=1)
         self.policy.submit(job, life.every_pod, now)
@@ -145,6 +153,8 @@ class Lifecycle:
             self._start(unit)
 
     def _start(self, unit: Unit) -> None:
+        if unit.life.started == NEVER:
+            self.progressed += 1
         self._progress.start(unit, self.now)
         if unit.due < ENDLESS:
             self._serial += 1
@@ -157,6 +167,7 @@ class Lifecycle:
         life, pod = unit.life, unit.pod
         job, now, books = life.job, self.now, self.books
         self.last = now
+        self.progressed += 1
         self._progress.stop(unit, now, evicted=False)
         if pod != NEVER:
             books.unbind(job, pod, life.holds.pop(pod).node)

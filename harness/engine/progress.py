@@ -13,11 +13,15 @@ class Progress:
     Args:
         recorder: gets the stints.
         losses: what an eviction throws away.
+
+    Attributes:
+        kept: the progress that evictions have left, microseconds, summed over units.
     """
 
     def __init__(self, recorder: Recorder, losses: Losses) -> None:
         self._recorder = recorder
         self._losses = losses
+        self.kept = 0
 
     def start(self, unit: Unit, now: int) -> None:
         """All pods of a unit hold their resources: it progresses once its checkpoint is restored."""
@@ -37,7 +41,8 @@ class Progress:
             lost = 0
             if evicted:
                 progress = unit.kept + now - since
-                unit.kept = self._losses.kept(progress, life.interval)
+                before, unit.kept = unit.kept, self._losses.kept(progress, life.interval)
+                self.kept += max(0, unit.kept - before)
                 lost = progress - unit.kept
                 life.lost += lost * unit.pods
             self._recorder.stint(life.job, unit.pods, unit.amounts, since, now, PROGRESS, lost)

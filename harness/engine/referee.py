@@ -5,7 +5,7 @@ Every refusal is a sentence that names the policy, the job, the time and the rul
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NoReturn
 
@@ -23,13 +23,23 @@ from harness.engine.events import (
 )
 from harness.engine.life import Life
 from harness.engine.lifecycle import Lifecycle
+from harness.engine.livelock import Livelock, Watch
 from harness.errors import DecisionError
 from harness.job import Job
 from harness.policy import Admit, Bind, Nominate, Preempt, Refuse, Reject, Unnominate
 from harness.units import format_duration
 
-_PATIENCE = 1000
-"""Decisions that each job alive is worth at one instant before a policy counts as deciding for ever."""
+_FAULT = "this is a fault of the policy, not of the trace"
+_TIMELESS = (
+    "let rounds take time, by a grace period or the plugin's evictionLatency if it has that; else " + _FAULT
+)
+
+_WHOLE = (NEVER,)  # stands for all pods of a job
+
+_PATIENCE = 250_000
+_PATIENCE_A_JOB = 4
+"""Decisions in a row that change nothing, and so many more for each job alive, before a policy counts as
+deciding for ever."""
 
 
 class Referee:
@@ -39,13 +49,18 @@ class Referee:
         lifecycle: the jobs that are alive.
         recorder: gets the decisions.
         name: the policy's, for messages.
+
+    Attributes:
+        stopped: the livelock that ends the replay with the present instant, or None.
     """
 
     def __init__(self, lifecycle: Lifecycle, recorder: Recorder, name: str) -> None:
         self._lifecycle = lifecycle
         self._recorder = recorder
         self._name = name
-        self._budget = 0
+        self._watch = Watch(lifecycle)
+        self._idle = 0
+        self.stopped: Livelock | None = None
         self._handlers: Mapping[type, Any] = MappingProxyType(
             {
                 Admit: self._admit,
@@ -59,18 +74,18 @@ class Referee:
         )
 
     def begin_instant(self) -> None:
-        """Time has moved: count decisions anew."""
-        self._budget = _PATIENCE * (len(self._lifecycle.lives) + 10)
+        """Time has moved: whatever changed nothing is forgotten."""
+        self._idle = 0
 
-    def count_decision(self) -> None:
-        """Stop a policy that goes on deciding at one instant.
+    def count_idle(self) -> None:
+        """Stop a policy that goes on making decisions that change nothing.
 
         Raises:
-            DecisionError: it has made more decisions than any policy needs.
+            DecisionError: it has made more of them than any policy needs.
         """
-        self._budget -= 1
-        if self._budget < 0:
-            self.refuse(None, f"it decides for ever: over {_PATIENCE} decisions for each job at one instant")
+        self._idle += 1
+        if self._idle > _PATIENCE and self._idle > _PATIENCE + _PATIENCE_A_JOB * len(self._lifecycle.lives):
+            self.refuse(None, f"it decides for ever: {self._idle:,} decisions in a row changed nothing")
 
     def apply(self, decision: object) -> None:
         """Apply one decision.
@@ -78,7 +93,6 @@ class Referee:
         Raises:
             DecisionError: it is refused.
         """
-        self.count_decision()
         handler = self._handlers.get(type(decision))
         if handler is None:
             self.refuse(None, f"it yielded {decision!r}, which is not a decision")
@@ -86,14 +100,14 @@ class Referee:
         lifecycle.last = lifecycle.now
         handler(decision)
 
-    def refuse(self, job: Job | None, rule: str) -> NoReturn:
+    def refuse(self, job: Job | None, rule: str, *, hint: str = _FAULT) -> NoReturn:
         """Stop the replay: the policy broke a rule."""
         about = f" about job {job.id}" if job is not None else ""
         now = self._lifecycle.now
         raise DecisionError(
             f"policy {self._name} made a wrong decision{about} at {now} us "
             f"({format_duration(now)} after the origin): {rule}",
-            hint="this is a fault of the policy, not of the trace",
+            hint=hint,
         )
 
     def _admit(self, admit: Admit) -> None:
@@ -108,6 +122,7 @@ class Referee:
             short = lifecycle.books.charge(job, life.counts)
             if short is not None:
                 self.refuse(job, short)
+        self._idle = 0
         life.admitted = True
         if life.first_admitted == NEVER:
             life.first_admitted = lifecycle.now
@@ -142,6 +157,7 @@ class Referee:
             if short is not None:
                 self.refuse(job, f"pod {life.current_name(pod)}: {short}")
             lifecycle.bind(life, pod, bind.node, bind.detail or None)
+        self._idle = 0
 
     def _preempt(self, preempt: Preempt) -> None:
         job, by, lifecycle = preempt.job, preempt.by, self._lifecycle
@@ -159,6 +175,7 @@ class Referee:
                 self.refuse(job, "it was admitted as a whole and can only be preempted as a whole")
             life.preemptions += 1
             lifecycle.evict_whole(life, action, note)
+            self._count_preemption(job, _WHOLE, by)
             return
         pods = [
             pod
@@ -170,16 +187,29 @@ class Referee:
         life.preemptions += 1
         for pod in pods:
             lifecycle.evict_pod(life, pod, action, note)
+        self._count_preemption(job, pods, by)
+
+    def _count_preemption(self, job: Job, pods: Iterable[int], by: Job | None) -> None:
+        """Stop what goes nowhere: at the end of the instant, or at once where that would never come."""
+        self._idle = 0
+        livelock = self._watch.preempted(job, pods, by)
+        if livelock is None:
+            return
+        self.stopped = livelock
+        if self._watch.endless:
+            self.refuse(job, f"it decides for ever, at one instant: {livelock}", hint=_TIMELESS)
 
     def _nominate(self, nominate: Nominate) -> None:
         job, pod = nominate.job, nominate.pod
         life = self._alive(job)
+        self.count_idle()
         self._check_node(job, nominate.node)
         self._check_waiting(life, pod)
         self._record_pod(NOMINATE, life, pod, node=nominate.node, detail=nominate.detail or None)
 
     def _unnominate(self, unnominate: Unnominate) -> None:
         life = self._alive(unnominate.job)
+        self.count_idle()
         self._check_waiting(life, unnominate.pod)
         self._record_pod(UNNOMINATE, life, unnominate.pod)
 
@@ -188,6 +218,7 @@ class Referee:
         life = self._alive(job)
         if life.holding or life.admitted:
             self.refuse(job, "it is admitted or running, so it cannot be rejected")
+        self._idle = 0
         self._recorder.decision(
             lifecycle.now,
             lifecycle.cycles,
@@ -205,6 +236,7 @@ class Referee:
     def _refuse(self, refuse: Refuse) -> None:
         job, lifecycle = refuse.job, self._lifecycle
         life = self._alive(job)
+        self.count_idle()
         waiting = life.wanted - len(life.ended) - len(life.holds)
         if waiting < 1 or (life.admitted and not lifecycle.on_nodes):
             self.refuse(job, "none of its pods waits, so it cannot be refused anything")

@@ -21,7 +21,8 @@ def explain(
         run: the run.
         job: a job's name.
         queue: a queue's name; instead of a job.
-        at: an instant: as the run writes times, a duration since the origin, or microseconds.
+        at: an instant: as the run writes times, a duration since the origin, or microseconds. Without any
+            question about a replay that was ended because it went nowhere: its last one.
 
     Returns:
         An answer with `text()` and `to_json()`.
@@ -35,6 +36,8 @@ def explain(
     if job is not None and queue is not None:
         raise RunError("explain a job or a queue, not both at once")
     if job is None:
+        if queue is None and time is None and run.stopped is not None:
+            time = run.stopped.at
         if queue is None and time is None:
             raise RunError("there is nothing to explain", hint="name a job, --queue, or --at")
         return Moment(run, clock, units, queue, time)
@@ -42,7 +45,7 @@ def explain(
     if job not in lives:
         raise RunError(f"the run has no job {job!r}", hint=close_to(job, lives.names))
     (life,) = lives.of([job])
-    return Story(life, clock, units, time)
+    return Story(life, clock, units, time, stopped=run.stopped)
 
 
 def units_of(run: Run) -> Units:

@@ -59,11 +59,12 @@ class Moment:
             if self.at is None
             else [self._standing(), self._waiting(most), self._decided(most)]
         )
-        return "\n\n".join(part for part in parts if part)
+        return "\n\n".join(part for part in (*parts, self._end()) if part)
 
     def to_json(self) -> dict[str, Any]:
         """The same as plain values; times and durations are microseconds."""
-        data: dict[str, Any] = {"schema": "1", "queue": self.queue, "at": self.at}
+        stopped = None if self._run.stopped is None else self._run.stopped.plain()
+        data: dict[str, Any] = {"schema": "1", "queue": self.queue, "at": self.at, "stopped": stopped}
         if self.at is None:
             data["jobs"] = self._jobs.to_dicts()
             data["preempted"], data["preempts"] = (table.to_dicts() for table in self._preemptions)
@@ -72,6 +73,13 @@ class Moment:
             data["waiting"] = self._waits.to_dicts()
             data["decisions"] = self._instant.to_dicts()
         return data
+
+    def _end(self) -> str:
+        """That the replay was ended before its end, where that is not later."""
+        stopped = self._run.stopped
+        if stopped is None or (self.at is not None and self.at < stopped.since):
+            return ""
+        return printable(stopped.told(self._clock.text(stopped.at)))
 
     # --- a queue over the whole run -----------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from harness.engine.livelock import Livelock
 from harness.explanation.clock import Clock
 from harness.explanation.life import PREEMPTS, Chapter, Event, Life
 from harness.explanation.sentences import Sentences, pods
@@ -25,11 +26,21 @@ class Story:
         clock: how times are written.
         units: how amounts are written.
         at: tell only the chapter of this instant, microseconds since the origin; None tells all.
+        stopped: what ended the replay before its end, if anything did.
     """
 
-    def __init__(self, life: Life, clock: Clock, units: Units, at: int | None = None) -> None:
+    def __init__(
+        self,
+        life: Life,
+        clock: Clock,
+        units: Units,
+        at: int | None = None,
+        *,
+        stopped: Livelock | None = None,
+    ) -> None:
         self.life = life
         self.at = at
+        self.stopped = stopped
         self._clock = clock
         self._say = Sentences(units, life.job["queue"], life.job["priority"])
 
@@ -50,6 +61,7 @@ class Story:
             "job": dict(life.job),
             "waited": life.waited,
             "victims": life.victims,
+            "stopped": None if self.stopped is None else self.stopped.plain(),
             "chapters": [
                 {
                     "since": chapter.since,
@@ -96,6 +108,8 @@ class Story:
             made = "preemption was" if life.victims == 1 else "preemptions were"
             parts.append(f"{life.victims:,} {made} made for it")
         yield f"  {'; '.join(parts)}"
+        if self.stopped is not None and job["state"] in ("pending", "running"):
+            yield f"  {self.stopped.told(self._clock.text(self.stopped.at))}"
         if self.at is not None:
             yield f"  at {self._clock.text(self.at)} {self._state()}"
 

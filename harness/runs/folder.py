@@ -85,11 +85,27 @@ def read_info(folder: Path) -> dict[str, Any]:
         raise RunError(
             f"{path} is damaged: outcome.half_bound_gangs does not say what each gang held", hint=_AGAIN
         )
+    if not _tells_of_livelock(info["outcome"].get("stopped")):
+        raise RunError(f"{path} is damaged: outcome.stopped does not say what led to nothing", hint=_AGAIN)
     if [type(time) for time in info["window"]] != [int, int]:
         raise RunError(f"{path} is damaged: window is not two times", hint=_AGAIN)
     if is_sealed(info) and not info_is_whole(info):
         raise RunError(f"{path} is damaged: it does not say what was written", hint=_AGAIN)
     return info
+
+
+def _tells_of_livelock(found: object) -> bool:
+    """Whether `outcome.stopped` is absent, or what a livelock says of itself."""
+    if found is None:
+        return True
+    if not isinstance(found, dict) or not isinstance(found.get("jobs"), list):
+        return False
+    figures = [found.get(name) for name in ("since_us", "at_us", "preemptions")]
+    for party in found["jobs"]:
+        if not isinstance(party, dict) or type(party.get("job")) is not str:
+            return False
+        figures += [party.get("preempted"), party.get("preempts")]
+    return all(type(figure) is int for figure in figures)
 
 
 def check_present(folder: Path) -> None:

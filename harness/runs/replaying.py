@@ -196,6 +196,7 @@ def _describe(plan: Plan, jobs: Jobs, of_jobs: Tenants, outcome: Outcome) -> dic
             "jobs": outcome.jobs,
             "cycles": outcome.cycles,
             "half_bound_gangs": [gang._asdict() for gang in outcome.half_bound],
+            **({"stopped": outcome.stopped.plain()} if outcome.stopped is not None else {}),
         },
     }
 

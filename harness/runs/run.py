@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from harness.engine.livelock import Livelock
 from harness.metrics.measurement import Window
 from harness.recording.parquet import TIMES
 from harness.runs.folder import TABLES, check_present, check_table, read_info, reading
@@ -47,9 +48,9 @@ class Run:
         return cls(folder, info, stored=stored)
 
     def __repr__(self) -> str:
-        return (
-            f"<Run {self.info['run']} of {self.info['trace']['name']}, {self.info['outcome']['jobs']:,} jobs>"
-        )
+        ended = ", stopped" if self.stopped is not None else ""
+        jobs = f"{self.info['outcome']['jobs']:,} jobs{ended}"
+        return f"<Run {self.info['run']} of {self.info['trace']['name']}, {jobs}>"
 
     def _repr_html_(self) -> str:
         """Its figures over all jobs, for a notebook."""
@@ -66,6 +67,12 @@ class Run:
     def window(self) -> Window:
         """From the first submission to the last end, release or decision."""
         return Window(*self.info["window"])
+
+    @property
+    def stopped(self) -> Livelock | None:
+        """What ended it before its end: preemptions that went nowhere; None where nothing did."""
+        found = self.info["outcome"].get("stopped")
+        return None if found is None else Livelock.read(found)
 
     @property
     def capacity(self) -> Mapping[str, int]:

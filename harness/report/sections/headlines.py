@@ -45,7 +45,17 @@ _IN_WORDS = {"better": "better", "worse": "worse", "same": "no clear change", ""
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """The four figures of every run; for several runs a sentence of verdicts for each."""
+    """The four figures of every run; for several runs a sentence of verdicts for each.
+
+    Before them stands which replays were ended because they went nowhere.
+    """
+    ended = [
+        f"{name}: {run.stopped.told()}"
+        for name, run in zip(material.names, material.runs, strict=True)
+        if run.stopped is not None
+    ]
+    if ended:
+        yield Points(ended, title="Ended before the end")
     lines = {(line.measured.metric, line.measured.resource): line for line in material.table}
     about = [(each, (each.metric, material.resource if each.of_resource else "")) for each in _HEADLINES]
     found = [(headline, cells(lines[key])) for headline, key in about if key in lines]

@@ -1,0 +1,207 @@
+"""Notices a livelock: the same pods are preempted and started again and again, and nothing comes of it.
+
+What counts as progress is an arrival, a job's first start, an end, and work that preemptions leave to those
+whom they hit. A cluster would go on for ever; a replay ends, see `Watch`. Only simulated time and counts
+decide, so that the same replay always ends at the same preemption.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, final
+
+from harness.job import Job
+from harness.units import DAY, SECOND, format_duration
+
+if TYPE_CHECKING:
+    from harness.engine.lifecycle import Lifecycle
+
+SPAN = 30 * DAY
+"""How long nothing may come of preemptions, simulated."""
+
+ROUNDS = 1_000
+"""How many of them must have hit pods that had been preempted in this time before."""
+
+MOST_ROUNDS = 100_000
+"""With so many the replay ends sooner: rounds that hardly take time never come to `SPAN`."""
+
+_EACH = 10
+"""How often each of the pods must have been preempted on average: to hit many pods twice is no loop."""
+
+_ROUNDS_A_SECOND = 100
+"""What no cluster does within one second beyond `_EACH` for each pod, see `Watch`."""
+
+_PODS_A_SECOND = 1_000  # more pods do not raise that bound
+_LEAST_WORK = 30  # the part of the time that work which preemptions leave must come to, to be progress
+_LISTED = 100
+_NAMED = 3
+
+
+class Party(NamedTuple):
+    """A job of a livelock: its name, how often pods of it were preempted, and how often others for it."""
+
+    job: str
+    preempted: int
+    preempts: int
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Livelock:
+    """Preemptions that went nowhere.
+
+    Attributes:
+        since: the first of them after the last progress, microseconds since the origin.
+        at: the last of them.
+        preemptions: how many there were.
+        jobs: whom they hit and for whom they were made more than once; the most frequent first, 100 at most.
+    """
+
+    since: int
+    at: int
+    preemptions: int
+    jobs: tuple[Party, ...]
+
+    @classmethod
+    def read(cls, found: Mapping[str, Any]) -> Livelock:
+        """What `plain` gave."""
+        jobs = tuple(Party(each["job"], each["preempted"], each["preempts"]) for each in found["jobs"])
+        return cls(found["since_us"], found["at_us"], found["preemptions"], jobs)
+
+    def plain(self) -> dict[str, Any]:
+        """As `run.json` has it."""
+        return {
+            "since_us": self.since,
+            "at_us": self.at,
+            "preemptions": self.preemptions,
+            "jobs": [party._asdict() for party in self.jobs],
+        }
+
+    def told(self, at: str | None = None) -> str:
+        """That the replay was ended, why, and by whom.
+
+        Args:
+            at: how to write the time; by default as a duration since the origin.
+        """
+        when = at or f"{format_duration(self.at)} after the origin"
+        return (
+            f"the replay was ended at {when}: for {format_duration(self.at - self.since)} nothing arrived, "
+            f"started for the first time or ended, while {self}"
+        )
+
+    def __str__(self) -> str:
+        named = [_told(party) for party in self.jobs[:_NAMED]]
+        more = f" and {len(self.jobs) - _NAMED:,} more" if len(self.jobs) > _NAMED else ""
+        return f"{self.preemptions:,} preemptions led nowhere: {', '.join(named)}{more}"
+
+
+class _Tally:
+    """How often which pods were preempted, and how often one that had been before."""
+
+    def __init__(self) -> None:
+        self.times: dict[tuple[Job, int], int] = {}
+        self.again = 0
+
+    def add(self, job: Job, pods: Iterable[int]) -> int:
+        """Count pods of a job; answers how many of them are in the tally again."""
+        before = self.again
+        for pod in pods:
+            times = self.times[job, pod] = self.times.get((job, pod), 0) + 1
+            self.again += times > 1
+        return self.again - before
+
+    def clear(self) -> None:
+        self.times.clear()
+        self.again = 0
+
+
+@final
+class Watch:
+    """Counts preemptions since the last progress.
+
+    They are a livelock once
+
+    - `SPAN` has passed and `ROUNDS` of them have hit pods that had been preempted before, or
+    - `MOST_ROUNDS` have, however short the time, or
+    - within one second more than `_ROUNDS_A_SECOND` and `_EACH` for each of these pods have.
+
+    Args:
+        lifecycle: knows the time, and what has progressed.
+
+    Attributes:
+        endless: whether what was found goes on within one cycle, which will never end.
+    """
+
+    def __init__(self, lifecycle: Lifecycle) -> None:
+        self._lifecycle = lifecycle
+        self._progressed = -1
+        self._since = 0
+        self._kept = 0
+        self._all, self._second = _Tally(), _Tally()
+        self._preemptors: dict[Job, int] = {}
+        self._now = -1  # the second that `_second` is about
+        self._cycle = -1
+        self._again_in_cycle = 0
+        self.endless = False
+
+    def preempted(self, victim: Job, pods: Iterable[int], by: Job | None) -> Livelock | None:
+        """Pods of a job were preempted with one decision; answers the livelock that this belongs to.
+
+        Args:
+            victim: the job.
+            pods: the numbers of the pods; any single one where the job was preempted as a whole.
+            by: the preemptor, if there is one.
+        """
+        lifecycle, within = self._lifecycle, self._second
+        if lifecycle.progressed != self._progressed:
+            self._begin()
+        if lifecycle.now // SECOND != self._now:
+            self._now = lifecycle.now // SECOND
+            within.clear()
+        if lifecycle.cycles != self._cycle:
+            self._cycle, self._again_in_cycle = lifecycle.cycles, 0
+        self._all.add(victim, pods)
+        self._again_in_cycle += within.add(victim, pods)
+        if by is not None:
+            self._preemptors[by] = self._preemptors.get(by, 0) + 1
+        bound = _ROUNDS_A_SECOND + _EACH * min(len(within.times), _PODS_A_SECOND)
+        if within.again <= bound and not self._in_vain():
+            return None
+        self.endless = self._again_in_cycle > bound
+        return self._found()
+
+    def _in_vain(self) -> bool:
+        """Whether what happened since the last progress, for long or very often, led to nothing."""
+        again, passed = self._all.again, self._lifecycle.now - self._since
+        if again < max(ROUNDS, _EACH * len(self._all.times)) or (passed < SPAN and again < MOST_ROUNDS):
+            return False
+        if (self._lifecycle.kept - self._kept) * _LEAST_WORK >= passed:
+            self._begin()  # they share what there is, and their rounds leave them work
+            return False
+        return True
+
+    def _begin(self) -> None:
+        """There was progress: count anew."""
+        lifecycle = self._lifecycle
+        self._progressed, self._since, self._kept = lifecycle.progressed, lifecycle.now, lifecycle.kept
+        self._all.clear()
+        self._second.clear()
+        self._preemptors.clear()
+        self._again_in_cycle = 0
+
+    def _found(self) -> Livelock:
+        preempted: dict[Job, int] = {}
+        for (job, _), times in self._all.times.items():
+            preempted[job] = preempted.get(job, 0) + times
+        involved = dict.fromkeys((*preempted, *self._preemptors))
+        parties = [Party(job.id, preempted.get(job, 0), self._preemptors.get(job, 0)) for job in involved]
+        often = [each for each in parties if max(each.preempted, each.preempts) > 1]
+        often.sort(key=lambda each: -each.preempted - each.preempts)
+        return Livelock(self._since, self._lifecycle.now, sum(preempted.values()), tuple(often[:_LISTED]))
+
+
+def _told(party: Party) -> str:
+    parts = [f"preempted {party.preempted:,} times"] if party.preempted else []
+    parts += [f"preemptor {party.preempts:,} times"] if party.preempts else []
+    return f"job {party.job} ({', '.join(parts)})"

@@ -1,0 +1,138 @@
+"""A replay that goes nowhere: it is ended, kept, and told of by every command that reads the run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from harness.runs.run import Run
+
+LOWER = {"reclaimWithinCohort": "LowerPriority", "borrowWithinCohort": {"policy": "LowerPriority"}}
+QUICK = ("--set", "evictionLatency=0s", "--grace-period", "1us")
+"""Rounds that no cluster is quick enough for, so that a loop is ended within a second."""
+
+
+def kueue(kind: str, name: str, **spec: Any) -> dict[str, Any]:
+    """An object of Kueue's."""
+    return {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def queue(name: str, cohort: str, cpu: int, **spec: Any) -> dict[str, Any]:
+    """A ClusterQueue with so many cores."""
+    flavor = {"name": "f", "resources": [{"name": "cpu", "nominalQuota": cpu}]}
+    groups = [{"coveredResources": ["cpu"], "flavors": [flavor]}]
+    spec |= {"cohortName": cohort, "namespaceSelector": {}, "resourceGroups": groups}
+    return kueue("ClusterQueue", name, **spec)
+
+
+@pytest.fixture
+def trace(folder: Path, write_trace: Callable[..., Path]) -> Path:
+    """`j1` borrows from far and evicts `j0`, which borrows from near and so takes its quota back first."""
+    manifests = [
+        kueue("ResourceFlavor", "f"),
+        *(kueue("Cohort", name, parentName="root") for name in ("near", "far")),
+        queue("a", "near", 2, preemption=LOWER),
+        queue("b", "near", 0),
+        queue("c", "far", 1),
+    ]
+    (folder / "trace.cluster.yaml").write_text(yaml.safe_dump_all(manifests))
+    written = write_trace(
+        {"queue": "b", "request.cpu": 1000, "priority": 0, "duration": 100},
+        {"queue": "a", "request.cpu": 3000, "submit_time": 5, "priority": 1, "duration": 100},
+    )
+    return Path(shutil.move(written, folder / "trace.parquet")).relative_to(folder)
+
+
+def test_the_run_is_kept_and_the_exit_code_is_1(harness: Callable, trace: Path) -> None:
+    """The table is printed, then what ended the replay, and how to see the loop; the others go on."""
+    ended = harness("replay", trace, "-p", "kueue-classic", "-p", "none", *QUICK[2:], "--set", QUICK[1])
+    assert ended.code == 1
+    assert "disruption.preemptions" in ended.out
+    error, hint = ended.err.splitlines()[-2:]
+    assert error.startswith(
+        "Error: kueue-classic: the replay was ended at 5s after the origin: for 111us nothing"
+    )
+    assert "preemptions led nowhere: job j0 (preempted " in error
+    assert "job j1 (preemptor " in error
+    explain = hint.partition("the loop is told by: harness ")[2].split()
+    told = harness(*explain)
+    assert told.code == 0
+    assert "the replay was ended at 0d 00:00:05" in told.out
+    assert "the like happens" in told.out
+
+
+def test_the_stored_run_is_answered_alike(harness: Callable, trace: Path) -> None:
+    """With the same error, also where nothing else is to be said; `--json` stays a document."""
+    first = harness("replay", trace, "-p", "kueue-classic", *QUICK)
+    again = harness("replay", trace, "-p", "kueue-classic", *QUICK, "--quiet", "--json")
+    assert first.code == again.code == 1
+    assert again.err == "\n".join(first.err.splitlines()[-2:]) + "\n"
+    (run,) = json.loads(again.out)["runs"]
+    assert run["stored"]
+    assert [job["job"] for job in run["outcome"]["stopped"]["jobs"]] == ["j0", "j1"]
+
+
+def test_whatever_reads_the_run_says_so(harness: Callable, trace: Path) -> None:
+    """A comparison, a report, and explanations of a job, a queue and the end, which needs no question."""
+    harness("replay", trace, "-p", "kueue-classic", *QUICK)
+    (run,) = Path("results/trace").iterdir()
+    for command in (
+        ("compare", run),
+        ("compare", run, "--format", "markdown"),
+        ("report", run, "--format", "markdown"),
+        ("explain", run, "j1"),
+        ("explain", run, "--queue", "b"),
+        ("explain", run),
+    ):
+        ended = harness(*command)
+        assert ended.code == 0, command
+        assert "the replay was ended at" in ended.out, command
+        assert "led nowhere: job j0 (preempted" in ended.out, command
+    assert "the replay was ended" not in harness("explain", run, "--at", "4s").out
+    opened = Run.open(run)
+    assert opened.stopped is not None
+    assert opened.stopped.at == opened.window.end
+    assert "stopped" in repr(opened)
+    told = json.loads(harness("explain", run, "--json").out)
+    assert told["stopped"] == json.loads(harness("explain", run, "j0", "--json").out)["stopped"]
+    assert told["stopped"] == opened.info["outcome"]["stopped"]
+
+
+@pytest.mark.parametrize(
+    "damage", [5, {}, {"since_us": 0, "at_us": 1, "preemptions": 2, "jobs": [{"job": "j0", "preempted": 1}]}]
+)
+def test_a_damaged_account_of_it_is_found_out(harness: Callable, trace: Path, damage: object) -> None:
+    """As any other damage of `run.json`; the next replay puts it right."""
+    harness("replay", trace, "-p", "kueue-classic", *QUICK)
+    (run,) = Path("results/trace").iterdir()
+    info = json.loads((run / "run.json").read_text())
+    info["outcome"]["stopped"] = damage
+    (run / "run.json").write_text(json.dumps(info))
+    ended = harness("compare", run)
+    assert ended.code == 2
+    assert "outcome.stopped does not say what led to nothing" in ended.err
+    assert harness("replay", trace, "-p", "kueue-classic", *QUICK).code == 1
+    assert harness("compare", run).code == 0
+
+
+def test_an_ended_replay_is_no_error_in_python(trace: Path) -> None:
+    """The run says it."""
+    import harness as package
+
+    run = package.replay(trace, plugin="kueue-classic", options={"evictionLatency": "0s"}, grace_period="1us")
+    assert run.stopped is not None
+    assert {party.job for party in run.stopped.jobs} == {"j0", "j1"}
+    calm = package.replay(trace, plugin="none")
+    assert calm.stopped is None
+    assert "stopped" not in calm.info["outcome"]
