@@ -21,6 +21,7 @@ KUEUE = (
     "kueue-cycles-upstream",
     "kueue-cycles-dev",
     "kueue-cycles2-dev",
+    "kueue-afs-dev",
     "kueue-perf-baseline",
     "kueue-perf-baseline-fair",
     "kueue-perf-large",

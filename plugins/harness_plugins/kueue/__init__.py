@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 from harness import Cluster, Option, Policy, PolicyFactory, RegisterPolicy, View, hookimpl
 from harness.units import SECOND, parse_duration
 from harness_plugins.kube.policy import unheeded_groups
-from harness_plugins.kueue.configuration import checked, parse_gates, parse_strategies, parse_weights
+from harness_plugins.kueue.configuration import (
+    BY_NAME,
+    BY_NAMESPACE,
+    checked,
+    parse_gates,
+    parse_strategies,
+    parse_weights,
+)
 
 if TYPE_CHECKING:
     from harness.conformance import RegisterConformance
@@ -27,6 +34,12 @@ _COMMON = (
         "",
         "Kueue's feature gates where they differ from its Configuration, such as PriorityBoost=true",
         type=checked(parse_gates),
+    ),
+    Option(
+        "localQueueIdentity",
+        BY_NAME,
+        "what tells LocalQueues of a ClusterQueue apart where past usage orders candidates for preemption",
+        choices=(BY_NAME, BY_NAMESPACE),
     ),
 )
 _FAIR = (

@@ -13,6 +13,9 @@ from harness.errors import InputError, OptionError
 from harness.options import boolean, did_you_mean
 from harness.units import parse_quantity
 
+BY_NAME, BY_NAMESPACE = "name", "namespace/name"
+"""What tells LocalQueues apart among candidates for preemption, at this commit of Kueue and later on."""
+
 _T = TypeVar("_T")
 
 

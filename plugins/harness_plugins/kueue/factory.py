@@ -12,6 +12,7 @@ from harness.options import did_you_mean
 from harness.policy import View
 from harness.units import SECOND
 from harness_plugins.kueue.configuration import (
+    BY_NAMESPACE,
     Gates,
     gates_from,
     parse_gates,
@@ -25,9 +26,7 @@ from harness_plugins.kueue.scheduler import Scheduler
 
 def classic(cluster: Cluster, view: View, options: Mapping[str, Any]) -> KueuePolicy:
     """Kueue with classic preemption, whatever its Configuration says of fair sharing."""
-    also = used_flavor_resources(cluster.workloads)
-    gates, admission = _gates(cluster, options), _admission(cluster)
-    return _policy(Scheduler(cluster, gates, None, admission=admission, also=also), cluster, options)
+    return _policy(cluster, options, None, {})
 
 
 def fair_sharing(cluster: Cluster, view: View, options: Mapping[str, Any]) -> KueuePolicy:
@@ -44,19 +43,24 @@ def fair_sharing(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Ku
                 f"option weights: there is no ClusterQueue or Cohort {name!r}", hint=did_you_mean(name, known)
             )
     strategies = parse_strategies(options["preemptionStrategies"]) or _configuration(cluster).strategies
-    gates, also = _gates(cluster, options), used_flavor_resources(cluster.workloads)
+    return _policy(cluster, options, strategies or STRATEGIES, weights)
+
+
+def _policy(
+    cluster: Cluster,
+    options: Mapping[str, Any],
+    strategies: tuple[str, ...] | None,
+    weights: Mapping[str, float],
+) -> KueuePolicy:
     scheduler = Scheduler(
         cluster,
-        gates,
-        strategies or STRATEGIES,
+        _gates(cluster, options),
+        strategies,
         weights=weights,
         admission=_admission(cluster),
-        also=also,
+        by_namespace=options["localQueueIdentity"] == BY_NAMESPACE,
+        also=used_flavor_resources(cluster.workloads),
     )
-    return _policy(scheduler, cluster, options)
-
-
-def _policy(scheduler: Scheduler, cluster: Cluster, options: Mapping[str, Any]) -> KueuePolicy:
     binder = None
     if cluster.nodes:
         from harness_plugins.kueue.binding import Binder

@@ -94,6 +94,8 @@ class Account:
 
     Attributes:
         name: namespace and name.
+        label: what tells it from others when candidates for preemption are ordered.
+        namesakes: whether another one of its ClusterQueue has the same label.
         weight: what its usage is divided by.
         sampled: whether it is sampled at all; a stopped one is not.
         consumed: its past usage, resource -> billionths.
@@ -103,12 +105,32 @@ class Account:
         still: whether samples change nothing any more.
     """
 
-    __slots__ = ("consumed", "held", "name", "sampled", "still", "updated", "usage", "weight")
+    __slots__ = (
+        "consumed",
+        "held",
+        "label",
+        "name",
+        "namesakes",
+        "sampled",
+        "still",
+        "updated",
+        "usage",
+        "weight",
+    )
 
     def __init__(
-        self, name: str, weight: float, consumed: Mapping[str, int], updated: int, *, sampled: bool
+        self,
+        name: str,
+        label: str,
+        weight: float,
+        consumed: Mapping[str, int],
+        updated: int,
+        *,
+        sampled: bool,
     ) -> None:
         self.name = name
+        self.label = label
+        self.namesakes = False
         self.weight = weight
         self.sampled = sampled
         self.consumed = dict(consumed)
@@ -133,12 +155,20 @@ class Ledger:
         settings: half-life, sampling interval and weights of resources.
         tree: which resource a flavor-resource is of.
         usable: the ClusterQueues that take part in scheduling; the others are not sampled.
+        by_namespace: LocalQueues of one name in two namespaces are two also among candidates for preemption.
     """
 
     def __init__(
-        self, cluster: Cluster, settings: AdmissionFairSharing, tree: QuotaTree, usable: Iterable[str]
+        self,
+        cluster: Cluster,
+        settings: AdmissionFairSharing,
+        tree: QuotaTree,
+        usable: Iterable[str],
+        *,
+        by_namespace: bool,
     ) -> None:
         self._cluster = cluster
+        self._by_namespace = by_namespace
         self._weights = settings.resource_weights
         self._half_life = settings.half_life
         self._interval = settings.sampling_interval
@@ -178,12 +208,16 @@ class Ledger:
         local = self._cluster.local_queues.get((namespace, name))
         account = Account(
             f"{namespace}/{name}",
+            f"{namespace}/{name}" if self._by_namespace else name,
             float(local.weight) if local else 1.0,
             local.consumed if local and self._half_life else {},
             self._now - (self._now - self._began) % self._interval,
             sampled=queue in self._usable and (local is None or local.stop_policy == "None"),
         )
         self._count(account)
+        for other in self._accounts[queue].values():
+            if other.label == account.label:
+                other.namesakes = account.namesakes = True
         self._accounts[queue][namespace, name] = account
         self._due = min(self._due, account.updated + self._interval)
         return account
@@ -223,6 +257,13 @@ class Ledger:
         if len(accounts) < 2:
             return None
         due = [each.updated for each in accounts.values() if each.sampled and not each.still]
+        return min(due) + self._interval if due else None
+
+    def next_real_sample(self) -> int | None:
+        """When the next sample is taken that is taken at all; None if there is none."""
+        due = [
+            each.updated for accounts in self._accounts.values() for each in accounts.values() if each.sampled
+        ]
         return min(due) + self._interval if due else None
 
     def _sample(self, account: Account, now: int) -> None:

@@ -42,6 +42,7 @@ class Scheduler:
         strategies: the preemption strategies of fair sharing; None for classic preemption.
         weights: fair-sharing weights that replace those of the manifests.
         admission: how usage of LocalQueues is counted; None where it orders no queue.
+        by_namespace: whether LocalQueues of one name in two namespaces are told apart among candidates, too.
         also: flavor-resources that are used although nobody has a quota for them.
 
     Attributes:
@@ -63,6 +64,7 @@ class Scheduler:
         *,
         weights: Mapping[str, float] | None = None,
         admission: AdmissionFairSharing | None = None,
+        by_namespace: bool = False,
         also: set[FlavorResource] | None = None,
     ) -> None:
         self._cluster = cluster
@@ -73,7 +75,7 @@ class Scheduler:
         by_usage = [queue for queue in cache.queues.values() if queue.spec.by_usage]
         if admission is not None and gates.admission_fair_sharing and by_usage:
             usable = [queue.name for queue in by_usage if queue.usable]
-            self.ledger = Ledger(cluster, admission, cache.tree, usable)
+            self.ledger = Ledger(cluster, admission, cache.tree, usable, by_namespace=by_namespace)
         fair = self.fair = strategies is not None
         search: Search = ClassicPreemption(cache)
         order: Order = ClassicOrder(gates)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cmp_to_key
 from typing import NamedTuple, Protocol, final
 
 from harness.quota import QuotaTree
@@ -146,7 +147,8 @@ def candidates_of(queue: Queue, mask: int, allowed: Bounds, *, evicted: bool) ->
     """Holders of a queue that a policy allows to preempt and that use what is needed, in order.
 
     Args:
-        queue: the queue; where it orders by usage, holders of the LocalQueue with the highest usage go first.
+        queue: the queue; where it orders by usage, holders of the LocalQueue with the highest usage go first,
+            but those of LocalQueues that cannot be told apart keep their order among each other.
         mask: the flavor-resources that are needed.
         allowed: what the policy allows.
         evicted: look at those that are going anyway, else at the others.
@@ -157,11 +159,27 @@ def candidates_of(queue: Queue, mask: int, allowed: Bounds, *, evicted: bool) ->
     elif queue.evicted:
         holders = holders[queue.evicted :]
     found = preemptible(holders, mask, allowed)
-    return iter(sorted(found, key=_least_used_last)) if queue.spec.by_usage else found
+    return iter(_most_used_first(list(found))) if queue.spec.by_usage else found
 
 
-def _least_used_last(workload: Workload) -> float:
+def _most_used_first(found: list[Workload]) -> list[Workload]:
+    """Candidates by the usage of their LocalQueues, at equal usage in the order in which they are given."""
+    if any(each.account is not None and each.account.namesakes for each in found):
+        # Two namesakes keep their order and others may stand between them: not all of it need be an order.
+        # What is decided by chance in Kueue then is decided by the order given here.
+        return sorted(found, key=cmp_to_key(_compared))
+    return sorted(found, key=_unused)
+
+
+def _unused(workload: Workload) -> float:
     return 0.0 if workload.account is None else -workload.account.usage
+
+
+def _compared(left: Workload, right: Workload) -> int:
+    one, other = left.account, right.account
+    if one is not None and other is not None and one.label != other.label and one.usage != other.usage:
+        return -1 if one.usage > other.usage else 1
+    return -1 if left.rank < right.rank else 1
 
 
 def preemptible(workloads: list[Workload], mask: int, allowed: Bounds) -> Iterator[Workload]:

@@ -214,6 +214,47 @@ def test_preemption_takes_from_the_local_queue_that_used_most(plugin: str) -> No
     assert usage["default/b"] > 8
 
 
+@pytest.mark.parametrize(("identity", "victim"), [("name", "two0"), ("namespace/name", "one0")])
+def test_among_candidates_local_queues_of_one_name_count_as_one(identity: str, victim: str) -> None:
+    """As in Kueue at this commit: priority decides between them, unless the option tells them apart.
+
+    That of namespace `one` used most, then that of `two`, and `b` little, so that its job goes last.
+    """
+    doors = (
+        local_queue("x", "q", namespace="one", consumed={"cpu": "80"}),
+        local_queue("x", "q", namespace="two", consumed={"cpu": "60"}),
+        local_queue("b", "q", consumed={"cpu": "10"}),
+        local_queue("c", "q"),
+    )
+    where = world(*doors, cpu=6, preemption={"withinClusterQueue": "LowerPriority"})
+    jobs = Jobs().add("one0", "x", 2, priority=5, grace=30, namespace="one")
+    jobs.add("two0", "x", 2, priority=1, grace=30, namespace="two").add("b0", "b", 2, grace=30)
+    jobs.add("c0", "c", 2, at=10, priority=9)
+    assert Happened(where, jobs, until=20, localQueueIdentity=identity).victims == [victim]
+
+
+def test_a_victim_that_is_head_again_before_its_preemptor_is_reported_as_ping_pong(
+    write_trace: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Its LocalQueue used less, and usage comes before the mark of a preemptor: rounds slow down."""
+    doors = local_queue("a", "q"), local_queue("b", "q", fairSharing={"weight": "0"})
+    where = world(*doors, preemption={"withinClusterQueue": "LowerPriority"})
+    jobs = Jobs().add("low", "a", 4).add("high", "b", 4, at=5, priority=1)
+    ran = Happened(where, jobs, until=200)
+    rounds = [row.detail.get("round", 1) for row in ran.decisions.of("preempt")]
+    assert rounds == list(range(1, 9))
+    path = tmp_path / "cluster.yaml"
+    path.write_text(yaml.safe_dump_all(where.manifests))
+    job = {"duration": 1000, "grace_period": 0, "request.cpu": 4000}
+    trace = write_trace(
+        {**job, "queue": "a", "priority": 0}, {**job, "queue": "b", "submit_time": 5, "priority": 1}
+    )
+    run = harness.replay(
+        trace, plugin="kueue-classic", cluster=path, output=tmp_path / "results", until="200s"
+    )
+    assert "7 times a job got resources and lost them again" in harness.compare([run]).table()
+
+
 def test_preemption_still_spares_those_whom_the_policy_protects() -> None:
     """`b` used most, but its job has the same priority as the preemptor."""
     doors = local_queue("a", "q"), local_queue("b", "q", consumed={"cpu": "8"})

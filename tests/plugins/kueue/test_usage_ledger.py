@@ -51,7 +51,7 @@ class Books:
         )
         self.tree = Cache(self.cluster).tree
         settings = AdmissionFairSharing(half_life, interval, weights or {})
-        self.ledger = Ledger(self.cluster, settings, self.tree, ["q"])
+        self.ledger = Ledger(self.cluster, settings, self.tree, ["q"], by_namespace=False)
         self.ledger.advance(0)
         self.account = self.of("a")
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.cluster.fields import Fields
+from harness.cluster.model import Cluster
 from harness.cluster.workloads import Workload as Manifest
 from harness.engine import Engine
 from harness.job import Arrival
@@ -35,14 +36,25 @@ def answer(case: Mapping[str, Any]) -> Mapping[str, Any]:
     found.sort(key=lambda each: each[0][0].submit)
     for index, (arrival, _) in enumerate(found):
         arrival[0].index = index
-    policy = KueuePolicy(Scheduler(cluster, gates, configuration.strategies), cluster)
+    admission = configuration.admission if gates.admission_fair_sharing else None
+    scheduler = Scheduler(cluster, gates, configuration.strategies, admission=admission)
+    policy = KueuePolicy(scheduler, cluster)
     arrivals = [arrival for arrival, _ in found]
     counting = "counts" in case["expect"]
     record = Record(policy, counting=counting)
     inactive = {arrival[0].index for arrival, manifest in found if not manifest.active}
-    driver = Driver(policy, [duration for _, duration, _ in arrivals], inactive, until)
+    plain = admission.sampling_interval if admission is not None and _unordered(cluster) else None
+    driver = Driver(policy, [duration for _, duration, _ in arrivals], inactive, until, plain)
     Engine([arrivals], cluster, record, until=until).run(driver, name="kueue")
     return record.counts(len(arrivals)) if counting else record.answer()
+
+
+def _unordered(cluster: Cluster) -> bool:
+    """Whether some LocalQueue is sampled whose ClusterQueue does not order its workloads by usage."""
+    return any(
+        local.stop_policy == "None" and not cluster.cluster_queues[local.cluster_queue].by_usage
+        for local in cluster.local_queues.values()
+    )
 
 
 def _arrival(question: Question, item: Fields, gates: Gates) -> tuple[Arrival, Manifest]:

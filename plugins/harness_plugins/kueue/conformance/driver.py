@@ -7,7 +7,7 @@ from typing import final
 
 from harness.errors import PolicyError
 from harness.job import Job
-from harness.policy import Admit, Decision, Refuse, Wake
+from harness.policy import Admit, Decision, Refuse, Wake, Why
 from harness.units import SECOND
 from harness_plugins.kueue.policy import KueuePolicy
 
@@ -17,35 +17,61 @@ _CYCLES = 1000
 
 @final
 class Driver:
-    """The policy, and an instant at every end that was ever due.
+    """The policy, with an instant at every end that was ever due and at every sample of usage.
 
     Args:
         policy: the policy.
         durations: how long jobs run, by index.
         inactive: the jobs that are deactivated; nobody hears of them.
         until: the end of the replay.
+        plain: how often LocalQueues are sampled that nothing orders by usage; None where there are none.
     """
 
     def __init__(
-        self, policy: KueuePolicy, durations: Sequence[int], inactive: Collection[int], until: int
+        self,
+        policy: KueuePolicy,
+        durations: Sequence[int],
+        inactive: Collection[int],
+        until: int,
+        plain: int | None,
     ) -> None:
         self._durations = durations
         self._inactive = inactive
         self._policy = policy
         self._until = until
-        self.release = policy.release
+        self._plain = plain
+        self._ledger = policy.scheduler.ledger
+        self._ends: set[int] = set()
+        self._stirred = False
+        policy.scheduler.hear(0)
 
     def submit(self, job: Job, pods: range, now: int) -> None:
         """A job arrived, or is back in its queue."""
+        self._stirred = True
         if job.index not in self._inactive:
             self._policy.submit(job, pods, now)
+
+    def release(self, job: Job, pods: range, now: int, why: Why) -> None:
+        """A job ended, or is gone."""
+        self._stirred = True
+        self._policy.release(job, pods, now, why)
 
     def cycle(self, now: int) -> Iterator[Decision]:
         """The policy's decisions but for notes, each admission with a wake at the end that is due then.
 
+        A timer of a sample that another one has replaced is no instant: nothing is decided then.
+
         Raises:
             PolicyError: it goes on for ever; what was recorded came to rest.
         """
+        if self._stirred or now in self._ends or now == self._next_sample(now - 1):
+            yield from self._decide(now)
+            self._stirred = False  # what its own evictions bring back belongs to this instant
+        sample = self._next_sample(now)
+        if sample is not None and sample <= self._until:
+            yield Wake(sample)
+
+    def _decide(self, now: int) -> Iterator[Decision]:
         scheduler = self._policy.scheduler
         last = scheduler.cycles + _CYCLES
         for decision in self._policy.cycle(now):
@@ -57,4 +83,12 @@ class Driver:
             if isinstance(decision, Admit):
                 due = now + self._durations[decision.job.index]
                 if now < due <= self._until:
+                    self._ends.add(due)
                     yield Wake(due)
+
+    def _next_sample(self, now: int) -> int | None:
+        """When a LocalQueue is sampled next after a time."""
+        due = [self._ledger.next_real_sample() if self._ledger is not None else None]
+        if self._plain is not None:
+            due.append((now // self._plain + 1) * self._plain)
+        return min((each for each in due if each is not None), default=None)
