@@ -13,7 +13,7 @@ from harness.options import factor, resolve
 from harness.plugins import Plugins, PolicySpec, load
 from harness.runs.plan import Plan
 from harness.runs.run import Run
-from harness.units import INT64_MAX, SECOND, parse_duration
+from harness.units import LONGEST, SECOND, parse_duration
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
@@ -286,8 +286,10 @@ def _microseconds(what: str, value: str | int) -> int:
         time = parse_duration(value) if isinstance(value, str) else value
     except InputError as error:
         raise OptionError(f"{what}: {error}") from error
-    if type(time) is not int or not 0 <= time <= INT64_MAX:
+    if type(time) is not int or time < 0:
         raise OptionError(f"{what}: {value!r} is not a duration of 0 or more microseconds")
+    if time > LONGEST:
+        raise OptionError(f"{what}: {value} is longer than 100 years")
     return time
 
 

@@ -138,7 +138,8 @@ class Difference:
             .agg(
                 pl.len().alias("jobs"),
                 pl.col("first_start", "finish").mean().round().cast(pl.Int64),
-                pl.col("lost", "preemptions", "finished").sum(),
+                pl.col("lost").cast(pl.Int128).sum(),
+                pl.col("preemptions", "finished").sum(),
                 earlier=(pl.col("finish") < 0).sum(),
                 later=(pl.col("finish") > 0).sum(),
             )

@@ -14,6 +14,7 @@ from math import isfinite
 from typing import Any
 
 from harness.errors import InputError, OptionError
+from harness.units import exact_number
 
 _TRUE = {"true", "yes", "on", "1"}
 _FALSE = {"false", "no", "off", "0"}
@@ -114,8 +115,8 @@ def factor(what: str, value: str | float | Fraction, *, hint: str) -> Fraction:
         OptionError: no number from a millionth to a million, or one with too many digits.
     """
     try:
-        found = Fraction(str(value)) if isinstance(value, float) else Fraction(value)
-    except (ValueError, ZeroDivisionError, OverflowError):
+        found = value if isinstance(value, Fraction) else exact_number(str(value))
+    except ValueError:
         found = Fraction(0)
     if not Fraction(1, 10**6) <= found <= 10**6 or found.denominator > 10**6:
         raise OptionError(f"{what} cannot be scaled by {value!r}", hint=hint)

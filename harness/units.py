@@ -19,6 +19,9 @@ DAY = 24 * HOUR
 
 INT64_MAX = 2**63 - 1
 
+LONGEST = 100 * 365 * DAY
+"""No time or duration is longer: it is a mistaken unit, or sums of times would not fit 64 bits."""
+
 _SUFFIX = {
     "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000), "": Fraction(1),
     "k": Fraction(10**3), "M": Fraction(10**6), "G": Fraction(10**9), "T": Fraction(10**12),
@@ -28,6 +31,10 @@ _SUFFIX = {
 }  # fmt: skip
 _QUANTITY = re.compile(
     r"(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:(?P<suffix>[numkMGTPE]|[KMGTPE]i)|[eE](?P<exponent>[+-]?[0-9]+))?",
+    re.ASCII,
+)
+_NUMBER = re.compile(
+    r"[+-]?(?:[0-9]+/(?P<below>[0-9]+)|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE](?P<exponent>[+-]?[0-9]+))?)",
     re.ASCII,
 )
 _MOST_DIGITS = 64
@@ -53,6 +60,18 @@ def parse_quantity(text: str | int | float) -> Fraction:
             raise InputError(f"{_quoted(text)} is not a quantity: its exponent is out of range")
         return number * Fraction(10) ** exponent
     return number * _SUFFIX[match["suffix"] or ""]
+
+
+def exact_number(text: str) -> Fraction:
+    """The exact value of a number such as `2`, `-0.5`, `1e-3` or `1/8`.
+
+    Raises:
+        ValueError: no number, or one of so many digits that computing with it would take for ever.
+    """
+    match = _NUMBER.fullmatch(text.strip()) if len(text) <= _MOST_DIGITS else None
+    if match is None or abs(int(match["exponent"] or 0)) > _MOST_DIGITS or not int(match["below"] or 1):
+        raise ValueError(f"{_quoted(text)} is not a number")
+    return Fraction(text.strip())
 
 
 def round_up(resource: str, value: Fraction) -> int:
@@ -109,7 +128,7 @@ def parse_duration(text: str) -> int:
     """Microseconds of a duration such as `30s`, `1h30m`, `7d`, `1.5h` or `0`.
 
     Raises:
-        InputError: the text is no duration.
+        InputError: the text is no duration, or one of more than 100 years.
     """
     text = text.strip()
     if text == "0":
@@ -118,8 +137,8 @@ def parse_duration(text: str) -> int:
     if not parts or "".join(number + unit for number, unit in parts) != text or len(text) > 64:
         raise InputError(f"{_quoted(text)} is not a duration (examples: 30s, 10m, 1h30m, 7d)")
     total = sum(Fraction(number) * _DURATION_UNIT[unit] for number, unit in parts)
-    if total > INT64_MAX:
-        raise InputError(f"{_quoted(text)} is too long for a duration")
+    if total > LONGEST:
+        raise InputError(f"{_quoted(text)} is longer than 100 years")
     return round(total)
 
 

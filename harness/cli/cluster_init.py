@@ -14,7 +14,7 @@ from harness.cli.output import spare, write_output
 from harness.cli.trace_file import from_file, open_file
 from harness.errors import InputError, OptionError
 from harness.text import printable
-from harness.units import to_amount
+from harness.units import exact_number, to_amount
 
 if TYPE_CHECKING:
     from harness.trace.calibration import Calibration
@@ -119,8 +119,8 @@ def _weights(path: Path) -> dict[str, Fraction]:
         if not any(row):
             continue
         try:
-            name, weight = row[0], Fraction(row[1])
-        except (IndexError, ValueError, ZeroDivisionError):
+            name, weight = row[0], exact_number(row[1])
+        except (IndexError, ValueError):
             name, weight = "", Fraction(-1)
         if not name or weight < 0 or name in found:
             raise OptionError(f"--quota {path}, line {number}: {','.join(row)!r} is no queue with its weight")

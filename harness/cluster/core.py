@@ -6,13 +6,20 @@ from collections.abc import Mapping
 
 from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.fields import Fields
-from harness.cluster.model import NAMESPACE_NAME, SYSTEM_PRIORITY_CLASSES, Node, PriorityClass, frozen
+from harness.cluster.model import (
+    MOST_NODES,
+    NAMESPACE_NAME,
+    SYSTEM_PRIORITY_CLASSES,
+    Node,
+    PriorityClass,
+    frozen,
+)
 from harness.cluster.selectors import read_taints
+from harness.units import INT64_MAX
 
 HOSTNAME = "kubernetes.io/hostname"
 
 _HIGHEST_USER_PRIORITY = 1_000_000_000
-_MOST_NODES = 100_000
 
 
 def read_node(fields: Fields, draft: Draft) -> None:
@@ -37,7 +44,7 @@ def read_node_pool(fields: Fields, draft: Draft) -> None:
     """
     pool = read_metadata(fields).name
     spec = fields.child("spec")
-    count = spec.integer("count", 1, required=True, least=1, most=_MOST_NODES)
+    count = spec.integer("count", 1, required=True, least=1, most=MOST_NODES)
     template = spec.child("template")
     metadata = template.child("metadata")
     labels = metadata.strings("labels")
@@ -50,6 +57,11 @@ def read_node_pool(fields: Fields, draft: Draft) -> None:
         allocatable = template.amounts("allocatable")
     else:
         allocatable = _allocatable(template, "status")
+    if len(draft.nodes) + count > MOST_NODES:
+        spec.fault(
+            "count", f"{count:,} and the nodes before are more than {MOST_NODES:,}, the most there can be"
+        )
+        return
     digits = len(str(count - 1))
     for number in range(count):
         name = f"{pool}-{number:0{digits}}"
@@ -97,3 +109,11 @@ def check_core(draft: Draft) -> None:
     defaults = [item.name for item in draft.priority_classes.values() if item.global_default]
     for name in defaults[1:]:
         draft.priority_classes.fields(name).refuse("globalDefault", f"is true of {defaults[0]} already")
+    total: dict[str, int] = {}
+    for name, node in draft.nodes.items():
+        for resource, amount in node.allocatable.items():
+            before = total.get(resource, 0)
+            total[resource] = before + amount
+            if before <= INT64_MAX < total[resource]:
+                what = f"{resource} of this node and all before it is more than 64 bits can count"
+                draft.nodes.fields(name).fault("", what)

@@ -91,7 +91,13 @@ def _read_share(fields: Fields, name: str) -> Share | None:
         return None
     if isinstance(value, str):
         number = value.removesuffix("%")
-        if value.endswith("%") and number.isascii() and number.isdigit() and int(number) <= 100:
+        if (
+            value.endswith("%")
+            and number.isascii()
+            and number.isdigit()
+            and len(number) <= 3
+            and int(number) <= 100
+        ):
             return Share(int(number), percent=True)
         fields.fault(name, f"{value!r} must be a whole number of pods, or 0% to 100%")
         return None

@@ -28,6 +28,9 @@ _T = TypeVar("_T")
 UNLIMITED = INT64_MAX
 """A quota of this amount or more has no end, as in Kueue."""
 
+MOST_NODES = 100_000
+"""No cluster has more nodes; more are a mistaken number, and would fill the memory."""
+
 NEWER = MappingProxyType({"newer": True})
 """Metadata of a field that was added later: the digest of a cluster without it stays what it was."""
 
@@ -236,7 +239,7 @@ class Cluster:
     def capacity(self) -> Mapping[str, int]:
         """Resource -> amount: the sum over nodes, or without nodes the sum of nominal quotas.
 
-        A resource of which some quota has no end is absent.
+        A resource of which some quota has no end is absent, and one of which all quotas together have none.
         """
         total: dict[str, int] = {}
         if self.nodes:
@@ -244,7 +247,6 @@ class Cluster:
                 for resource, amount in node.allocatable.items():
                     total[resource] = total.get(resource, 0) + amount
             return frozen(total)
-        endless: list[str] = []
         owned = [queue.resource_groups for queue in self.cluster_queues.values()]
         owned += [cohort.resource_groups for cohort in self.cohorts.values()]
         for groups in owned:
@@ -252,9 +254,7 @@ class Cluster:
                 for quotas in group.flavors:
                     for resource, quota in quotas.resources.items():
                         total[resource] = total.get(resource, 0) + quota.nominal
-                        if quota.nominal >= UNLIMITED:
-                            endless.append(resource)
-        return frozen({resource: amount for resource, amount in total.items() if resource not in endless})
+        return frozen({resource: amount for resource, amount in total.items() if amount < UNLIMITED})
 
     @cached_property
     def digest(self) -> str:

@@ -8,8 +8,10 @@ from fractions import Fraction
 from math import floor
 
 from harness.cluster.elastic import ElasticQuota
-from harness.cluster.model import UNLIMITED, Cluster, Node, ResourceGroup, ResourceQuota, frozen
+from harness.cluster.model import MOST_NODES, UNLIMITED, Cluster, Node, ResourceGroup, ResourceQuota, frozen
 from harness.cluster.shares import largest_remainder
+from harness.errors import InputError
+from harness.units import INT64_MAX
 
 _HOSTNAME = "kubernetes.io/hostname"
 
@@ -25,6 +27,9 @@ def scaled_cluster(cluster: Cluster, scale: Fraction) -> Cluster:
     Args:
         cluster: as the manifests describe it.
         scale: above 0; at least one node stays.
+
+    Raises:
+        InputError: so many nodes, or so much on them, that they cannot be counted.
     """
     if scale == 1:
         return cluster
@@ -65,15 +70,29 @@ def _scaled_nodes(nodes: Mapping[str, Node], scale: Fraction) -> Mapping[str, No
         return nodes
     there = list(nodes.values())
     wanted = max(1, round(len(there) * scale))
+    if wanted > MOST_NODES:
+        raise InputError(
+            f"{float(scale):g} times the cluster's nodes are {wanted:,}; there can be at most {MOST_NODES:,}",
+            hint="scale it by less, or take fewer and larger nodes",
+        )
     made: dict[str, Node] = {}
+    copies: dict[str, int] = {}
+    total: dict[str, int] = {}
     for place in range(wanted):
-        node, copy = there[place * len(there) // wanted], 1
-        name = node.name
+        node = there[place * len(there) // wanted]
+        copy, name = copies.get(node.name, 1), node.name
         while name in made or (copy > 1 and name in nodes):
             copy += 1
             name = f"{node.name}-{copy}"
+        copies[node.name] = copy
         labels = {**node.labels, _HOSTNAME: name} if _HOSTNAME in node.labels else node.labels
         made[name] = node if copy == 1 else replace(node, name=name, labels=frozen(labels))
+        for resource, amount in node.allocatable.items():
+            total[resource] = total.get(resource, 0) + amount
+    if beyond := sorted(resource for resource, amount in total.items() if amount > INT64_MAX):
+        raise InputError(
+            f"{float(scale):g} times the cluster's nodes have more {beyond[0]} than 64 bits can count"
+        )
     return frozen(made)
 
 

@@ -27,6 +27,7 @@ from harness.engine.events import (
 from harness.engine.life import Hold, Life, Unit, runs
 from harness.engine.losses import Losses
 from harness.engine.progress import Progress
+from harness.errors import InputError
 from harness.job import ENDLESS, Job
 from harness.policy import Policy, Why
 
@@ -159,6 +160,12 @@ class Lifecycle:
         if unit.due < ENDLESS:
             self._serial += 1
             heappush(self._ends, (unit.due, unit.name, self._serial, unit))
+        elif unit.life.work < ENDLESS:
+            raise InputError(
+                f"job {unit.life.job.id} would end more than 146,000 years after the origin, which is later "
+                "than simulated time is counted",
+                hint="stop before that with --until; or are durations given in the right unit?",
+            )
 
     # --- end ----------------------------------------------------------------------------------------------
 

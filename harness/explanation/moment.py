@@ -122,13 +122,13 @@ class Moment:
             f"{count:,} {state}" for state, count in jobs["state"].value_counts().sort("state").iter_rows()
         )
         waits = jobs["wait"]
-        lost = format_duration(int(jobs["progress_lost"].sum()))
+        lost = format_duration(int(jobs["progress_lost"].to_physical().cast(pl.Int128).sum()))
         sorted_waits = waits.sort().to_list()
         half, most_of_them, longest = (
             format_duration(sorted_waits[(len(sorted_waits) - 1) * percent // 100])
             for percent in (50, 95, 100)
         )
-        preempted, preemptions = (jobs["preemptions"] > 0).sum(), jobs["preemptions"].sum()
+        preempted, preemptions = (jobs["preemptions"] > 0).sum(), jobs["preemptions"].cast(pl.Int64).sum()
         lines = [
             f"queue {self.queue}: {jobs.height:,} jobs ({states})",
             f"  first start within {half} for half of them, {most_of_them} for 95 of 100, {longest} for all",

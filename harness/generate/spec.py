@@ -12,6 +12,12 @@ import polars as pl
 from harness.generate.arrivals import Process
 from harness.generate.distributions import Distribution
 
+MOST_JOBS = 10**9
+"""No trace has more jobs."""
+
+MOST_STREAMS = 10_000
+"""No trace has more streams, which are made side by side; more are a mistaken number."""
+
 
 @dataclass(frozen=True, slots=True)
 class JobKind:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from hashlib import sha256
@@ -15,13 +16,12 @@ from harness.errors import Fault, InputError, SpecError
 from harness.generate.arrivals import Bursty, Diurnal, Poisson, Process, Regular
 from harness.generate.distributions import Choice, Clipped, Distribution, LogNormal, Pareto, Uniform, Weibull
 from harness.generate.kueue_file import is_kueue, read_kueue
-from harness.generate.spec import JobKind, Spec, Stream
-from harness.trace.validate import LONGEST
-from harness.units import INT64_MAX, parse_duration, to_amount
+from harness.generate.spec import MOST_JOBS, MOST_STREAMS, JobKind, Spec, Stream
+from harness.units import INT64_MAX, LONGEST, parse_duration, to_amount
 
-_MOST_JOBS = 10**9
-_MOST_TENANTS = 10**5
 _INT32_MAX = 2**31 - 1
+_HIGHEST_RATE = 1e-2
+"""Jobs a microsecond: ten thousand a second; sums over a week of more would not fit 64 bits."""
 
 _Value = Callable[[Any], int]
 
@@ -58,14 +58,16 @@ def load_spec(path: Path) -> Spec:
 
 
 def _read(fields: Fields, source: str) -> Spec:
-    jobs = fields.integer("jobs", 0, least=1, most=_MOST_JOBS) or None
+    jobs = fields.integer("jobs", 0, least=1, most=MOST_JOBS) or None
     span = _scalar(fields, "span", _duration, 1) if "span" in fields else None
     tenants = fields.items("tenants")
     if not tenants:
         fields.fault("tenants", "is missing: a list of those who submit")
     streams = [stream for tenant in tenants for stream in _tenant(tenant)]
-    names = [stream.name for stream in streams]
-    for name in sorted({name for name in names if names.count(name) > 1})[:10]:
+    if len(streams) > MOST_STREAMS:
+        fields.fault("tenants", f"are {len(streams):,} together; there can be at most {MOST_STREAMS:,}")
+    names = Counter(stream.name for stream in streams)
+    for name in sorted(name for name, count in names.items() if count > 1)[:10]:
         fields.fault("tenants", f"{name[:-1]!r} is there twice; give each a queue of its own")
     if jobs is None and span is None and any(stream.most is None for stream in streams):
         fields.fault("jobs", "is missing, and so is span: how long is the trace?")
@@ -74,12 +76,12 @@ def _read(fields: Fields, source: str) -> Spec:
 
 def _tenant(fields: Fields) -> list[Stream]:
     queue = fields.string("queue", required=True)
-    count = fields.integer("count", 1, least=1, most=_MOST_TENANTS)
+    count = fields.integer("count", 1, least=1, most=MOST_STREAMS)
     arrivals = _arrivals(fields.child("arrivals"))
     kinds = tuple(_kind(item) for item in fields.items("jobs"))
     if not kinds:
         fields.fault("jobs", "is missing: a list of the kinds of jobs that it submits")
-    most = fields.integer("at_most", 0, least=1, most=_MOST_JOBS) or None
+    most = fields.integer("at_most", 0, least=1, most=MOST_JOBS) or None
     namespace = fields.string("namespace")
     width = len(str(count - 1))
     names = [queue] if count == 1 else [f"{queue}-{number:0{width}}" for number in range(count)]
@@ -240,8 +242,8 @@ def _rate(fields: Fields, name: str, *, least: float = 1e-15) -> float:
         rate = float(count) / parse_duration(unit if unit[:1].isdigit() else f"1{unit}")
     except (InputError, ValueError, ZeroDivisionError):
         rate = -1.0
-    if not slash or not least <= rate <= 1.0:
-        fields.fault(name, f"must be a rate such as 40/h or 1/90s, not {shown(raw)}")
+    if not slash or not least <= rate <= _HIGHEST_RATE:
+        fields.fault(name, f"must be a rate such as 40/h or 1/90s, at most 10000/s, not {shown(raw)}")
         return 1e-6
     return rate
 

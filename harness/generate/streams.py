@@ -8,10 +8,10 @@ import polars as pl
 
 from harness.errors import Fault, SpecError
 from harness.generate.distributions import Draw, pick
-from harness.generate.spec import JobKind, Spec, Stream
+from harness.generate.spec import MOST_JOBS, JobKind, Spec, Stream
 from harness.generate.uniform import key_of, uniforms
 from harness.trace.schema import DEFAULT_NAMESPACE, REQUEST, ordered
-from harness.trace.validate import LONGEST
+from harness.units import LONGEST
 
 _PIECE = 1 << 20
 """Jobs that are made at once, of all streams together."""
@@ -28,8 +28,9 @@ def jobs_of(spec: Spec, seed: int) -> Iterator[pl.DataFrame]:
     there are and however much of the trace is made. Jobs of one instant are in the order of the streams.
 
     Raises:
-        SpecError: jobs would be submitted over more than a hundred years.
+        SpecError: jobs would be submitted over more than a hundred years, or would be too many.
     """
+    _check_number(spec)
     piece = max(_LEAST, min(_PIECE, spec.jobs or _PIECE) // len(spec.streams))
     sources = [_Source(stream, number, spec, seed, piece) for number, stream in enumerate(spec.streams)]
     left = spec.jobs
@@ -48,6 +49,21 @@ def jobs_of(spec: Spec, seed: int) -> Iterator[pl.DataFrame]:
             yield ready
 
 
+def _check_number(spec: Spec) -> None:
+    """Refuse a trace without a bound on its jobs of which there would be more than a trace can hold."""
+    if spec.jobs is not None:
+        return
+    expected = 0.0
+    for stream in spec.streams:
+        of_span = float("inf") if spec.span is None else stream.arrivals.pace * spec.span
+        expected += of_span if stream.most is None else min(stream.most, of_span)
+    if expected > MOST_JOBS:
+        what = f"about {expected:,.0f} jobs would be submitted; there can be at most {MOST_JOBS:,}"
+        raise SpecError(
+            spec.source, [Fault("", what)], hint="are rates right? say how many with jobs (--jobs)"
+        )
+
+
 class _Source:
     """One stream, with the jobs of it that are made but not yet taken."""
 
@@ -58,7 +74,7 @@ class _Source:
         self._made = 0
         self.ended = False
         self.last = -1
-        self.rows = self._rows(0)
+        self.rows = pl.DataFrame()
 
     def fill(self) -> None:
         """Make so many jobs that a piece is there, as long as there are any."""
@@ -71,7 +87,7 @@ class _Source:
             if span is not None:
                 rows = rows.filter(pl.col("submit_time") < pl.duration(microseconds=span))
             self.ended = rows.height < count or (most is not None and self._made >= most)
-            self.rows = pl.concat([self.rows, rows])
+            self.rows = pl.concat([self.rows, rows]) if self.rows.width else rows
             if self.rows.height:
                 self.last = int(self.rows["submit_time"].to_physical()[-1])
             if self.last > LONGEST:

@@ -35,7 +35,7 @@ def _counts(run: Run, window: Window, pods: pl.DataFrame, each: pl.DataFrame) ->
     yield from _by_scope("preemptions", each, _SCOPES)
     times = each.group_by("job").len()["len"]
     yield _count("preempted_jobs", len(times))
-    yield _count("preempted_pods", int(pods["pods"].sum()))
+    yield _count("preempted_pods", int(pods["pods"].cast(pl.Int64).sum()))
     yield _count("repeat_victims", int((times >= 2).sum()))
     yield _count("max_preemptions_of_a_job", max(times, default=0))
     starts = progress(run, window).starts

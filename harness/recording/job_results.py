@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, final
 import polars as pl
 
 from harness.engine.events import NEVER, PENDING, STATES
+from harness.errors import InputError
 from harness.recording import schemas
 from harness.recording.parquet import TableWriter, TimeKind, as_series
 
@@ -85,8 +86,15 @@ class JobResults:
         chunk.finish[row] = finish
         chunk.state[row] = state
         chunk.preemptions[row] = preemptions
-        chunk.lost[row] = lost
-        chunk.idle[row] = idle
+        try:
+            chunk.lost[row] = lost
+            chunk.idle[row] = idle
+        except OverflowError as error:
+            raise InputError(
+                f"job {self._frame['job_id'][index]}: what its pods lost, or held in vain, is together more "
+                "microseconds than 64 bits can count",
+                hint="are durations and pods given in the right units?",
+            ) from error
         chunk.left -= 1
         while (first := self._chunks.get(self._written)) is not None and not first.left:
             self._write(first, self._frame.height)

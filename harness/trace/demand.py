@@ -9,9 +9,13 @@ from harness.cluster.model import Cluster
 from harness.trace.job_rows import job_rows
 from harness.trace.schema import REQUEST, resources_of
 from harness.trace.trace import Trace
+from harness.units import INT64_MAX
 
 CAPACITY = "harness.capacity."
 """Metadata keys that start so give the size of the traced machine: `harness.capacity.cpu` in millicores."""
+
+
+_DIGITS = 19
 
 
 def demands_of(trace: Trace) -> dict[str, Demand]:
@@ -30,8 +34,9 @@ def demands_of(trace: Trace) -> dict[str, Demand]:
 
 def traced_capacity(trace: Trace, resource: str) -> int | None:
     """How much of a resource the traced machine had; None where the trace does not say."""
-    capacity = trace.metadata.get(f"{CAPACITY}{resource}", "")
-    return int(capacity) if capacity.isdecimal() else None
+    text = trace.metadata.get(f"{CAPACITY}{resource}", "")
+    capacity = int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else 0
+    return capacity if 0 < capacity <= INT64_MAX else None
 
 
 def derived_cluster(trace: Trace) -> Cluster:

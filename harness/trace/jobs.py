@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import polars as pl
 
-from harness.errors import OptionError, TraceError
+from harness.errors import ClusterError, Fault, OptionError, TraceError
 from harness.job import ENDLESS, Arrival, Job
 from harness.recording import schemas
 from harness.recording.parquet import TIMES
@@ -20,8 +20,8 @@ from harness.trace.job_rows import ROW, ROWS, has_pod_sets, job_rows
 from harness.trace.pod_sets import PodSetMaker
 from harness.trace.schema import DEFAULT_NAMESPACE, REQUEST, column_of, resources_of
 from harness.trace.slices import Slice, constant, texts, values
-from harness.trace.validate import LONGEST, cluster_faults
-from harness.units import INT64_MAX, SECOND
+from harness.trace.validate import cluster_faults
+from harness.units import INT64_MAX, LONGEST, SECOND, format_amount
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
@@ -35,6 +35,8 @@ _CHUNK = 1024
 
 _FIXED = 8
 """How many columns of `Jobs.frame` come before what jobs ask for."""
+
+_MOST_PODS = 2**31 - 1
 
 _ARRIVAL = "harness.arrival"
 _SUBMIT = "harness.submit"
@@ -67,6 +69,7 @@ class Jobs:
 
     Raises:
         TraceError: a priority class that the cluster does not have.
+        ClusterError: what runs already asks, with the trace, for more than can be counted.
         OptionError: a scale that is not above 0, or that spreads arrivals over more than a hundred years.
     """
 
@@ -117,6 +120,7 @@ class Jobs:
         self._clairvoyant = clairvoyant
         self._running = list(running(int(self.frame["submit"][0]))) if running is not None else []
         if self._running:
+            _check_sums(self._running, self.frame, cluster)
             before = _running_rows(self._running)
             self.resources = sorted({*self.resources, *resources_of(before.columns)})
             self.frame = pl.concat([before, self.frame], how="diagonal_relaxed").select(
@@ -148,6 +152,26 @@ class Jobs:
             durations if self._clairvoyant else repeat(None),
         )
         return list(zip(jobs, durations, self._checkpoint(start, count), strict=False))
+
+
+def _check_sums(running: Sequence[Arrival], frame: pl.DataFrame, cluster: Cluster) -> None:
+    """Refuse work of the manifests that cannot be counted together with the trace's."""
+    total = {
+        name: int(frame[f"{REQUEST}{name}"].sum())  # fits, as `open_trace` checked
+        for name in resources_of(frame.columns)
+    }
+    for job, _, _ in running:
+        where = f"{job.id}, which is there when the replay begins"
+        if job.pods > _MOST_PODS:
+            what = f"has {job.pods:,} pods; at most {_MOST_PODS:,} can be counted"
+            raise ClusterError(cluster.source, [Fault(where, what)])
+        for name, amount in job.requests_of(range(job.pods)).items():
+            total[name] = total.get(name, 0) + amount
+            if total[name] > INT64_MAX:
+                what = (
+                    f"{format_amount(name, amount)} of {name} and what all others ask for are together more "
+                )
+                raise ClusterError(cluster.source, [Fault(where, f"{what}than 64 bits can count")])
 
 
 def _running_rows(running: Sequence[Arrival]) -> pl.DataFrame:

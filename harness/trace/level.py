@@ -11,7 +11,6 @@ import polars as pl
 from harness.trace.job_rows import job_rows
 from harness.trace.schema import REQUEST
 from harness.trace.trace import Trace
-from harness.units import INT64_MAX
 
 SUBMIT = "harness.submit"
 """Column of a job's submission, microseconds since the origin."""
@@ -50,10 +49,12 @@ class Level:
 
     def quantile(self, share: Fraction) -> int:
         """The level that is not exceeded for this share of the time from the first to the last submission."""
-        time = self.steps["time"].clip(self.first, self.last)
-        spans = self.steps.select(
-            "level", (time.shift(-1, fill_value=self.last) - time).alias("span")
-        ).filter(pl.col("span") > 0)
+        before = pl.DataFrame({"time": [self.first], "level": [0]}, schema=self.steps.schema)
+        steps = pl.concat([before, self.steps])
+        time = steps["time"].clip(self.first, self.last)
+        spans = steps.select("level", (time.shift(-1, fill_value=self.last) - time).alias("span")).filter(
+            pl.col("span") > 0
+        )
         if spans.is_empty():
             return self.peak
         spans = spans.group_by("level").agg(pl.col("span").sum()).sort("level")
@@ -100,14 +101,10 @@ def _steps(jobs: pl.DataFrame, resource: str, start: pl.Expr, end: pl.Expr) -> p
     runs = jobs.select(
         start.alias("start"), end.alias("end"), pl.col(f"{REQUEST}{resource}").alias("amount")
     ).filter(pl.col("end") > pl.col("start"))
-    # Twice as many bits take twice the memory, and only few traces need them.
-    most: Any = runs["amount"].max()
-    wide = int(most or 0) * runs.height > INT64_MAX
-    amount = pl.col("amount").cast(pl.Int128) if wide else pl.col("amount")
-    changes = pl.concat(
+    changes = pl.concat(  # all amounts together fit 64 bits, as `open_trace` has checked
         [
-            runs.select(pl.col("start").alias("time"), amount),
-            runs.select(pl.col("end").alias("time"), amount * -1),
+            runs.select(pl.col("start").alias("time"), "amount"),
+            runs.select(pl.col("end").alias("time"), pl.col("amount") * -1),
         ]
     ).sort("time")
     last_of_instant = (pl.col("time") != pl.col("time").shift(-1)).fill_null(value=True)

@@ -11,12 +11,15 @@ import polars as pl
 from harness.errors import OptionError
 from harness.options import did_you_mean
 from harness.trace.sample import draws
+from harness.trace.schema import has_names
 from harness.trace.trace import Trace
+from harness.units import exact_number
 
 _OTHERS = "*"
 _FORM = "write COLUMN=VALUE:PRIORITY,VALUE:PRIORITY, such as queue=prod:100,*:0"
 _SHARE_FORM = "write SHARE:PRIORITY,...[@SEED], such as 0.2:1000@7"
 _INT32 = 2**31
+_MOST_DIGITS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,11 @@ class PriorityFrom:
                 f"--priority-from {self}: {trace.path} has no column {self.column!r}",
                 hint=did_you_mean(self.column, frame.columns),
             )
+        if not has_names(frame[self.column].dtype):
+            raise OptionError(
+                f"--priority-from {self}: {self.column} is {frame[self.column].dtype}; "
+                "values can be named of texts and numbers"
+            )
         key = pl.col(self.column).cast(pl.String)
         present = frame.select(key.unique()).to_series().drop_nulls()
         absent = [value for value in self.priorities if value != _OTHERS and value not in present]
@@ -107,14 +115,14 @@ class PriorityShare:
         for part in listed.split(","):
             share, _, number = part.partition(":")
             try:
-                shares.append((Fraction(share), _priority(number, option, _SHARE_FORM)))
-            except (ValueError, ZeroDivisionError):
+                shares.append((exact_number(share), _priority(number, option, _SHARE_FORM)))
+            except ValueError:
                 raise OptionError(f"{option}: {share!r} is no share", hint=_SHARE_FORM) from None
         if any(share <= 0 for share, _ in shares) or sum(share for share, _ in shares) > 1:
             raise OptionError(f"{option}: shares are above 0, and at most 1 together", hint=_SHARE_FORM)
         if max(sum(share for share, _ in shares[: 1 + at]).denominator for at in range(len(shares))) > 10**6:
             raise OptionError(f"{option}: shares have at most six decimals", hint=_SHARE_FORM)
-        if seed and not (seed.isascii() and seed.isdigit()):
+        if seed and not (seed.isascii() and seed.isdigit() and len(seed) <= _MOST_DIGITS):
             raise OptionError(f"{option}: {seed!r} is not a whole number of 0 or more", hint=_SHARE_FORM)
         return cls(tuple(shares), int(seed or 0))
 

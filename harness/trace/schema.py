@@ -160,6 +160,11 @@ def is_map(dtype: pl.DataType) -> bool:
     return isinstance(entry, pl.Struct) and entry.to_schema() == {"key": pl.String, "value": pl.String}
 
 
+def has_names(dtype: pl.DataType) -> bool:
+    """Whether the values of a column can be told apart by names: texts, numbers and truth values."""
+    return dtype in (pl.String, pl.Categorical, pl.Enum, pl.Boolean) or dtype.is_numeric()
+
+
 def entries(value: Any) -> tuple[tuple[str, str | None], ...]:
     """A map's value as sorted pairs, whichever way polars answers it."""
     if not value:

@@ -12,6 +12,7 @@ import polars as pl
 
 from harness.errors import OptionError
 from harness.options import did_you_mean
+from harness.trace.schema import has_names
 from harness.trace.trace import Trace
 
 OTHER = "other"
@@ -21,6 +22,7 @@ UNKNOWN = "unknown"
 """The queue of jobs that a column says nothing about."""
 
 _FORM = "write column:NAME, top:N, hash:N or names, also several: column:user,top:20"
+_NUMBER = re.compile("0*[1-9][0-9]{0,8}", re.ASCII)
 _LONGEST_NAME = 63  # of a label's value, which is how Kubernetes writes down the queue of a job
 
 _Queues: TypeAlias = Callable[[pl.DataFrame, str], pl.Series]
@@ -49,9 +51,9 @@ class Tenants:
             kind, _, argument = part.strip().partition(":")
             if kind not in _STEPS or (kind == "names") == bool(argument):
                 raise OptionError(f"--tenants {text!r}: {part!r} is not understood", hint=_FORM)
-            if kind in ("top", "hash") and not (argument.isascii() and argument.isdigit() and int(argument)):
+            if kind in ("top", "hash") and not _NUMBER.fullmatch(argument):
                 raise OptionError(
-                    f"--tenants {text!r}: {argument!r} is not a number of 1 or more", hint=_FORM
+                    f"--tenants {text!r}: {argument!r} is not a number from 1 to 999,999,999", hint=_FORM
                 )
             steps.append((kind, argument))
         return cls(tuple(steps))
@@ -84,7 +86,7 @@ def _column(frame: pl.DataFrame, name: str) -> pl.Series:
         raise OptionError(
             f"--tenants column:{name}: the trace has no such column", hint=did_you_mean(name, frame.columns)
         )
-    if frame[name].dtype.is_nested() or frame[name].dtype.is_temporal():
+    if not has_names(frame[name].dtype):
         raise OptionError(f"--tenants column:{name}: {frame[name].dtype} is no name of a tenant")
     text = frame[name].cast(pl.String)
     return text.set(text == "", None).fill_null(UNKNOWN)

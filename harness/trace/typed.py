@@ -20,7 +20,9 @@ def typed(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Fault]]:
         column = column_of(name)
         series = frame[name]
         if column is not None and series.dtype == pl.Null and name not in REQUIRED:
-            continue  # no value anywhere: the default
+            if not name.startswith(REQUEST):
+                continue  # no value anywhere: the default
+            series = series.cast(pl.Int64)  # a resource that nobody asks for is still one
         result = _reserved(name) or (series if column is None else _cast(series, column))
         if isinstance(result, str):
             faults.append(Fault(f"column {name}", result))

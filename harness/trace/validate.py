@@ -25,15 +25,14 @@ from harness.trace.schema import (
     entries,
     resources_of,
 )
+from harness.trace.sums import Sums
 from harness.trace.typed import typed
-from harness.units import DAY, INT64_MAX
+from harness.units import INT64_MAX, LONGEST
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
     from harness.trace.trace import Trace
 
-LONGEST = 100 * 365 * DAY
-"""No time or duration of a trace is longer: it is a mistaken unit, or sums of times would not fit 64 bits."""
 _EARLIEST, _LATEST = -62_135_596_800_000_000, 253_402_300_799_999_999  # years 1 to 9999
 _INT32_MAX = 2**31 - 1
 _FIRST = "harness.first"
@@ -53,7 +52,7 @@ def checked(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Fault]]:
     faults += breaches(frame, _row_rules(frame))
     faults += _documents(frame)
     faults += _jobs(frame)
-    return frame, faults
+    return frame, faults or Sums().add(frame)
 
 
 def cluster_faults(trace: Trace, cluster: Cluster) -> list[Fault]:

@@ -185,7 +185,7 @@ def test_names_of_tenants_become_what_kubernetes_accepts(opened: Callable[..., T
         ("priority_share", "0.2:3000000000", "32 bits"),
         ("priority_share", "0.2:1@x", "not a whole number"),
         ("priority_from", "class=a:1", "no column 'class'"),
-        ("tenants", "top:0", "number of 1 or more"),
+        ("tenants", "top:0", "number from 1 to"),
         ("tenants", "best:3", "not understood"),
         ("tenants", "column:team", "no such column"),
         ("tenants", "column:duration", "no name of a tenant"),

@@ -140,7 +140,7 @@ def _by_request(records: pl.DataFrame, options: Mapping[str, Any]) -> Layout:
         columns.append(layout["pod_set"])
     if labels:
         columns.append(label_maps("node_selector", selectors))
-    gangs = layout.group_by("job").agg(pl.col("pods").sum()).filter(pl.col("pods") > 1).height
+    gangs = layout.group_by("job").agg(pl.col("pods").cast(pl.Int64).sum()).filter(pl.col("pods") > 1).height
     notes = (
         f"a job has the pods that it requested, nodes x ppn of column 21 ({gangs:,} jobs are gangs)",
         f"{other:,} jobs requested another number of processors there and are one pod" if other else "",
