@@ -12,12 +12,19 @@ from typing import Protocol
 
 import polars as pl
 
+from harness.errors import Fault, SpecError
 from harness.generate.uniform import key_of, uniforms
 from harness.units import DAY, HOUR, INT64_MAX
 
 _JOB = 1_000_000_000
 """The integrated rate is counted in billionths of a job, as whole numbers, so that sums are exact."""
 
+
+_MOST = INT64_MAX // 4
+"""What is gained in one step at most, so that no sum overflows: more than all jobs of the largest trace."""
+
+_MOST_STATES = 1_000_000
+"""Changes of state that a bursty process may make; more are a mistaken unit, and would take for ever."""
 
 _END = INT64_MAX // 4
 """No time is later, so that none overflows; whoever asks for more than a hundred years is told."""
@@ -33,6 +40,10 @@ class Arrivals(Protocol):
 class Process(Protocol):
     """How jobs arrive."""
 
+    @property
+    def pace(self) -> float:
+        """Jobs a microsecond, on average."""
+
     def begun(self, key: int) -> Arrivals:
         """The process with the random numbers of a key."""
 
@@ -43,6 +54,11 @@ class Regular:
 
     every: int
     first: int
+
+    @property
+    def pace(self) -> float:
+        """See `Process`."""
+        return 1 / max(self.every, 1)
 
     def begun(self, key: int) -> Arrivals:
         """See `Process`; nothing is random here."""
@@ -65,6 +81,11 @@ class Poisson:
 
     rate: float
 
+    @property
+    def pace(self) -> float:
+        """See `Process`."""
+        return self.rate
+
     def begun(self, key: int) -> Arrivals:
         """See `Process`."""
         return _Changed(key, _cyclic([DAY], [self.rate]))
@@ -85,6 +106,11 @@ class Diurnal:
     swing: float
     peak: int
     weekend: float
+
+    @property
+    def pace(self) -> float:
+        """See `Process`."""
+        return self.rate
 
     def begun(self, key: int) -> Arrivals:
         """See `Process`."""
@@ -109,6 +135,12 @@ class Bursty:
 
     rates: Sequence[float]
     stays: Sequence[int]
+
+    @property
+    def pace(self) -> float:
+        """See `Process`."""
+        jobs = sum(rate * stay for rate, stay in zip(self.rates, self.stays, strict=True))
+        return jobs / sum(self.stays)
 
     def begun(self, key: int) -> Arrivals:
         """See `Process`."""
@@ -166,7 +198,7 @@ class _Steps:
             self._before.append(self.reached)
             self._paces.append(span / gained)
         self.ends += span
-        self.reached += gained
+        self.reached += min(gained, _MOST)  # more than any number of jobs needs
 
     def times(self, reached: pl.Series) -> pl.Series:
         """When the integral is what it is, which is less than `self.reached`."""
@@ -187,6 +219,17 @@ class _Modulated:
     def times(self, reached: pl.Series) -> pl.Series:
         needed = int(reached[-1])
         while self._steps.reached <= needed and self._steps.ends < _END:
+            if self._drawn > _MOST_STATES:
+                raise SpecError(
+                    "bursty",
+                    [
+                        Fault(
+                            "",
+                            f"changes its state more than {_MOST_STATES:,} times before enough jobs come",
+                        )
+                    ],
+                    hint="are rate and stay in the right unit?",
+                )
             numbers = pl.int_range(self._drawn, self._drawn + 256, eager=True)
             for share in (-uniforms(self._key, numbers).log()).to_list():
                 state = self._drawn % len(self._rates)

@@ -15,9 +15,12 @@ from harness.errors import Fault, SpecError
 from harness.generate.uniform import key_of, uniforms
 from harness.trace.schema import SOURCE_KEY
 from harness.trace.trace import Trace
-from harness.units import DAY, format_duration
+from harness.units import DAY, SECOND, format_duration
 
 WEEK = 7 * DAY
+
+_MOST_BLOCKS = 100_000
+"""Blocks that are drawn for each tenant; more are a mistaken length, and would take for ever."""
 
 _BLOCK = "harness.block"
 _NOT_KEPT = ("uid", "recorded_start", "recorded_end")
@@ -89,10 +92,22 @@ class Bootstrap:
             span: submissions are from 0 to before this, microseconds.
             seed: equal seeds draw equal blocks, tenant by tenant.
             jobs: how many rows there are at most; None for no bound.
+
+        Raises:
+            SpecError: more blocks than are drawn.
         """
+        count = -(-span // self.block)
+        if count > _MOST_BLOCKS:
+            what = (
+                f"{format_duration(span)} are {count:,} blocks of {format_duration(self.block)}; at most "
+                f"{_MOST_BLOCKS:,} are drawn"
+            )
+            least = -(-span // (_MOST_BLOCKS * SECOND))
+            raise SpecError(
+                str(self.trace.path), [Fault("", what)], hint=f"draw longer ones: --block {least}s"
+            )
         recorded = self._recorded()
         tenants = sorted({queue for queue, _ in recorded})
-        count = -(-span // self.block)
         numbers = pl.int_range(count, eager=True)
         drawn = {queue: self._drawn(key_of(seed, queue, "block"), numbers) for queue in tenants}
         left = jobs
@@ -118,9 +133,9 @@ class Bootstrap:
             if left == 0:
                 return
 
-    def _drawn(self, key: int, numbers: pl.Series) -> list[int]:
+    def _drawn(self, key: int, numbers: pl.Series) -> pl.Series:
         """A block of the record for each number."""
-        return (uniforms(key, numbers) * self.blocks).floor().cast(pl.Int64).to_list()
+        return (uniforms(key, numbers) * self.blocks).floor().cast(pl.Int64)
 
     def _recorded(self) -> dict[tuple[str, int], pl.DataFrame]:
         """(tenant, block) -> its rows, submitted from the beginning of the block."""

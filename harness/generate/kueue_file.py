@@ -14,7 +14,7 @@ from harness.cluster.fields import Fields
 from harness.cluster.manifests import KUEUE, flavor_manifest, local_queue_manifest, namespace_manifest
 from harness.generate.arrivals import Regular
 from harness.generate.distributions import Choice
-from harness.generate.spec import JobKind, Spec, Stream
+from harness.generate.spec import MOST_STREAMS, JobKind, Spec, Stream
 
 _MILLISECOND = 1000
 _MOST = 10**6
@@ -41,6 +41,11 @@ def read_kueue(fields: Fields, source: str) -> Spec:
             prefix, count = f"{_class(queues)}-{place}", _count(queues)
             spec = _quotas(queues, flavor)
             sets = [_workloads(item, number) for number, item in enumerate(queues.items("workloadsSets"))]
+            made = cohort_count * count * max(1, sum(map(len, sets)))
+            if len(streams) + made > MOST_STREAMS:
+                what = f"make more than {MOST_STREAMS:,} queues and sets of workloads, which is the most"
+                cohorts.fault(f"queuesSets[{place}]", what)
+                continue
             for cohort in (f"{cohort_class}-{number}" for number in range(cohort_count)):
                 for name in (f"{prefix}-{number}-{cohort}" for number in range(count)):
                     manifests += _manifests(name, {"cohortName": cohort, **spec})

@@ -27,19 +27,21 @@ from harness.cluster.manifests import (
     node_pool_manifest,
     quota_node,
 )
+from harness.cluster.model import MOST_NODES
 from harness.cluster.shares import split_in_units
-from harness.errors import Fault, TraceError
+from harness.errors import Fault, InputError, TraceError
 from harness.trace.demand import demands_of
 from harness.trace.job_rows import filled, job_rows
 from harness.trace.schema import DEFAULT_NAMESPACE, REQUEST, resources_of
 from harness.trace.trace import Trace
-from harness.units import format_amount
+from harness.units import INT64_MAX, format_amount
 
 _COHORT = "all"
 _FLAVOR = "default"
 _POOL = "node"
 _PREEMPTION = {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"}
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
+_MOST_WRITTEN = 10_000
 _MOST_PODS = 110
 _DEVICES = 8
 _CORE, _GI = 1000, 2**30
@@ -70,7 +72,15 @@ class Starter:
 
         Args:
             pools: one NodePool, which only `harness` knows, instead of Nodes.
+
+        Raises:
+            InputError: more Nodes than are written one by one.
         """
+        if not pools and self.nodes > _MOST_WRITTEN:
+            raise InputError(
+                f"{self.nodes:,} Nodes are too many to write one by one; {_MOST_WRITTEN:,} are the most",
+                hint="--node-pool writes one NodePool for all of them, --node says what a larger node has",
+            )
         for namespace in dict.fromkeys(namespace for namespace, _ in self.doors):
             yield namespace_manifest(namespace)
         if pools:
@@ -123,11 +133,13 @@ def start(
             0 for queues that are not named.
 
     Raises:
-        TraceError: names that Kubernetes would not accept, a node that is too small for some pod, or weights
-            of queues that the trace does not have.
+        TraceError: jobs that ask for nothing, names that Kubernetes would not accept, a node too small for
+            some pod, more nodes than there can be, or weights of queues that the trace does not have.
     """
     frame = trace.frame
     demands = {name: demand for name, demand in demands_of(trace).items() if demand.largest}
+    if not demands:
+        raise TraceError(str(trace.path), [Fault("", "no job asks for anything, so any cluster would do")])
     doors = (
         frame.select(filled(frame, "namespace", DEFAULT_NAMESPACE), "queue")
         .unique()
@@ -147,7 +159,9 @@ def start(
         named = any(fault.where.startswith("queue") for fault in faults)
         hint = "--tenants names makes names that Kubernetes accepts" if named else None
         raise TraceError(str(trace.path), faults, hint=hint)
-    count = max(ceil(Fraction(amount, given[resource])) for resource, amount in capacity.items())
+    counts = {resource: ceil(Fraction(amount, given[resource])) for resource, amount in capacity.items()}
+    count = max(counts.values())
+    _check_size(trace, count, max(counts, key=lambda name: counts[name]), capacity, given)
     whole = {"pods": _pods(given, frame), **given}
     nodes = "node" if count == 1 else "nodes"
     why = [
@@ -165,6 +179,28 @@ def start(
     by = weights if isinstance(weights, str) else "by the weights given"
     why.append(f"nominal quotas of {len(queues):,} queues: {by}; what is idle may be borrowed")
     return Starter(count, whole, quotas, doors.rows(), tuple(why))
+
+
+def _check_size(
+    trace: Trace, count: int, scarce: str, capacity: Mapping[str, int], node: Mapping[str, int]
+) -> None:
+    """Refuse a cluster of more nodes, or of more of a resource, than there can be: a unit is mistaken."""
+    total = {resource: amount * count for resource, amount in node.items()}
+    beyond = [resource for resource, amount in total.items() if amount > INT64_MAX]
+    if count > MOST_NODES:
+        wanted, has = (format_amount(scarce, each) for each in (capacity[scarce], node[scarce]))
+        what = (
+            f"{wanted} are wanted in all, which takes {count:,} nodes of {has} each; there can be at most "
+            f"{MOST_NODES:,}"
+        )
+        faults = [Fault(f"node {scarce}", what)]
+    else:
+        faults = [
+            Fault(f"node {name}", f"{count:,} nodes have more than 64 bits can count") for name in beyond
+        ]
+    if faults:
+        hint = "is the unit right (harness trace lint)? else give larger nodes: --node"
+        raise TraceError(str(trace.path), faults, hint=hint)
 
 
 def _unfit_names(
@@ -210,8 +246,8 @@ def _node(
 
 
 def _power_of_two(amount: int, unit: int) -> int:
-    """The next power of two of a unit."""
-    return (1 << max(0, ceil(Fraction(amount, unit)) - 1).bit_length()) * unit
+    """The next power of two of a unit that can be counted."""
+    return min((1 << max(0, ceil(Fraction(amount, unit)) - 1).bit_length()) * unit, INT64_MAX)
 
 
 def _pods(node: Mapping[str, int], frame: pl.DataFrame) -> int:
