@@ -73,7 +73,7 @@ class Difference:
         with reading(self._runs[1].path):
             several = [run.micros("decisions").drop("detail", "flavors").collect() for run in self._runs]
         admits = all((rows["action"] == "admit").any() for rows in several)
-        passed = [*_FOR_THE_RECORD, *(() if admits else ("admit",))]
+        passed = [*_FOR_THE_RECORD, *(() if admits else ("admit", "start"))]
         several = [
             rows.filter(~pl.col("action").is_in(passed)).with_columns(
                 again=pl.int_range(pl.len()).over(_SAME)  # equal decisions of one instant are told apart

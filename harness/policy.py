@@ -34,6 +34,9 @@ class Why(Enum):
 class Admit:
     """Reserve quota for a waiting job; without nodes in the cluster it also starts, as a whole.
 
+    It starts when what it asks for is free: at once, or where jobs that were evicted still hold it, when they
+    are gone. Jobs that wait so start in the order of their admission.
+
     Attributes:
         job: the job, waiting as a whole.
         flavors: pod set -> resource -> flavor; leave empty where there are no flavors. Equal choices should
@@ -187,13 +190,16 @@ class View(Protocol):
 
     @property
     def allocated(self) -> Mapping[str, int]:
-        """Resource -> amount that pods hold now, terminating ones included."""
+        """Resource -> amount that pods hold now, terminating ones included; not yet what is promised."""
 
     def free_on(self, node: str) -> Mapping[str, int]:
         """Resource -> amount that is free on a node now."""
 
     def fits(self, job: Job) -> bool:
-        """Whether the job's whole request is free in the cluster now (summed over nodes)."""
+        """Whether the job's whole request is free in the cluster now (summed over nodes).
+
+        What admitted jobs are to get that have not started counts as taken: what fits starts at once.
+        """
 
 
 PolicyFactory: TypeAlias = Callable[[Cluster, View, Mapping[str, Any]], Policy]

@@ -6,13 +6,15 @@ different quotas in different namespaces.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
+from harness.quota import UNLIMITED, QuotaTree
+
 if TYPE_CHECKING:
-    from harness.cluster.model import Cluster, ClusterQueue
+    from harness.cluster.model import Cluster, ResourceGroup
 
 
 _SLICE = 1 << 20
@@ -85,23 +87,62 @@ def quotas(cluster: Cluster) -> dict[str, dict[str, Any]]:
     """Every ClusterQueue and ElasticQuota with jobs of its own, as `run.json` tells it.
 
     `nominal` is resource -> what is guaranteed: nominal quota summed over flavors, or `min`. Where a
-    ClusterQueue and an ElasticQuota have one name, it is the ClusterQueue.
+    ClusterQueue and an ElasticQuota have one name, it is the ClusterQueue, and has `limits` as a cohort does.
     """
     found: dict[str, dict[str, Any]] = {
         name: {"cohort": quota.parent, "weight": "1", "nominal": dict(quota.min or {})}
         for name, quota in cluster.elastic_quotas.items()
         if not quota.is_parent
     }
+    tree = QuotaTree(cluster.cluster_queues, cluster.cohorts)
     for queue in cluster.cluster_queues.values():
-        nominal = _nominal(queue)
-        found[queue.name] = {"cohort": queue.cohort, "weight": str(queue.weight), "nominal": nominal}
+        found[queue.name] = {
+            "cohort": queue.cohort,
+            "weight": str(queue.weight),
+            "nominal": _nominal(queue.resource_groups),
+            "limits": _limits(tree, tree.queues[queue.name]),
+        }
     return found
 
 
-def _nominal(queue: ClusterQueue) -> dict[str, int]:
+def cohorts(cluster: Cluster) -> dict[str, dict[str, Any]]:
+    """Every cohort, as `run.json` tells it: what it belongs to, the quota of its own, and its limits."""
+    tree = QuotaTree(cluster.cluster_queues, cluster.cohorts)
+    return {
+        name: {
+            "cohort": cohort.parent,
+            "nominal": _nominal(cohort.resource_groups),
+            "limits": _limits(tree, tree.cohorts[name]),
+        }
+        for name, cohort in cluster.cohorts.items()
+    }
+
+
+def _nominal(groups: Iterable[ResourceGroup]) -> dict[str, int]:
+    """Resource -> nominal quota, summed over flavors."""
     nominal: dict[str, int] = {}
-    for group in queue.resource_groups:
+    for group in groups:
         for flavor in group.flavors:
             for resource, quota in flavor.resources.items():
                 nominal[resource] = nominal.get(resource, 0) + quota.nominal
     return nominal
+
+
+def _limits(tree: QuotaTree, node: int) -> dict[str, dict[str, int]]:
+    """What limits borrowing and lending, summed over flavors; only what has a limit.
+
+    `borrowing` is resource -> how much may be borrowed, where that is limited in every flavor; `kept` is
+    resource -> what is never lent.
+    """
+    limits: dict[str, list[int | None]] = {}
+    kept: dict[str, int] = {}
+    for cell in tree.declared[node]:
+        resource, at = tree.flavor_resources[cell].resource, node * tree.width + cell
+        limits.setdefault(resource, []).append(tree.borrowing_limit[at])
+        kept[resource] = kept.get(resource, 0) + tree.kept[at]
+    borrowing: dict[str, int] = {}
+    for resource, of_flavors in limits.items():
+        known = [limit for limit in of_flavors if limit is not None and limit < UNLIMITED]
+        if len(known) == len(of_flavors):
+            borrowing[resource] = sum(known)
+    return {"borrowing": borrowing, "kept": {resource: amount for resource, amount in kept.items() if amount}}

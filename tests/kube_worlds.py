@@ -141,9 +141,7 @@ class World:
         node: str | None = None,
         flavors: Mapping[str, Mapping[str, str]] | None = None,
         detail: Mapping[str, Any] | None = None,
-        alive: int = 0,
-        holding: int = 0,
-        dropped: Mapping[str, int] | None = None,
+        **_changes: Any,
     ) -> None:
         """See `harness.engine.events.Recorder`."""
         word = ACTIONS[action]

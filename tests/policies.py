@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness import Admit, Bind, Cluster, Decision, Job, Preempt, View, Wake, Why
+from harness.policy import PolicyFactory
+from harness.units import SECOND
 
 
 class Greedy:
@@ -72,6 +74,25 @@ class AtRandom(Greedy):
             yield Wake(now + self.random.randrange(1, 5_000_000))
 
 
+class Eager(AtRandom):
+    """As `AtRandom`, but admits jobs while those that it evicted are still leaving."""
+
+    def cycle(self, now: int) -> Iterator[Decision]:
+        yield from self.preempt(now)
+        free = dict(self.view.capacity)
+        for job in self.running:
+            for resource, amount in job.requests_of(range(job.pods)).items():
+                free[resource] -= amount
+        for job in list(self.waiting):
+            asks = job.requests_of(range(job.pods))
+            if all(free[resource] >= amount for resource, amount in asks.items()):
+                for resource, amount in asks.items():
+                    free[resource] -= amount
+                self.waiting.remove(job)
+                self.running.append(job)
+                yield Admit(job)
+
+
 class PodByPod:
     """Binds every waiting pod on its own to the first node with room, and preempts pods at random."""
 
@@ -105,3 +126,38 @@ class PodByPod:
                     break
         if self.left and self.bound:
             yield Wake(now + self.random.randrange(1, 5_000_000))
+
+
+def scripted(steps: Mapping[float, list[tuple[Any, ...]]]) -> PolicyFactory:
+    """A policy that does at each second what it is told.
+
+    A step is ("admit", job, counts), ("bind", job, pod, node) or ("preempt", job, preemptor or None, reason,
+    pod or None, detail); the counts of an admission and the last three of a preemption may be left out.
+    """
+
+    class Scripted:
+        def __init__(self, cluster: Cluster, view: View, options: Mapping[str, Any]) -> None:
+            self.jobs: dict[str, Job] = {}
+
+        def submit(self, job: Job, pods: range, now: int) -> None:
+            self.jobs[job.id] = job
+
+        def release(self, job: Job, pods: range, now: int, why: Why) -> None:
+            pass
+
+        def cycle(self, now: int) -> Iterator[Decision]:
+            for action, name, *rest in steps.get(now / SECOND, ()):
+                job = self.jobs[name]
+                if action == "admit":
+                    yield Admit(job, counts=rest[0] if rest else {})
+                elif action == "bind":
+                    yield Bind(job, range(rest[0], rest[0] + 1), rest[1])
+                else:
+                    by, reason, pod, detail = [*rest, *(None, "Rule", None, {})[len(rest) :]]
+                    pods = None if pod is None else range(pod, pod + 1)
+                    yield Preempt(job, self.jobs[by] if by else None, reason, pods, detail)
+            later = [second * SECOND for second in steps if second * SECOND > now]
+            if later:
+                yield Wake(int(min(later)))
+
+    return Scripted

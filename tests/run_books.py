@@ -64,7 +64,7 @@ def evictions(run: Path, asked: Mapping[str, Asked]) -> Iterator[Eviction]:
     """Play the decisions of a run that loses all progress when it preempts; every job is one unit."""
     rows = pl.read_parquet(run / "decisions.parquet").to_dicts()
     origin = json.loads((run / "run.json").read_text())["trace"]["origin_us"]
-    whole = not any(row["action"] == "bind" for row in rows)  # admission starts a job
+    whole = not any(row["action"] == "bind" for row in rows)  # jobs start as a whole
     jobs = {name: _Job() for name in asked}
     used = dict.fromkeys(sorted({each.queue for each in asked.values()}), 0)
     leaving = dict(used)
@@ -73,7 +73,7 @@ def evictions(run: Path, asked: Mapping[str, Asked]) -> Iterator[Eviction]:
         time = (row["time"] - EPOCH) // timedelta(microseconds=1) - origin
         pods = row["pods"]
         match row["action"]:
-            case "admit" if whole:
+            case "admit" | "start" if whole and row["holding"] == 1:
                 job.holding, job.began = pods, time
                 used[queue] += pods * about.gpus
             case "bind":

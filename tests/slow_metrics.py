@@ -62,7 +62,7 @@ class Job:
             self.submit = time
         elif action == "reject":
             self.reject = time
-        elif action in ("admit", "bind"):
+        elif action in ("admit", "start", "bind"):
             again = re.search(r"-r(\d+)$", pod or "")
             if name is not None:
                 self.binds.append((time, name, int(again[1]) if again else 0))
@@ -146,13 +146,12 @@ class Slow:
             {**row, "time": time}
             for row, time in zip(run.decisions.iter_rows(named=True), times.to_list(), strict=True)
         ]
-        holds = "bind" if self.info["cluster"]["nodes"] else "admit"
-        self.held_by = holds
+        self.held_by = {"bind"} if self.info["cluster"]["nodes"] else {"admit", "start"}
         for row in self.decisions:
             job = self.jobs[row["job"]]
             if row["action"] == "admit" and job.admitted is None:
                 job.admitted = row["time"]
-            if row["action"] in ("admit", "bind") and row["action"] != holds:
+            if row["action"] in ("admit", "start", "bind") and not self.holds(row):
                 continue
             job.turn(row["time"], row["action"], row["pod"])
         self.start, self.end = run.info["window"]
@@ -178,10 +177,15 @@ class Slow:
         self.waiting()
         self.fairness()
         self.disruption()
+        self.quota()
 
     def say(self, metric: str, value: float | None, scope: str = "all", resource: str = "") -> None:
         assert (metric, scope, resource) not in self.values
         self.values[metric, scope, resource] = None if value is None else float(value)
+
+    def holds(self, row: Mapping[str, Any]) -> bool:
+        """Whether pods hold resources from a row on; without nodes an admitted job may have to wait."""
+        return row["action"] in self.held_by and (row["action"] != "admit" or row["holding"] == 1)
 
     def parts(self, place: int) -> dict[str, int]:
         """What became of a resource."""
@@ -204,7 +208,7 @@ class Slow:
         for time, following in pairwise([*times, self.end]):
             for row in moves[time]:
                 action, queue = row["action"], self.queue[row["job"]]
-                hold = (action == self.held_by) - (action in ("gone", "finish"))
+                hold = self.holds(row) - (action in ("gone", "finish"))
                 ask = (action in ("submit", "requeue")) - (action in ("gone", "finish", "reject"))
                 for place, amount in enumerate(self.asks[row["job"]]):
                     held[queue][place] += hold * row["pods"] * amount
@@ -376,6 +380,41 @@ class Slow:
         budgets = [json.loads(detail).get("pdb_violations") for _, _, detail in said if detail]
         told = [each for each in budgets if each is not None]
         self.say("disruption.pdb_violations", sum(told) if told else None if rows else 0)
+
+    def quota(self) -> None:
+        """Where no quota has a limit and no cohort a parent: queues of a cohort are over together."""
+        known = self.info["cluster"]["queues"]
+        admits = any(row["action"] == "admit" for row in self.decisions)
+        pods: dict[int, int] = defaultdict(int)
+        over: dict[tuple[str, int], int] = defaultdict(int)
+        times = [row["time"] for row in self.decisions[1:]] + [self.end]
+        held: dict[str, list[int]] = defaultdict(lambda: [0] * len(self.resources))
+        for row, following in zip(self.decisions, times, strict=True):
+            job, action = row["job"], row["action"]
+            more = row["pods"] if action == "admit" else -row["pods"] if action in ("gone", "finish") else 0
+            if action == "requeue" and row["pod"] is None:
+                more = -pods[job]
+            pods[job] += more
+            for place, amount in enumerate(self.asks[job]):
+                held[self.queue[job]][place] += more * amount
+            for queue in known if following > row["time"] else ():
+                cohort = known[queue]["cohort"]
+                kin = [each for each in known if known[each]["cohort"] == cohort] if cohort else [queue]
+                for place, resource in enumerate(self.resources):
+                    own = [known[each]["nominal"].get(resource, 0) for each in kin]
+                    beyond = sum(held[each][place] for each in kin) - sum(own)
+                    mine = held[queue][place] - known[queue]["nominal"].get(resource, 0)
+                    over[queue, place] += max(0, min(beyond, mine)) * (following - row["time"])
+        for place, resource in enumerate(self.resources):
+            of_queues = {
+                queue: over[queue, place] if admits and resource in known[queue]["nominal"] else None
+                for queue in known
+            }
+            every = [value for value in of_queues.values() if value is not None]
+            self.say("quota.over", self.hours(sum(every) if every else None, resource), resource=resource)
+            for queue in {*self.queue, *known}:
+                value = of_queues.get(queue)
+                self.say("quota.over", self.hours(value, resource), f"queue={queue}", resource)
 
     def counted(self, name: str, kind: str, values: Sequence[str]) -> None:
         for value in set(values):

@@ -21,6 +21,7 @@ from policies import AtRandom, Greedy, PodByPod, Priority
 
 import harness
 from harness import Decision, Refuse
+from harness.difference import Difference
 from harness.errors import DecisionError, OptionError, PolicyError, TraceError
 from harness.metrics.measurement import Window
 from harness.metrics.utilization import resource_time
@@ -349,6 +350,33 @@ def test_a_job_that_can_never_run_is_refused_with_the_trace(write_trace: WriteTr
     with pytest.raises(TraceError, match=r"request\.cpu"):
         harness.replay(trace, cluster=cluster_file(tmp_path, QUEUES), output=tmp_path / "results")
     assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(("until", "jobs"), [("4s", 0), ("5s", 1)])
+def test_a_replay_that_ends_before_or_with_the_first_arrival_is_a_run_like_others(
+    until: str, jobs: int, write_trace: WriteTrace, tmp_path: Path
+) -> None:
+    """It is measured, compared, reported and explained, and says if it is empty."""
+    trace = write_trace({"submit_time": 5, "queue": "a"}, {"submit_time": 6, "queue": "b"})
+    cluster = cluster_file(tmp_path, QUEUES)
+    empty, other = (
+        harness.replay(trace, plugin=plugin, cluster=cluster, until=until, output=tmp_path / "results")
+        for plugin in ("none", "kueue-classic")
+    )
+    assert empty.window == Window(int(until[0]) * SECOND, int(until[0]) * SECOND)
+    values = {row["metric"]: row["value"] for row in empty.metrics.filter(scope="all").to_dicts()}
+    assert values["jobs.unfinished"] == jobs
+    assert values["utilization.allocated"] is None
+    assert values["jobs.finished"] == values["disruption.preemptions"] == 0
+    warning = "until 4s nothing is played: the first job is submitted 5s after the trace's origin"
+    assert (warning in empty.info["cluster"]["warnings"]) == (jobs == 0)
+    whole = harness.replay(trace, plugin="none", cluster=cluster, label="whole", output=tmp_path / "results")
+    for pair in ([empty, other], [empty, whole], [whole, empty]):
+        assert harness.compare(pair).to_polars("jobs.finished").height == 1
+        assert harness.make_report(pair).html()
+    assert Difference(empty, other).parting is None
+    assert Difference(empty, whole).parting is not None
+    assert harness.explain(empty, at=0).text().endswith("nothing had been submitted")
 
 
 def test_a_policy_that_is_not_clairvoyant_does_not_see_durations(

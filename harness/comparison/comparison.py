@@ -17,7 +17,7 @@ from harness.comparison.pairs import Pairs
 from harness.comparison.samples import Samples, Statistic, is_of_jobs, statistic_of
 from harness.comparison.table import html, markdown, text
 from harness.errors import RunError
-from harness.metrics import fairness, utilization
+from harness.metrics import fairness, quota, utilization
 from harness.metrics.measurement import Measurement, Window
 from harness.options import did_you_mean
 from harness.runs.folder import reading
@@ -36,8 +36,8 @@ class Comparison:
     """Several runs of the same jobs side by side, whatever cluster, plugin or settings they had.
 
     What comes from values of jobs is measured over the jobs that all runs have in common, each over its run's
-    own window. All else is measured over the whole of each run; utilization and fairness over the window that
-    all runs share where their ends differ and the same jobs arrive at the same times.
+    own window. All else is measured over the whole of each run; utilization, fairness and quota over the
+    window that all runs share where their ends differ and the same jobs arrive at the same times.
 
     Args:
         runs: at least one.
@@ -239,7 +239,8 @@ class Comparison:
             )
             found = {(row.metric, row.scope, row.resource): row for row in rows}
             if self.window is not None and run.window != self.window:
-                for row in chain(utilization.measure(run, self.window), fairness.measure(run, self.window)):
+                families = (utilization, fairness, quota)
+                for row in chain.from_iterable(each.measure(run, self.window) for each in families):
                     if (row.metric, row.scope, row.resource) in found:
                         found[row.metric, row.scope, row.resource] = row
             if self.pairs.jobs[place] > self.pairs.count:

@@ -13,13 +13,16 @@ from harness.units import format_amount
 class Books:
     """Capacity and allocation, for the cluster and for each node; policies see it as their `View`.
 
-    Charging answers None, or in words what there is too little of.
+    Without nodes a job is admitted first, which gives it a right to its resources, and started when those
+    that are leaving have left them. To admit or to bind answers None, or says what there is too little of.
     """
 
     def __init__(self, cluster: Cluster) -> None:
         self.capacity: Mapping[str, int] = cluster.capacity
         self._allocated: dict[str, int] = dict.fromkeys(cluster.capacity, 0)
         self.allocated: Mapping[str, int] = MappingProxyType(self._allocated)
+        self._leaving: dict[str, int] = {}  # what evicted jobs still hold of what is allocated
+        self._promised: dict[str, int] = {}  # what admitted jobs that have not started are to get
         self._free: dict[str, dict[str, int]] = {
             name: dict(node.allocatable) for name, node in cluster.nodes.items()
         }
@@ -29,38 +32,65 @@ class Books:
         return MappingProxyType(self._free[node])
 
     def fits(self, job: Job) -> bool:
-        """Whether the job's whole request is free in the cluster now (summed over nodes)."""
-        capacity, allocated = self.capacity, self._allocated
+        """Whether the job's whole request is free now (summed over nodes), and promised to nobody."""
+        promised, allocated = self._promised, self._allocated
         return all(
-            allocated.get(resource, 0) + amount <= capacity[resource]
-            for resource, amount in job.requests_of(range(job.pods)).items()
-            if resource in capacity
+            allocated.get(resource, 0) + promised.get(resource, 0) + amount <= self.capacity[resource]
+            for resource, amount in _asked(job, None).items()
+            if resource in self.capacity
         )
 
     def has_node(self, node: str) -> bool:
         """Whether there is such a node."""
         return node in self._free
 
-    def charge(self, job: Job, counts: Mapping[str, int] | None) -> str | None:
-        """Allocate a whole job without naming a node; a resource that nothing limits is only counted."""
-        allocated, capacity = self._allocated, self.capacity
-        for pod_set in job.pod_sets:
-            count = pod_set.count if counts is None else counts.get(pod_set.name, pod_set.count)
-            for resource, amount in pod_set.requests.items():
-                held = allocated.get(resource, 0) + amount * count
-                if held > capacity.get(resource, held):
-                    wanted = amount * count
-                    return _short(resource, "the cluster", wanted, capacity[resource] - held + wanted)
-                allocated[resource] = held
+    def admit(self, job: Job, counts: Mapping[str, int] | None) -> str | None:
+        """Promise a whole job its resources; what evicted jobs still hold is promised again.
+
+        A resource that nothing limits is only counted.
+        """
+        allocated, leaving, promised, capacity = self._allocated, self._leaving, self._promised, self.capacity
+        asked = _asked(job, counts)
+        for resource, amount in asked.items():
+            limit = capacity.get(resource)
+            if limit is None:
+                continue
+            free = limit - promised.get(resource, 0)
+            free -= allocated.get(resource, 0) - leaving.get(resource, 0)
+            if amount > free:
+                return _short(resource, "the cluster", amount, free)
+        _add(promised, asked)
         return None
 
-    def refund(self, job: Job, counts: Mapping[str, int] | None) -> None:
-        """Undo `charge`."""
-        allocated = self._allocated
-        for pod_set in job.pod_sets:
-            count = pod_set.count if counts is None else counts.get(pod_set.name, pod_set.count)
-            for resource, amount in pod_set.requests.items():
-                allocated[resource] -= amount * count
+    def start(self, job: Job, counts: Mapping[str, int] | None) -> bool:
+        """Allocate what was promised to a job if all of it is free; answers whether it is.
+
+        What is promised to others does not count: they were admitted later.
+        """
+        allocated, capacity = self._allocated, self.capacity
+        asked = _asked(job, counts)
+        for resource, amount in asked.items():
+            held = allocated.get(resource, 0) + amount
+            if held > capacity.get(resource, held):
+                return False
+        _take(self._promised, asked)
+        _add(allocated, asked)
+        return True
+
+    def withdraw(self, job: Job, counts: Mapping[str, int] | None) -> None:
+        """A job is evicted before it started: nothing is promised to it any more."""
+        _take(self._promised, _asked(job, counts))
+
+    def terminate(self, job: Job, counts: Mapping[str, int] | None) -> None:
+        """A started job is evicted; it holds its resources until it is gone."""
+        _add(self._leaving, _asked(job, counts))
+
+    def release(self, job: Job, counts: Mapping[str, int] | None, *, evicted: bool) -> None:
+        """A started job has ended, or it was evicted and is gone."""
+        asked = _asked(job, counts)
+        _take(self._allocated, asked)
+        if evicted:
+            _take(self._leaving, asked)
 
     def bind(self, job: Job, pod: int, node: str) -> str | None:
         """Allocate one pod on a node; a pod takes one of the node's `pods` where the node limits them."""
@@ -87,6 +117,28 @@ class Books:
         if "pods" in free:
             free["pods"] += 1
             allocated["pods"] -= 1
+
+
+def _asked(job: Job, counts: Mapping[str, int] | None) -> Mapping[str, int]:
+    """Resource -> what a whole job asks for, with the pods that partial admission gave to it."""
+    if job.pods == 1 and len(job.pod_sets) == 1:
+        return job.pod_sets[0].requests
+    total: dict[str, int] = {}
+    for pod_set in job.pod_sets:
+        count = pod_set.count if counts is None else counts.get(pod_set.name, pod_set.count)
+        for resource, amount in pod_set.requests.items():
+            total[resource] = total.get(resource, 0) + amount * count
+    return total
+
+
+def _add(amounts: dict[str, int], more: Mapping[str, int]) -> None:
+    for resource, amount in more.items():
+        amounts[resource] = amounts.get(resource, 0) + amount
+
+
+def _take(amounts: dict[str, int], less: Mapping[str, int]) -> None:
+    for resource, amount in less.items():
+        amounts[resource] -= amount
 
 
 def _short(resource: str, place: str, wanted: int, free: int) -> str:

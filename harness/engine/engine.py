@@ -1,8 +1,9 @@
 """The event loop: a virtual clock that delivers what happens and applies what the policy decides.
 
 Order within one instant: ends; evicted work that is gone, each at once followed by its return to the queue;
-arrivals; then the policy's cycle. Ends and departures are ordered by name, arrivals by their place in the
-trace. A cycle runs once an instant, and again only if it made something due at that very instant.
+starts of jobs that were admitted before; arrivals; then the policy's cycle. Ends and departures are ordered
+by name, arrivals by their place in the trace. A cycle runs once an instant, and again only if it made
+something due at that very instant.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Outcome:
     """How a replay went.
 
     Attributes:
-        start: the first arrival, microseconds since the origin.
+        start: the first arrival, microseconds since the origin; `until` where that comes before it.
         end: the last end, release, arrival or decision; or `until`, where that cut the replay short.
         cycles: how often the policy was asked.
         jobs: how many arrived.
@@ -112,7 +113,7 @@ class Engine:
             ) from error
         cut = self._until != _FAR and self._next_instant() != _FAR and referee.stopped is None
         end = self._until if cut else max(lifecycle.last, start)
-        return Outcome(start, end, lifecycle.cycles, jobs, lifecycle.close(end), referee.stopped)
+        return Outcome(min(start, end), end, lifecycle.cycles, jobs, lifecycle.close(end), referee.stopped)
 
     def _play(self, policy: Policy, referee: Referee, watch: Callable[[int, int], None] | None) -> int:
         """The loop; answers how many jobs arrived."""

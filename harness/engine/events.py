@@ -10,6 +10,7 @@ from harness.job import Job
 ACTIONS = (
     "submit",
     "admit",
+    "start",
     "bind",
     "nominate",
     "unnominate",
@@ -22,7 +23,7 @@ ACTIONS = (
     "refuse",
 )
 (
-    SUBMIT, ADMIT, BIND, NOMINATE, UNNOMINATE, PREEMPT, EVICT, GONE, FINISH, REJECT, REQUEUE, REFUSE,
+    SUBMIT, ADMIT, START, BIND, NOMINATE, UNNOMINATE, PREEMPT, EVICT, GONE, FINISH, REJECT, REQUEUE, REFUSE,
 ) = range(len(ACTIONS))  # fmt: skip
 
 STINTS = ("progress", "waiting", "restoring", "terminating")
@@ -60,7 +61,9 @@ class Recorder(Protocol):
         detail: Mapping[str, Any] | None = None,
         alive: int = 0,
         holding: int = 0,
+        quota: int = 0,
         dropped: Amounts | None = None,
+        unused: Amounts | None = None,
     ) -> None:
         """One decision, or one thing that happened by itself.
 
@@ -79,7 +82,9 @@ class Recorder(Protocol):
             detail: the figures behind it.
             alive: +1 when the job arrives with it, -1 when the job is over.
             holding: +1 when the job begins to hold resources with it, -1 when it stops.
+            quota: +1 when these pods hold quota from now on, -1 when they give it back.
             dropped: what a partial admission no longer asks for.
+            unused: quota that is given back by pods which were admitted and never held resources.
         """
 
     def stint(

@@ -66,7 +66,7 @@ class Life:
         counts: pod set -> pods after a partial admission, else None.
         amounts: what the wanted pods ask for together, None where that follows from their number.
         admitted: whether it holds quota now, which makes it evictable only as a whole.
-        terminating: whether it was evicted as a whole and is not gone yet.
+        terminating: whether it was evicted as a whole while it held resources, and is not gone yet.
         unit: the unit of a gang or of a job started as a whole; None for independent pods on nodes.
         units: the units of independent pods, by pod.
         holds: the pods that hold resources of a node, by pod.
@@ -197,6 +197,21 @@ class Life:
             for resource, amount in self.job.pod_set_of(pod).requests.items():
                 amounts[resource] = amounts.get(resource, 0) + amount
         return len(gone) + self.job.pods - self.wanted, amounts
+
+    def unused(self, bound: list[int]) -> Amounts | None:
+        """What pods ask for that were admitted, and neither ended nor are `bound`; None if there are none."""
+        done = self.ended.union(bound)
+        if len(done) == self.wanted:
+            return None
+        amounts: dict[str, int] = {}
+        first = 0
+        for each in self.job.pod_sets:
+            wanted = each.count if self.counts is None else self.counts.get(each.name, each.count)
+            left = wanted - sum(first <= pod < first + wanted for pod in done)
+            for resource, amount in each.requests.items():
+                amounts[resource] = amounts.get(resource, 0) + left * amount
+            first += each.count
+        return amounts
 
     def readmittable(self) -> None:
         """Back in its queue after an eviction as a whole: it holds no quota and wants all its pods again."""

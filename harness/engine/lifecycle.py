@@ -1,4 +1,4 @@
-"""The life cycle of jobs: arrival, start, eviction, return to the queue, end.
+"""The life cycle of jobs: arrival, admission, start, eviction, return to the queue, end.
 
 Nothing is checked here; `referee.py` has done that. Nothing is decided here either: everything follows from
 the decisions, from how long jobs run, and from how long evicted pods keep what they hold.
@@ -19,6 +19,7 @@ from harness.engine.events import (
     GONE,
     NEVER,
     REQUEUE,
+    START,
     SUBMIT,
     TERMINATING,
     WAITING,
@@ -75,6 +76,9 @@ class Lifecycle:
         self._progress = Progress(recorder, losses)
         self._ends: list[tuple[int, str, int, Unit]] = []
         self._departures: list[tuple[int, str, int, Life, int]] = []
+        self._to_start: dict[
+            int, Life
+        ] = {}  # without nodes: who is admitted and waits, in order of admission
         self._serial = 0  # decides ties of time and name before units are compared
 
     @property
@@ -94,7 +98,10 @@ class Lifecycle:
         return departures[0][0] if departures and departures[0][0] < due else due
 
     def deliver(self) -> None:
-        """Deliver the ends and then the departures of this instant, each in the order of names."""
+        """Deliver the ends and then the departures of this instant, each in the order of names.
+
+        Then those start that were admitted before and waited for what is free now.
+        """
         now, ends, departures = self.now, self._ends, self._departures
         while ends and ends[0][0] == now:
             unit = heappop(ends)[3]
@@ -103,6 +110,8 @@ class Lifecycle:
         while departures and departures[0][0] == now:
             _, _, _, life, pod = heappop(departures)
             self._leave(life, pod)
+        if self._to_start:
+            self._start_admitted()
 
     # --- arrival and start --------------------------------------------------------------------------------
 
@@ -114,8 +123,29 @@ class Lifecycle:
         self._recorder.decision(now, self.cycles, SUBMIT, job, job.pods, alive=1)
         self.policy.submit(job, life.every_pod, now)
 
+    def starts_at_once(self, life: Life) -> bool:
+        """Without nodes: whether a job that is being admitted starts now, or has to wait for its resources.
+
+        It waits where evicted jobs still hold them, and behind everybody who waits already.
+        """
+        if not self._to_start and self.books.start(life.job, life.counts):
+            return True
+        self._to_start[life.job.index] = life
+        return False
+
+    def _start_admitted(self) -> None:
+        """Start those that were admitted, in that order, until the next one's resources are not free yet."""
+        while self._to_start:
+            life = next(iter(self._to_start.values()))
+            job = life.job
+            if not self.books.start(job, life.counts):
+                return
+            del self._to_start[job.index]
+            self._recorder.decision(self.now, self.cycles, START, job, life.wanted, life.amounts, holding=1)
+            self.start_whole(life)
+
     def start_whole(self, life: Life) -> None:
-        """Start a job as a whole, in a cluster without nodes; its resources are charged already."""
+        """Start a job as a whole, in a cluster without nodes; it has been given its resources."""
         unit = life.unit
         if unit is None:
             unit = life.unit = Unit(life, life.wanted, life.amounts)
@@ -186,7 +216,7 @@ class Lifecycle:
                 for each, hold in life.holds.items():
                     books.unbind(job, each, hold.node)
             else:
-                books.refund(job, life.counts)
+                books.release(job, life.counts, evicted=False)
         over = pod == NEVER or len(life.ended) == life.wanted
         stops = over or not life.holds
         self._recorder.decision(
@@ -199,6 +229,7 @@ class Lifecycle:
             name,
             alive=-1 if over else 0,
             holding=-1 if stops else 0,
+            quota=-1 if life.admitted else 0,
         )
         if over:
             del self.lives[job.index]
@@ -221,8 +252,8 @@ class Lifecycle:
         self._depart(life, pod, name)
 
     def evict_whole(self, life: Life, action: int, note: Mapping[str, Any]) -> None:
-        """Evict a job that was admitted as a whole; pods that were not bound yet stop waiting."""
-        now, job = self.now, life.job
+        """Evict a job that was admitted as a whole; pods that hold nothing yet stop waiting."""
+        now, job, holds = self.now, life.job, life.holding
         for unit in life.all_units():
             if unit.due != NEVER:
                 self._progress.stop(unit, now, evicted=True)
@@ -231,15 +262,19 @@ class Lifecycle:
         for pod, hold in sorted(life.holds.items()):
             self._progress.held(life, pod, hold, now, WAITING)
             hold.terminating = True
-        life.terminating = True
+        life.terminating = holds
         pods = life.wanted - len(life.ended)
         self._recorder.decision(now, self.cycles, action, job, pods, life.amounts, **note)
+        if holds and not self.on_nodes:
+            self.books.terminate(job, life.counts)
         self._depart(life, NEVER, job.id)
+        if self._to_start:
+            self._start_admitted()
 
     def _depart(self, life: Life, pod: int, name: str) -> None:
-        """Let what was evicted be gone when its grace period is over, which may be at once."""
+        """Let what was evicted be gone when its grace period is over, or at once where it holds nothing."""
         grace = life.job.grace_period
-        if grace == 0 or (self.on_nodes and not life.holds):
+        if grace == 0 or not (life.terminating or life.holds):
             self._leave(life, pod)
             return
         self._serial += 1
@@ -262,28 +297,35 @@ class Lifecycle:
         self.policy.submit(job, pods, now)
 
     def _whole_leaves(self, life: Life) -> None:
-        """All of an admitted job is gone; pods that were never bound have been waiting all the time."""
+        """All of an admitted job is gone; pods that never held anything have been waiting all the time."""
         now, job, cycle = self.now, life.job, self.cycles
-        back, amounts = life.wanted, life.amounts
         if self.on_nodes:
             bound = sorted(life.holds)
+            unused = life.unused(bound)
             for pod in bound:
                 self._unhold(life, pod)
             back, amounts = life.returning(bound)
-        else:
+        elif life.terminating:
+            unused = None
             unit = life.all_units()[0]
             self._progress.idle(life, unit.pods, unit, unit.began, now, TERMINATING)
-            self.books.refund(job, life.counts)
-            self._recorder.decision(now, cycle, GONE, job, back, amounts, holding=-1)
+            self.books.release(job, life.counts, evicted=True)
+            back, amounts = life.wanted, life.amounts
+            self._recorder.decision(now, cycle, GONE, job, back, amounts, holding=-1, quota=-1)
             if life.counts is not None:
                 back, amounts = job.pods, None
+        else:
+            unused = life.unused([])
+            del self._to_start[job.index]
+            self.books.withdraw(job, life.counts)
+            back, amounts = life.returning([])
         life.readmittable()
         left = (
             runs([pod for pod in life.every_pod if pod not in life.ended]) if life.ended else [life.every_pod]
         )
         for each in left:
             self.policy.release(job, each, now, Why.EVICTED)
-        self._recorder.decision(now, cycle, REQUEUE, job, back, amounts)
+        self._recorder.decision(now, cycle, REQUEUE, job, back, amounts, unused=unused)
         for each in left:
             self.policy.submit(job, each, now)
 
@@ -302,6 +344,7 @@ class Lifecycle:
             life.current_name(pod),
             node=hold.node,
             holding=0 if life.holds else -1,
+            quota=-1 if life.admitted else 0,
         )
         life.successors[pod] = life.successors.get(pod, 0) + 1
 

@@ -118,10 +118,12 @@ class Referee:
         if admit.counts:
             self._check_counts(job, admit.counts)
             life.reduce(dict(admit.counts))
+        starts = False
         if not lifecycle.on_nodes:
-            short = lifecycle.books.charge(job, life.counts)
+            short = lifecycle.books.admit(job, life.counts)
             if short is not None:
                 self.refuse(job, short)
+            starts = lifecycle.starts_at_once(life)
         self._idle = 0
         life.admitted = True
         if life.first_admitted == NEVER:
@@ -132,13 +134,14 @@ class Referee:
             ADMIT,
             job,
             life.wanted - len(life.ended),
-            life.amounts,
+            life.unused([]) if life.ended else life.amounts,
             flavors=admit.flavors or None,
             detail=admit.detail or None,
-            holding=0 if lifecycle.on_nodes else 1,
+            holding=1 if starts else 0,
+            quota=1,
             dropped=None if life.counts is None else life.dropped,
         )
-        if not lifecycle.on_nodes:
+        if starts:
             lifecycle.start_whole(life)
         elif life.unit is not None:
             life.unit.pods, life.unit.amounts = life.wanted, life.amounts
@@ -239,7 +242,7 @@ class Referee:
         self.count_idle()
         waiting = life.wanted - len(life.ended) - len(life.holds)
         if waiting < 1 or (life.admitted and not lifecycle.on_nodes):
-            self.refuse(job, "none of its pods waits, so it cannot be refused anything")
+            self.refuse(job, "it is admitted or none of its pods waits, so it cannot be refused anything")
         self._recorder.decision(
             lifecycle.now,
             lifecycle.cycles,

@@ -44,6 +44,7 @@ class Event:
         others: preemptor or victims, in the order of their names.
         nodes: node -> pods.
         flavors: JSON of the flavors of an admission, or "".
+        waits: whether it is an admission for which others still hold the resources: the job starts later.
         ran: of an eviction, how long the job had progressed, microseconds; None where that was not looked up.
         lost: the progress that the eviction threw away, summed over pods, microseconds.
         lost_amounts: resource -> amount x microseconds of it.
@@ -58,6 +59,7 @@ class Event:
     others: tuple[Other, ...] = ()
     nodes: Mapping[str, int] = field(default_factory=dict)
     flavors: str = ""
+    waits: bool = False
     ran: int | None = None
     lost: int = 0
     lost_amounts: Mapping[str, int] = field(default_factory=dict)
@@ -149,6 +151,7 @@ class Lives:
     def __init__(self, run: Run, units: Units) -> None:
         self._run = run
         self._units = units
+        self._on_nodes = run.info["cluster"]["nodes"] > 0
         with reading(run.path):
             self.jobs = run.micros("jobs").with_row_index("row").collect()
         self._rows = {name: row for row, name in enumerate(self.jobs["job_id"])}
@@ -231,6 +234,7 @@ class Lives:
                     self._others(what, group),
                     dict(sorted(nodes.items())),
                     first["flavors"] or "",
+                    what == "admit" and not self._on_nodes and first.get("holding") == 0,
                     None
                     if spans is None
                     else max((span["end"] - span["start"] for span in spans), default=0),

@@ -19,7 +19,7 @@ from harness.text import aligned, printable
 from harness.units import format_duration
 
 _SHOWN = 10
-_STANDING = ("submit", "requeue", "admit", "bind", "preempt", "evict", "gone", "finish", "reject")
+_STANDING = ("submit", "requeue", "admit", "start", "bind", "preempt", "evict", "gone", "finish", "reject")
 
 
 class Moment:

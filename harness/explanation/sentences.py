@@ -33,6 +33,8 @@ class Sentences:
                 return f"submitted to queue {self._queue}: {pods(event.pods)}, priority {self._priority}"
             case "admit":
                 return self._admitted(event)
+            case "start":
+                return f"{pods(event.pods)} started: what the job was admitted for is free"
             case "bind":
                 return f"{pods(event.pods)} bound to {_nodes(event.nodes)}{_together(event.figures)}"
             case "nominate":
@@ -95,7 +97,8 @@ class Sentences:
             text += f"; borrows {lent}"
         elif figures.borrowing:
             text += f"; borrows from {figures.borrowing} levels up"
-        return text + self._shares(figures) + _local_queues(figures)
+        text += self._shares(figures) + _local_queues(figures)
+        return f"{text}; it starts when jobs that are leaving are gone" if event.waits else text
 
     def _evicted(self, event: Event) -> str:
         figures = event.figures

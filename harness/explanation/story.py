@@ -16,6 +16,7 @@ from harness.text import printable
 from harness.units import format_duration
 
 _NAMED = 3
+_STANDING = ("submit", "requeue", "admit", "start", "bind", "preempt", "evict", "gone", "reject")
 
 
 class Story:
@@ -126,12 +127,12 @@ class Story:
             return "it had just been submitted"
         before = [event for event in begun[-1].events if event.time <= self.at]
         last = next(
-            (each.what for each in reversed(before) if each.what in ("admit", "bind", "preempt", "evict",
-                                                                    "gone", "requeue", "submit", "reject")),
+            (each.what for each in reversed(before) if each.what in _STANDING),
             "submit",
-        )  # fmt: skip
+        )
         return {
             "admit": "it held quota",
+            "start": "it ran",
             "bind": "it held nodes",
             "preempt": "it was leaving, preempted",
             "evict": "it was leaving, evicted",

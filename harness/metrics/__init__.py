@@ -41,6 +41,13 @@ def _disruption(run: Run, window: Window) -> Iterable[Measurement]:
     return measure(run, window)
 
 
+def _quota(run: Run, window: Window) -> Iterable[Measurement]:
+    """How far queues were over their quota; see `harness.metrics.quota`."""
+    from harness.metrics.quota import measure
+
+    return measure(run, window)
+
+
 @hookimpl
 def harness_register_metrics(register: RegisterMetric) -> None:
     """Register the built-in families of metrics."""
@@ -48,3 +55,4 @@ def harness_register_metrics(register: RegisterMetric) -> None:
     register("waiting", _waiting, help="waiting, completion and slowdown of jobs, and how many finished")
     register("fairness", _fairness, help="shares against ideal ones, unmet guarantees, unequal slowdowns")
     register("disruption", _disruption, help="preemptions, their victims, and the work that they threw away")
+    register("quota", _quota, help="quota that queues held beyond what they might borrow")

@@ -6,7 +6,7 @@ else that queue itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -14,6 +14,16 @@ import polars as pl
 
 from harness.metrics.measurement import Window
 from harness.runs.run import Run
+
+USED = ("allocated", "demand")
+"""What queues hold and ask for."""
+
+_COLUMNS: Mapping[str, list[str]] = {
+    "allocated": ["allocated"],
+    "demand": ["allocated", "pending"],
+    "held": ["held"],
+}
+"""The columns of the timeline that make up each kind of level."""
 
 
 class Queue(NamedTuple):
@@ -37,8 +47,8 @@ class Piece(NamedTuple):
         times: instants, ascending; between two of them nothing changes.
         end: how long the levels at the last instant hold.
         rows: one row a level of a queue: `queue` (its number), `at` (the number of the instant at which it
-            begins), `span` (how long it holds), `allocated<n>` and `demand<n>` for the n-th resource; sorted
-            by queue and instant. Every queue has a level at instant 0.
+            begins), `span` (how long it holds), and its levels, such as `allocated<n>` for the n-th resource;
+            sorted by queue and instant. Every queue has a level at instant 0.
     """
 
     times: pl.Series
@@ -69,7 +79,7 @@ def queue_of_jobs(run: Run) -> pl.Series:
     ).to_series()
 
 
-def pieces(run: Run, window: Window, *, changes: int) -> Iterator[Piece]:
+def pieces(run: Run, window: Window, *, changes: int, kinds: Sequence[str] = USED) -> Iterator[Piece]:
     """The levels of all queues from the beginning of a window to its end.
 
     Pieces depend on what is in the timeline, not on how the file is cut.
@@ -78,12 +88,13 @@ def pieces(run: Run, window: Window, *, changes: int) -> Iterator[Piece]:
         run: the run.
         window: what is measured; nothing happens before it.
         changes: how many a piece has, about.
+        kinds: which levels, see `moves`.
     """
     state = pl.DataFrame({"queue": pl.int_range(len(queues(run)), dtype=pl.Int32, eager=True)})
-    state = state.with_columns(pl.lit(0, pl.Int64).alias(name) for name in level_names(run))
+    state = state.with_columns(pl.lit(0, pl.Int64).alias(name) for name in level_names(run, kinds))
     start = window.start
     waiting = pl.DataFrame(schema={"time": pl.Int64, **state.schema})
-    for batch in moves(run, window):
+    for batch in moves(run, window, kinds):
         waiting = pl.concat([waiting, batch])
         while waiting.height > changes:
             # The instant of the last one may go on in what follows.
@@ -115,19 +126,21 @@ def _piece(state: pl.DataFrame, changes: pl.DataFrame, start: int, end: int) -> 
     return Piece(times, end, rows), latest
 
 
-def moves(run: Run, window: Window) -> Iterator[pl.DataFrame]:
-    """How far queues' levels move, in order of time: `time, queue`, `allocated<n>` and `demand<n>`.
+def moves(run: Run, window: Window, kinds: Sequence[str] = USED) -> Iterator[pl.DataFrame]:
+    """How far queues' levels move, in order of time: `time, queue`, and `<kind><n>` for the n-th resource.
 
-    One row a change of a queue of the trace; several of these may stand for one queue.
+    One row a change of a queue of the trace; several of these may stand for one queue. Kinds are `allocated`,
+    `demand` (allocated and pending) and `held` (quota).
     """
-    levels = level_names(run)
+    levels = level_names(run, kinds)
+    read = ("time", "queue", *dict.fromkeys(column for kind in kinds for column in _COLUMNS[kind]))
     behind, width = quota_behind(run), len(run.resources)
     places = {queue.name: number for number, queue in enumerate(queues(run))}
     numbers = [places[name] for name in behind.values()]
     tenants, codes = list(behind), list(range(len(behind)))
     before = pl.DataFrame(schema={"tenant": pl.Int32, **dict.fromkeys(levels, pl.Int64)})
     left: pl.DataFrame | None = None
-    for batch in run.batches("timeline", ("time", "queue", "allocated", "pending")):
+    for batch in run.batches("timeline", read):
         # Rows of one instant and tenant are together, one a resource.
         long = batch if left is None else pl.concat([left, batch])
         whole = long.height // width * width
@@ -136,8 +149,8 @@ def moves(run: Run, window: Window) -> Iterator[pl.DataFrame]:
         now = {"tenant": tenant}
         for number in range(width):
             of_resource = long.gather_every(width, number)
-            now[f"allocated{number}"] = of_resource["allocated"]
-            now[f"demand{number}"] = of_resource["allocated"] + of_resource["pending"]
+            for kind in kinds:
+                now[f"{kind}{number}"] = of_resource.select(pl.sum_horizontal(_COLUMNS[kind])).to_series()
         states = pl.concat([before, pl.DataFrame(now)])
         moved = states.with_columns(
             pl.col(name) - pl.col(name).shift(1, fill_value=0).over("tenant") for name in levels
@@ -149,9 +162,9 @@ def moves(run: Run, window: Window) -> Iterator[pl.DataFrame]:
         )
 
 
-def level_names(run: Run) -> list[str]:
-    """The columns that hold levels, two a resource."""
-    return [f"{kind}{number}" for number in range(len(run.resources)) for kind in ("allocated", "demand")]
+def level_names(run: Run, kinds: Sequence[str] = USED) -> list[str]:
+    """The columns that hold levels: of each resource, every kind."""
+    return [f"{kind}{number}" for number in range(len(run.resources)) for kind in kinds]
 
 
 def quota_behind(run: Run) -> Mapping[str, str]:

@@ -19,7 +19,7 @@ from harness.memo import Memo
 from harness.recording import schemas
 from harness.recording.job_results import JobResults
 from harness.recording.parquet import TableWriter, TimeKind, as_series
-from harness.recording.timeline import Timeline
+from harness.recording.timeline import Change, Timeline, as_change
 from harness.tenants import Tenants, coded
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class _Decisions:
 
     __slots__ = (
         "action", "amounts", "by", "change", "count", "cycle", "detail", "dropped", "flavors", "job", "node",
-        "pod", "reason", "time",
+        "pod", "reason", "time", "unused",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -61,6 +61,7 @@ class _Decisions:
         self.job, self.count = array("i"), array("i")
         self.amounts: dict[int, Amounts] = {}
         self.dropped: dict[int, Amounts] = {}
+        self.unused: dict[int, Amounts] = {}
         self.pod: dict[int, str] = {}
         self.by: dict[int, str] = {}
         self.reason: dict[int, int] = {}
@@ -92,7 +93,7 @@ class ParquetRecorder:
         kind: how times are written.
         capacity: resource -> amount, for the shares of the timeline.
         tenants: the queues of the timeline, see `harness.tenants`.
-        on_nodes: whether pods hold resources when they are bound (else when their job is admitted).
+        on_nodes: whether pods hold resources when they are bound (else when their job starts).
     """
 
     def __init__(
@@ -142,7 +143,9 @@ class ParquetRecorder:
         detail: Mapping[str, Any] | None = None,
         alive: int = 0,
         holding: int = 0,
+        quota: int = 0,
         dropped: Amounts | None = None,
+        unused: Amounts | None = None,
     ) -> None:
         """See `harness.engine.events.Recorder`."""
         if len(self._decisions.time) == _CHUNK:
@@ -154,11 +157,13 @@ class ParquetRecorder:
         kept.action.append(action)
         kept.job.append(job.index)
         kept.count.append(pods)
-        kept.change.append(3 * alive + holding)
+        kept.change.append(as_change(quota, alive, holding))
         if amounts is not None:
             kept.amounts[row] = amounts
         if dropped is not None:
             kept.dropped[row] = dropped
+        if unused is not None:
+            kept.unused[row] = unused
         if pod is not None:
             kept.pod[row] = pod
         if by is not None:
@@ -231,7 +236,7 @@ class ParquetRecorder:
         if rows == 0:
             return
         job, time, action = as_series(kept.job), as_series(kept.time), as_series(kept.action)
-        count = as_series(kept.count)
+        count, change = as_series(kept.count), Change(as_series(kept.change))
         self._decisions_file.write(
             {
                 "seq": pl.int_range(self._seq, self._seq + rows, eager=True),
@@ -242,6 +247,7 @@ class ParquetRecorder:
                 "job_id": self._job_ids.gather(job),
                 "pod": _sparse(kept.pod, rows, pl.String()),
                 "pods": count,
+                "holding": change.holding,
                 "queue": self._queues.gather(job),
                 "by": _sparse(kept.by, rows, pl.String()),
                 "reason": self._reasons.texts(_sparse(kept.reason, rows, pl.Int32())),
@@ -254,16 +260,10 @@ class ParquetRecorder:
             time,
             action,
             self._tenant_codes.gather(job),
-            as_series(kept.change),
+            change,
             self._held(job, count, kept.amounts),
-            {
-                resource: _sparse(
-                    {row: amounts.get(resource, 0) for row, amounts in kept.dropped.items()},
-                    rows,
-                    pl.Int64(),
-                ).fill_null(0)
-                for resource in (self._totals if kept.dropped else ())
-            },
+            self._of_few(kept.dropped, rows),
+            self._of_few(kept.unused, rows),
             self._shares,
         )
         self._shares.clear()
@@ -306,6 +306,15 @@ class ParquetRecorder:
                 amounts = amounts.scatter(list(exceptions), own)
             held[resource] = amounts
         return held
+
+    def _of_few(self, amounts: Mapping[int, Amounts], rows: int) -> dict[str, pl.Series]:
+        """Resource -> amounts that few rows have, 0 elsewhere; empty where no row has any."""
+        return {
+            resource: _sparse(
+                {row: each.get(resource, 0) for row, each in amounts.items()}, rows, pl.Int64()
+            ).fill_null(0)
+            for resource in (self._totals if amounts else ())
+        }
 
     def _detail_text(self, detail: Mapping[str, Any]) -> str:
         """A detail as text; an object that was seen before is not turned into text again."""

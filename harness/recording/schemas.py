@@ -12,9 +12,11 @@ from collections.abc import Iterable, Mapping
 import polars as pl
 
 VERSION = "3"
+"""What is written."""
 
 READABLE = ("2", VERSION)
-"""Version 2 does not know what jobs ask for, nor what their cluster consists of, and has no sums."""
+"""What is read. Version 2 does not know what jobs ask for, who holds what quota, nor what the cluster
+consists of, and has no sums."""
 
 TIME = pl.Int64
 """Stands for a column of the trace's kind; microseconds since the origin while a run is being computed."""
@@ -57,6 +59,7 @@ DECISIONS: dict[str, pl.DataType] = {
     "job_id": STRING(),
     "pod": STRING(),
     "pods": pl.Int32(),
+    "holding": pl.Int8(),
     "queue": STRING(),
     "by": STRING(),
     "reason": STRING(),
@@ -93,6 +96,7 @@ TIMELINE: dict[str, pl.DataType] = {
     "resource": STRING(),
     "allocated": COUNT(),
     "pending": COUNT(),
+    "held": COUNT(),
     "running_jobs": COUNT(),
     "pending_jobs": COUNT(),
     "share": pl.Float64(),
@@ -112,13 +116,19 @@ METRICS: dict[str, pl.DataType] = {
 """`metrics.parquet`: one row a measured value."""
 
 
+_NEWER = {"decisions": ("holding",), "timeline": ("held",)}
+"""Columns that version 2 does not have."""
+
+
 def table(name: str, resources: Iterable[str], version: str) -> Mapping[str, pl.DataType]:
     """The columns that a table has at least in some version; traces bring further ones for `jobs`."""
+    older = version == "2"
     of_name: Mapping[str, Mapping[str, pl.DataType]] = {
-        "jobs": jobs(() if version == "2" else resources, {}),
+        "jobs": jobs(() if older else resources, {}),
         "decisions": DECISIONS,
         "stints": stints(resources),
         "timeline": TIMELINE,
         "metrics": METRICS,
     }
-    return of_name[name]
+    newer = _NEWER.get(name, ()) if older else ()
+    return {column: dtype for column, dtype in of_name[name].items() if column not in newer}

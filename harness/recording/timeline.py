@@ -10,11 +10,36 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from harness.engine.events import ACTIONS, ADMIT, BIND, FINISH, GONE, REJECT, REQUEUE, SUBMIT
+from harness.engine.events import ACTIONS, BIND, FINISH, GONE, REJECT, REQUEUE, SUBMIT
 from harness.recording import schemas
 from harness.recording.parquet import TableWriter
 
+_LEVELS = ("allocated", "pending", "held")
 _SHARES = {name: schemas.TIMELINE[name] for name in ("dominant_share", "weighted_share")}
+
+
+def as_change(quota: int, alive: int, holding: int) -> int:
+    """What changes with a row, as one small number; see `Change`."""
+    return 9 * quota + 3 * alive + holding
+
+
+class Change:
+    """What changes with each row, each of it -1, 0 or 1.
+
+    Args:
+        numbers: one of `as_change` a row.
+
+    Attributes:
+        quota: 1 where the row's pods hold quota from now on, -1 where they give it back.
+        alive: 1 where the job arrives, -1 where it is over.
+        holding: 1 where the job begins to hold resources, -1 where it stops.
+    """
+
+    def __init__(self, numbers: pl.Series) -> None:
+        self.quota = (numbers + 13) // 9 - 1
+        rest = numbers - 9 * self.quota
+        self.alive = (rest + 4) // 3 - 1
+        self.holding = rest - 3 * self.alive
 
 
 class Timeline:
@@ -25,7 +50,7 @@ class Timeline:
         queues: the queues by code, sorted by name.
         resources: what jobs ask for, sorted by name.
         capacity: resource -> amount of the whole cluster.
-        on_nodes: whether pods hold resources when they are bound (else when their job is admitted).
+        on_nodes: whether pods hold resources when they are bound (else when their job starts).
     """
 
     def __init__(
@@ -41,16 +66,13 @@ class Timeline:
         self._queues = queues
         self._resources = tuple(resources)
         self._capacity = capacity
-        # How far a row's amounts move what is allocated and what is pending.
-        allocated = {BIND if on_nodes else ADMIT: 1, GONE: -1, FINISH: -1}
-        pending = {SUBMIT: 1, REQUEUE: 1, BIND if on_nodes else ADMIT: -1, REJECT: -1}
-        actions = range(len(ACTIONS))
-        self._allocated = pl.Series([allocated.get(action, 0) for action in actions], dtype=pl.Int8)
-        self._pending = pl.Series([pending.get(action, 0) for action in actions], dtype=pl.Int8)
+        # How far a row's amounts move what is allocated, and what is waited for. Without nodes a job holds
+        # resources as a whole, so that whether it begins or stops to do so says it.
+        self._on_nodes = on_nodes
+        self._allocated = _by_action({BIND: 1, GONE: -1, FINISH: -1})
+        self._asked = _by_action({SUBMIT: 1, REQUEUE: 1, REJECT: -1})
         self._columns = ["alive", "holding"]
-        self._columns += [
-            f"{kind}{at}" for at in range(len(self._resources)) for kind in ("allocated", "pending")
-        ]
+        self._columns += [f"{kind}{at}" for at in range(len(self._resources)) for kind in _LEVELS]
         schema: dict[str, pl.DataType] = {"time": pl.Int64(), "queue": pl.Int32()}
         schema |= {**dict.fromkeys(self._columns, pl.Int64()), **_SHARES}
         self._totals = pl.DataFrame(schema=schema)
@@ -61,9 +83,10 @@ class Timeline:
         time: pl.Series,
         action: pl.Series,
         queue: pl.Series,
-        change: pl.Series,
+        change: Change,
         amounts: Mapping[str, pl.Series],
         dropped: Mapping[str, pl.Series],
+        unused: Mapping[str, pl.Series],
         shares: Sequence[tuple[int, int, float, int]] = (),
     ) -> None:
         """Take a chunk of decisions, in order.
@@ -72,18 +95,22 @@ class Timeline:
             time: microseconds since the origin.
             action: code of the action.
             queue: code of the job's queue.
-            change: 3 * (change in jobs alive) + (change in jobs that hold resources).
+            change: what changes with each row for its job and its pods.
             amounts: resource -> what the row's pods hold.
             dropped: resource -> what a partial admission no longer asks for; empty when there was none.
+            unused: resource -> quota given back that was never used; empty when there was none.
             shares: time, code of the queue, dominant and weighted share from then on, in order.
         """
-        grows, waits = self._allocated.gather(action), self._pending.gather(action)
-        alive = ((change + 4) // 3 - 1).cast(pl.Int64)
-        columns = {"time": time, "queue": queue, "alive": alive, "holding": change.cast(pl.Int64) - 3 * alive}
+        grows = self._allocated.gather(action) if self._on_nodes else change.holding
+        waits = self._asked.gather(action) - grows.clip(0)
+        columns = {"time": time, "queue": queue}
+        columns |= {"alive": change.alive.cast(pl.Int64), "holding": change.holding.cast(pl.Int64)}
         for at, resource in enumerate(self._resources):
             columns[f"allocated{at}"] = amounts[resource] * grows
             pending = amounts[resource] * waits
             columns[f"pending{at}"] = pending - dropped[resource] if dropped else pending
+            held = amounts[resource] * change.quota
+            columns[f"held{at}"] = held - unused[resource] if unused else held
         moves = pl.DataFrame(columns).group_by("time", "queue").agg(pl.col(self._columns).sum())
         told = pl.DataFrame(shares, schema={"time": pl.Int64, "queue": pl.Int32, **_SHARES}, orient="row")
         parts = [moves, told] if self._held_back is None else [self._held_back, moves, told]
@@ -137,6 +164,7 @@ class Timeline:
                         "resource": pl.Series([resource]).new_from_index(0, rows),
                         "allocated": states[f"allocated{at}"],
                         "pending": states[f"pending{at}"],
+                        "held": states[f"held{at}"],
                         "running_jobs": states["holding"],
                         "pending_jobs": states["alive"] - states["holding"],
                         "share": share,
@@ -149,3 +177,8 @@ class Timeline:
         if len(self._resources) > 1:
             long = long.sort("at")
         self._writer.write({name: long[name] for name in long.columns if name != "at"})
+
+
+def _by_action(moves: Mapping[int, int]) -> pl.Series:
+    """For each action, by its code, how far it moves a level."""
+    return pl.Series([moves.get(action, 0) for action in range(len(ACTIONS))], dtype=pl.Int8)

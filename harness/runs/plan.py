@@ -14,6 +14,7 @@ from harness.cluster.derive import plain_stem
 from harness.engine.losses import Losses
 from harness.recording import schemas
 from harness.text import printable
+from harness.units import format_duration
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
@@ -79,11 +80,22 @@ class Plan:
         from harness.trace.warnings import unreached
 
         found = [*self.cluster.warnings, *unreached(self.trace, self.cluster)]
+        found += self._nothing_played()
         found += self._other_algorithm()
         found += self._left_out()
         if self.policy.unheeded is not None:
             found += self.policy.unheeded(self.cluster, self.options)
         return tuple(found)
+
+    def _nothing_played(self) -> Iterator[str]:
+        """That the replay ends before anything arrives; arrivals are scaled from the first one on."""
+        first: Any = self.trace.frame["submit_time"].to_physical().min()
+        after = int(first) - self.trace.origin
+        if self.until is not None and self.until < after:
+            yield (
+                f"until {format_duration(self.until)} nothing is played: the first job is submitted "
+                f"{format_duration(after)} after the trace's origin"
+            )
 
     def _other_algorithm(self) -> Iterator[str]:
         """That the manifests choose another policy; `auto` does what they choose."""

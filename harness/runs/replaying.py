@@ -30,7 +30,7 @@ from harness.recording.recorder import ParquetRecorder
 from harness.runs.plan import Plan
 from harness.runs.run import Run
 from harness.runs.seal import seal_info, seal_tables
-from harness.tenants import Tenants, quotas, tenants
+from harness.tenants import Tenants, cohorts, quotas, tenants
 from harness.trace.jobs import Jobs
 
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000
@@ -179,6 +179,7 @@ def _describe(plan: Plan, jobs: Jobs, of_jobs: Tenants, outcome: Outcome) -> dic
             "capacity": dict(cluster.capacity),
             "content": content(cluster),
             "queues": quotas(cluster),
+            "cohorts": cohorts(cluster),
             "quota_of": dict(of_jobs.quotas),
             "assumed": list(cluster.assumed),
             "warnings": list(plan.warnings),

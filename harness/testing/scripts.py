@@ -27,7 +27,10 @@ from harness.units import SECOND
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One decision, or one thing that happened by itself; names instead of objects."""
+    """One decision, or one thing that happened by itself; names instead of objects.
+
+    `holding` is 1 where the job begins to hold resources with it, -1 where it stops.
+    """
 
     time: int
     action: str
@@ -38,6 +41,7 @@ class Row:
     reason: str | None = None
     node: str | None = None
     flavors: Mapping[str, Mapping[str, str]] | None = None
+    holding: int = 0
     detail: Mapping[str, Any] | None = None
     cycle: int = 0
 
@@ -102,12 +106,27 @@ class Decisions:
         detail: Mapping[str, Any] | None = None,
         alive: int = 0,
         holding: int = 0,
+        quota: int = 0,
         dropped: Amounts | None = None,
+        unused: Amounts | None = None,
     ) -> None:
         """See `harness.engine.events.Recorder`."""
         preemptor = by.id if by is not None else None
         self.rows.append(
-            Row(time, ACTIONS[action], job.id, pods, pod, preemptor, reason, node, flavors, detail, cycle)
+            Row(
+                time,
+                ACTIONS[action],
+                job.id,
+                pods,
+                pod,
+                preemptor,
+                reason,
+                node,
+                flavors,
+                holding,
+                detail,
+                cycle,
+            )
         )
 
     def stint(

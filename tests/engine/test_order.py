@@ -152,6 +152,14 @@ def test_until_is_inclusive_and_nothing_happens_after_it() -> None:
     assert (happened.outcome.end, happened.outcome.jobs) == (10 * SECOND, 2)
 
 
+def test_a_limit_before_the_first_arrival_is_the_whole_window() -> None:
+    """Nothing is played: the window begins and ends with the limit."""
+    happened = replayed(Greedy, Script().job("a", at=5, cpu=1, seconds=3), pool(cpu=1), until=2)
+    assert happened.outcome is not None
+    assert (happened.outcome.start, happened.outcome.end) == (2 * SECOND, 2 * SECOND)
+    assert (happened.outcome.jobs, happened.rows) == (0, [])
+
+
 def test_a_limit_after_the_last_event_does_not_stretch_the_window() -> None:
     """A replay that is over before `until` ends with its last event."""
     happened = replayed(Greedy, Script().job("a", cpu=1, seconds=3), pool(cpu=1), until=1000)

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from policies import AtRandom, PodByPod, Priority
+from policies import AtRandom, Eager, PodByPod, Priority
 
 from harness import PodSet
 from harness.engine import Losses, parse_losses
 from harness.errors import OptionError
+from harness.policy import PolicyFactory
 from harness.testing import Decisions, Script, nodes, pool, replayed
 from harness.units import MINUTE, SECOND
 
@@ -156,7 +157,7 @@ def allocated(happened: Decisions, sizes: Mapping[str, Mapping[str, int]], end: 
     total, level, last = 0, 0, 0
     per_pod = {name: each["cpu"] for name, each in sizes.items()}
     for row in happened.rows:
-        held = {"admit": 1, "bind": 1, "gone": -1, "finish": -1}.get(row.action, 0)
+        held = row.holding if row.pod is None else {"bind": 1, "gone": -1, "finish": -1}.get(row.action, 0)
         total, last = total + level * (row.time - last), row.time
         level += held * row.pods * per_pod[row.job]
     return total + level * (end - last)
@@ -181,7 +182,7 @@ JOB = st.fixed_dictionaries(
     LOSSES,
     st.integers(0, 2**16),
     st.none() | st.integers(0, 60),
-    st.sampled_from(["whole", "pods"]),
+    st.sampled_from(["whole", "early", "pods"]),
 )
 def test_every_held_microsecond_is_accounted_for(
     asked: list[dict[str, Any]], losses: str, seed: int, until: int | None, mode: str
@@ -194,10 +195,8 @@ def test_every_held_microsecond_is_accounted_for(
     for number, ask in enumerate(sorted(asked, key=lambda each: each["at"])):
         jobs.job(f"j{number}", **ask)
         sizes[f"j{number}"] = ask
-    if mode == "whole":
-        policy, cluster = AtRandom, pool(cpu=9)
-    else:
-        policy, cluster = PodByPod, nodes(n1={"cpu": 5}, n2={"cpu": 4})  # type: ignore[assignment]
+    policy: PolicyFactory = {"whole": AtRandom, "early": Eager, "pods": PodByPod}[mode]
+    cluster = nodes(n1={"cpu": 5}, n2={"cpu": 4}) if mode == "pods" else pool(cpu=9)
     options = {"seed": seed, "preemptions": 20}
     happened = replayed(policy, jobs, cluster, options=options, losses=parse_losses(losses), until=until)
     assert happened.outcome is not None

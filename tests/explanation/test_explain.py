@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from policies import scripted
 from small_clusters import queues
 
 import harness
@@ -53,6 +54,39 @@ def test_a_preemption_is_told_to_both_sides_with_rule_figures_and_cost(kueue: Ru
         "0d 00:01:00  it preempts job theirs of queue b (InCohortReclamation); a asked for 2 cpu; "
         "a used 0 of 2 cpu; b used 4 of 2 cpu"
     )
+
+
+def test_an_admission_tells_whom_it_waits_for_and_when_the_job_starts(
+    write_trace: WriteTrace, tmp_path: Path
+) -> None:
+    """The victim is leaving for 30 s: one job starts then, another is evicted before it can."""
+    trace = write_trace(
+        {"job_id": "victim", "duration": 100, "request.cpu": 2000},
+        {"job_id": "next", "submit_time": 5},
+        {"job_id": "last", "submit_time": 5},
+    )
+    steps = {
+        0: [("admit", "victim")],
+        5: [("preempt", "victim", "next", "Rule"), ("admit", "next"), ("admit", "last")],
+        9: [("preempt", "last", None, "Drained")],
+    }
+    run = replayed(trace, queues({"default": {"cpu": "2"}}), tmp_path, plugin=scripted(steps))
+    assert lines(run, "next")[4:] == [
+        "0d 00:00:05  submitted to queue default: 1 pod, priority 0",
+        "0d 00:00:05  it preempts job victim of queue default (Rule)",
+        "0d 00:00:05  admitted; it starts when jobs that are leaving are gone",
+        "0d 00:00:35  1 pod started: what the job was admitted for is free",
+        "0d 00:00:45  1 pod finished",
+    ]
+    assert lines(run, "next", at="0d 00:00:20")[3] == "  at 0d 00:00:20 it held quota"
+    assert lines(run, "next", at="0d 00:00:36")[3] == "  at 0d 00:00:36 it ran"
+    assert lines(run, "last")[6:] == [
+        "0d 00:00:09  evicted (Drained): 1 pod; it had not run yet, so no work was lost",
+        "0d 00:00:09  back in the queue",
+    ]
+    at = run.micros("timeline").collect().filter(time=5_000_000).row(0, named=True)
+    assert (at["allocated"], at["pending"], at["held"]) == (2000, 2000, 4000)
+    assert (at["running_jobs"], at["pending_jobs"]) == (1, 2)
 
 
 def test_the_summary_adds_up(kueue: Run) -> None:

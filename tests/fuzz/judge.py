@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from fuzz.cases import Case
 from harness.metrics.measurement import Window
 from harness.metrics.utilization import resource_time
-from harness.run import Run
+from harness.runs.run import Run
 
 CPU_SECONDS = 20
 MEGABYTES = 2000

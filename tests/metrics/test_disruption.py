@@ -2,54 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from policies import scripted
 from small_clusters import queues
-
-from harness import Admit, Bind, Cluster, Decision, Job, Preempt, View, Wake, Why
-from harness.policy import PolicyFactory
-from harness.units import SECOND
 
 Measured = Callable[..., Callable[..., float | None]]
 POOL = queues({"a": {"cpu": "10"}, "b": {"cpu": "10"}})
 NODES = queues({}, nodes=2)
-
-
-def scripted(steps: Mapping[float, list[tuple[Any, ...]]]) -> PolicyFactory:
-    """A policy that does at each second what it is told.
-
-    A step is ("admit", job), ("bind", job, pod, node) or ("preempt", job, preemptor or None, reason, pod or
-    None, detail), the last three of which may be left out.
-    """
-
-    class Scripted:
-        def __init__(self, cluster: Cluster, view: View, options: Mapping[str, Any]) -> None:
-            self.jobs: dict[str, Job] = {}
-
-        def submit(self, job: Job, pods: range, now: int) -> None:
-            self.jobs[job.id] = job
-
-        def release(self, job: Job, pods: range, now: int, why: Why) -> None:
-            pass
-
-        def cycle(self, now: int) -> Iterator[Decision]:
-            for action, name, *rest in steps.get(now / SECOND, ()):
-                job = self.jobs[name]
-                if action == "admit":
-                    yield Admit(job)
-                elif action == "bind":
-                    yield Bind(job, range(rest[0], rest[0] + 1), rest[1])
-                else:
-                    by, reason, pod, detail = [*rest, *(None, "Rule", None, {})[len(rest) :]]
-                    pods = None if pod is None else range(pod, pod + 1)
-                    yield Preempt(job, self.jobs[by] if by else None, reason, pods, detail)
-            later = [second * SECOND for second in steps if second * SECOND > now]
-            if later:
-                yield Wake(int(min(later)))
-
-    return Scripted
 
 
 def job(name: str, queue: str = "a", **fields: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from policies import AtRandom, Greedy, PodByPod, Priority
+from policies import AtRandom, Eager, Greedy, PodByPod, Priority
 from slow_metrics import Slow
 from small_clusters import queues
 
@@ -25,6 +25,11 @@ NODES = queues(QUOTAS, weights={"b": "3"}, nodes=2)
 
 
 class Randomly(AtRandom):
+    def __init__(self, cluster: Any, view: Any, options: Any) -> None:
+        super().__init__(cluster, view, {"preemptions": 12, "seed": 5})
+
+
+class Early(Eager):
     def __init__(self, cluster: Any, view: Any, options: Any) -> None:
         super().__init__(cluster, view, {"preemptions": 12, "seed": 5})
 
@@ -90,7 +95,7 @@ def test_metrics_of_random_runs_are_what_their_decisions_say(data: st.DataObject
     """
     rows = frame([job(number, data.draw) for number in range(data.draw(st.integers(1, 14)))])
     plugin, cluster = data.draw(
-        st.sampled_from([(Greedy, POOL), (Priority, POOL), (Randomly, POOL), (Podwise, NODES)])
+        st.sampled_from([(Greedy, POOL), (Priority, POOL), (Randomly, POOL), (Early, POOL), (Podwise, NODES)])
     )
     rows_of_a_piece = data.draw(st.sampled_from([3, 1000]))
     choices: Mapping[str, Any] = {
@@ -109,6 +114,8 @@ def test_metrics_of_random_runs_are_what_their_decisions_say(data: st.DataObject
         ("none", POOL),
         ("kueue-classic", POOL),
         ("fairsharing", POOL),
+        ("kueue-classic", NODES),
+        ("fairsharing", NODES),
         ("default-preemption", NODES),
     ],
 )

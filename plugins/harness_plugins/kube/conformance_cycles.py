@@ -105,9 +105,8 @@ class _Record:
         node: str | None = None,
         flavors: Mapping[str, Mapping[str, str]] | None = None,
         detail: Mapping[str, Any] | None = None,
-        alive: int = 0,
-        holding: int = 0,
-        dropped: Mapping[str, int] | None = None,
+        *_further: Any,
+        **_changes: Any,
     ) -> None:
         """One decision, as a line of a case."""
         if action == GONE:

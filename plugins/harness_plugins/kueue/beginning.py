@@ -6,7 +6,7 @@ in the trace.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple, final
@@ -39,6 +39,11 @@ class Start(NamedTuple):
     counts: Mapping[str, int]
     flavors: Mapping[str, Mapping[str, str]]
 
+    @property
+    def evicted(self) -> bool:
+        """Whether it holds quota and has been told to go."""
+        return self.manifest.holds_quota and self.manifest.is_true("Evicted")
+
 
 @final
 class Beginning:
@@ -51,11 +56,13 @@ class Beginning:
         starts: those that take part, in the order in which they are told of: who holds quota by the time of
             its reservation, then who waits by its creation. Left out are those that are finished or
             deactivated, and those whose queue does not exist.
+        crowded: whether those who hold quota hold more than there is, as they may while some are leaving.
     """
 
     def __init__(self, cluster: Cluster) -> None:
         found = [start for manifest in cluster.workloads for start in _starts(cluster, manifest)]
         self.starts = sorted(found, key=_order)
+        self.crowded = bool(_beyond(cluster, self.starts))
 
     @cached_property
     def _latest(self) -> int:
@@ -161,20 +168,28 @@ def _unknown_flavors(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
 
 
 def _beyond_capacity(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
-    """Without nodes, nobody can hold more than all quotas together."""
+    """Without nodes, those who stay cannot hold more than all quotas together, nor can any single one."""
+    beyond = _beyond(cluster, [each for each in starts if not each.evicted])
+    for start in starts:
+        if start.evicted:
+            beyond = {**_beyond(cluster, [start]), **beyond}
+    for resource, amount in beyond.items():
+        have, hold = format_amount(resource, cluster.capacity[resource]), format_amount(resource, amount)
+        yield Fault(
+            "Workloads that hold quota",
+            f"they hold {hold} {resource}, and all quotas together are {have}; "
+            "give the ClusterQueues that they were admitted to, or leave some Workloads out",
+        )
+
+
+def _beyond(cluster: Cluster, starts: Iterable[Start]) -> dict[str, int]:
+    """Resource -> what is held of it, of those of which more is held than there is; empty with nodes."""
     held: dict[str, int] = {}
     for start in starts:
-        if start.manifest.holds_quota:
+        if start.manifest.holds_quota and not cluster.nodes:
             for pod_set in start.pod_sets:
                 count = start.counts.get(pod_set.name, pod_set.count)
                 for resource, amount in pod_set.requests.items():
                     held[resource] = held.get(resource, 0) + amount * count
-    for resource, amount in held.items():
-        limit = cluster.capacity.get(resource, amount)
-        if not cluster.nodes and amount > limit:
-            have, hold = format_amount(resource, limit), format_amount(resource, amount)
-            yield Fault(
-                "Workloads that hold quota",
-                f"they hold {hold} {resource}, and all quotas together are {have}; "
-                "give the ClusterQueues that they were admitted to, or leave some Workloads out",
-            )
+    capacity = cluster.capacity
+    return {name: amount for name, amount in held.items() if amount > capacity.get(name, amount)}

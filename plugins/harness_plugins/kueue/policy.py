@@ -37,7 +37,7 @@ class KueuePolicy:
         cluster: which queue a job's queue name means.
         latency: how long it takes until the scheduler knows that an evicted job is gone, microseconds; None
             where it knows at once however often that happens, see `Evictions`.
-        binder: binds the pods of admitted jobs; None where admission starts a job.
+        binder: binds the pods of admitted jobs; None where they start as a whole.
     """
 
     def __init__(
@@ -217,20 +217,28 @@ class KueuePolicy:
         self.scheduler.enqueue(workload)
 
     def _begin(self, now: int) -> Iterator[Decision]:
-        """Say who held quota before the replay began, and let those go that may not keep it."""
-        for workload, start in self._present:
-            if self._binder is not None:
-                self._binder.start(workload.job, start.flavors, start.counts)
-            yield Admit(workload.job, start.flavors, start.counts)
-        for workload, start in self._present:
-            reason = self._to_leave(workload, start)
-            if reason:
-                if not workload.evicted:
-                    self.scheduler.evict(Target(workload, reason), now)
-                if self._binder is not None:
-                    self._binder.stop(workload.job)
-                yield Preempt(workload.job, None, reason)
+        """Say who held quota before the replay began, and let those go that may not keep it.
+
+        Where they hold more than there is, some were admitted because others are going: those go first.
+        """
+        present = [(workload, start, self._to_leave(workload, start)) for workload, start in self._present]
         self._present.clear()
+        parts = [present]
+        if self._beginning.crowded:
+            parts = [[each] for each in present if each[2]]
+            parts.append([each for each in present if not each[2]])
+        for part in parts:
+            for workload, start, _ in part:
+                if self._binder is not None:
+                    self._binder.start(workload.job, start.flavors, start.counts)
+                yield Admit(workload.job, start.flavors, start.counts)
+            for workload, _, reason in part:
+                if reason:
+                    if not workload.evicted:
+                        self.scheduler.evict(Target(workload, reason), now)
+                    if self._binder is not None:
+                        self._binder.stop(workload.job)
+                    yield Preempt(workload.job, None, reason)
 
     def _to_leave(self, workload: Workload, start: Start) -> str:
         """Why a workload may not keep the quota that it held before; "" if it may."""

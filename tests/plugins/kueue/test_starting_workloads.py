@@ -206,6 +206,28 @@ def test_workloads_that_hold_more_than_there_is_are_a_named_error() -> None:
         Happened(where, Jobs())
 
 
+def test_workloads_that_were_admitted_while_others_leave_wait_for_them() -> None:
+    """7 of 6 cores are held, of which 4 are leaving: f waits for them, x does not need to."""
+    queues = {"a": 3, "b": 2, "c": 0, "d": 1}
+    held = [
+        workload("v", 4, hour=1, since=2, queue="b", evicted="Preempted"),
+        workload("x", 1, hour=1, since=1, queue="d"),
+        workload("f", 2, hour=3, since=4, queue="c"),
+    ]
+    happened = Happened(cluster(*(queue(name, cpu=cpu) for name, cpu in queues.items()), *held), Jobs())
+    assert happened.lines("admit", "start", "evict", "gone") == [
+        "0 admit default/v",
+        "0 evict default/v: Preempted",
+        "0 admit default/x",
+        "0 admit default/f",
+        "30 gone default/v",
+        "30 start default/f",
+    ]
+    alone = workload("v", 7, hour=1, since=2, queue="b", evicted="Preempted")
+    with pytest.raises(ClusterError, match="they hold 7 cpu, and all quotas together are 2"):
+        Happened(cluster(queue("b", cpu=2), alone), Jobs())
+
+
 def test_policies_that_do_not_take_workloads_over_say_so(
     write_trace: Callable[..., Path], tmp_path: Path
 ) -> None:

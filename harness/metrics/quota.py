@@ -1,0 +1,130 @@
+"""Quota: how much more queues held than was theirs and than they might borrow at that time, and for how long.
+
+Jobs that are leaving still hold quota, and so do admitted jobs that have not started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import polars as pl
+
+from harness.metrics.levels import Piece, pieces, queues, unused_queues
+from harness.metrics.measurement import Measurement, Window, resource_hours
+from harness.metrics.quota_tree import QuotaTree, quota_trees
+from harness.runs.run import Run
+
+_OVER = "quota.over"
+_CHANGES = 1 << 16  # changes of level that are looked at together
+_CELLS = 1 << 20  # instants times queues that are looked at together
+
+
+def measure(run: Run, window: Window) -> Iterator[Measurement]:
+    """What queues held beyond what they might use; null where no quota is known, or nothing was admitted."""
+    users = [queue.name for queue in queues(run)]
+    names = sorted([*users, *(queue.name for queue in unused_queues(run))])
+    sums = [_Over(run, users, resource) for resource in run.resources] if _admits(run) else []
+    if any(each.trees for each in sums):
+        for piece in pieces(run, window, changes=_CHANGES, kinds=("held",)):
+            for each in sums:
+                each.add(piece)
+    over = {each.resource: each.sums for each in sums}
+    for resource in run.resources:
+        known = over.get(resource, {})
+        yield resource_hours(_OVER, sum(known.values()) if known else None, resource)
+        for name in names:
+            yield resource_hours(_OVER, known.get(name), resource, f"queue={name}")
+
+
+def _admits(run: Run) -> bool:
+    """Whether any job was admitted, and the run says which quotas there are."""
+    if "cohorts" not in run.info["cluster"]:
+        return False
+    admitted = pl.col("admitted_time").is_not_null().any()
+    return bool(run.scan("jobs").select(admitted).collect().item())
+
+
+class _Over:
+    """Adds up what queues hold of one resource beyond what they may use.
+
+    Args:
+        run: the run.
+        users: the queues that jobs use; a place among them is the queue's number in a piece.
+        resource: the resource.
+
+    Attributes:
+        resource: the same.
+        trees: the quotas of which jobs use some.
+        sums: ClusterQueue with a quota for the resource -> resource-time.
+    """
+
+    def __init__(self, run: Run, users: Sequence[str], resource: str) -> None:
+        quotas = run.info["cluster"]["queues"]
+        self.resource = resource
+        self.sums = {
+            name: 0 for name, quota in quotas.items() if "limits" in quota and resource in quota["nominal"]
+        }
+        self._held = f"held{run.resources.index(resource)}"
+        self._numbers = {name: number for number, name in enumerate(users)}
+        trees = quota_trees(run.info["cluster"], resource)
+        self.trees = [tree for tree in trees if any(node.queue in self._numbers for node in tree.nodes)]
+
+    def add(self, piece: Piece) -> None:
+        """Take a piece into account."""
+        parts = piece.rows.select("queue", "at", self._held).partition_by("queue", as_dict=True)
+        levels = {queue: rows for (queue,), rows in parts.items()}
+        for tree in self.trees:
+            used = {
+                place: levels[self._numbers[node.queue]]
+                for place, node in enumerate(tree.nodes)
+                if node.queue in self._numbers
+            }
+            instants = self._suspicious(tree, used, len(piece.times))
+            step = max(1, _CELLS // len(tree.nodes))
+            for start in range(0, len(instants), step):
+                self._add(piece, tree, used, instants.slice(start, step))
+
+    def _suspicious(self, tree: QuotaTree, used: dict[int, pl.DataFrame], instants: int) -> pl.Series:
+        """The instants at which some node may use more than it may: as a rule there are none."""
+        found = pl.DataFrame(schema={"at": pl.UInt32, "until": pl.UInt32})
+        for place, node in enumerate(tree.nodes):
+            if node.bound is None:
+                continue
+            # What queues keep from a cohort does not count for it; what cohorts between them keep does not
+            # either, but without it no instant is missed.
+            levels = [
+                used[queue].select("at", level=(pl.col(self._held) - kept).clip(0))
+                for queue in tree.below[place]
+                if queue in used
+                for kept in (0 if queue == place else tree.nodes[queue].kept,)
+            ]
+            most: list[Any] = [each["level"].max() for each in levels]
+            if sum(most) <= node.bound:
+                continue
+            total = _total(levels).with_columns(until=pl.col("at").shift(-1, fill_value=instants))
+            found.extend(total.filter(pl.col("level") > node.bound).select(found.columns).cast(found.schema))
+        return found.select(pl.int_ranges("at", "until").explode()).to_series().unique().sort()
+
+    def _add(self, piece: Piece, tree: QuotaTree, used: dict[int, pl.DataFrame], instants: pl.Series) -> None:
+        """Add up what is over at some instants."""
+        held = pl.DataFrame(
+            {
+                str(place): rows[self._held].gather(rows["at"].search_sorted(instants, side="right") - 1)
+                for place, rows in used.items()
+            }
+        )
+        span = piece.times.shift(-1, fill_value=piece.end) - piece.times
+        over = tree.over(held).select(pl.all() * span.gather(instants)).sum()
+        for place, amount in zip(over.columns, over.row(0), strict=True):
+            name = tree.nodes[int(place)].queue
+            assert name is not None
+            if amount:
+                self.sums[name] += amount
+
+
+def _total(levels: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """What levels come to together: `at` and `level`."""
+    moved = pl.col("level") - pl.col("level").shift(1, fill_value=0)
+    moves = pl.concat([each.select("at", moved) for each in levels])
+    return moves.group_by("at").agg(pl.col("level").sum()).sort("at").with_columns(pl.col("level").cum_sum())

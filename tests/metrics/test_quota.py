@@ -1,0 +1,159 @@
+"""Quota held beyond what might be borrowed: worked by hand, and against the tree that policies use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from policies import scripted
+from small_clusters import queues
+
+from harness.cluster.model import Cluster, ClusterQueue, Cohort, FlavorQuotas, ResourceGroup, ResourceQuota
+from harness.metrics.quota_tree import quota_trees
+from harness.quota import UNLIMITED, FlavorResource, QuotaTree
+from harness.tenants import cohorts, quotas
+
+Measured = Callable[..., Callable[..., float | None]]
+OVERLOAD = queues({"a": {"cpu": "3"}, "b": {"cpu": "2"}, "c": {"cpu": "0"}, "d": {"cpu": "1"}})
+
+
+def job(name: str, queue: str, cpu: int, at: int = 10, **fields: Any) -> dict[str, Any]:
+    asks = {"queue": queue, "request.cpu": 1000 * cpu}
+    return {"job_id": name, "submit_time": at, "duration": 100, **asks, **fields}
+
+
+JOBS = (job("V", "b", 4, 0), job("X", "d", 1), job("P", "a", 3), job("F", "c", 2))
+
+
+@pytest.mark.parametrize("plugin", ["kueue-classic", "fairsharing"])
+def test_what_is_admitted_while_victims_leave_is_over_quota_for_a_moment(
+    plugin: str, measured: Measured
+) -> None:
+    """V holds 4 cores for 30 s more, 2 of them borrowed; of what a leaves unused F borrows 2 beside it.
+
+    To each of them the other leaves 1 of these 3 cores, so each is 1 over.
+    """
+    value = measured(*JOBS, cluster=OVERLOAD, plugin=plugin)
+    hours = {name: value("quota.over", f"queue={name}", "cpu") for name in "abcd"}
+    assert hours == {"a": 0, "b": 30 / 3600, "c": 30 / 3600, "d": 0}
+    assert value("quota.over", resource="cpu") == 60 / 3600
+    assert value("wait.admission_to_start.max") == 30
+
+
+def test_with_nodes_admitted_pods_that_wait_for_nodes_hold_quota_too(measured: Measured) -> None:
+    """The same queues on two nodes of 4 cores, where F's pod could be bound at once: V is as far over."""
+    nodes = queues({"a": {"cpu": "3"}, "b": {"cpu": "2"}, "c": {"cpu": "0"}, "d": {"cpu": "1"}}, nodes=2)
+    value = measured(*JOBS, cluster=nodes, plugin="kueue-classic")
+    assert value("quota.over", "queue=b", "cpu") == 30 / 3600
+    assert value("wait.admission_to_start.max") == 0
+
+
+def test_who_borrows_no_more_than_others_leave_is_not_over(measured: Measured) -> None:
+    """V borrows 2 of a's 3 cores until it is gone, and P waits for them."""
+    value = measured(*JOBS[:3], cluster=OVERLOAD, plugin="kueue-classic")
+    assert value("quota.over", resource="cpu") == 0
+
+
+def test_a_queue_that_nobody_lends_to_is_over_its_own_quota(measured: Measured) -> None:
+    """A policy that knows no quotas admits 4 cores where 2 are the queue's and the other holds its own 3."""
+    steps = {0: [("admit", "low")], 10: [("admit", "high")]}
+    jobs = (job("low", "b", 4, 0, duration=20), job("high", "a", 3, duration=20))
+    together = queues({"a": {"cpu": "3"}, "b": {"cpu": "2"}, "idle": {"cpu": "2"}})
+    value = measured(*jobs, cluster=together, plugin=scripted(steps))
+    assert value("quota.over", "queue=b", "cpu") == 0
+    head, _, tail = together.rpartition("cohortName: all")
+    value = measured(*jobs, cluster=f"{head}cohortName: apart{tail}", plugin=scripted(steps))
+    assert value("quota.over", "queue=b", "cpu") == 2 * 10 / 3600
+    assert value("quota.over", "queue=idle", "cpu") == 0
+
+
+def test_without_admissions_or_quotas_nothing_is_known_of_it(measured: Measured) -> None:
+    """kube-scheduler admits nothing; a queue has no quota for what no flavor of it has."""
+    on_nodes = measured({}, cluster=queues({"default": {"cpu": "4"}}, nodes=1), plugin="default-preemption")
+    assert on_nodes("quota.over", resource="cpu") is None
+    assert on_nodes("quota.over", "queue=default", "cpu") is None
+    jobs = (job("a", "a", 1), job("b", "b", 1, **{"request.memory": 5}))
+    value = measured(*jobs, cluster=queues({"a": {"cpu": "1"}, "b": {"cpu": "1", "memory": "5"}}))
+    assert value("quota.over", "queue=a", "memory") is None
+    assert value("quota.over", "queue=b", "memory") == 0
+
+
+FLAVORS = ("f", "g")
+
+
+@st.composite
+def forests(draw: st.DrawFn) -> Cluster:
+    """Cohorts and ClusterQueues with limits on up to two flavors of a resource, in up to four levels."""
+    amount = st.integers(0, 8) | st.just(UNLIMITED)
+    limit = st.none() | st.integers(0, 6)
+
+    def groups() -> tuple[ResourceGroup, ...]:
+        flavors = tuple(
+            FlavorQuotas(name, {"cpu": ResourceQuota(draw(amount), draw(limit), draw(limit))})
+            for name in FLAVORS[: draw(st.integers(0, 2))]
+        )
+        return (ResourceGroup(("cpu",), flavors),) if flavors else ()
+
+    names = ["", *(f"c{number}" for number in range(draw(st.integers(0, 3))))]
+    made = [
+        Cohort(name, draw(st.sampled_from(names[:place])), groups())
+        for place, name in enumerate(names)
+        if name
+    ]
+    chosen = [ClusterQueue(name, draw(st.sampled_from(names)), groups()) for name in "pqr"]
+    return Cluster(
+        cluster_queues={each.name: each for each in chosen}, cohorts={each.name: each for each in made}
+    )
+
+
+def over(cluster: Cluster, held: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:
+    """Queue -> by how much it is over in each flavor, as the tree says that policies go by."""
+    cells = [FlavorResource(flavor, "cpu") for flavor in FLAVORS]
+    tree = QuotaTree(cluster.cluster_queues, cluster.cohorts, also=cells)
+    numbers = [tree.flavor_resources.index(cell) for cell in cells]
+    for name, amounts in held.items():
+        tree.charge(tree.queues[name], list(zip(numbers, amounts, strict=True)))
+    return {
+        name: [
+            max(0, min(amount - tree.nominal[node * tree.width + cell], -tree.available(node, cell)))
+            for cell, amount in zip(numbers, amounts, strict=True)
+        ]
+        for name, amounts in held.items()
+        for node in (tree.queues[name],)
+    }
+
+
+def _flavors(owner: ClusterQueue | Cohort) -> list[bool]:
+    """Which flavors it has a quota for: nobody holds any other."""
+    named = [quotas.flavor for group in owner.resource_groups for quotas in group.flavors]
+    return [flavor in named for flavor in FLAVORS]
+
+
+@given(forests(), st.lists(st.tuples(*[st.integers(0, 12)] * 6), min_size=1, max_size=4))
+def test_what_is_over_is_what_the_tree_of_policies_says(cluster: Cluster, states: list[Any]) -> None:
+    """The same where there is one flavor; of several nothing is over where none of them is."""
+    info = {"queues": quotas(cluster), "cohorts": cohorts(cluster)}
+    found: dict[str, list[int]] = {}
+    known = {name: _flavors(queue) for name, queue in cluster.cluster_queues.items()}
+    held = [
+        {name: [amount * flag for amount, flag in zip(state[at : at + 2], known[name], strict=True)]
+         for at, name in zip((0, 2, 4), "pqr", strict=True)}
+        for state in states
+    ]  # fmt: skip
+    for tree in quota_trees(info, "cpu"):
+        places = {node.queue: str(place) for place, node in enumerate(tree.nodes) if node.queue is not None}
+        if places:
+            columns = {place: [sum(state[name]) for state in held] for name, place in places.items()}
+            answer = tree.over(pl.DataFrame(columns))
+            found |= {name: answer[place].to_list() for name, place in places.items()}
+    single = not any(
+        _flavors(owner)[1] for owner in (*cluster.cluster_queues.values(), *cluster.cohorts.values())
+    )
+    for row, state in enumerate(held):
+        expected = {name: sum(of_flavors) for name, of_flavors in over(cluster, state).items()}
+        if single or not any(expected.values()):
+            assert {name: found[name][row] for name in expected} == expected
