@@ -9,14 +9,19 @@ import pyarrow.parquet as pq
 
 
 def as_schema_2(folder: Path) -> None:
-    """Without what jobs ask for, the content of the cluster, and sums."""
+    """Without what jobs ask for, who holds what quota, the content of the cluster, and sums."""
     for path in folder.glob("*.parquet"):
         table = pq.read_table(path)
-        if path.stem == "jobs":
-            table = table.drop_columns([name for name in table.column_names if name.startswith("request.")])
+        newer = [name for name in table.column_names if _is_newer(path.stem, name)]
+        table = table.drop_columns(newer) if newer else table
         metadata = {**(table.schema.metadata or {}), b"harness.run_schema": b"2"}
         pq.write_table(table.replace_schema_metadata(metadata), path)
     info = json.loads((folder / "run.json").read_text())
     info["schema"] = "2"
-    del info["cluster"]["content"], info["tables"], info["provenance"]["sha256"]
+    del info["cluster"]["content"], info["cluster"]["cohorts"], info["tables"], info["provenance"]["sha256"]
     (folder / "run.json").write_text(json.dumps(info))
+
+
+def _is_newer(table: str, column: str) -> bool:
+    of_jobs = table == "jobs" and column.startswith("request.")
+    return of_jobs or (table, column) in {("decisions", "holding"), ("timeline", "held")}
