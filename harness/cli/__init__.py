@@ -10,8 +10,8 @@ import click
 
 from harness.cli.context import ARGUMENTS, PluginChoice
 from harness.cli.failure import end_like_ctrl_c, ended
+from harness.cli.group import Group
 from harness.errors import HarnessError
-from harness.options import did_you_mean
 
 COMMANDS = {
     "replay": ("harness.cli.replay", "Replay a trace through scheduler plugins and measure what they do."),
@@ -31,7 +31,7 @@ _COMPLETE = "_HARNESS_COMPLETE"
 _DEBUG = "--debug"
 
 
-class LazyGroup(click.Group):
+class LazyGroup(Group):
     """A group whose commands are imported when they are called."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -50,15 +50,6 @@ class LazyGroup(click.Group):
             assert isinstance(command, click.Command)
             return command
         return _theirs(ctx).get(cmd_name)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Like click's, but a mistyped command says what was probably meant."""
-        if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
-            hint = did_you_mean(args[0], self.list_commands(ctx))
-            raise click.UsageError(f"there is no command {args[0]!r}; {hint}", ctx)
-        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, without importing ours; a broken plugin does not keep anybody from help."""

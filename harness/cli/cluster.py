@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli.cluster_init import init
+from harness.cli.group import Group
 from harness.cli.output import spare, write_output
 from harness.text import aligned, printable
 
@@ -24,7 +25,7 @@ Examples:
 """
 
 
-@click.group(epilog=_EXAMPLES)
+@click.group(cls=Group, epilog=_EXAMPLES)
 def cluster() -> None:
     """Check the manifests that describe a cluster, or make some to start from."""
 

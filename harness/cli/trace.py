@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.cli.calibration import calibrated
+from harness.cli.group import Group
 from harness.cli.output import spare
 from harness.cli.trace_file import from_file, open_file
 from harness.cli.trace_generate import generate
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.group(
+    cls=Group,
     epilog="""\b
 Examples:
   harness trace check traces/philly.parquet --cluster traces/philly.cluster.yaml
