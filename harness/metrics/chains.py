@@ -103,11 +103,13 @@ def held_in_loops(run: Run, pairs: pl.DataFrame) -> list[int]:
         .group_by("job", "at")
         .agg(pl.col(amounts).sum())
         .sort("job", "at")
-        .with_columns(pl.col(amounts).cum_sum().over("job"))
+        .with_columns(
+            pl.col(amounts).cum_sum().over("job"),
+            span=pl.col("at").shift(-1).over("job") - pl.col("at"),
+        )
     )
-    span = pl.col("at").shift(-1).over("job") - pl.col("at")
     until = {
-        f"{amount} until": (pl.col(amount) * span).cum_sum().shift(fill_value=0).over("job")
+        f"{amount} until": (pl.col(amount) * pl.col("span")).cum_sum().shift(fill_value=0).over("job")
         for amount in amounts
     }
     levels = levels.with_columns(**until).sort("at")

@@ -105,7 +105,9 @@ def panel(layers: Iterable[alt.Chart], *, title: str, width: int, height: int) -
     """Layers on one pair of axes, below a heading."""
     chart = alt.layer(*layers)
     assert isinstance(chart, alt.LayerChart)  # charts that are not facets make no facet
-    return chart.properties(width=width, height=height, title=alt.Title(title, anchor="start", limit=width))
+    heading = alt.Title(title, anchor="start", limit=width)
+    drawn: alt.LayerChart = chart.properties(width=width, height=height, title=heading)
+    return drawn
 
 
 def _dated(material: Material) -> bool:

@@ -186,7 +186,11 @@ class Pending:
 
     def next_account(self, account: Account) -> Account | None:
         """Of the other LocalQueues that have something to try, the one with the lowest usage."""
-        others = [each for each in self._firsts if each not in (None, account) and self._first_of(each)]
+        others = [
+            each
+            for each in self._firsts
+            if each is not None and each is not account and self._first_of(each) is not None
+        ]
         return min(others, key=_by_usage, default=None)
 
     def _first_by_usage(self) -> Workload | None:

@@ -82,9 +82,9 @@ def _column(file: pq.ParquetFile, name: str) -> pl.Series:
 
 
 def _series(column: pa.Array) -> pl.Series:
-    series = pl.from_arrow(column.dictionary_decode() if pa.types.is_dictionary(column.type) else column)
-    assert isinstance(series, pl.Series)
-    return series
+    plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    # By way of a table: from a bare array older polars takes lists of structs unseen, and reads wild memory.
+    return pl.DataFrame(pa.table({"column": plain})).to_series()
 
 
 def _json(path: Path, metadata: Mapping[str, str], key: str, kind: type, of: type) -> Any:
