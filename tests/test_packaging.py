@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -105,3 +107,16 @@ def test_help_loads_nothing_heavy(command: list[str]) -> None:
     )
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
+
+
+def test_the_oldest_set_is_exactly_the_lower_bounds() -> None:
+    """CI runs on tests/oldest.txt, so that every `>=` of pyproject.toml is a promise that was tried."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    asked = list(project["dependencies"])
+    for extra in project["optional-dependencies"].values():
+        asked += [each for each in extra if not each.startswith(f"{project['name']}[")]
+    assert all(re.fullmatch(r"[\w-]+>=[\d.]+", each) for each in asked), "just one lower bound for each"
+    pinned = (ROOT / "tests" / "oldest.txt").read_text(encoding="utf-8").splitlines()
+    assert [line for line in pinned if not line.startswith("#")] == [
+        each.replace(">=", "==") for each in asked
+    ]
