@@ -158,6 +158,12 @@ def format_duration(microseconds: int | float) -> str:
     return f"{sign}{seconds // 86400}d{seconds % 86400 // 3600:02d}h"
 
 
+def exact_duration(microseconds: int) -> str:
+    """A duration without any rounding: as `format_duration` has it where that says all, else in full."""
+    short = format_duration(microseconds)
+    return short if microseconds < 0 or parse_duration(short) == microseconds else f"{microseconds}us"
+
+
 def _quoted(text: object) -> str:
     shown = repr(text)
     return shown if len(shown) <= 40 else f"{shown[:37]}..."

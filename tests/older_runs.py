@@ -14,6 +14,11 @@ def as_schema_2(folder: Path) -> None:
         table = pq.read_table(path)
         newer = [name for name in table.column_names if _is_newer(path.stem, name)]
         table = table.drop_columns(newer) if newer else table
+        if path.stem == "metrics":
+            newer_metrics = [
+                str(name).endswith(".hours") or name == "quota.over" for name in table["metric"].to_pylist()
+            ]
+            table = table.filter([not newer for newer in newer_metrics])
         metadata = {**(table.schema.metadata or {}), b"harness.run_schema": b"2"}
         pq.write_table(table.replace_schema_metadata(metadata), path)
     info = json.loads((folder / "run.json").read_text())

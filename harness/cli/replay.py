@@ -126,7 +126,7 @@ def replay(
             )
         runs.append(run)
         say([_ending(run)])
-    comparison = Comparison(runs)
+    comparison = Comparison(runs, chosen=f"the first of the {len(runs)} runs of this replay")
     click.echo(json.dumps(comparison.to_json(scope=None, changes=False)) if as_json else comparison.table())
     _check_ends(runs)
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     epilog="""\b
 Examples:
   harness trace check traces/philly.parquet --cluster traces/philly.cluster.yaml
-  harness trace info traces/philly.parquet"""
+  harness trace info traces/philly.parquet""",
 )
 def trace() -> None:
     """Check, describe, convert and generate job traces."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
-from itertools import chain
 from math import isfinite
 from typing import Any, TypeAlias
 
 import polars as pl
 
 from harness.comparison.changes import Chance, Change, Row, judged
+from harness.comparison.head import Head, chosen_by
 from harness.comparison.names import names_of, place_of
 from harness.comparison.pairs import Pairs
 from harness.comparison.samples import Samples, Statistic, is_of_jobs, statistic_of
@@ -19,6 +19,7 @@ from harness.comparison.table import html, markdown, text
 from harness.errors import RunError
 from harness.metrics import fairness, quota, utilization
 from harness.metrics.measurement import Measurement, Window
+from harness.metrics.utilization import HOURS
 from harness.options import did_you_mean
 from harness.runs.folder import reading
 from harness.runs.run import Run
@@ -42,10 +43,12 @@ class Comparison:
     Args:
         runs: at least one.
         baseline: name of the run that the others are compared with; the first by default.
+        chosen: how the baseline came to be the first; by default it is told from how the runs were given.
 
     Attributes:
         runs: the baseline first.
         names: what each run is called: its label; where that is not enough, its folder's name or path.
+        head: what they differ in.
         pairs: the jobs that they have in common.
         window: what utilization and fairness are measured over; None where arrivals differ, and each run has
             its own.
@@ -54,7 +57,7 @@ class Comparison:
         RunError: the runs have too few jobs in common, or one is given twice; or there is no such baseline.
     """
 
-    def __init__(self, runs: Sequence[Run], *, baseline: str | None = None) -> None:
+    def __init__(self, runs: Sequence[Run], *, baseline: str | None = None, chosen: str = "") -> None:
         if not runs:
             raise RunError("there is nothing to compare", hint="give at least one run folder")
         names = names_of(runs, taken=_COLUMNS)
@@ -64,6 +67,7 @@ class Comparison:
         self.runs = [runs[place] for place in order]
         self.names = [names[place] for place in order]
         self.pairs = Pairs(self.runs)
+        self.head = Head(self.runs, self.names, chosen or chosen_by(runs, baseline))
         self.window = self._shared_window() if self.pairs.same_arrivals else None
 
     def __repr__(self) -> str:
@@ -73,6 +77,12 @@ class Comparison:
     def shares_window(self) -> bool:
         """Whether all runs are measured over the same time throughout."""
         return all(run.window == self.window for run in self.runs)
+
+    @cached_property
+    def differing_capacities(self) -> frozenset[str]:
+        """The resources of which the runs have different capacities, of those that jobs ask for."""
+        resources = {resource for run in self.runs for resource in run.resources}
+        return frozenset(each for each in resources if len({run.capacity.get(each) for run in self.runs}) > 1)
 
     def select(
         self, *metrics: str, scope: str | None = "all"
@@ -154,20 +164,27 @@ class Comparison:
         return {
             "schema": "1",
             "trace": self.runs[0].info["trace"],
-            "cluster": self.runs[0].info["cluster"],
+            "cluster": _size(self.runs[0]),
             "baseline": self.names[0],
+            "chosen": self.head.chosen,
+            "jobs": self.pairs.count,
             "runs": [
                 {
                     "name": name,
                     "label": run.label,
                     "path": str(run.path),
                     "stored": run.stored,
+                    "differences": [each.to_json() for each in found],
+                    "cluster": _size(run),
+                    "jobs_left_out": jobs - self.pairs.count,
                     "policy": run.info["policy"],
                     "settings": run.info["settings"],
                     "window": list(run.window),
                     "outcome": run.info["outcome"],
                 }
-                for name, run in zip(self.names, self.runs, strict=True)
+                for name, run, found, jobs in zip(
+                    self.names, self.runs, self.head.distinctions, self.pairs.jobs, strict=True
+                )
             ],
             "common_window": None if self.window is None else list(self.window),
             "metrics": [
@@ -238,11 +255,10 @@ class Comparison:
                 for row in run.metrics.iter_rows(named=True)
             )
             found = {(row.metric, row.scope, row.resource): row for row in rows}
-            if self.window is not None and run.window != self.window:
-                families = (utilization, fairness, quota)
-                for row in chain.from_iterable(each.measure(run, self.window) for each in families):
-                    if (row.metric, row.scope, row.resource) in found:
-                        found[row.metric, row.scope, row.resource] = row
+            for row in self._measured_again(run, found):
+                key = (row.metric, row.scope, row.resource)
+                if key in found or row.metric.endswith(HOURS):
+                    found[key] = row
             if self.pairs.jobs[place] > self.pairs.count:
                 rows = self._samples[place].measure()
                 of_common = {(row.metric, row.scope, row.resource): row for row in rows}
@@ -252,6 +268,14 @@ class Comparison:
                     if key in of_common or not is_of_jobs(row)
                 }
         return found
+
+    def _measured_again(self, run: Run, found: Iterable[Key]) -> Iterator[Measurement]:
+        """What is relative to capacity: over the shared window, and of a run of schema 2 in hours."""
+        if self.window is not None and run.window != self.window:
+            for family in (utilization, fairness, quota):
+                yield from family.measure(run, self.window)
+        elif self.differing_capacities and not any(name.endswith(HOURS) for name, _, _ in found):
+            yield from utilization.measure(run, run.window)
 
 
 def _paired_within(of_scope: Sequence[pl.Series | None], base: pl.Series, other: pl.Series) -> Paired | None:
@@ -281,6 +305,11 @@ def _chosen(keys: Mapping[Key, Measurement], metrics: Sequence[str], scope: str 
         what = f" of {', '.join(metrics)}" if metrics else ""
         raise RunError(f"nothing{what} was measured for scope {scope!r}", hint=did_you_mean(scope, scopes))
     return chosen
+
+
+def _size(run: Run) -> dict[str, Any]:
+    """What there is to say of a run's cluster, without its content."""
+    return {key: value for key, value in run.info["cluster"].items() if key != "content"}
 
 
 def _json_number(value: float | None) -> float | None:

@@ -38,6 +38,9 @@ class Pairs:
     """
 
     def __init__(self, runs: Sequence[Run]) -> None:
+        if len(runs) == 1:
+            self._alone(runs[0])
+            return
         tables = [_jobs(run) for run in runs]
         base = tables[0]
         self.jobs = [table.height for table in tables]
@@ -59,6 +62,13 @@ class Pairs:
             (rows == first).all() and (time == times[0]).all() and (jobs == max(self.jobs) or early)
             for rows, time, jobs, early in zip(self.rows, times, self.jobs, stopped, strict=True)
         )
+
+    def _alone(self, run: Run) -> None:
+        """A single run has all of its jobs in common with itself, and nothing needs to be read."""
+        self.count = int(run.info["outcome"]["jobs"])
+        self.jobs = [self.count]
+        self.rows = [pl.int_range(self.count, dtype=pl.UInt32, eager=True)]
+        self.same_arrivals = self.know_requests = True
 
     @property
     def whole(self) -> bool:

@@ -10,21 +10,29 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.comparison.changes import PRACTICAL, Change, Row, Verdict
 from harness.comparison.ping_pong import about_loops
+from harness.metrics.utilization import HOURS
 from harness.statistics.bootstrap import LEAST_BLOCKS, RESAMPLES, SEED
 from harness.text import aligned, columns, printable, shortened
 from harness.units import SECOND, format_amount, format_duration
 
 if TYPE_CHECKING:
     from harness.comparison import Comparison
+    from harness.comparison.head import Head
     from harness.metrics.measurement import Measurement
+    from harness.runs.run import Run
 
 _NAMED_GANGS = 3
 
 HEADLINES = (
+    "utilization.capacity.hours",
     "utilization.allocated",
+    "utilization.allocated.hours",
     "utilization.useful",
+    "utilization.useful.hours",
     "utilization.lost",
+    "utilization.lost.hours",
     "utilization.idle_held",
+    "utilization.idle_held.hours",
     "utilization.of_demand",
     "wait.first_start.mean",
     "wait.first_start.p50",
@@ -39,7 +47,7 @@ HEADLINES = (
     "disruption.preempted_jobs",
     "disruption.lost",
 )
-"""The metrics that a table shows unless others are asked for."""
+"""The metrics that a table shows unless others are asked for; resource-hours only of differing capacities."""
 
 _SIGNS = {
     True: {Verdict.BETTER: "▲", Verdict.WORSE: "▼", Verdict.NONE: "~"},
@@ -47,6 +55,7 @@ _SIGNS = {
 }
 """Whether a change was told from chance -> what is said of it -> its sign."""
 
+_OF_CAPACITY = ("utilization.", "fairness.")
 _WORDS = (Verdict.BETTER, Verdict.WORSE)
 _NOTHING = "no metric was measured"
 _WIDEST_NAME = 60
@@ -71,9 +80,15 @@ def lines(comparison: Comparison, metrics: Sequence[str], scope: str | None) -> 
     if not metrics:
         order = {name: place for place, name in enumerate(HEADLINES)}
         found = sorted(
-            (each for each in found if each[0].metric in order), key=lambda each: order[each[0].metric]
+            (each for each in found if each[0].metric in order and _is_wanted(comparison, each[0])),
+            key=lambda each: order[each[0].metric],
         )
     return [Line(row, list(_cells(row))) for row in comparison.judge(found)]
+
+
+def _is_wanted(comparison: Comparison, measured: Measurement) -> bool:
+    """Whether a headline says something new: resource-hours do where capacities differ."""
+    return not measured.metric.endswith(HOURS) or measured.resource in comparison.differing_capacities
 
 
 def text(comparison: Comparison, metrics: Sequence[str], scope: str | None) -> str:
@@ -90,7 +105,8 @@ def text(comparison: Comparison, metrics: Sequence[str], scope: str | None) -> s
         for line in shown
     ]
     table = aligned([["metric", *comparison.names], *rows])
-    return "\n".join([table, *(printable(remark) for remark in remarks(comparison, shown))])
+    notes = (printable(remark) for remark in remarks(comparison, shown))
+    return "\n".join([*_head_lines(comparison), table, *notes])
 
 
 def markdown(comparison: Comparison, metrics: Sequence[str], scope: str | None) -> str:
@@ -102,7 +118,15 @@ def markdown(comparison: Comparison, metrics: Sequence[str], scope: str | None) 
     rule = ["---", *["---:"] * (len(head) - 1)]
     table = ["| " + " | ".join(map(_markdown, row)) + " |" for row in (head, *body)]
     notes = [f"- {_markdown(remark)}" for remark in remarks(comparison, shown)]
-    return "\n".join([table[0], "| " + " | ".join(rule) + " |", *table[1:], "", *notes])
+    parts = [
+        *_head_markdown(comparison.head),
+        table[0],
+        "| " + " | ".join(rule) + " |",
+        *table[1:],
+        "",
+        *notes,
+    ]
+    return "\n".join(parts)
 
 
 def html(comparison: Comparison) -> str:
@@ -111,7 +135,38 @@ def html(comparison: Comparison) -> str:
     head, body = _columns(comparison, shown)
     rows = [_html_row("th", head), *(_html_row("td", row) for row in body)]
     notes = "".join(f"<p>{escape(remark)}</p>" for remark in remarks(comparison, shown))
-    return f"<table><thead>{rows[0]}</thead><tbody>{''.join(rows[1:])}</tbody></table>{notes}"
+    table = f"<table><thead>{rows[0]}</thead><tbody>{''.join(rows[1:])}</tbody></table>"
+    return f"{_head_html(comparison.head)}{table}{notes}"
+
+
+def _head_lines(comparison: Comparison) -> Iterator[str]:
+    """The head for a terminal, with a blank line below it."""
+    head = comparison.head
+    if head.title:
+        yield printable(head.title)
+        for group in head.groups:
+            yield printable(", ".join(group.names))
+            yield from (f"  {printable(sentence)}" for sentence in group.sentences)
+        yield ""
+
+
+def _head_markdown(head: Head) -> Iterator[str]:
+    if head.title:
+        yield _markdown(head.title)
+        yield ""
+        for group in head.groups:
+            yield f"- {_markdown(', '.join(group.names))}"
+            yield from (f"  - {_markdown(sentence)}" for sentence in group.sentences)
+        if head.groups:
+            yield ""
+
+
+def _head_html(head: Head) -> str:
+    parts = [f"<p>{escape(head.title)}</p>"] if head.title else []
+    for group in head.groups:
+        points = "".join(f"<li>{escape(sentence)}</li>" for sentence in group.sentences)
+        parts.append(f"<p>{escape(', '.join(group.names))}</p><ul>{points}</ul>")
+    return "".join(parts)
 
 
 def _columns(comparison: Comparison, shown: Sequence[Line]) -> tuple[list[str], list[list[str]]]:
@@ -140,9 +195,11 @@ def remarks(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
     if len(runs) > 1:
         yield f"▲ better, ▼ worse, ~ neither can be said; changes are against {names[0]}"
         yield from _about_intervals(shown)
+    elif not names[0].startswith(runs[0].info["policy"]["name"]):
+        yield f"{names[0]}: plugin {runs[0].info['policy']['name']}"
     yield from _about_windows(comparison, shown)
-    yield from _about_settings(comparison)
-    yield from _about_policies(comparison)
+    if any(line.measured.metric.startswith(_OF_CAPACITY) for line in shown):
+        yield from _about_capacity(comparison)
     for name, run in zip(names, runs, strict=True):
         if run.stopped is not None:
             yield f"{name}: {run.stopped.told()}"
@@ -162,7 +219,7 @@ def _about_windows(comparison: Comparison, shown: Sequence[Line]) -> Iterator[st
         each = ", ".join(f"{name} {span}" for name, span in zip(comparison.names, spans, strict=True))
         yield f"arrivals differ, so each run is measured over its own window: {each}"
     elif not comparison.shares_window and any(
-        line.measured.metric.startswith(("utilization.", "fairness.")) for line in shown
+        line.measured.metric.startswith(_OF_CAPACITY) for line in shown
     ):
         end = format_duration(window.end - window.start)
         yield f"utilization and fairness: over the first {end}, which all runs share"
@@ -177,6 +234,28 @@ def _about_windows(comparison: Comparison, shown: Sequence[Line]) -> Iterator[st
             f"waits, jct, slowdown and lost work: of the {pairs.count:,} jobs that all runs have in common; "
             f"left out are {', '.join(left)}; all else is of each run's own jobs"
         )
+
+
+def _about_capacity(comparison: Comparison) -> Iterator[str]:
+    """What shares are shares of: the capacity of what jobs ask for."""
+    differing = comparison.differing_capacities
+    capacities = [_capacity(run) for run in comparison.runs]
+    if not any(capacities):
+        return
+    if not differing:
+        yield f"shares are of a capacity of {capacities[0]}"
+        return
+    each = "; ".join(f"{name} {text}" for name, text in zip(comparison.names, capacities, strict=True))
+    yield f"shares are of each run's own capacity: {each}"
+
+
+def _capacity(run: Run) -> str:
+    """The capacity of what jobs of a run ask for, and what makes it up."""
+    known = [
+        f"{format_amount(each, run.capacity[each])} {each}" for each in run.resources if each in run.capacity
+    ]
+    nodes = run.info["cluster"]["nodes"]
+    return f"{', '.join(known)} ({f'{nodes:,} nodes' if nodes else 'nominal quotas'})" if known else ""
 
 
 def _half_bound(gangs: Sequence[Mapping[str, Any]]) -> str:
@@ -211,45 +290,6 @@ def _about_intervals(shown: Sequence[Line]) -> Iterator[str]:
         yield f"no interval where fewer than {LEAST_BLOCKS} jobs have a value: nothing can be said"
     if any(not change.tested and change.verdict in _WORDS for change in changes):
         yield "△ better, ▽ worse: of the run as a whole; it has no interval, a replay has no chance in it"
-
-
-def _about_policies(comparison: Comparison) -> Iterator[str]:
-    """Which plugin a run is of where its name does not say it, with the options in which such runs differ."""
-    policies = [run.info["policy"] for run in comparison.runs]
-    for name, policy in zip(comparison.names, policies, strict=True):
-        same = [each["options"] for each in policies if each["name"] == policy["name"]]
-        differing = [
-            f"{key}={_plain(value)}"
-            for key, value in policy["options"].items()
-            if any(options.get(key) != value for options in same)
-        ]
-        if differing:
-            yield f"{name}: plugin {policy['name']} with {', '.join(differing)}"
-        elif name != policy["name"]:
-            yield f"{name}: plugin {policy['name']}"
-
-
-def _about_settings(comparison: Comparison) -> Iterator[str]:
-    """Settings that the runs do not share: the table compares them as well as the plugins."""
-    settings = [run.info["settings"] for run in comparison.runs]
-    for key in settings[0]:
-        values = [each.get(key) for each in settings]
-        if any(value != values[0] for value in values):
-            what = key.removesuffix("_us").replace("_", " ")
-            each = (
-                f"{name} {_setting(key, value)}" for name, value in zip(comparison.names, values, strict=True)
-            )
-            yield f"different {what}: {', '.join(each)}"
-
-
-def _setting(key: str, value: Any) -> str:
-    if value is None:
-        return "none"
-    return format_duration(value) if key.endswith("_us") else str(value)
-
-
-def _plain(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def name_of(row: Measurement) -> str:

@@ -38,11 +38,13 @@ class Measurement(NamedTuple):
     resource: str = ""
 
 
-def resource_hours(metric: str, amount: int | None, resource: str, scope: str = "all") -> Measurement:
-    """Resource-microseconds that are better few, in hours: of cores for cpu, else of the resource's unit."""
+def resource_hours(
+    metric: str, amount: int | None, resource: str, scope: str = "all", *, better: str = "lower"
+) -> Measurement:
+    """Resource-microseconds in hours: of cores for cpu, else of the resource's unit."""
     unit, one = ("core-hours", 1000) if resource == "cpu" else ("resource-hours", 1)
     hours = None if amount is None else amount / (HOUR * one)
-    return Measurement(metric, hours, unit, "lower", scope, resource)
+    return Measurement(metric, hours, unit, better, scope, resource)
 
 
 Compute: TypeAlias = "Callable[[Run, Window], Iterable[Measurement]]"

@@ -15,9 +15,15 @@ from typing import NamedTuple
 import polars as pl
 
 from harness.metrics.levels import level_names, moves
-from harness.metrics.measurement import Measurement, Window
+from harness.metrics.measurement import Measurement, Window, resource_hours
 from harness.runs.run import Run
 from harness.units import INT64_MAX
+
+HOURS = ".hours"
+"""What the name of a part ends with where it is not a share of the capacity but resource-hours."""
+
+_PARTS = {"allocated": "higher", "useful": "higher", "lost": "lower", "idle_held": "lower", "unfinished": ""}
+"""The parts of `ResourceTime`, and what is better of them."""
 
 
 class ResourceTime(NamedTuple):
@@ -44,22 +50,20 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
     """The utilization metrics of every resource that jobs ask for."""
     span = window.end - window.start
     for resource in run.resources:
-        parts = resource_time(run, window, resource)
-        whole = run.capacity.get(resource, 0) * span
+        time = resource_time(run, window, resource)
+        capacity = run.capacity.get(resource)
+        whole = None if capacity is None else capacity * span
+        for name, better in _PARTS.items():
+            part: int = getattr(time, name)
+            yield _ratio(name, part, whole, better, resource)
+            yield resource_hours(f"utilization.{name}{HOURS}", part, resource, better=better)
+        yield resource_hours(f"utilization.capacity{HOURS}", whole, resource, better="")
+        yield _ratio("of_demand", time.allocated, time.demanded, "higher", resource)
 
-        def row(
-            name: str, part: int, of: int | None, better: str = "", *, what: str = resource
-        ) -> Measurement:
-            return Measurement(
-                f"utilization.{name}", part / of if of else None, "ratio", better, resource=what
-            )
 
-        yield row("allocated", parts.allocated, whole, "higher")
-        yield row("useful", parts.useful, whole, "higher")
-        yield row("lost", parts.lost, whole, "lower")
-        yield row("idle_held", parts.idle_held, whole, "lower")
-        yield row("unfinished", parts.unfinished, whole)
-        yield row("of_demand", parts.allocated, parts.demanded, "higher")
+def _ratio(name: str, part: int, whole: int | None, better: str, resource: str) -> Measurement:
+    value = part / whole if whole else None
+    return Measurement(f"utilization.{name}", value, "ratio", better, resource=resource)
 
 
 def resource_time(run: Run, window: Window, resource: str) -> ResourceTime:

@@ -82,6 +82,6 @@ def compose(comparison: Comparison, plugins: Plugins, *, command: str | None = N
             chapters.append(Chapter(spec.name, spec.title, blocks))
     trace = material.runs[0].info["trace"]
     title = f"{trace['name']}: {', '.join(material.names)}"
-    several = f"{len(material.runs)} runs, all compared with {material.names[0]}"
-    summary = f"{trace['jobs']:,} jobs replayed; {several if len(material.runs) > 1 else 'one run'}"
+    head = comparison.head.title if len(material.runs) > 1 else "one run"
+    summary = f"{trace['jobs']:,} jobs replayed; {head}"
     return Report(title, summary, chapters)

@@ -38,14 +38,28 @@ def first_column(text: str) -> list[str]:
     return [line.split("  ")[0] for line in text.split("\n")[2:] if line and "  " in line]
 
 
+def heading(text: str) -> list[str]:
+    """The heads of a table's columns, which stand over the rule."""
+    lines = text.split("\n")
+    rule = next(number for number, line in enumerate(lines) if line.startswith("─"))
+    return lines[rule - 1].split()
+
+
 def test_the_first_run_is_the_baseline_unless_another_is(harness: Callable, replayed: RunFolder) -> None:
     """`--baseline` takes a label; all changes are against that run."""
     a, b = replayed("a"), replayed("b", "--set", "blocking=strict")
     ended = harness("compare", a, b)
-    assert ended.out.split("\n")[0].split() == ["metric", "a", "b"]
+    assert heading(ended.out) == ["metric", "a", "b"]
+    assert ended.out.startswith(
+        "baseline a (plugin none): the first of 2 runs, by name (as results/t/* gives them)"
+    )
     assert "changes are against a\n" in ended.out
+    assert harness("compare", b, a).out.startswith(
+        "baseline b (plugin none): the first of 2 runs, as given\n"
+    )
     ended = harness("compare", a, b, "--baseline", "b")
-    assert ended.out.split("\n")[0].split() == ["metric", "b", "a"]
+    assert heading(ended.out) == ["metric", "b", "a"]
+    assert ended.out.startswith("baseline b (plugin none): named as such\n")
     assert "changes are against b\n" in ended.out
     ended = harness("compare", a, b, "--baseline", "aa")
     assert (ended.code, ended.err) == (2, "Error: no run is called 'aa'\nHint: did you mean 'a'?\n")
@@ -108,8 +122,8 @@ def test_runs_of_one_label_are_told_apart(harness: Callable, replayed: RunFolder
     one = replayed("a")
     other = replayed("a", "--until", "5s", output="elsewhere")
     same = replayed("a", output="again")
-    assert harness("compare", one, other).out.split("\n")[0].split() == ["metric", one.name, other.name]
-    assert harness("compare", one, same).out.split("\n")[0].split() == ["metric", str(one), str(same)]
+    assert heading(harness("compare", one, other).out) == ["metric", one.name, other.name]
+    assert heading(harness("compare", one, same).out) == ["metric", str(one), str(same)]
     ended = harness("compare", one, other, one / "." / "")
     assert (ended.code, ended.err) == (2, f"Error: {one} is given twice\n")
     assert f"changes are against {other.name}" in harness("compare", one, other, "--baseline", other.name).out
@@ -159,12 +173,11 @@ def cluster(cores: int, *queues: str, name: str) -> str:
     return name
 
 
-def test_different_settings_are_named_under_the_table(harness: Callable, replayed: RunFolder) -> None:
+def test_different_settings_are_named_in_the_head(harness: Callable, replayed: RunFolder) -> None:
     """Runs under different loss models or limits compare, and the reader is told."""
     a, b = replayed("a"), replayed("b", "--until", "5s", "--on-preemption", "resume")
     out = harness("compare", a, b).out
-    assert "different on preemption: a restart, b resume\n" in out
-    assert "different until: a none, b 5s\n" in out
+    assert "\nb\n  --on-preemption restart -> resume\n  --until none -> 5s\n\nmetric" in out
     assert "utilization and fairness: over the first" in out
     assert "utilization and fairness: over" not in harness("compare", a, b, "--metric", "makespan").out
 

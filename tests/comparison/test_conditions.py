@@ -123,7 +123,7 @@ def test_the_command_exits_with_1_where_a_condition_holds(
     assert capsys.readouterr().err == ""
     code = called(["compare", *runs, "--fail-on", "jobs.finished < 20", "--fail-on", "jobs.finished>=20"])
     out, err = capsys.readouterr()
-    assert (code, out[:6]) == (1, "metric")
+    assert (code, out[:13]) == (1, "baseline skip")
     assert "  jobs.finished>=20: jobs.finished is 20 in strict, 20 in skip (~)\n" in err
     assert called(["compare", *runs, "--fail-on", "jobs.finished"]) == 2
     assert "Hint: write METRIC{SCOPE} > BOUND" in capsys.readouterr().err
@@ -156,7 +156,10 @@ def test_every_format_says_the_same(printed: Callable[..., str], compared: harne
     others = frame.filter(pl.col("run") == "strict")
     assert others["verdict"].fill_null("").to_list() == [row["changes"]["strict"]["verdict"] for row in rows]
     assert others["value"].to_list() == [row["values"]["strict"] for row in rows]
-    table = printed(*choice, "--format", "markdown").split("\n\n")[0].strip().split("\n")
+    parts = printed(*choice, "--format", "markdown").split("\n\n")
+    head, points, table, _ = (each.split("\n") for each in parts)
+    assert head[0].startswith("baseline skip (plugin none): the first of 2 runs, by name (as ")
+    assert points == ["- strict", "  - option blocking skip -&gt; strict"]
     assert table[0] == "| metric | skip | strict | strict against skip |"
     assert len(table) == 2 + 12
 

@@ -45,7 +45,7 @@ _IN_WORDS = {"better": "better", "worse": "worse", "same": "no clear change", ""
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """The four figures of every run; for several runs a sentence of verdicts for each.
+    """What differs, and the four figures of every run; for several runs a sentence of verdicts for each.
 
     Before them stands which replays were ended because they went nowhere.
     """
@@ -56,6 +56,8 @@ def blocks(material: Material) -> Iterator[Block]:
     ]
     if ended:
         yield Points(ended, title="Ended before the end")
+    for group in material.comparison.head.groups:
+        yield Points(list(group.sentences), title=f"Different in {', '.join(group.names)}")
     lines = {(line.measured.metric, line.measured.resource): line for line in material.table}
     about = [(each, (each.metric, material.resource if each.of_resource else "")) for each in _HEADLINES]
     found = [(headline, cells(lines[key])) for headline, key in about if key in lines]

@@ -1,0 +1,93 @@
+"""What differs between the worlds of two runs: plugin, options, settings, trace and cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from harness.comparison.clusters import cluster_distinctions
+from harness.comparison.distinction import OPTION, PLUGIN, SETTING, TRACE, Distinction
+from harness.comparison.pairs import trace_text
+from harness.runs.run import Run
+from harness.units import exact_duration
+
+_NONE = "none"
+_USUAL = {"scale_cluster": "1"}
+_SETTINGS = ("on_preemption", "grace_period_us", "until_us", "scale_arrivals")
+"""Settings in the order in which they are told; calibrations follow."""
+
+
+def distinctions(base: Run, run: Run, runs: Sequence[Run]) -> list[Distinction]:
+    """What a run has otherwise than the baseline.
+
+    Args:
+        base: the baseline.
+        run: the run.
+        runs: all that are compared: where runs of one plugin have different options, each of them tells its.
+    """
+    ours, theirs = base.info, run.info
+    same_plugin = [
+        each.info["policy"]["options"]
+        for each in runs
+        if each.info["policy"]["name"] == theirs["policy"]["name"]
+    ]
+    return [
+        *_plugin(ours["policy"], theirs["policy"]),
+        *_options(ours["policy"]["options"], theirs["policy"]["options"], same_plugin),
+        *_settings(ours["settings"], theirs["settings"]),
+        *_trace(base, run),
+        *cluster_distinctions(ours["cluster"], theirs["cluster"]),
+    ]
+
+
+def _plugin(base: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[Distinction]:
+    if base["name"] != other["name"]:
+        yield Distinction(PLUGIN, "", "", base["name"], other["name"])
+    elif base.get("version") != other.get("version"):
+        versions = [each.get("version") or _NONE for each in (base, other)]
+        yield Distinction(PLUGIN, base["name"], "version", *versions)
+
+
+def _options(
+    base: Mapping[str, Any], other: Mapping[str, Any], same_plugin: Sequence[Mapping[str, Any]]
+) -> Iterator[Distinction]:
+    """Options that both plugins have; and of the others those in which runs of the plugin differ."""
+    for name, value in other.items():
+        if name in base and base[name] != value:
+            yield Distinction(OPTION, name, "", _plain(base[name]), _plain(value))
+        elif name not in base and any(options.get(name) != value for options in same_plugin):
+            yield Distinction(OPTION, name, "", None, _plain(value))
+
+
+def _settings(base: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[Distinction]:
+    """What was chosen, called as on the command line."""
+    for key in _SETTINGS:
+        if base.get(key) != other.get(key):
+            values = [_setting(key, each.get(key)) for each in (base, other)]
+            yield Distinction(SETTING, _called(key), "", *values)
+    changes = [each.get("calibration", {}) for each in (base, other)]
+    for step in dict.fromkeys((*changes[0], *changes[1])):
+        values = [each.get(step, _USUAL.get(step, _NONE)) for each in changes]
+        if values[0] != values[1]:
+            yield Distinction(SETTING, _called(step), "", *values)
+
+
+def _trace(base: Run, run: Run) -> Iterator[Distinction]:
+    if base.info["trace"]["sha256"] != run.info["trace"]["sha256"]:
+        yield Distinction(TRACE, "", "", trace_text(base), trace_text(run))
+
+
+def _called(key: str) -> str:
+    return f"--{key.removesuffix('_us').replace('_', '-')}"
+
+
+def _setting(key: str, value: Any) -> str:
+    if value is None:
+        return _NONE
+    return exact_duration(value) if key.endswith("_us") else str(value)
+
+
+def _plain(value: Any) -> str:
+    if value is None or value == "":
+        return _NONE
+    return str(value).lower() if isinstance(value, bool) else str(value)

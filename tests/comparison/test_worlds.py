@@ -1,0 +1,268 @@
+"""The head of a comparison: what differs between the worlds of its runs, whatever that is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from older_runs import as_schema_2
+from small_clusters import queues
+
+import harness
+from harness.comparison.distinction import Distinction, summarized
+
+GPU = "nvidia.com/gpu"
+QUOTAS = {"team-a": {GPU: "24"}, "team-b": {GPU: "8"}}
+
+Documents = list[dict[str, Any]]
+
+
+def cluster(quotas: Mapping[str, Mapping[str, str]] = QUOTAS, **settings: Any) -> Documents:
+    """Two queues of a cohort, and two pools of nodes."""
+    return [
+        *yaml.safe_load_all(queues(quotas, **settings)),
+        *(pool(name, count) for name, count in (("big", 3), ("small", 2))),
+    ]
+
+
+def pool(name: str, count: int) -> dict[str, Any]:
+    spec = {"count": count, "template": {"allocatable": {GPU: 8 if name == "big" else 4, "cpu": "32"}}}
+    return {"apiVersion": "harness/v1", "kind": "NodePool", "metadata": {"name": name}, "spec": spec}
+
+
+@pytest.fixture
+def replayed(write_trace: Callable[..., Path], tmp_path: Path) -> Callable[..., harness.Run]:
+    """Replays 60 jobs of both teams on manifests, under a label."""
+    rows = [
+        {"submit_time": 2 * number, "queue": f"team-{'aab'[number % 3]}", "duration": 60, f"request.{GPU}": 4}
+        for number in range(60)
+    ]
+    trace = write_trace(*({**row, "request.cpu": 0} for row in rows))
+
+    def run(label: str, documents: Documents | None = None, **choices: Any) -> harness.Run:
+        path = tmp_path / f"{label}.yaml"
+        path.write_text(yaml.safe_dump_all(documents if documents is not None else cluster()))
+        choices.setdefault("plugin", "kueue-classic")
+        return harness.replay(trace, label=label, cluster=path, output=tmp_path / "results", **choices)
+
+    return run
+
+
+def told(*runs: harness.Run, **choices: Any) -> list[str]:
+    """The lines of the head but the first, which table, Markdown, HTML and report share."""
+    comparison = harness.compare(runs, **choices)
+    lines = comparison.table().split("\n\n")[0].split("\n")[1:]
+    sentences = [line.removeprefix("  ") for line in lines if line.startswith("  ")]
+    for text in (comparison.markdown(), comparison._repr_html_(), harness.make_report(comparison).markdown()):
+        plain = text.replace("-&gt;", "->").replace("\\", "")
+        for sentence in sentences:
+            assert sentence in plain, sentence
+    return sentences
+
+
+def test_two_quotas_and_two_weights_compare(replayed: Callable[..., harness.Run]) -> None:
+    """Each field that changed is told, with both values; a weight that was not given is 1."""
+    base = replayed("base")
+    other = cluster({**QUOTAS, "team-a": {GPU: "32"}}, weights={"team-b": "2"})
+    cohort = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Cohort", "metadata": {"name": "all"}}
+    changed = replayed("changed", [*other, {**cohort, "spec": {"fairSharing": {"weight": "2"}}}])
+    assert told(base, changed) == [
+        f"ClusterQueue team-a: nominalQuota {GPU} 24 -> 32",
+        "ClusterQueue team-b: weight 1 -> 2",
+        "Cohort all: weight 1 -> 2",
+    ]
+
+
+def test_a_cohort_that_was_split_compares(replayed: Callable[..., harness.Run]) -> None:
+    """Queues that moved alike are told in one line."""
+    quotas = {f"team-{letter}": {GPU: "8"} for letter in "abcde"}
+    other = cluster(quotas)
+    for document in other:
+        if document["kind"] == "ClusterQueue" and document["metadata"]["name"] != "team-e":
+            document["spec"]["cohortName"] = "left"
+    assert told(replayed("base", cluster(quotas)), replayed("split", other)) == [
+        "ClusterQueue team-a, team-b, team-c and 1 more: cohort all -> left",
+        "Cohort left added",
+    ]
+
+
+def test_a_node_pool_that_was_removed_compares(replayed: Callable[..., harness.Run]) -> None:
+    """Nodes that are gone, and those of which there are fewer; shares say of what, and hours stand beside."""
+    base = replayed("base")
+    fewer = [each for each in cluster() if each["metadata"]["name"] not in ("small", "big")]
+    changed = replayed("changed", [*fewer, pool("big", 2)])
+    assert told(base, changed) == [
+        f"nodes big-0 … big-2 (cpu 32, {GPU} 8): count 3 -> 2",
+        f"2 nodes removed: small-0 … small-1 (cpu 32, {GPU} 4)",
+    ]
+    comparison = harness.compare([base, changed])
+    own = "shares are of each run's own capacity: base 160 cpu, 32 nvidia.com/gpu (5 nodes); changed 64 cpu"
+    assert own in comparison.table()
+    rows = {(row.metric, row.resource): values for row, values in comparison.select("utilization.*")}
+    spans = [(run.window.end - run.window.start) / 3.6e9 for run in comparison.runs]
+    assert comparison.window is not None
+    shared = (comparison.window.end - comparison.window.start) / 3.6e9
+    assert shared == min(spans)
+    assert rows["utilization.capacity.hours", GPU] == [32 * shared, 16 * shared]
+    shares, hours = rows["utilization.allocated", GPU], rows["utilization.allocated.hours", GPU]
+    for share, hour, gpus in zip(shares, hours, (32, 16), strict=True):
+        assert share is not None
+        assert hour == pytest.approx(share * gpus * shared)
+    names = [line.split("  ")[0] for line in comparison.table().split("\n")]
+    assert names.index(f"utilization.allocated {GPU}") + 2 == names.index(
+        f"utilization.allocated.hours {GPU}"
+    )
+    assert "utilization.allocated.hours" not in harness.compare([base]).table()
+
+
+def test_two_loads_compare(replayed: Callable[..., harness.Run]) -> None:
+    """Each over its own window, and that is said."""
+    base, faster = replayed("base"), replayed("faster", scale_arrivals=2)
+    assert told(base, faster) == ["--scale-arrivals 1 -> 2"]
+    assert "arrivals differ, so each run is measured over its own window: base " in (
+        harness.compare([base, faster]).table()
+    )
+
+
+@pytest.mark.parametrize(
+    ("choices", "sentences"),
+    [
+        ({"on_preemption": "resume"}, ["--on-preemption restart -> resume"]),
+        (
+            {"on_preemption": "checkpoint=30m,restore=1m", "grace_period": "1m30s"},
+            [
+                "--on-preemption restart -> checkpoint=1800s,restore=60s",
+                "--grace-period 30s -> 1m30s",
+            ],
+        ),
+        ({"grace_period": 30_000_001}, ["--grace-period 30s -> 30000001us"]),
+        ({"until": "1h"}, ["--until none -> 1h00m"]),
+        ({"options": {"evictionLatency": "5s"}}, ["option evictionLatency 1000000 -> 5000000"]),
+    ],
+)
+def test_two_loss_models_and_other_settings_compare(
+    choices: dict[str, Any], sentences: list[str], replayed: Callable[..., harness.Run]
+) -> None:
+    """Restart against checkpoint, grace periods that look alike, options of the plugin."""
+    assert told(replayed("base"), replayed("other", **choices)) == sentences
+
+
+def test_a_sampled_trace_of_another_window_is_told(replayed: Callable[..., harness.Run]) -> None:
+    """Calibrations are settings, called as on the command line."""
+    from harness.trace.calibration import Calibration
+
+    base = replayed("base", calibration=Calibration.parse(window="0s..100s"))
+    other = replayed("other", calibration=Calibration.parse(window="0s..60s", scale_cluster="2"))
+    found = told(base, other)
+    assert found[:2] == ["--window 0s..100s -> 0s..60s", "--scale-cluster 1 -> 2"]
+    assert f"ClusterQueue team-a: nominalQuota {GPU} 24 -> 48" in found
+
+
+def test_a_plugin_is_told_where_names_do_not_say_it(replayed: Callable[..., harness.Run]) -> None:
+    """And options that the baseline's plugin does not have, where runs of one plugin differ in them."""
+    base = replayed("none", plugin="none")
+    runs = [replayed(f"kueue-{name}", options={"evictionLatency": name}) for name in ("1s", "9s")]
+    comparison = harness.compare([base, *runs])
+    assert [(list(group.names), list(group.sentences)) for group in comparison.head.groups] == [
+        (["kueue-1s", "kueue-9s"], ["plugin none -> kueue-classic"]),
+        (["kueue-1s"], ["option evictionLatency 1000000"]),
+        (["kueue-9s"], ["option evictionLatency 9000000"]),
+    ]
+    named = [replayed("kueue-classic"), replayed("fairsharing", plugin="fairsharing")]
+    assert harness.compare(named).head.groups == []
+
+
+def test_runs_that_differ_alike_are_told_together(replayed: Callable[..., harness.Run]) -> None:
+    """Two plugins on two clusters: what the second cluster has otherwise is told once, of both."""
+    other = cluster({**QUOTAS, "team-a": {GPU: "32"}})
+    runs = [
+        replayed(f"{plugin}-{name}", documents, plugin=plugin)
+        for name, documents in (("base", None), ("pr", other))
+        for plugin in ("kueue-classic", "fairsharing")
+    ]
+    (group,) = harness.compare(runs).head.groups
+    assert group.names == ("kueue-classic-pr", "fairsharing-pr")
+    assert group.sentences == [f"ClusterQueue team-a: nominalQuota {GPU} 24 -> 32"]
+
+
+def test_manifests_that_say_the_same_in_other_words_are_told_to_be_the_same(
+    replayed: Callable[..., harness.Run],
+) -> None:
+    """The order of objects is all that a run does not keep."""
+    found = told(replayed("base"), replayed("turned", cluster()[::-1]))
+    said = "cluster: other manifests, but nothing that is modelled of them differs (the order of objects may)"
+    assert found == [said]
+
+
+def test_of_a_run_of_the_schema_before_sizes_and_quotas_are_told(
+    replayed: Callable[..., harness.Run],
+) -> None:
+    """And that the rest is not known; resource-hours are computed from its tables."""
+    base = replayed("base")
+    fewer = [
+        each for each in cluster({**QUOTAS, "team-a": {GPU: "32"}}) if each["metadata"]["name"] != "small"
+    ]
+    old = replayed("old", fewer)
+    as_schema_2(old.path)
+    found = told(base, harness.compare([old.path]).runs[0])
+    assert found == [
+        "cluster: its content is not known of a run of schema 2, but for its size and quotas",
+        "nodes: count 5 -> 3",
+        "cluster: capacity cpu 160 -> 96",
+        f"cluster: capacity {GPU} 32 -> 24",
+        f"queue team-a: nominal {GPU} 24 -> 32",
+    ]
+    shown = harness.compare([base.path, old.path]).select("utilization.*.hours")
+    assert all(None not in hours for _, hours in shown)
+
+
+def test_json_has_every_difference_by_its_parts(replayed: Callable[..., harness.Run]) -> None:
+    """Kind, name, field and both values, and the sentence; the size of each cluster without its content."""
+    base, changed = replayed("base"), replayed("changed", cluster({**QUOTAS, "team-a": {GPU: "32"}}))
+    document = json.loads(json.dumps(harness.compare([base, changed]).to_json()))
+    assert [run["differences"] for run in document["runs"]] == [
+        [],
+        [
+            {
+                "kind": "ClusterQueue",
+                "name": "team-a",
+                "field": f"nominalQuota {GPU}",
+                "before": "24",
+                "after": "32",
+                "text": f"ClusterQueue team-a: nominalQuota {GPU} 24 -> 32",
+            }
+        ],
+    ]
+    assert document["jobs"] == 60
+    assert all("content" not in run["cluster"] and run["cluster"]["capacity"] for run in document["runs"])
+
+
+def test_the_baseline_is_told_and_how_it_was_chosen(
+    replayed: Callable[..., harness.Run], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The first as given; where it is the first by name a pattern may have chosen it, and that is said."""
+    monkeypatch.chdir(tmp_path)
+    first, second = (replayed(name, options={"evictionLatency": name}) for name in ("1s", "2s"))
+
+    def head(*runs: harness.Run, **choices: str) -> str:
+        return harness.compare(runs, **choices).table().split("\n")[0]
+
+    assert head(second, first) == "baseline 2s (plugin kueue-classic): the first of 2 runs, as given"
+    by_name = f"by name (as {first.path.parent / '*'} gives them); --baseline chooses another"
+    assert head(first, second) == f"baseline 1s (plugin kueue-classic): the first of 2 runs, {by_name}"
+    assert head(first, second, baseline="2s") == "baseline 2s (plugin kueue-classic): named as such"
+    alone = harness.compare([first]).table()
+    assert alone.startswith("metric")
+    assert alone.endswith(
+        "\n1s: plugin kueue-classic\nshares are of a capacity of 160 cpu, 32 nvidia.com/gpu (5 nodes)"
+    )
+
+
+def test_long_lists_of_differences_are_cut_in_tables() -> None:
+    """Nodes of many kinds are counted together; of other changes the first twelve are told."""
+    removed = [Distinction("nodes", f"n{number} (cpu {number})", "", "2", None) for number in range(10)]
+    assert summarized(removed) == ["20 nodes removed: n0 (cpu 0), n1 (cpu 1), n2 (cpu 2) and 7 more"]
