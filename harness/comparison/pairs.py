@@ -57,7 +57,9 @@ class Pairs:
             )
         times = [table["submit_time"].gather(rows) for table, rows in zip(tables, self.rows, strict=True)]
         first = pl.int_range(self.count, dtype=pl.UInt32, eager=True)
-        stopped = [run.info["settings"].get("until_us") is not None for run in runs]
+        stopped = [
+            run.info["settings"].get("until_us") is not None or run.stopped is not None for run in runs
+        ]
         self.same_arrivals = all(
             (rows == first).all() and (time == times[0]).all() and (jobs == max(self.jobs) or early)
             for rows, time, jobs, early in zip(self.rows, times, self.jobs, stopped, strict=True)

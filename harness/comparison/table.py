@@ -56,6 +56,7 @@ _SIGNS = {
 """Whether a change was told from chance -> what is said of it -> its sign."""
 
 _OF_CAPACITY = ("utilization.", "fairness.")
+_OF_WINDOW = (*_OF_CAPACITY, "quota.")
 _WORDS = (Verdict.BETTER, Verdict.WORSE)
 _NOTHING = "no metric was measured"
 _WIDEST_NAME = 60
@@ -218,11 +219,9 @@ def _about_windows(comparison: Comparison, shown: Sequence[Line]) -> Iterator[st
         spans = [format_duration(each.end - each.start) for each in windows]
         each = ", ".join(f"{name} {span}" for name, span in zip(comparison.names, spans, strict=True))
         yield f"arrivals differ, so each run is measured over its own window: {each}"
-    elif not comparison.shares_window and any(
-        line.measured.metric.startswith(_OF_CAPACITY) for line in shown
-    ):
+    elif not comparison.shares_window and any(line.measured.metric.startswith(_OF_WINDOW) for line in shown):
         end = format_duration(window.end - window.start)
-        yield f"utilization and fairness: over the first {end}, which all runs share"
+        yield f"utilization, fairness and quota: over the first {end}, which all runs share"
     pairs = comparison.pairs
     if not pairs.whole:
         left = [

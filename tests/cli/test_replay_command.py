@@ -156,8 +156,8 @@ def test_wrong_options_are_one_clear_message(
     ("args", "meant"),
     [
         (["repaly", "x"], "did you mean 'replay'?"),
-        (["trace", "chekc", "x"], "did you mean 'check'?"),
-        (["replay", "x", "--plugn", "none"], "Did you mean --plugin?"),
+        (["trace", "chekc", "x"], "Did you mean 'check'?"),
+        (["replay", "x", "--plugn", "none"], "Did you mean '--plugin'?"),
         (["replay", "x", "--no-plugin", "none"], "--no-plugin stands before the command"),
         (["--no-plugin", "nnone", "plugins"], "did you mean 'none'?"),
     ],
@@ -168,7 +168,7 @@ def test_a_slip_of_the_finger_is_answered_by_what_was_meant(
     """Commands, options and plugins."""
     ended = harness(*args)
     assert ended.code == 2
-    assert meant in ended.err.replace("'--plugin'", "--plugin")  # click's own, quoted by newer versions
+    assert meant in ended.err
 
 
 def test_a_left_out_policy_is_said_to_be_left_out(harness: Callable, trace: Path) -> None:

@@ -45,7 +45,7 @@ _IN_WORDS = {"better": "better", "worse": "worse", "same": "no clear change", ""
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """What differs, and the four figures of every run; for several runs a sentence of verdicts for each.
+    """Four figures of every run; for several runs what differs, and a sentence of verdicts for each.
 
     Before them stands which replays were ended because they went nowhere.
     """
