@@ -92,9 +92,11 @@ def test_quiet_leaves_stderr_empty(harness: Callable, trace: Path) -> None:
 def test_several_plugins_are_one_comparison(harness: Callable, trace: Path) -> None:
     """The first is the baseline; each run is kept under its label."""
     ended = harness("replay", trace, "-p", "none@one", "-p", "none@two", "--set", "two.order=fifo")
-    assert ended.out.split("\n")[0].split() == ["metric", "one", "two"]
+    lines = ended.out.split("\n")
+    assert "baseline one" in " ".join(lines[0].split())
+    assert ["metric", "one", "two"] in [line.split() for line in lines]
     assert "changes are against one" in ended.out
-    assert "two: plugin none with order=fifo" in ended.out
+    assert "option order priority -> fifo" in ended.out
     kept = sorted(path.name.rsplit("-", 1)[0] for path in Path("results/trace").iterdir())
     assert kept == ["one", "two"]
 
@@ -156,8 +158,8 @@ def test_wrong_options_are_one_clear_message(
     ("args", "meant"),
     [
         (["repaly", "x"], "did you mean 'replay'?"),
-        (["trace", "chekc", "x"], "Did you mean 'check'?"),
-        (["replay", "x", "--plugn", "none"], "Did you mean '--plugin'?"),
+        (["trace", "chekc", "x"], "did you mean 'check'?"),
+        (["replay", "x", "--plugn", "none"], "Did you mean --plugin?"),
         (["replay", "x", "--no-plugin", "none"], "--no-plugin stands before the command"),
         (["--no-plugin", "nnone", "plugins"], "did you mean 'none'?"),
     ],
@@ -168,7 +170,7 @@ def test_a_slip_of_the_finger_is_answered_by_what_was_meant(
     """Commands, options and plugins."""
     ended = harness(*args)
     assert ended.code == 2
-    assert meant in ended.err
+    assert meant in ended.err.replace("'--plugin'", "--plugin")  # click's own, quoted by newer versions
 
 
 def test_a_left_out_policy_is_said_to_be_left_out(harness: Callable, trace: Path) -> None:
