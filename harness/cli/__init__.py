@@ -110,13 +110,13 @@ def main(args: list[str] | None = None) -> None:
     if args is None:
         args = sys.argv[1:]
         end_like_ctrl_c()
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")  # a terminal that cannot show a sign shows another
     options = args[: args.index("--")] if "--" in args else args
     debug = _DEBUG in options  # wherever it stands
-    given = [text for text in options if text != _DEBUG] + args[len(options) :]
     try:
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="replace")  # a terminal that cannot show a sign shows another
+        given = [text for text in options if text != _DEBUG] + args[len(options) :]
         if _COMPLETE in os.environ:
             cli.main(prog_name="harness")
         # Not by way of click's own main(), which has exit codes of its own for ctrl-C and for broken pipes.

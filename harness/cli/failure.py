@@ -60,8 +60,7 @@ def ended(error: BaseException, *, debug: bool) -> int:
     """
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
-    if isinstance(error, OSError):
-        _detach_broken_streams()
+    broken = isinstance(error, OSError) and _detach_broken_streams()
     if isinstance(error, BrokenPipeError):
         return 0  # the reader of our output has gone (`| head`): that is its right, and no error
     if isinstance(error, KeyboardInterrupt | click.Abort):
@@ -80,8 +79,10 @@ def ended(error: BaseException, *, debug: bool) -> int:
         _say(shown.getvalue().rstrip("\n") + _misplaced(error))
         return USAGE
     if isinstance(error, OSError):
-        # Files have names, and what they cannot do is said where they are opened; a stream has none.
-        complain(f"{error.filename or 'the output cannot be written'}: {error.strerror or error}")
+        what = (
+            "the output cannot be written" if broken else error.filename or "a file cannot be read or written"
+        )
+        complain(f"{what}: {error.strerror or error}")
         return USAGE
     if isinstance(error, MemoryError):
         complain("there is not enough memory", "nothing was left half-written; replay less at once")
@@ -114,12 +115,19 @@ def _misplaced(error: click.ClickException) -> str:
     return f"\nHint: {error.option_name} stands before the command: harness {error.option_name} ..."
 
 
-def _detach_broken_streams() -> None:
-    """Let what can no longer be written go nowhere, so that the interpreter ends in peace."""
+def _detach_broken_streams() -> bool:
+    """Let what can no longer be written go nowhere, so that the interpreter ends in peace.
+
+    Returns:
+        Whether the standard output is such a stream.
+    """
+    broken = False
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except OSError:
+            broken |= stream is sys.stdout
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, stream.fileno())
             os.close(nowhere)
+    return broken

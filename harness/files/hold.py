@@ -62,9 +62,10 @@ def held(place: Path) -> Iterator[Hold]:
 
 def clear(folder: Path) -> None:
     """Remove what dead processes left in a folder, and put back what they had moved away."""
-    for lock in sorted(folder.glob(f"{_PREFIX}*{_LOCK}")):
-        with suppress(OSError):
-            _clear(lock)
+    with suppress(OSError):
+        for lock in sorted(folder.glob(f"{_PREFIX}*{_LOCK}")):
+            with suppress(OSError):
+                _clear(lock)
 
 
 def put_back(place: Path) -> None:
@@ -103,11 +104,14 @@ def _new_lock(folder: Path) -> tuple[Path, int]:
         except FileExistsError:
             continue
         try:
-            taken = _take(descriptor)
+            if _take(descriptor) and os.fstat(descriptor).st_nlink:
+                return lock, descriptor
         except OSError:
             return lock, descriptor  # no locks here, so that nobody gets this one and takes us for dead
-        if taken and os.fstat(descriptor).st_nlink:
-            return lock, descriptor
+        except BaseException:
+            lock.unlink(missing_ok=True)
+            os.close(descriptor)
+            raise
         os.close(descriptor)  # somebody who clears was quicker
 
 

@@ -170,16 +170,16 @@ def _read_through(path: Path) -> None:
 
 @contextmanager
 def reading(folder: Path) -> Iterator[None]:
-    """While tables of a run are read: what a damaged one raises becomes an error that names the run.
+    """While tables of a run are read: what goes wrong becomes an error that names the run.
 
     Raises:
-        RunError: a table cannot be read, although its end could.
+        RunError: a table cannot be read, although it was as it had been written.
     """
     try:
         yield
     except (pl.exceptions.PolarsError, pa.ArrowException, OSError) as error:
         raise RunError(
-            f"{folder}: a table cannot be read: {_first_line(error)}", hint="replay it again with --force"
+            f"{folder}: a table cannot be read: {_first_line(error)}", hint="its content was right: try again"
         ) from error
 
 

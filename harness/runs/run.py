@@ -157,7 +157,7 @@ class Run:
         """
         names = list(columns)
         # Without a buffer that would hold these columns of the whole file.
-        with pq.ParquetFile(self.file(table), pre_buffer=False) as file:
+        with reading(self.path), pq.ParquetFile(self.file(table), pre_buffer=False) as file:
             pieces = (pa.Table.from_batches([each]) for each in file.iter_batches(_BATCH, columns=names))
             empty = file.schema_arrow.empty_table().select(names)
             for piece in pieces if file.metadata.num_rows else [empty]:

@@ -7,6 +7,7 @@ from errno import EINVAL
 from pathlib import Path
 
 from harness.errors import RunError
+from harness.files.hold import clear
 from harness.files.whole import whole_folder
 from harness.plugins import Plugins
 from harness.recording.parquet import UnwritableError
@@ -30,7 +31,11 @@ class Store:
         return self.root / plan.trace_name / plan.run_name
 
     def find(self, plan: Plan, plugins: Plugins) -> Run | None:
-        """The run of a plan if it is there, whole, and measured by the metrics that there are now."""
+        """The run of a plan if it is there, whole, and measured by the metrics that there are now.
+
+        What processes that died left beside it is removed.
+        """
+        clear(self.path(plan).parent)
         try:
             run = Run.open(self.path(plan), stored=True)
             run.check()
