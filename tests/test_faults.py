@@ -1,0 +1,80 @@
+"""Every call of a command may fail, and it may be killed anywhere: see `tests/faults`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from faults.exploring import Explorer, some
+from faults.race import race
+from faults.system_calls import available
+from faults.worlds import WORLDS, Driver
+
+SEED = int(os.environ.get("FAULTS_SEED", "1"))
+SAMPLE = {
+    "replay": (6, 1, 2),
+    "replay again without exchange": (4, 0, 0),
+    "compare": (3, 1, 1),
+    "report": (2, 0, 0),
+    "convert": (4, 1, 1),
+}
+"""Command -> how many of its calls about files, about memory, and of our functions fail in the suite."""
+
+pytestmark = pytest.mark.skipif(not available(), reason="the kernel has no user notification of seccomp")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where commands run, in `here` below it."""
+    return tmp_path_factory.mktemp("faults").resolve()
+
+
+@pytest.fixture(scope="module")
+def driver(folder: Path) -> Iterator[Driver]:
+    """Runs commands with faults."""
+    made = Driver(folder / "here")
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("world", SAMPLE)
+def test_a_fault_is_told_and_leaves_everything_whole(world: str, folder: Path, driver: Driver) -> None:
+    """Whatever fails, or kills: the exit code says it, runs are whole or absent, the next call repairs it."""
+    explorer = Explorer(folder, world, driver)
+    for kind, most in zip(("files", "memory", "functions"), SAMPLE[world], strict=True):
+        if most:
+            found = explorer.explore(kind, some(explorer.faults(kind), most, SEED))
+            assert found.wrong == [], f"FAULTS_SEED={SEED}"
+            assert found.outcomes.total() == most
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["files", "memory", "functions"])
+@pytest.mark.parametrize("world", WORLDS)
+def test_every_fault_of_every_command(world: str, kind: str, folder: Path, driver: Driver) -> None:
+    """Each call that is made, with each error that it can have, and a kill before it."""
+    explorer = Explorer(folder, world, driver)
+    assert explorer.explore(kind, explorer.faults(kind)).wrong == []
+
+
+def test_a_fault_is_what_it_says(folder: Path, driver: Driver) -> None:
+    """The command hears the error from the system, at the call that was chosen and at no other."""
+    explorer = Explorer(folder, "convert", driver)
+    for fault in explorer.faults("files"):
+        if fault.error == "ENOSPC" and fault.call.kind == "sync":
+            ended = explorer.run_with("files", fault.at, fault.error)
+            assert ended.err.startswith("Error: made.parquet cannot be written: No space left on device")
+            assert (explorer.here / "made.parquet").read_bytes() == explorer.before["made.parquet"]
+            break
+    else:
+        pytest.fail("nothing is written to disk before it takes its place")
+
+
+@pytest.mark.parametrize("seconds", [4, pytest.param(600, marks=pytest.mark.slow)])
+def test_a_reader_sees_a_whole_run_whoever_writes(seconds: float, tmp_path: Path) -> None:
+    """Two processes replace it over and over, and are killed now and then."""
+    found = race(tmp_path.resolve(), seconds, SEED)
+    assert found.wrong == [], f"FAULTS_SEED={SEED}"
+    assert found.outcomes["read"]
