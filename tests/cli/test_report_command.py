@@ -73,10 +73,11 @@ def test_runs_that_do_not_compare_are_refused(
     harness: Callable, two: list[library.Run], tmp_path: Path
 ) -> None:
     """With what differs, as `compare` does."""
-    trace = write(tmp_path / "other.parquet", [{"submit_time": 0, "queue": "q"}])
+    trace = write(tmp_path / "other.parquet", [{"job_id": "elsewhere", "submit_time": 0, "queue": "q"}])
     other = library.replay(trace, output=tmp_path / "results")
     ended = harness("report", two[0].path, other.path)
     assert ended.code == 2
+    assert "do not compare" in ended.err
     assert "another trace" in ended.err
 
 
@@ -92,7 +93,7 @@ def test_a_damaged_table_names_its_run(
     path.write_bytes(whole[:4] + bytes(200) + whole[204:])
     ended = harness("report", broken, "--format", "markdown")
     assert ended.code == 2
-    assert f"{broken}: a table cannot be read" in ended.err
+    assert f"{path} is damaged" in ended.err
 
 
 def test_the_documented_section_of_a_plugin_stands_in_the_report(
