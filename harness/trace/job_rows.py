@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import polars as pl
 
 from harness.trace.schema import DEFAULT_NAMESPACE, REQUEST, Column, column_of, resources_of
@@ -11,6 +13,8 @@ ROW = "harness.row"
 """Number of a job's first row in its file, from 0 (no column of a trace starts with `harness.`)."""
 ROWS = "harness.rows"
 """How many rows (pod sets) a job has."""
+
+_HASHES = 1 << 20
 
 
 def job_rows(frame: pl.DataFrame) -> pl.DataFrame:
@@ -63,8 +67,12 @@ def has_pod_sets(frame: pl.DataFrame) -> bool:
 
 
 def distinct(names: pl.Series) -> bool:
-    """Whether no text recurs; where they are all different their hashes tell, in half the memory."""
-    return names.hash().n_unique() == len(names) or names.n_unique() == len(names)
+    """Whether no text recurs; where all are different their hashes tell, range by range in little memory."""
+    hashes = names.hash()
+    ranges = 1 + len(names) // _HASHES
+    bounds = [2**64 * at // ranges for at in range(ranges + 1)]
+    parts = (hashes.filter(hashes.is_between(low, high - 1)) for low, high in pairwise(bounds))
+    return all(part.n_unique() == len(part) for part in parts) or names.n_unique() == len(names)
 
 
 def differs(name: str) -> bool:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from functools import cached_property
+from itertools import pairwise
+from math import ceil
 
 import polars as pl
 
@@ -15,18 +18,90 @@ from harness.trace.trace import Trace
 SUBMIT = "harness.submit"
 """Column of a job's submission, microseconds since the origin."""
 
+_ROWS = 1 << 19
+"""Jobs that are looked at together."""
+_PIECE = 1 << 20
+"""Changes of a level that are sorted together."""
+_SAMPLE = 10_000
+_RANGES = 1 << 20
+_SPANS = {"level": pl.Int64, "span": pl.Int64}
+_NO_CHANGE = pl.DataFrame(schema={"time": pl.Int64, "amount": pl.Int64})
+
+
+@dataclass(frozen=True)
+class Steps:
+    """How much of a resource is held at each time, in pieces: at once it would be larger than the trace.
+
+    Attributes:
+        jobs: who holds the resource.
+        amount: the column of how much each of them does.
+        start, end: from when until when; a job without either holds nothing.
+    """
+
+    jobs: pl.DataFrame
+    amount: str
+    start: pl.Expr
+    end: pl.Expr
+
+    def pieces(self) -> Iterator[pl.DataFrame]:
+        """`time`, ascending from piece to piece, and the `level` from then on; ends come before starts."""
+        level = 0
+        for since, until in pairwise((None, *self._bounds(), None)):
+            changes = pl.concat([_NO_CHANGE, *self._changes(since, until)]).sort("time")
+            # All amounts together fit 64 bits, as `open_trace` has checked.
+            steps = changes.select("time", pl.col("amount").cum_sum().alias("level") + level)
+            steps = steps.filter((pl.col("time") != pl.col("time").shift(-1)).fill_null(value=True))
+            level = steps["level"][-1] if steps.height else level
+            yield steps
+
+    def _held(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """From when until when jobs hold how much, of those that do."""
+        columns = (self.start.alias("start"), self.end.alias("end"), pl.col(self.amount).alias("amount"))
+        return rows.select(columns).filter(pl.col("end") > pl.col("start"))
+
+    @cached_property
+    def _slices(self) -> list[tuple[pl.DataFrame, int, int]]:
+        """Some jobs each, and between which times they hold anything."""
+        found = []
+        for rows in self.jobs.iter_slices(_ROWS):
+            first, last = self._held(rows).select(pl.col("start").min(), pl.col("end").max()).row(0)
+            if first is not None:
+                found.append((rows, first, last))
+        return found
+
+    def _bounds(self) -> list[int]:
+        """Times that part the changes into pieces of about the same size."""
+        pieces = -(-2 * self.jobs.height // _PIECE)
+        some = self.jobs.gather_every(-(-self.jobs.height // _SAMPLE))
+        times = pl.concat([some.select(each.alias("time")) for each in (self.start, self.end)])["time"]
+        times = times.drop_nulls().sort()
+        places = [len(times) * piece // pieces for piece in range(1, pieces)] if len(times) else []
+        return times.gather(places).unique().sort().to_list()
+
+    def _changes(self, since: int | None, until: int | None) -> Iterator[pl.DataFrame]:
+        """By how much the level changes at which time, from one time on and before another one."""
+        for rows, first, last in self._slices:
+            if (until is not None and first >= until) or (since is not None and last < since):
+                continue
+            held = self._held(rows)
+            for name, sign in (("start", 1), ("end", -1)):
+                time = pl.col(name)
+                here = [time >= since] if since is not None else []
+                here += [time < until] if until is not None else []
+                yield held.filter(*here).select(time.alias("time"), pl.col("amount") * sign)
+
 
 @dataclass(frozen=True)
 class Level:
     """A resource's offered load, a step function of time.
 
     Attributes:
-        steps: `time` (microseconds since the origin, ascending) and the `level` from then on.
+        steps: the level from each time on, microseconds since the origin.
         first, last: the first and the last submission.
         work: resource-microseconds of all jobs.
     """
 
-    steps: pl.DataFrame
+    steps: Steps
     first: int
     last: int
     work: int
@@ -44,25 +119,64 @@ class Level:
     @property
     def peak(self) -> int:
         """The most that is asked for at once; at one instant ends come before starts."""
-        peak: Any = self.steps["level"].max()
-        return max(0, int(peak or 0))
+        return self._levels[0]
 
     def quantile(self, share: Fraction) -> int:
         """The level that is not exceeded for this share of the time from the first to the last submission."""
-        before = pl.DataFrame({"time": [self.first], "level": [0]}, schema=self.steps.schema)
-        steps = pl.concat([before, self.steps])
-        time = steps["time"].clip(self.first, self.last)
-        spans = steps.select("level", (time.shift(-1, fill_value=self.last) - time).alias("span")).filter(
-            pl.col("span") > 0
-        )
-        if spans.is_empty():
-            return self.peak
-        spans = spans.group_by("level").agg(pl.col("span").sum()).sort("level")
-        spans = spans.with_columns(pl.col("span").cum_sum())
-        reached = spans.filter(
-            pl.col("span") * share.denominator >= (self.last - self.first) * share.numerator
-        )
-        return int(reached["level"][0])
+        peak, known = self._levels
+        if self.first == self.last:
+            return peak
+        wanted = ceil(share * (self.last - self.first))
+        least, most = 0, peak
+        while True:
+            # Where too many levels occur to count each: in ranges, then within the one that is reached.
+            width = 1 if known is not None else -(-(most - least + 1) // _RANGES)
+            total = _total(
+                spans.filter(pl.col("level").is_between(least, most)).with_columns(
+                    (pl.col("level") - least) // width
+                )
+                for spans in ([known] if known is not None else self._spans())
+            ).sort("level")
+            until = total["span"].cum_sum()
+            place = int(until.search_sorted(wanted))
+            wanted -= int(until[place]) - int(total["span"][place])
+            least += int(total["level"][place]) * width
+            if width == 1:
+                return least
+            most = min(most, least + width - 1)
+
+    @cached_property
+    def _levels(self) -> tuple[int, pl.DataFrame | None]:
+        """The peak, and how long each level lasts; None for that where there are too many of them."""
+        peak, total = 0, pl.DataFrame(schema=_SPANS)
+        few = True
+        for spans in self._spans():
+            peak = max(peak, int(spans["level"].max() or 0))  # type: ignore[arg-type]
+            if few:
+                total = _total([total, spans])
+                few = total.height <= _RANGES
+        return peak, total if few else None
+
+    def _spans(self) -> Iterator[pl.DataFrame]:
+        """Each `level` in turn and the `span` it lasts between the first and the last submission."""
+        time, level = self.first, 0
+        for steps in self.steps.pieces():
+            before = pl.DataFrame({"time": [time], "level": [level]}, schema=steps.schema)
+            steps = pl.concat([before, steps])
+            at = pl.col("time").clip(self.first, self.last)
+            yield steps.select("level", (at.shift(-1) - at).alias("span")).head(-1)
+            time, level = steps.row(-1)
+        rest = max(0, self.last - max(self.first, time))
+        yield pl.DataFrame({"level": [level], "span": [rest]}, schema=_SPANS)
+
+
+def _total(spans: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    """How long each level lasts altogether."""
+    total = pl.DataFrame(schema=_SPANS)
+    for each in spans:
+        total = pl.concat([total, each.filter(pl.col("span") > 0)])
+        total = total.group_by("level").agg(pl.col("span").sum())
+    return total
 
 
 def timed_jobs(trace: Trace) -> pl.DataFrame:
@@ -79,12 +193,13 @@ def level_of(jobs: pl.DataFrame, resource: str) -> Level:
         jobs: what `timed_jobs` answers.
         resource: one that jobs ask for.
     """
-    steps = _steps(jobs, resource, pl.col(SUBMIT), pl.col(SUBMIT) + pl.col("duration"))
-    work: Any = (pl.col(f"{REQUEST}{resource}").cast(pl.Int128) * pl.col("duration")).sum()
-    first, last, total = jobs.select(
-        pl.col(SUBMIT).min().alias("first"), pl.col(SUBMIT).max().alias("last"), work.alias("work")
-    ).row(0)
-    return Level(steps, first, last, int(total))
+    amount = f"{REQUEST}{resource}"
+    steps = Steps(jobs, amount, pl.col(SUBMIT), pl.col(SUBMIT) + pl.col("duration"))
+    work = 0
+    for rows in jobs.iter_slices(_ROWS):
+        work += int(rows.select((pl.col(amount).cast(pl.Int128) * pl.col("duration")).sum()).item())
+    first, last = jobs.select(pl.col(SUBMIT).min(), last=pl.col(SUBMIT).max()).row(0)
+    return Level(steps, first, last, work)
 
 
 def recorded_peak(jobs: pl.DataFrame, resource: str) -> int | None:
@@ -92,20 +207,6 @@ def recorded_peak(jobs: pl.DataFrame, resource: str) -> int | None:
     if not {"recorded_start", "recorded_end"} <= set(jobs.columns):
         return None
     start, end = (pl.col(name).to_physical() for name in ("recorded_start", "recorded_end"))
-    peak: Any = _steps(jobs, resource, start, end)["level"].max()
-    return None if peak is None else int(peak)
-
-
-def _steps(jobs: pl.DataFrame, resource: str, start: pl.Expr, end: pl.Expr) -> pl.DataFrame:
-    """`time` and the `level` from then on, of jobs that hold a resource from `start` to `end`."""
-    runs = jobs.select(
-        start.alias("start"), end.alias("end"), pl.col(f"{REQUEST}{resource}").alias("amount")
-    ).filter(pl.col("end") > pl.col("start"))
-    changes = pl.concat(  # all amounts together fit 64 bits, as `open_trace` has checked
-        [
-            runs.select(pl.col("start").alias("time"), "amount"),
-            runs.select(pl.col("end").alias("time"), pl.col("amount") * -1),
-        ]
-    ).sort("time")
-    last_of_instant = (pl.col("time") != pl.col("time").shift(-1)).fill_null(value=True)
-    return changes.select("time", pl.col("amount").cum_sum().alias("level")).filter(last_of_instant)
+    steps = Steps(jobs, f"{REQUEST}{resource}", start, end)
+    peaks = [int(each["level"].max()) for each in steps.pieces() if each.height]  # type: ignore[arg-type]
+    return max(peaks, default=None)

@@ -8,13 +8,16 @@ from typing import Any
 
 import polars as pl
 
+from harness.trace.job_rows import ROW, ROWS
 from harness.trace.level import SUBMIT, level_of, recorded_peak, timed_jobs
 from harness.trace.schema import COLUMNS, LIMIT, REQUEST, resources_of
+from harness.trace.sums import exact_sum
 from harness.trace.trace import Trace
 from harness.units import SECOND
 
 _P95 = Fraction(95, 100)
 _WAIT = "harness.wait"
+_PIECE = 1 << 20  # rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +102,11 @@ class Summary:
 
 def summarize(trace: Trace) -> Summary:
     """The figures of a trace."""
-    jobs = timed_jobs(trace)
+    jobs = timed_jobs(trace).drop("job_id", ROW, ROWS)
     known = "recorded_start" in jobs.columns and jobs["recorded_start"].count() > 0
-    start = pl.col("recorded_start").to_physical() - trace.origin if known else pl.lit(None, pl.Int64)
-    jobs = jobs.with_columns((start - pl.col(SUBMIT)).alias(_WAIT))
+    if known:
+        start = pl.col("recorded_start").to_physical() - trace.origin
+        jobs = jobs.with_columns((start - pl.col(SUBMIT)).alias(_WAIT))
     submit = jobs[SUBMIT]
     first, last = _first_and_last(trace.frame["submit_time"])
     span = _whole(submit.max()) - _whole(submit.min())
@@ -119,10 +123,10 @@ def summarize(trace: Trace) -> Summary:
         durations=_spread(jobs["duration"]),
         pods=_spread(jobs["pods"]),
         gangs=int(gang.sum()),
-        gang_sizes=dict(jobs.filter(gang)["pods"].value_counts().sort("pods").iter_rows()),
+        gang_sizes=dict(jobs["pods"].filter(gang).value_counts().sort("pods").iter_rows()),
         recorded_wait=_spread(jobs[_WAIT].drop_nulls()) if known else None,
         resources={name: _use(jobs, name) for name in resources},
-        tenants=_tenants(jobs, resources),
+        tenants=_tenants(jobs, resources, waits=known),
         priorities=_priorities(jobs),
         missing=_missing(trace.frame),
     )
@@ -148,33 +152,42 @@ def _spread(values: pl.Series) -> Spread:
     if not len(values):
         return Spread(0, 0.0, 0, 0, 0, 0)
     p50, p90, p99 = (_whole(values.quantile(share, "nearest")) for share in (0.5, 0.9, 0.99))
-    mean: Any = values.cast(pl.Float64).mean()
-    return Spread(len(values), mean, p50, p90, p99, _whole(values.max()))
+    return Spread(len(values), exact_sum(values) / len(values), p50, p90, p99, _whole(values.max()))
 
 
 def _use(jobs: pl.DataFrame, resource: str) -> ResourceUse:
     amount = jobs[f"{REQUEST}{resource}"]
+    asks = amount > 0
     level = level_of(jobs, resource)
     ran = recorded_peak(jobs, resource)
-    return ResourceUse(_spread(amount.filter(amount > 0)), level.mean, level.quantile(_P95), level.peak, ran)
+    asked = _spread(amount if asks.all() else amount.filter(asks))
+    return ResourceUse(asked, level.mean, level.quantile(_P95), level.peak, ran)
 
 
-def _tenants(jobs: pl.DataFrame, resources: list[str]) -> tuple[Tenant, ...]:
+def _tenants(jobs: pl.DataFrame, resources: list[str], *, waits: bool) -> tuple[Tenant, ...]:
     """Queues, those with most jobs first."""
     duration = pl.col("duration").cast(pl.Float64)
-    queue = pl.col("queue").cast(pl.String)
-    apart = pl.concat_str("namespace", "queue", separator="/")
-    table = (
-        jobs.group_by("namespace", "queue")
-        .agg(
+    whose = ["namespace", "queue"]
+    pieces = [
+        rows.group_by(whose).agg(
             pl.len().alias("jobs"),
             *(
                 (pl.col(f"{REQUEST}{name}").cast(pl.Float64) * duration / SECOND).sum().alias(name)
                 for name in resources
             ),
-            pl.col(_WAIT).quantile(0.5, "nearest").cast(pl.Int64),
         )
-        .with_columns(queue=pl.when(queue.is_duplicated()).then(apart).otherwise(queue))
+        for rows in jobs.iter_slices(_PIECE)
+    ]
+    table = pl.concat(pieces).group_by(whose, maintain_order=True).agg(pl.all().sum())
+    if waits:
+        wait = pl.col(_WAIT).quantile(0.5, "nearest").cast(pl.Int64)
+        table = table.join(jobs.group_by(whose).agg(wait), on=whose)
+    else:
+        table = table.with_columns(pl.lit(None, pl.Int64).alias(_WAIT))
+    queue = pl.col("queue").cast(pl.String)
+    apart = pl.concat_str("namespace", "queue", separator="/")
+    table = (
+        table.with_columns(queue=pl.when(queue.is_duplicated()).then(apart).otherwise(queue))
         .drop("namespace")
         .sort(["jobs", "queue"], descending=[True, False])
     )

@@ -14,6 +14,7 @@ from harness.trace.rules import shown
 from harness.trace.schema import REQUEST, resources_of
 from harness.units import INT64_MAX, format_amount
 
+_PIECE = 1 << 20  # rows
 _UNITS = {"cpu": "millicores", "memory": "bytes", "ephemeral-storage": "bytes"}
 
 
@@ -58,3 +59,9 @@ class Sums:
             f"{format_amount(resource, own)} and what the rows before it ask for are together more than 64 "
             f"bits can count: is the unit right? amounts are in {unit}",
         )
+
+
+def exact_sum(values: pl.Series) -> int:
+    """The sum of integers, whatever it is; piece by piece, since 128 bits take twice the memory."""
+    pieces = range(0, len(values), _PIECE)
+    return sum(int(values.slice(at, _PIECE).cast(pl.Int128).sum()) for at in pieces)

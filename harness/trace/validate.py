@@ -25,7 +25,7 @@ from harness.trace.schema import (
     entries,
     resources_of,
 )
-from harness.trace.sums import Sums
+from harness.trace.sums import Sums, exact_sum
 from harness.trace.typed import typed
 from harness.units import INT64_MAX, LONGEST
 
@@ -148,7 +148,7 @@ def _jobs(frame: pl.DataFrame) -> list[Fault]:
     if "job_id" in frame.columns and not distinct(frame["job_id"]):
         faults += _repeated(frame)
     if "duration" in frame.columns:
-        together = frame["duration"].to_physical().cast(pl.Int128).sum()
+        together = exact_sum(frame["duration"].to_physical())
         if together + LONGEST > INT64_MAX and not faults:
             faults.append(
                 Fault("column duration", "all together are more microseconds than 64 bits can count")

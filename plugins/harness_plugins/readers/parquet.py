@@ -67,18 +67,23 @@ def _frame(file: pq.ParquetFile) -> pl.DataFrame:
 
 
 def _column(file: pq.ParquetFile, name: str) -> pl.Series:
-    pieces = []
+    """A column, which grows batch by batch: all batches and the column would take twice the memory."""
     known = column_of(name)
     recurs = known is not None and known.recurs
+    column = _piece(pa.array([], file.schema_arrow.field(name).type), recurs=recurs)
     for batch in file.iter_batches(_BATCH, columns=[name], use_threads=False):
         batch.validate(full=True)
-        piece = _series(batch.column(batch.schema.names.index(name)))
-        pieces.append(piece.cast(pl.Categorical) if recurs and piece.dtype == pl.String else piece)
-    if not pieces:
-        pieces.append(_series(pa.array([], file.schema_arrow.field(name).type)))
-    column = pl.concat(pieces, rechunk=True).alias(name)
+        column.extend(_piece(batch.column(batch.schema.names.index(name)), recurs=recurs))
     pa.default_memory_pool().release_unused()
-    return column
+    return column.rechunk().alias(name)
+
+
+def _piece(values: pa.Array, *, recurs: bool) -> pl.Series:
+    """Values as polars holds them; texts that recur as categories, others as a copy without Arrow's batch."""
+    series = _series(values)
+    if series.dtype != pl.String:
+        return series
+    return series.cast(pl.Categorical) if recurs else series + ""
 
 
 def _series(column: pa.Array) -> pl.Series:
