@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness import Cluster, Policy, View
+from harness_plugins.evictions import LATENCY
 from harness_plugins.kube.policy import GANG, TOGETHER, DefaultPreemption
 
 
@@ -20,7 +21,7 @@ def kube_scheduler(cluster: Cluster, view: View, options: Mapping[str, Any]) -> 
         InputError: the cluster has no nodes.
     """
     if options[GANG.name] != TOGETHER:
-        return DefaultPreemption(cluster, view, options)
+        return DefaultPreemption(cluster, view, options, latency=options.get(LATENCY.name))
     # Only gangs need what elastic quotas are made of.
     from harness_plugins.elastic_quota.policy import without_quotas
 

@@ -29,6 +29,7 @@ from harness_plugins.elastic_quota.revoke import Revocation
 from harness_plugins.elastic_quota.rules import Rules
 from harness_plugins.elastic_quota.scheduler import QuotaScheduler
 from harness_plugins.elastic_quota.tree import Quota, QuotaTree
+from harness_plugins.evictions import LATENCY
 from harness_plugins.kube.budgets import Budgets
 from harness_plugins.kube.policy import DefaultPreemption, configuration_of
 
@@ -116,7 +117,9 @@ class QuotaPolicy:
             gangs=self._together,
             revocation=partial(Revocation, self.accounts, fair, options["revokeAfter"]) if fair else None,
         )
-        self._pods = DefaultPreemption(cluster, view, options, scheduler=self.scheduler)
+        self._pods = DefaultPreemption(
+            cluster, view, options, latency=options[LATENCY.name], scheduler=self.scheduler
+        )
         self._rejected: list[tuple[Job, str]] = []
         self._never: Memo[tuple[tuple[PodSet, ...], str, str, bool], str] = Memo(_SHAPES)
 

@@ -14,7 +14,9 @@ from harness import Cluster, Decision, Job, Option, PodSet, Reject, View, Why, b
 from harness.cluster.pod_reading import pod_spec_of, runs_on
 from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness.errors import ClusterError, Fault, InputError
+from harness_plugins.evictions import LATENCY
 from harness_plugins.kube.cache import Cache
+from harness_plugins.kube.evictions import PodEvictions
 from harness_plugins.kube.pod import PodInfo, Shape, Template, Templates
 from harness_plugins.kube.scheduler import Scheduler
 from harness_plugins.kube.scheduling import Scheduling
@@ -36,6 +38,7 @@ GANG = Option(
 OPTIONS = (
     PERCENTAGE,
     Option("disablePreemption", False, "wait for room instead of preempting", type=boolean),
+    LATENCY,
     GANG,
 )
 
@@ -128,6 +131,8 @@ class DefaultPreemption:
         options: values of `OPTIONS`.
         gives_up: whether jobs that fit no node even when all are empty are rejected. In reality they are
             tried again and again.
+        latency: how long it takes until the scheduler knows that an evicted pod is gone, microseconds; None
+            where it knows at once however often that happens, see `Evictions`.
         scheduler: what schedules the pods; by default kube-scheduler, as the options say.
 
     Raises:
@@ -141,6 +146,7 @@ class DefaultPreemption:
         options: Mapping[str, Any],
         *,
         gives_up: bool = True,
+        latency: int | None = None,
         scheduler: PodScheduler | None = None,
     ) -> None:
         if not cluster.nodes:
@@ -155,9 +161,10 @@ class DefaultPreemption:
         self._rejected: list[tuple[Job, str]] = []
         self._pods: dict[tuple[int, int], PodInfo] = {}
         self._successors: dict[tuple[int, int], int] = {}
+        self._evictions = PodEvictions(latency)
 
     def submit(self, job: Job, pods: range, now: int) -> None:
-        """Pods wait; those that come back after an eviction are new pods, behind their equals."""
+        """Pods wait; evicted ones do once the scheduler knows that they are gone."""
         self.scheduler.hear(now)
         for pod_set in job.pod_sets:
             never = self._kind(job, pod_set).never
@@ -165,34 +172,49 @@ class DefaultPreemption:
                 self._rejected.append((job, never))
                 return
         for pod in pods:
-            key = (job.index, pod)
-            successor, kind = self._successors.get(key, 0), self._kind(job, job.pod_set_of(pod))
-            name = job.pod_name(pod, successor)
-            info = PodInfo(name, kind.template, job.priority, preempts=job.preempts, job=job, pod=pod)
-            self._pods[key] = info
-            if kind.node and not successor:
-                self.scheduler.add_running(info, kind.node, kind.start)
-            else:
-                self.scheduler.add(info)
+            if (job.index, pod) not in self._pods:
+                self._add(job, pod)
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
-        """Pods are gone from their nodes."""
+        """Pods are gone from their nodes; of evicted ones the scheduler may know later."""
         self.scheduler.hear(now)
+        if why is Why.ENDED:
+            self._evictions.end(job, pods)
+            for pod in pods:
+                self.scheduler.delete(self._pods.pop((job.index, pod)))
+                self._successors.pop((job.index, pod), None)
+            return
         for pod in pods:
             key = (job.index, pod)
-            self.scheduler.delete(self._pods.pop(key))
-            if why is Why.EVICTED:
-                self._successors[key] = self._successors.get(key, 0) + 1
-            else:
-                self._successors.pop(key, None)
+            self._successors[key] = self._successors.get(key, 0) + 1
+            if self._evictions.leave(job, pod, now):
+                self.scheduler.delete(self._pods.pop(key))
 
     def cycle(self, now: int) -> Iterator[Decision]:
         """Schedule pods until those that are left wait for something to happen."""
         self.scheduler.hear(now)
+        for job, pod in self._evictions.due(now):
+            self.scheduler.delete(self._pods.pop((job.index, pod)))
+            self._add(job, pod)
         for job, why in self._rejected:
             yield Reject(job, why)
         self._rejected.clear()
-        yield from self.scheduler.run()
+        yield from self._evictions.noted(self.scheduler.run(), now)
+        yield from self._evictions.wakes()
+
+    def _add(self, job: Job, pod: int) -> None:
+        """A pod waits, or runs already; one that was evicted comes back as a new pod, behind its equals."""
+        key = (job.index, pod)
+        successor, kind = self._successors.get(key, 0), self._kind(job, job.pod_set_of(pod))
+        name = job.pod_name(pod, successor)
+        info = PodInfo(name, kind.template, job.priority, preempts=job.preempts, job=job, pod=pod)
+        self._pods[key] = info
+        if not successor:
+            self._evictions.arrive()
+        if kind.node and not successor:
+            self.scheduler.add_running(info, kind.node, kind.start)
+        else:
+            self.scheduler.add(info)
 
     def _kind(self, job: Job, pod_set: PodSet) -> _Kind:
         """What pods of a pod set have in common; worked out once."""

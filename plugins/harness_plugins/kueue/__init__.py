@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from harness import Cluster, Option, Policy, PolicyFactory, RegisterPolicy, View, hookimpl
-from harness.units import SECOND, parse_duration
+from harness_plugins.evictions import LATENCY
 from harness_plugins.kube.policy import unheeded_groups
 from harness_plugins.kueue.configuration import (
     BY_NAME,
@@ -23,12 +23,7 @@ if TYPE_CHECKING:
     from harness.job import Arrival
 
 _COMMON = (
-    Option(
-        "evictionLatency",
-        SECOND,
-        "from the end of a victim's grace period until its quota is free; doubles in loops of evictions",
-        type=parse_duration,
-    ),
+    LATENCY,
     Option(
         "featureGates",
         "",

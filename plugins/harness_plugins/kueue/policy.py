@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, final
 from harness.cluster.model import Cluster
 from harness.job import Job
 from harness.policy import Admit, Decision, Preempt, Refuse, Reject, Wake, Why
+from harness_plugins.evictions import Evictions
 from harness_plugins.kueue.admission import Admitted, Preempted
 from harness_plugins.kueue.asks import Asks
 from harness_plugins.kueue.assignment import Assignment
 from harness_plugins.kueue.beginning import Beginning, Start
-from harness_plugins.kueue.evictions import Evictions
 from harness_plugins.kueue.figures import Figures
 from harness_plugins.kueue.scheduler import Scheduler
 from harness_plugins.kueue.search import Target
@@ -51,7 +51,7 @@ class KueuePolicy:
         self.scheduler = scheduler
         self._cluster = cluster
         self._figures = Figures(scheduler.cache, scheduler.shares if scheduler.fair else None)
-        self._evictions = Evictions(latency)
+        self._evictions: Evictions[Workload] = Evictions(latency)
         self._binder = binder
         self._workloads: dict[int, Workload] = {}
         self._beginning = Beginning(cluster)
@@ -63,7 +63,6 @@ class KueuePolicy:
         self._now: int | None = None
         self._deciding = False
         self._gone: list[Workload] = []
-        self._alarms: list[int] = []
         self._sample = 0
         self._flavors: dict[tuple[int, Any], Mapping[str, Mapping[str, str]]] = {}
 
@@ -72,6 +71,7 @@ class KueuePolicy:
         self._hear(now)
         if job.index in self._workloads:
             return
+        self._evictions.progress()
         start = self._beginning.start_of(job)
         if start is not None:
             workload = self._workloads[job.index] = self.scheduler.take_over(start, job, self._beginning)
@@ -126,9 +126,7 @@ class KueuePolicy:
         for job, message in self._inactive:
             yield Refuse(job, "Inadmissible", {"message": message})
         self._inactive.clear()
-        for due in self._alarms:
-            yield Wake(due)
-        self._alarms.clear()
+        yield from self._evictions.wakes()
         sample = self.scheduler.next_sample()
         if sample is not None and not now < self._sample <= sample:
             self._sample = sample
@@ -177,6 +175,7 @@ class KueuePolicy:
     def _end(self, workload: Workload, pods: range) -> None:
         """Some or all pods of a workload have ended."""
         job = workload.job
+        self._evictions.progress()
         if self._binder is not None:
             self._binder.end(job, pods)
         if len(pods) < job.pods:
@@ -193,12 +192,10 @@ class KueuePolicy:
         """The pods of an evicted workload are gone; its quota is free as soon as the scheduler knows."""
         if workload.queue is None or workload.leaving:
             return
-        due = self._evictions.leave(workload, now)
-        if due == now:
+        if self._evictions.leave(workload, workload.name, workload.round, now) == now:
             self._return(workload)
         else:
             workload.leaving = True
-            self._alarms.append(due)
 
     def _return(self, workload: Workload) -> None:
         """An evicted workload's quota is free, and it waits again."""
@@ -256,15 +253,18 @@ class KueuePolicy:
         details = self._figures.preemptions(preemptor, assignment, targets)
         for workload, reason in sorted(targets, key=lambda target: target.workload.name):
             detail = details[workload]
-            round_number = self._evictions.begin(workload, preemptor, now)
-            if round_number > 1:
-                detail["round"] = round_number
+            held = now - workload.reserved
+            workload.round = self._evictions.begin(workload.round, preemptor, held, now)
+            if workload.round.number > 1:
+                detail["round"] = workload.round.number
             if self._binder is not None:
                 self._binder.stop(workload.job)
             yield Preempt(workload.job, preemptor.job, reason, detail=detail)
 
     def _admit(self, admitted: Admitted) -> Admit:
         workload, assignment = admitted
+        if not workload.admissions:
+            self._evictions.progress()
         detail = self._figures.admission(workload, assignment)
         fewer = counts_of(workload, assignment)
         if fewer:

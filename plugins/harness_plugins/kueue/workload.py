@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
     from harness.job import Job
+    from harness_plugins.evictions import Round
     from harness_plugins.kueue.asks import Asks
     from harness_plugins.kueue.assignment import Assignment, ScanMemory
     from harness_plugins.kueue.cache import Queue
-    from harness_plugins.kueue.evictions import Round
     from harness_plugins.kueue.ledger import Account
     from harness_plugins.kueue.nomination import Nomination
     from harness_plugins.kueue.pending import Kin, Pending

@@ -19,6 +19,8 @@ from harness_plugins.elastic_quota.policy import QuotaPolicy, auto, elastic_quot
 
 Manifest = dict[str, Any]
 
+AT_ONCE: dict[str, Any] = {"evictionLatency": "0s"}
+
 
 def node(name: str, cpu: int, **fields: Any) -> Manifest:
     """A Node with so many cores; `spec`, `labels` and further amounts may follow."""
@@ -92,7 +94,7 @@ def cluster(*manifests: Manifest) -> Cluster:
 
 
 class Happened:
-    """A replay through `elasticquota` or `auto`.
+    """A replay through `elasticquota` or `auto`; it hears at once of what is gone unless told otherwise.
 
     Attributes:
         decisions: everything that happened.
@@ -110,8 +112,8 @@ class Happened:
     ) -> None:
         self.policy: Policy | None = None
 
-        def make(cluster: Cluster, view: View, given: Mapping[str, Any]) -> Policy:
-            self.policy = plugin(cluster, view, resolve(OPTIONS, given, owner="policy"))
+        def make(cluster: Cluster, view: View, given: dict[str, Any]) -> Policy:
+            self.policy = plugin(cluster, view, resolve(OPTIONS, AT_ONCE | given, owner="policy"))
             return self.policy
 
         self.decisions: Decisions = replayed(make, jobs, where, options=options, until=until)

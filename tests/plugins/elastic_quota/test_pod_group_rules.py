@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from quota_worlds import Happened, Jobs, Manifest, cluster, leaf, node, tree
+from quota_worlds import AT_ONCE, Happened, Jobs, Manifest, cluster, leaf, node, tree
 
 from harness.options import resolve
 from harness.testing import replayed
@@ -199,7 +199,7 @@ def test_groups_without_quotas(preempts: bool) -> None:
     """`default-preemption` and `none` place groups as `elasticquota` does, with gang=all-or-nothing."""
     jobs = Jobs().add("low", "q", 4, pods=2, gang=False, seconds=20)
     jobs.add("group", "q", 4, pods=3, gang=False, labels=MEMBER, at=10, priority=5)
-    given = {"gang": "all-or-nothing", "disablePreemption": not preempts}
+    given = AT_ONCE | {"gang": "all-or-nothing", "disablePreemption": not preempts}
     options = resolve(KUBE_OPTIONS, given, owner="default-preemption")
     found = replayed(kube_scheduler, jobs, cluster(*NODES, group(1)), options=options, until=100)
     bound = [(row.time // SECOND, row.pod) for row in found.of("bind")][2:]

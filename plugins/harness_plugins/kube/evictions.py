@@ -1,0 +1,110 @@
+"""Evicted pods: when the scheduler knows that they are gone, and which round of a loop an eviction is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias, final
+
+from harness import Bind, Decision, Job, Preempt, Wake
+from harness_plugins.evictions import Evictions, Round
+
+Place: TypeAlias = tuple[int, int]
+"""A pod by its job's index and its number there: its successors have the same."""
+
+
+@final
+class Claimant:
+    """A job for which pods were preempted, and how often pods of it were bound since."""
+
+    __slots__ = ("admissions",)
+
+    def __init__(self) -> None:
+        self.admissions = 0
+
+
+@final
+class Victim:
+    """A pod that was preempted: its last eviction, and since when its successor holds a node."""
+
+    __slots__ = ("round", "since")
+
+    def __init__(self) -> None:
+        self.round: Round | None = None
+        self.since = 0
+
+
+@final
+class PodEvictions:
+    """Takes note of what a scheduler decides about its pods, and of what leaves.
+
+    Args:
+        latency: how long it takes until the scheduler knows that an evicted pod is gone, microseconds; None
+            where it knows at once however often that happens.
+    """
+
+    def __init__(self, latency: int | None) -> None:
+        self._evictions: Evictions[tuple[Job, int]] = Evictions(latency)
+        self._victims: dict[Place, Victim] = {}
+        self._claimants: dict[int, Claimant] = {}
+
+    def arrive(self) -> None:
+        """A job arrived."""
+        self._evictions.progress()
+
+    def end(self, job: Job, pods: range) -> None:
+        """Pods have ended."""
+        self._evictions.progress()
+        for pod in pods:
+            self._victims.pop((job.index, pod), None)
+        if len(pods) == job.pods:
+            self._claimants.pop(job.index, None)
+
+    def leave(self, job: Job, pod: int, now: int) -> bool:
+        """An evicted pod is gone; answers whether the scheduler knows at once."""
+        victim = self._victims.get((job.index, pod))
+        last = victim.round if victim is not None else None
+        return self._evictions.leave((job, pod), job.pod_name(pod), last, now) == now
+
+    def due(self, now: int) -> Iterator[tuple[Job, int]]:
+        """The pods of which the scheduler now knows that they are gone."""
+        return self._evictions.due(now)
+
+    def noted(self, decisions: Iterable[Decision], now: int) -> Iterator[Decision]:
+        """The decisions of a scheduler; preemptions say which round of a loop they are."""
+        for decision in decisions:
+            if type(decision) is Bind:
+                self._bound(decision, now)
+            elif type(decision) is Preempt:
+                self._preempted(decision, now)
+            yield decision
+
+    def wakes(self) -> Iterator[Wake]:
+        """Ask for the instants at which pods that have left since the last cycle are due."""
+        return self._evictions.wakes()
+
+    def _bound(self, bind: Bind, now: int) -> None:
+        job = bind.job
+        for pod in bind.pods:
+            victim = self._victims.get((job.index, pod))
+            if victim is None:
+                self._evictions.progress()
+            else:
+                victim.since = now
+        claimant = self._claimants.get(job.index)
+        if claimant is not None:
+            claimant.admissions += 1
+
+    def _preempted(self, preempt: Preempt, now: int) -> None:
+        claimant = None
+        if preempt.by is not None:
+            claimant = self._claimants.setdefault(preempt.by.index, Claimant())
+        number = 1
+        for pod in preempt.pods or ():
+            place = preempt.job.index, pod
+            victim = self._victims.get(place)
+            if victim is None:
+                victim = self._victims[place] = Victim()
+            victim.round = self._evictions.begin(victim.round, claimant, now - victim.since, now)
+            number = max(number, victim.round.number)
+        if number > 1:
+            preempt.detail = {**preempt.detail, "round": number}

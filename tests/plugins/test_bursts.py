@@ -1,0 +1,118 @@
+"""Any number of jobs may arrive at one instant, with every plugin, with nodes and without."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from harness.cluster.load import cluster_from
+from harness.cluster.model import Cluster
+from harness.engine import Engine
+from harness.engine.engine import Outcome
+from harness.engine.events import ACTIONS
+from harness.job import Job
+from harness.options import resolve
+from harness.plugins import load
+from harness.testing import Script
+from harness.units import SECOND
+
+QUEUES = ("a", "b", "c")
+NODES, CORES = 4, 15
+EARLY = NODES * CORES // 5
+PLUGINS = load()
+EVERY = [
+    ("none", False),
+    ("kueue-classic", False),
+    ("fairsharing", False),
+    *((plugin, True) for plugin in ("none", "default-preemption", "elasticquota", "auto")),
+    *((plugin, True) for plugin in ("kueue-classic", "fairsharing")),
+]
+
+
+class Counted:
+    """A recorder that counts."""
+
+    def __init__(self) -> None:
+        self.actions: Counter[str] = Counter()
+
+    def decision(self, time: int, cycle: int, action: int, job: Job, *_: object, **__: object) -> None:
+        """Each action is counted."""
+        self.actions[ACTIONS[action]] += 1
+
+    def share(self, *_: object) -> None:
+        """Not counted."""
+
+    stint = job = share
+
+
+def cluster(*, nodes: bool) -> Cluster:
+    """Quotas of all families for three queues, which share a third of the cores each."""
+    third = NODES * CORES // 3
+    core, kueue = "v1", "kueue.x-k8s.io/v1beta2"
+
+    def manifest(kind: str, name: str, version: str = kueue, **fields: Any) -> dict[str, Any]:
+        return {"apiVersion": version, "kind": kind, "metadata": {"name": name}, **fields}
+
+    flavor = {"name": "f", "resources": [{"name": "cpu", "nominalQuota": third}]}
+    spec = {
+        "cohortName": "all",
+        "namespaceSelector": {},
+        "preemption": {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"},
+        "resourceGroups": [{"coveredResources": ["cpu"], "flavors": [flavor]}],
+    }
+    leaves = [{"name": name, "min": {"cpu": third}, "max": {"cpu": NODES * CORES}} for name in QUEUES]
+    root = {"name": "root", "min": {"cpu": 3 * third}, "max": {"cpu": NODES * CORES}, "children": leaves}
+    tree = manifest("ElasticQuotaTree", "tree", "scheduling.sigs.k8s.io/v1beta1", spec={"root": root})
+    tree["metadata"]["namespace"] = "kube-system"
+    manifests = [manifest("ResourceFlavor", "f"), tree]
+    manifests += [manifest("ClusterQueue", name, spec=spec) for name in QUEUES]
+    amounts = {"cpu": CORES, "pods": 110}
+    for number in range(NODES if nodes else 0):
+        manifests.append(manifest("Node", f"n{number}", core, status={"allocatable": amounts}))
+    return cluster_from(manifests, "test")
+
+
+def burst(jobs: int) -> Script:
+    """So many jobs at one instant, after some that fill the cluster."""
+    draw = random.Random(1)
+    script = Script()
+    for number in range(EARLY):
+        script.job(f"early-{number}", queue="a", cpu=5000, seconds=10_000, grace=30)
+    for number in range(jobs):
+        cpu, queue, priority = draw.choice((1, 2, 4)), draw.choice(QUEUES), draw.choice((0, 0, 100))
+        script.job(f"j{number}", at=60, queue=queue, cpu=1000 * cpu, priority=priority, seconds=600, grace=30)
+    return script
+
+
+def replayed(plugin: str, jobs: int, *, nodes: bool) -> tuple[Outcome, Counter[str]]:
+    """How a burst went, until shortly before its victims are gone."""
+    spec, where, record = PLUGINS.policy(plugin), cluster(nodes=nodes), Counted()
+    engine = Engine(burst(jobs).chunks(), where, record, until=80 * SECOND)
+    options: Mapping[str, Any] = resolve(spec.options, {}, owner=plugin)
+    outcome = engine.run(spec.factory(where, engine.view, options), name=plugin)
+    return outcome, record.actions
+
+
+@pytest.mark.parametrize(("plugin", "nodes"), EVERY)
+def test_twenty_thousand_jobs_arrive_at_one_instant(plugin: str, nodes: bool) -> None:
+    """All of them wait, those start that fit, and some evict others."""
+    _check(plugin, 20_000, nodes=nodes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("plugin", "nodes"), EVERY)
+def test_a_hundred_thousand_jobs_arrive_at_one_instant(plugin: str, nodes: bool) -> None:
+    """No number of jobs is too many."""
+    _check(plugin, 100_000, nodes=nodes)
+
+
+def _check(plugin: str, jobs: int, *, nodes: bool) -> None:
+    outcome, actions = replayed(plugin, jobs, nodes=nodes)
+    assert outcome.stopped is None
+    assert outcome.jobs == actions["submit"] == jobs + EARLY
+    assert actions["bind" if nodes else "admit"] >= EARLY
+    assert (actions["preempt"] > 0) == (plugin != "none")
