@@ -12,6 +12,8 @@ from typing import Any
 import polars as pl
 
 GPU = "nvidia.com/gpu"
+LONGEST = 10 * 60 * 1_000_000
+"""No eviction of a loop takes longer until it is noticed, microseconds."""
 EPOCH = datetime(1970, 1, 1)
 
 
@@ -30,7 +32,7 @@ class Eviction:
     """An eviction of some or all pods of a job: what it cost, and what both queues used right before.
 
     `lost` is summed over pods, in microseconds; `used` is what each queue holds, `leaving` what of it is
-    about to be given back.
+    about to be given back; `late` is what was given back so recently that a scheduler may not know it yet.
     """
 
     time: int
@@ -41,6 +43,7 @@ class Eviction:
     lost: int
     used: Mapping[str, int]
     leaving: Mapping[str, int]
+    late: Mapping[str, int]
     detail: Mapping[str, Any]
 
 
@@ -68,6 +71,7 @@ def evictions(run: Path, asked: Mapping[str, Asked]) -> Iterator[Eviction]:
     jobs = {name: _Job() for name in asked}
     used = dict.fromkeys(sorted({each.queue for each in asked.values()}), 0)
     leaving = dict(used)
+    given: dict[str, list[tuple[int, int]]] = {name: [] for name in used}
     for row in rows:
         job, about, queue = jobs[row["job_id"]], asked[row["job_id"]], row["queue"]
         time = (row["time"] - EPOCH) // timedelta(microseconds=1) - origin
@@ -86,6 +90,7 @@ def evictions(run: Path, asked: Mapping[str, Asked]) -> Iterator[Eviction]:
                 job.began = None
                 yield Eviction(
                     time, row["job_id"], row["by"], row["reason"], pods, lost, dict(used), dict(leaving),
+                    {name: sum(gone for at, gone in recent if at >= time - LONGEST) for name, recent in given.items()},
                     json.loads(row["detail"] or "{}"),
                 )  # fmt: skip
                 bound = min(pods, job.holding - job.leaving)  # what was admitted may not be bound yet
@@ -96,6 +101,7 @@ def evictions(run: Path, asked: Mapping[str, Asked]) -> Iterator[Eviction]:
                 job.leaving -= pods
                 used[queue] -= pods * about.gpus
                 leaving[queue] -= pods * about.gpus
+                given[queue].append((time, pods * about.gpus))
             case "finish":
                 job.holding -= pods
                 used[queue] -= pods * about.gpus

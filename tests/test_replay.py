@@ -22,7 +22,7 @@ from policies import AtRandom, Greedy, PodByPod, Priority
 import harness
 from harness import Decision, Refuse
 from harness.difference import Difference
-from harness.errors import DecisionError, OptionError, PolicyError, TraceError
+from harness.errors import DecisionError, OptionError, PolicyError, RunError, TraceError
 from harness.metrics.measurement import Window
 from harness.metrics.utilization import resource_time
 from harness.recording import schemas
@@ -356,7 +356,7 @@ def test_a_job_that_can_never_run_is_refused_with_the_trace(write_trace: WriteTr
 def test_a_replay_that_ends_before_or_with_the_first_arrival_is_a_run_like_others(
     until: str, jobs: int, write_trace: WriteTrace, tmp_path: Path
 ) -> None:
-    """It is measured, compared, reported and explained, and says if it is empty."""
+    """It is measured, reported and explained, says if it is empty, and compares if it is not."""
     trace = write_trace({"submit_time": 5, "queue": "a"}, {"submit_time": 6, "queue": "b"})
     cluster = cluster_file(tmp_path, QUEUES)
     empty, other = (
@@ -372,10 +372,16 @@ def test_a_replay_that_ends_before_or_with_the_first_arrival_is_a_run_like_other
     assert (warning in empty.info["cluster"]["warnings"]) == (jobs == 0)
     whole = harness.replay(trace, plugin="none", cluster=cluster, label="whole", output=tmp_path / "results")
     for pair in ([empty, other], [empty, whole], [whole, empty]):
-        assert harness.compare(pair).to_polars("jobs.finished").height == 1
-        assert harness.make_report(pair).html()
-    assert Difference(empty, other).parting is None
-    assert Difference(empty, whole).parting is not None
+        if jobs:
+            assert harness.compare(pair).to_polars("jobs.finished").height == 1
+            assert harness.make_report(pair).html()
+        else:
+            with pytest.raises(RunError, match="do not compare"):
+                harness.compare(pair)
+    assert harness.make_report([empty]).html()
+    if jobs:
+        assert Difference(empty, other).parting is None
+        assert Difference(empty, whole).parting is not None
     assert harness.explain(empty, at=0).text().endswith("nothing had been submitted")
 
 

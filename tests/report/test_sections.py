@@ -72,7 +72,7 @@ def test_one_run_is_reported_without_comparison(runs: list[harness.Run]) -> None
 
 def test_verdicts_follow_the_comparison(runs: list[harness.Run]) -> None:
     """What threw work away is worse in disruption, in the card and in the sentence."""
-    scores, verdicts = blocks(harness.make_report(runs), "headlines")
+    *_, scores, verdicts = blocks(harness.make_report(runs), "headlines")
     assert isinstance(scores, Scores)
     assert isinstance(verdicts, Points)
     disruption = scores.scores[2]
