@@ -63,6 +63,11 @@ def asked_for(trace: Path) -> dict[str, Asked]:
     }
 
 
+def _since(time: int, given: list[tuple[int, int]]) -> int:
+    """What was given back at some time or later."""
+    return sum(amount for at, amount in given if at >= time)
+
+
 def evictions(run: Path, asked: Mapping[str, Asked]) -> Iterator[Eviction]:
     """Play the decisions of a run that loses all progress when it preempts; every job is one unit."""
     rows = pl.read_parquet(run / "decisions.parquet").to_dicts()
@@ -90,7 +95,7 @@ def evictions(run: Path, asked: Mapping[str, Asked]) -> Iterator[Eviction]:
                 job.began = None
                 yield Eviction(
                     time, row["job_id"], row["by"], row["reason"], pods, lost, dict(used), dict(leaving),
-                    {name: sum(gone for at, gone in recent if at >= time - LONGEST) for name, recent in given.items()},
+                    {name: _since(time - LONGEST, each) for name, each in given.items()},
                     json.loads(row["detail"] or "{}"),
                 )  # fmt: skip
                 bound = min(pods, job.holding - job.leaving)  # what was admitted may not be bound yet

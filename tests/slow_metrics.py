@@ -229,6 +229,9 @@ class Slow:
             whole = self.capacity.get(resource, 0) * (self.end - self.start)
             for name, part in {"allocated": allocated[place], **parts}.items():
                 self.say(f"utilization.{name}", part / whole if whole else None, resource=resource)
+                self.say(f"utilization.{name}.hours", self.hours(part, resource), resource=resource)
+            known = whole if resource in self.capacity else None
+            self.say("utilization.capacity.hours", self.hours(known, resource), resource=resource)
             demand = wanted[place] if resource in self.capacity else 0
             self.say(
                 "utilization.of_demand", allocated[place] / demand if demand else None, resource=resource
