@@ -7,7 +7,6 @@ answered; a plugin registers a function that answers the same question with its 
 from __future__ import annotations
 
 import gzip
-import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from harness.errors import HarnessError, InputError
+from harness.json_text import parse_json
 from harness.options import did_you_mean
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ _FIELDS: Mapping[str, type] = {
 
 def _case(path: Path, number: int, line: str) -> Case:
     try:
-        case = json.loads(line)
+        case = parse_json(line)
     except ValueError as error:
         raise InputError(f"{path}: line {number} is not JSON: {error}") from error
     wrong = [

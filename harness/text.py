@@ -5,11 +5,15 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Container, Sequence
 
+_UNPRINTABLE = frozenset(("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"))
+"""Categories of characters that steer or cannot be shown, and of those that end a line or a paragraph."""
+
 
 def printable(text: str) -> str:
-    """Text from a trace or manifest without control characters, which could steer a terminal."""
+    """Text from a trace or manifest on one line, without control characters, which could steer a terminal."""
     return "".join(
-        char if unicodedata.category(char)[0] != "C" else "\N{REPLACEMENT CHARACTER}" for char in text
+        char if unicodedata.category(char) not in _UNPRINTABLE else "\N{REPLACEMENT CHARACTER}"
+        for char in text
     )
 
 

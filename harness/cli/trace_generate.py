@@ -11,7 +11,7 @@ import click
 from harness.cli.calibration import calibrated
 from harness.cli.context import loaded_plugins
 from harness.cli.output import spare, write_output
-from harness.errors import InputError, OptionError
+from harness.errors import InputError, OptionError, SpecError
 from harness.text import printable
 from harness.units import parse_duration
 
@@ -125,11 +125,14 @@ def _write(
 ) -> int:
     """Write the trace, and the manifests that belong to it just before it takes its place."""
     from harness.cluster.manifests import dump_yaml
+    from harness.trace.sums import Sums
     from harness.trace.write import TraceWriter
 
-    rows = 0
+    rows, sums = 0, Sums()
     with TraceWriter(output, metadata, level=_LEVEL) as writer:
         for piece in pieces:
+            if faults := sums.add(piece):
+                raise SpecError("what is made", faults)
             writer.write(piece)
             rows += piece.height
         if not rows:

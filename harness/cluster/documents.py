@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -19,10 +20,10 @@ from typing import Any
 import yaml
 
 from harness.errors import Fault
+from harness.json_text import DEEPEST, parse_json
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-_DEEPEST = 100
 _LARGEST_EXPANSION = 1_000_000
 _LONGEST_NUMBER = 100
 
@@ -65,10 +66,11 @@ def read_documents(text: str, faults: list[Fault]) -> tuple[list[Document], bool
         if document is not None:
             return [document], True
     documents: list[Document] = []
-    complete = True
+    complete, expanded = True, 0
     for number, (line, chunk) in enumerate(_chunks(text), 1):
-        builder = _Builder(f"document {number} (line {line})", line, faults)
+        builder = _Builder(f"document {number} (line {line})", line, faults, expanded)
         content = builder.build(chunk)
+        expanded = builder.expanded
         complete = complete and not builder.broken
         if content is not None and not builder.broken:
             documents.append(Document(builder.where, content))
@@ -94,40 +96,19 @@ def _read_json(text: str, faults: list[Fault]) -> Document | None:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         mapping = dict(pairs)
         if len(mapping) < len(pairs):
-            names = [name for name, _ in pairs]
-            twice = sorted({name for name in names if names.count(name) > 1})
+            names = Counter(name for name, _ in pairs)
+            twice = sorted(name for name, count in names.items() if count > 1)
             found.append(Fault(where, f"{', '.join(map(repr, twice))} is given twice in one mapping"))
         return mapping
 
     try:
-        content = json.loads(text, object_pairs_hook=unique)
-        _require_plain(content)
+        content = parse_json(text, pairs=unique)
         if _ESCAPED_SURROGATE.search(text):
             json.dumps(content, ensure_ascii=False).encode()
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
     faults.extend(found)
     return Document(where, content)
-
-
-def _require_plain(content: Any) -> None:
-    """Refuse what JSON text can hold and a manifest cannot: numbers without end, nesting without end."""
-    level = [content]
-    for _ in range(_DEEPEST):
-        inner: list[Any] = []
-        for value in level:
-            if isinstance(value, dict):
-                inner.extend(value.values())
-            elif isinstance(value, list):
-                inner.extend(value)
-            elif isinstance(value, float) and not isfinite(value):
-                raise ValueError(value)
-            elif isinstance(value, int) and abs(value) >= 10**_LONGEST_NUMBER:
-                raise ValueError("number")
-        if not inner:
-            return
-        level = inner
-    raise ValueError("depth")
 
 
 def _chunks(text: str) -> Iterator[tuple[int, str]]:
@@ -159,9 +140,14 @@ class _Frame:
 
 
 class _Builder:
-    """Builds the value of one document from parser events; `broken` when it could not be read to its end."""
+    """Builds the value of one document from parser events.
 
-    def __init__(self, where: str, first_line: int, faults: list[Fault]) -> None:
+    Attributes:
+        broken: whether it could not be read to its end.
+        expanded: how many values aliases have made in this document and those before it.
+    """
+
+    def __init__(self, where: str, first_line: int, faults: list[Fault], expanded: int) -> None:
         self.where = where
         self.faults = faults
         self.broken = False
@@ -170,7 +156,7 @@ class _Builder:
         self._stack: list[_Frame] = []
         self._anchors: dict[str, tuple[Any, int]] = {}
         self._open_anchors: set[str] = set()
-        self._expanded = 0
+        self.expanded = expanded
         self._root: Any = None
 
     def build(self, chunk: str) -> Any:
@@ -258,9 +244,9 @@ class _Builder:
         if anchor is None or anchor not in self._anchors:
             raise _FatalError(f"*{anchor} refers to nothing above")
         value, size = self._anchors[anchor]
-        self._expanded += size
-        if self._expanded > _LARGEST_EXPANSION:
-            raise _FatalError(f"aliases make more than {_LARGEST_EXPANSION:,} values of it")
+        self.expanded += size
+        if self.expanded > _LARGEST_EXPANSION:
+            raise _FatalError(f"aliases make more than {_LARGEST_EXPANSION:,} values of the file")
         self._put(value, size)
 
     def _open(self, event: Any) -> None:
@@ -269,8 +255,8 @@ class _Builder:
             raise _FatalError("a mapping or list cannot be a key")
         if event.tag not in (None, "!") and _TAGS.get(event.tag) != kind:
             self._fault(f"the tag {event.tag} is not read here")
-        if len(self._stack) >= _DEEPEST:
-            raise _FatalError(f"nested more than {_DEEPEST} levels deep")
+        if len(self._stack) >= DEEPEST:
+            raise _FatalError(f"nested more than {DEEPEST} levels deep")
         if event.anchor:
             self._open_anchors.add(event.anchor)
         self._stack.append(_Frame({} if kind == "map" else [], event.anchor))

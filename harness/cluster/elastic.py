@@ -6,7 +6,6 @@ name of the quota above it. What the semantics of these figures are is the busin
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from harness.cluster.draft import NOT_MODELLED, Draft, read_metadata
 from harness.cluster.fields import Fields, shown
 from harness.cluster.model import UNLIMITED, frozen
 from harness.errors import InputError
+from harness.json_text import parse_json
 from harness.units import parse_quantity, round_up
 
 CORE_RESOURCES = ("cpu", "memory", "ephemeral-storage")
@@ -286,7 +286,7 @@ class _Annotations:
         if not text:
             return default
         try:
-            return json.loads(text)
+            return parse_json(text)
         except ValueError as error:
             self._fault(name, f"is not JSON: {error}")
             return default

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 
 from harness.cluster.draft import Draft, Objects
 from harness.cluster.elastic import CORE_RESOURCES, KOORDINATOR, QUEUE_RESOURCES, ElasticQuota
 from harness.cluster.fields import Fields
 from harness.cluster.model import UNLIMITED
 from harness.units import format_amount
+
+_DEEPEST = 40
+"""Quotas that may be above one; what is computed over them goes from one to the next."""
 
 _ROOT = "root"
 """How Koordinator's labels called all quotas together, before that had a longer name."""
@@ -80,7 +84,7 @@ def _complete(quotas: Objects[str, ElasticQuota]) -> None:
             quotas[name] = replace(quota, parent="")
     for name, quota in quotas.items():
         if not quota.tree:
-            tree = next((above.tree for above in _above(quotas, quota) if above.tree), "")
+            tree = next((above.tree for above in islice(_above(quotas, quota), _DEEPEST) if above.tree), "")
             quotas[name] = replace(quota, tree=tree)
 
 
@@ -106,8 +110,14 @@ def _check_parents(quotas: Objects[str, ElasticQuota]) -> None:
         elif not above.is_parent:
             what = f"{quota.parent} does not say that it is a parent; label it {KOORDINATOR}is-parent: "
             fields.refuse(place, f'{what}"true"')
-        if any(each.name == name for each in _above(quotas, quota)):
+        higher = list(islice(_above(quotas, quota), _DEEPEST + 1))
+        if any(each.name == name for each in higher):
             fields.fault(place, f"{name} is above itself")
+        elif len(higher) > _DEEPEST:
+            fields.fault(
+                place, f"{name} is below more than {_DEEPEST} others, which is the most that is read"
+            )
+            return
 
 
 def _check_trees(quotas: Objects[str, ElasticQuota], draft: Draft) -> None:

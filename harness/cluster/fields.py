@@ -217,4 +217,6 @@ def shown(value: Any) -> str:
         text = repr(value)
     except ValueError:  # Python refuses to write very long numbers
         return "a number that is too long to show"
+    except RecursionError:
+        return "a value that is nested too deeply to show"
     return text if len(text) <= 40 else f"{text[:37]}..."

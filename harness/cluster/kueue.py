@@ -30,6 +30,9 @@ from harness.cluster.selectors import read_selector, read_taints, read_toleratio
 _STOP_POLICIES = ("None", "Hold", "HoldAndDrain")
 _BY_USAGE = "UsageBasedAdmissionFairSharing"
 _NANO = 10**9
+_DEEPEST = 40
+"""Cohorts that may be above one; what is computed over them goes from one to the next."""
+
 _SEARCH = ("MayStopSearch", "TryNextFlavor")
 _PREFERENCES = ("BorrowingOverPreemption", "PreemptionOverBorrowing")
 
@@ -263,21 +266,26 @@ def check_kueue(draft: Draft) -> None:
                 f"a PriorityClass of that name has the value {kubernetes_class.value}; "
                 f"a job's priority class means this one, {kueue_class.value}",
             )
-    _check_cycles(draft)
+    _check_ancestors(draft)
 
 
-def _check_cycles(draft: Draft) -> None:
-    """A cohort must not be its own ancestor; each cycle is told once, at its first cohort."""
-    done: set[str] = set()
-    for name in draft.cohorts:
+def _check_ancestors(draft: Draft) -> None:
+    """A cohort must not be its own ancestor, nor have too many; a cycle is told once, at its first cohort."""
+    depth: dict[str, int] = {}
+    for first in draft.cohorts:
         path: list[str] = []
-        while name in draft.cohorts and name not in done and name not in path:
+        name = first
+        while name in draft.cohorts and name not in depth and name not in path and len(path) <= _DEEPEST:
             path.append(name)
             name = draft.cohorts[name].parent
         if name in path:
             cycle = " > ".join([*path[path.index(name) :], name])
             draft.cohorts.fields(name).refuse("spec", f"the cohort is its own ancestor: {cycle}")
-        done.update(path)
+        elif depth.get(name, 0) + len(path) > _DEEPEST:
+            what = f"the cohort has more than {_DEEPEST} ancestors, which is the most that is read"
+            draft.cohorts.fields(first).fault("spec", what)
+            return
+        depth.update((each, depth.get(name, 0) + at) for at, each in enumerate(reversed(path), 1))
 
 
 def implied_cohorts(draft: Draft) -> dict[str, Cohort]:

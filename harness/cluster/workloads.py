@@ -225,16 +225,18 @@ def _rest_of_template(spec: Fields) -> dict[str, Any] | None:
     Where a pod's requests and limits are not simply those of its one container, its containers are kept.
     """
     rest = {name: spec.raw(name) for name in _SCHEDULING if name in spec}
-    found = {
-        name: [item for item in spec.raw(name) or () if isinstance(item, Mapping)]
-        for name in ("containers", "initContainers")
-    }
+    found = {name: _mappings(spec.raw(name)) for name in ("containers", "initContainers")}
     every = [*found["containers"], *found["initContainers"]]
     if len(every) > 1 or any("ports" in item for item in every) or {"overhead", "resources"} & rest.keys():
         for name, items in found.items():
             if items:
                 rest[name] = [{key: item[key] for key in _OF_CONTAINERS if key in item} for item in items]
     return rest or None
+
+
+def _mappings(value: Any) -> list[Mapping[str, Any]]:
+    """The mappings of a list; none of what is no list, which is a fault already."""
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
 def _read_condition(fields: Fields) -> tuple[str, Condition]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -13,6 +14,7 @@ WIDE, NARROW = 900, 350
 """The widths that figures are drawn in: for desks and paper, and for telephones."""
 
 _PATH = re.compile(r'(<path\b[^>]*?\bd=")([^"]*)')
+_PAIR = re.compile(r"\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}")
 _NUMBER = re.compile(r"-?\d+\.\d+")
 
 _CONFIG: dict[str, Any] = {
@@ -66,7 +68,19 @@ def specification(figure: Figure, width: int) -> dict[str, Any]:
             for key, value in _CONFIG.items()
         },
     }
-    return spec
+    return _without_pairs(spec)
+
+
+def _without_pairs(spec: dict[str, Any]) -> dict[str, Any]:
+    """The specification with a sign in place of each character that JavaScript counts as two.
+
+    Vega cuts texts that are too long between any two of these, and half a character is none.
+    """
+    text = json.dumps(spec)
+    if _PAIR.search(text) is None:
+        return spec
+    replaced: dict[str, Any] = json.loads(_PAIR.sub(r"\\ufffd", text))
+    return replaced
 
 
 def live(figure: Figure) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import polars as pl
 
@@ -58,9 +58,16 @@ def _pods_of(trace: Trace) -> Iterator[tuple[str, Mapping[str, str]]]:
     for row in frame.select(pl.col(names)).unique(maintain_order=True).iter_rows(named=True):
         labels = {key: value or "" for key, value in entries(row["labels"])} if row.get("labels") else {}
         if row.get("pod_template"):
-            metadata = json.loads(row["pod_template"]).get("metadata") or {}
-            labels = {**(metadata.get("labels") or {}), **labels}
+            labels = {**_labels_of(json.loads(row["pod_template"])), **labels}
         yield row.get("namespace") or DEFAULT_NAMESPACE, labels
+
+
+def _labels_of(template: Mapping[str, Any]) -> dict[str, str]:
+    """The labels of a pod template; what is no text is none."""
+    metadata = template.get("metadata")
+    labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
+    found = labels.items() if isinstance(labels, Mapping) else ()
+    return {key: value for key, value in found if isinstance(value, str)}
 
 
 def _pod_groups(trace: Trace, cluster: Cluster) -> Iterator[str]:

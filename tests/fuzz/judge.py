@@ -25,6 +25,10 @@ _OURS = re.compile(
 """What is said where something of our own failed; nothing that is built in may."""
 
 
+_BESIDE = ("made.cluster.yaml",)
+"""What is written before the trace that it belongs to."""
+
+
 class Ended(NamedTuple):
     """How a command ended; without a code it was stopped."""
 
@@ -58,7 +62,7 @@ def verdict(case: Case, chains: list[list[list[str]]], folder: Path, call: Call)
             before = _there(folder)
             ended = call(words)
             codes.append(ended.code)
-            said = [*_wrong(words, ended), *_left(ended, before, folder)]
+            said = [*_wrong(words, ended), *_left(words, ended, before, folder)]
             wrong += [f"{words}: {each}" for each in said]
             if ended.code:
                 break
@@ -108,11 +112,13 @@ def _refused(constant: str) -> Any:
     raise ValueError(f"{constant} is no JSON")
 
 
-def _left(ended: Ended, before: set[Path], folder: Path) -> list[str]:
+def _left(words: list[str], ended: Ended, before: set[Path], folder: Path) -> list[str]:
     """What is wrong with the files that a command left."""
     new = sorted(_there(folder) - before)
     if ended.code:
-        kept = [path for path in new if "made.cluster.yaml" not in path.name and ended.code == 2]
+        kept = [path for path in new if ended.code == 2 and path.name not in _BESIDE]
+        if sum(word in ("-p", "--plugin") for word in words) > 1:  # what comes before the error is whole
+            kept = [path for path in kept if not (path.parent / "run.json").is_file()]
         return [f"left {', '.join(str(path.relative_to(folder)) for path in kept)}"] if kept else []
     return [each for path in new if path.name == "run.json" for each in _added_up(path.parent)]
 

@@ -76,7 +76,7 @@ def test_rows_are_counted_on_from_piece_to_piece() -> None:
     (fault,) = sums.add(piece)
     assert str(fault).startswith("row 4 (job 'b'), request.x: 2305843009213693952 ")
     assert sums.add(piece) == []
-    assert sums.total == {"x": 6 * 2**61}
+    assert sums.total == {"request.x": 6 * 2**61}
 
 
 def test_what_runs_already_is_counted_with_the_trace(

@@ -7,6 +7,7 @@ Python for a line, and one with faults is searched only then.
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from harness_plugins.readers.cells import Field
 from harness_plugins.readers.source import contents, lines_of, refusal, shown
 
 _SHOWN = 200
+_MANY = 10_000
 _UNREADABLE = (pa.ArrowException, pl.exceptions.PolarsError, ValueError)
 
 
@@ -93,14 +95,14 @@ def open_table(
     Raises:
         TraceError: it cannot be read, or its header line names a column twice.
     """
-    lines = lines_of(contents(path))
+    lines = lines_of(path, contents(path))
     if names is None:
         place, head = next(lines)
         try:
             names = _cells(head, delimiter)
         except (UnicodeDecodeError, csv.Error) as error:
             raise TraceError(str(path), [Fault(f"line {place:,}", "is not text with delimiters")]) from error
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         faults = [Fault("header", f"names the column {shown(name)} twice") for name in twice]
         raise TraceError(str(path), faults)
@@ -133,7 +135,7 @@ def typed_rows(
     Raises:
         TraceError: no lines, or malformed ones, all of them named.
     """
-    numbered = list(lines)
+    numbered = _taken(path, lines, len(names), delimiter, quoted=quoted)
     if not numbered:
         raise TraceError(str(path), [Fault("", "holds no jobs")])
     split = partial(_split, names=names, delimiter=delimiter, quoted=quoted, nulls=nulls)
@@ -155,6 +157,21 @@ def typed_rows(
     if wrong:
         raise refusal(path, wrong, "")
     return table
+
+
+def _taken(
+    path: Path, lines: Iterable[tuple[int, bytes]], width: int, delimiter: str, *, quoted: bool
+) -> list[tuple[int, bytes]]:
+    """The lines, unless very many are too short for a record: all of these would fill the memory."""
+    numbered: list[tuple[int, bytes]] = []
+    short = 0
+    for item in lines:
+        numbered.append(item)
+        short += len(item[1]) < width - 1  # bytes between so many cells
+        if short >= _MANY:
+            broken = _broken_lines(numbered, width, delimiter, quoted)
+            raise refusal(path, [fault for found in broken.values() for fault in found], "")
+    return numbered
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isqrt
+
 import polars as pl
 
 from harness.errors import OptionError
@@ -49,4 +51,5 @@ def gpu_notes(per_node: int, gangs: pl.Series) -> tuple[str, ...]:
 def _largest_part(amount: int, per_node: int) -> int:
     if amount <= per_node:
         return amount
-    return max(size for size in range(1, per_node + 1) if amount % size == 0)
+    pairs = ((size, amount // size) for size in range(1, isqrt(amount) + 1) if amount % size == 0)
+    return max(size for pair in pairs for size in pair if size <= per_node)

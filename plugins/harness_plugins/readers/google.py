@@ -18,7 +18,7 @@ from harness import Reading
 from harness.cluster.fields import shown
 from harness.errors import Fault, OptionError
 from harness.units import INT64_MAX
-from harness_plugins.readers.source import also_read, json_lines, refusal
+from harness_plugins.readers.source import also_read, json_lines, refusal, stop_at_many
 
 METADATA = {
     "harness.source": "Google ClusterData 2019 (github.com/google/cluster-data)",
@@ -27,6 +27,8 @@ METADATA = {
 _SUBMIT, _SCHEDULE, _EVICT, _FINISH = 0, 3, 4, 6
 _ENDS = {_FINISH: "finish", 5: "fail", 7: "kill", 8: "lost"}
 _ALLOC_SET = 1
+_MOST_CORES = 10**6
+_MOST_MEMORY = 2**50
 _TIERS = ((99, "free"), (115, "best-effort-batch"), (119, "mid"), (359, "production"))
 """Up to which priority a tier goes, as the authors' paper has them; what is above is monitoring."""
 
@@ -61,8 +63,9 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
         TraceError: lines that are no events, all of them named.
         OptionError: no instance events are named, or a machine of no size.
     """
-    if options["cores"] <= 0 or options["memory"] <= 0:
-        raise OptionError("options cores and memory: the largest machine must have some")
+    for name, most in (("cores", _MOST_CORES), ("memory", _MOST_MEMORY)):
+        if not 0 < options[name] <= most:
+            raise OptionError(f"option {name}: the largest machine has more than 0 and at most {most:,}")
     collections: dict[int, _Collection] = {}
     for identity, event in _events(path):
         found = collections.get(identity)
@@ -118,6 +121,8 @@ def _events(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             if event[name] is None and (value is not None or name in _NEEDED):
                 what = "is missing" if value is None else f"{shown(value)} is not a whole number"
                 faults.append(Fault(f"line {number:,}", f"{name}: {what}"))
+        if (event["time"] or 0) < 0:
+            faults.append(Fault(f"line {number:,}", f"time: {event['time']} is negative"))
         asked = event.get("resource_request")
         if asked is not None:
             event["resource_request"] = _request(asked)
@@ -126,6 +131,7 @@ def _events(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 faults.append(Fault(f"line {number:,}", f"resource_request: {what}"))
         if not faults:
             yield event["collection_id"], event
+        stop_at_many(path, faults)
     if faults:
         raise refusal(path, faults, "")
 
@@ -217,8 +223,8 @@ def _frame(jobs: list[_Collection], options: Mapping[str, Any]) -> pl.DataFrame:
                 [_tier(found.priority) if by_tier else found.user or "default" for found, *_ in rows],
                 dtype=pl.String,
             ),
-            pl.Series("request.cpu", [cpu for _, _, cpu, _, _ in rows], dtype=pl.Int64),
-            pl.Series("request.memory", [memory for _, _, _, memory, _ in rows], dtype=pl.Int64),
+            pl.Series("request.cpu", [cpu for _, _, cpu, _, _ in rows], dtype=pl.Int128),
+            pl.Series("request.memory", [memory for _, _, _, memory, _ in rows], dtype=pl.Int128),
             pl.Series("pods", [count for *_, count in rows], dtype=pl.Int32),
             pl.Series("gang", [False] * len(rows), dtype=pl.Boolean),
             pl.Series("priority", [found.priority for found, *_ in rows], dtype=pl.Int64),

@@ -20,7 +20,7 @@ from harness.job import PodSet
 from harness.trace.schema import LIMIT, REQUEST
 from harness_plugins.readers.kubernetes_objects import QUEUE_LABEL, READERS, Recorded
 from harness_plugins.readers.names import label_maps
-from harness_plugins.readers.source import read_json
+from harness_plugins.readers.source import read_json, stop_at_many
 
 METADATA = {"harness.source": "objects of a Kubernetes cluster, printed by kubectl get -o json"}
 _NO_JOB = ("DaemonSet", "Node")
@@ -71,6 +71,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
                 jobs.append(job)
         if reason:
             left_out[reason] += 1
+        stop_at_many(path, faults)
     if faults:
         raise TraceError(str(path), list(dict.fromkeys(faults)))
     if not jobs:
@@ -88,6 +89,7 @@ def _items(path: Path, document: Any) -> list[_Item]:
     items: list[_Item] = []
     faults: list[Fault] = []
     for number, manifest in enumerate(listed, start=1):
+        stop_at_many(path, faults)
         if not isinstance(manifest, Mapping):
             faults.append(Fault(f"item {number:,}", "is not an object"))
             continue

@@ -168,7 +168,7 @@ _METACENTRUM = (
 def _metacentrum(path: Path) -> list[Machine]:
     """Number, name, nodes, processors of a node, speed, KiB of a node; without a header line."""
     names = [field.name for field in _METACENTRUM]
-    rows = typed_rows(path, lines_of(contents(path)), names, _METACENTRUM, delimiter="\t", quoted=False)
+    rows = typed_rows(path, lines_of(path, contents(path)), names, _METACENTRUM, delimiter="\t", quoted=False)
     return [
         Machine(name, nodes, {"cpu": processors * 1000, "memory": memory}, {MACHINE: name})
         for _, name, nodes, processors, _, memory in rows.iter_rows()

@@ -15,7 +15,7 @@ import polars as pl
 from harness import Reading
 from harness.errors import OptionError
 from harness.trace.reader import leave_out
-from harness.units import HOUR, format_duration
+from harness.units import HOUR, LONGEST, format_duration
 from harness_plugins.readers.cells import amount, seconds, text, whole
 from harness_plugins.readers.delimited import open_table
 from harness_plugins.readers.names import GPU, MILLI_GPU, MODEL, affinity_to_models
@@ -56,6 +56,9 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     if timed and options["rate"]:
         raise OptionError("option rate: this list has times of its own")
     pods = table.typed(_FIELDS if timed else _SIZES)
+    if options["rate"] and pods.height * HOUR / LONGEST > options["rate"]:
+        what = f"option rate: {pods.height:,} pods would arrive over more than a hundred years"
+        raise OptionError(what)
     read_rows = pods.height
     left_out: dict[str, int] = {}
     if timed:

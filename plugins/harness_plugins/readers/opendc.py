@@ -48,7 +48,7 @@ def _tasks(path: Path, frame: pl.DataFrame) -> Reading:
         (pl.col("duration") * _MILLISECOND).cast(pl.Duration("us")),
         pl.lit("default").alias("queue"),
         (pl.col("cpu_count") * 1000).alias("request.cpu"),
-        (pl.col("mem_capacity") * _MEGABYTE).alias("request.memory"),
+        (pl.col("mem_capacity").cast(pl.Int128) * _MEGABYTE).alias("request.memory"),
         *gpus,
         *further,
     )

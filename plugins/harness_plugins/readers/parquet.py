@@ -19,6 +19,9 @@ from harness.errors import Fault, TraceError
 from harness.trace.schema import CONVENTIONS_KEY, LEFT_OUT_KEY, VERSION, VERSION_KEY, column_of
 
 _BATCH = 1 << 17
+_FREELY = 1_000_000
+_MOST_IN_A_BYTE = 100
+"""Rows that a file may hold for each of its bytes; even numbered names take more room than that."""
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
@@ -49,6 +52,7 @@ def read_frame(path: Path) -> tuple[pl.DataFrame, dict[str, str]]:
     """
     try:
         with pq.ParquetFile(path, pre_buffer=False) as file:
+            _check_rows(path, file.metadata.num_rows)
             metadata = _texts(file.schema_arrow.metadata)
             return _frame(file), metadata
     except MemoryError as error:
@@ -59,6 +63,14 @@ def read_frame(path: Path) -> tuple[pl.DataFrame, dict[str, str]]:
         raise TraceError(str(path), [Fault("", f"is not a whole Parquet file: {reason}")]) from error
     except (TypeError, pl.exceptions.PanicException) as error:
         raise TraceError(str(path), [Fault("", f"has columns that cannot be read: {error}")]) from error
+
+
+def _check_rows(path: Path, rows: int) -> None:
+    """Refuse a file that unfolds to far more rows than it can have jobs in it, and would fill the memory."""
+    size = path.stat().st_size
+    if rows > max(_FREELY, _MOST_IN_A_BYTE * size):
+        what = f"says that it holds {rows:,} rows in {size:,} bytes, too few for jobs with names"
+        raise TraceError(str(path), [Fault("", what)])
 
 
 def _frame(file: pq.ParquetFile) -> pl.DataFrame:

@@ -20,7 +20,7 @@ from harness.errors import Fault, TraceError
 from harness.units import SECOND
 from harness_plugins.readers.gangs import gpu_columns, gpu_notes
 from harness_plugins.readers.philly import LICENSE
-from harness_plugins.readers.source import read_json, refusal
+from harness_plugins.readers.source import read_json, refusal, stop_at_many
 
 METADATA = {
     "harness.source": "Microsoft Philly (github.com/msr-fiddle/philly-traces), cluster_job_log",
@@ -56,7 +56,10 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     if not isinstance(document, list):
         raise TraceError(str(path), [Fault("", "is not a JSON list of jobs")])
     faults: list[Fault] = []
-    jobs = [_job(entry, f"job {number:,}", faults) for number, entry in enumerate(document, start=1)]
+    jobs = []
+    for number, entry in enumerate(document, start=1):
+        jobs.append(_job(entry, f"job {number:,}", faults))
+        stop_at_many(path, faults)
     if faults:
         raise refusal(path, faults, "")
     left_out = Counter(reason for job in jobs if (reason := _without(job)))

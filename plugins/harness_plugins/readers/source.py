@@ -2,41 +2,88 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
+import re
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from harness.errors import Fault, TraceError
+from harness.json_text import parse_json
 
 _GZIP = b"\x1f\x8b"
+_EXPANDS = 64
+_FREELY = 64 << 20
+"""A gzip file may become so many times as large, and in any case so many bytes; text packs no better."""
+
+_BLOCK = 1 << 20
+_LINE_END = re.compile(rb"\r\n|\r|\n")
 _MARK = b"\xef\xbb\xbf"
 _LISTED = 1000
+_MANY = 10_000
+_LONGEST_LINE = 1 << 20
 
 
 def contents(path: Path) -> bytes:
     """The bytes of a text file, decompressed if they are gzipped, without a byte-order mark.
 
     Raises:
-        TraceError: a directory, a gzip file that is damaged or cut off, or a file with nothing in it.
+        TraceError: a directory, a gzip file that is damaged, cut off or too large, or a file with
+            nothing in it.
     """
     try:
         data = path.read_bytes()
     except OSError as error:
         raise TraceError(str(path), [Fault("", f"cannot be read: {error.strerror or error}")]) from error
     if data.startswith(_GZIP):
-        try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError, zlib.error) as error:
-            reason = f"is not a whole gzip file: {error}"
-            raise TraceError(str(path), [Fault("", reason)], hint="fetch or copy the file again") from error
+        data = _unpacked(path, data)
     data = data.removeprefix(_MARK)
     if not data.strip():
         raise TraceError(str(path), [Fault("", "has no lines")])
     return data
+
+
+def _unpacked(path: Path, packed: bytes) -> bytes:
+    """What a gzip file holds, as long as that is no more than text can be."""
+    most = max(_FREELY, _EXPANDS * len(packed))
+    parts: list[bytes] = []
+    size = 0
+    try:
+        for part in _parts(packed):
+            parts.append(part)
+            size += len(part)
+            if size > most:
+                break
+    except (EOFError, zlib.error) as error:
+        reason = f"is not a whole gzip file: {error}"
+        raise TraceError(str(path), [Fault("", reason)], hint="fetch or copy the file again") from error
+    if size > most:
+        raise _too_large(path, most)
+    return b"".join(parts)
+
+
+def _parts(packed: bytes) -> Iterator[bytes]:
+    """What a gzip file of one or more members holds, a block at a time."""
+    rest = packed
+    while rest:
+        member = zlib.decompressobj(wbits=31)
+        while not member.eof:
+            part = member.decompress(rest, _BLOCK)
+            rest = member.unconsumed_tail
+            if not part and not member.eof:
+                raise EOFError("it ends before its end-of-stream marker was reached")
+            yield part
+        rest = member.unused_data.lstrip(b"\0")  # some tools fill the end up
+
+
+def _too_large(path: Path, most: int) -> TraceError:
+    what = (
+        f"becomes larger than {most >> 20:,} MiB when it is unpacked, {_EXPANDS} times its size or more: "
+        "no log of jobs packs like that"
+    )
+    return TraceError(str(path), [Fault("", what)], hint="if it is one all the same, unpack it first: gunzip")
 
 
 def read_json(path: Path) -> Any:
@@ -47,16 +94,14 @@ def read_json(path: Path) -> Any:
     """
     data = contents(path)
     try:
-        return json.loads(data.decode())
+        return parse_json(data.decode())
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         fault = Fault(f"line {line:,}", "is not UTF-8 text")
     except json.JSONDecodeError as error:
         fault = Fault(f"line {error.lineno:,}", f"is not JSON: {error.msg} (column {error.colno:,})")
-    except RecursionError:
-        fault = Fault("", "is not read: its values are nested too deeply")
-    except ValueError:  # Python refuses to read very long numbers
-        fault = Fault("", "holds a number that is too long to be one")
+    except ValueError as error:  # what JSON can hold and nothing should
+        fault = Fault("", str(error))
     raise TraceError(str(path), [fault])
 
 
@@ -67,15 +112,16 @@ def json_lines(path: Path, faults: list[Fault]) -> Iterator[tuple[int, dict[str,
         path: the file.
         faults: where lines that are no objects are added.
     """
-    for number, line in lines_of(contents(path)):
+    for number, line in lines_of(path, contents(path)):
         try:
-            value = json.loads(line)
-        except (ValueError, RecursionError):
+            value = parse_json(line)
+        except ValueError:
             value = None
         if isinstance(value, dict):
             yield number, value
         else:
             faults.append(Fault(f"line {number:,}", "is not a JSON object"))
+            stop_at_many(path, faults)
 
 
 def also_read(path: Path) -> dict[str, str]:
@@ -83,11 +129,38 @@ def also_read(path: Path) -> dict[str, str]:
     return {f"harness.also_read.{path.name}": f"sha256 {hashlib.sha256(path.read_bytes()).hexdigest()}"}
 
 
-def lines_of(data: bytes, comment: bytes | None = None) -> Iterator[tuple[int, bytes]]:
-    """Lines with their numbers from 1, without blank ones and without comments."""
-    for number, line in enumerate(data.splitlines(), start=1):
+def lines_of(path: Path, data: bytes, comment: bytes | None = None) -> Iterator[tuple[int, bytes]]:
+    """Lines with their numbers from 1, without blank ones and without comments.
+
+    Raises:
+        TraceError: a line that is longer than any record can be.
+    """
+    for number, line in enumerate(every_line(data), start=1):
+        if len(line) > _LONGEST_LINE:
+            what = f"has {len(line):,} bytes; a record has at most {_LONGEST_LINE:,}"
+            raise TraceError(str(path), [Fault(f"line {number:,}", what)])
         if line.strip() and not (comment and line.lstrip().startswith(comment)):
             yield number, line
+
+
+def every_line(data: bytes) -> Iterator[bytes]:
+    """All lines, a block at a time: a list of very many short ones would be many times as large."""
+    start = 0
+    while start < len(data):
+        mark = _LINE_END.search(data, start + _BLOCK)
+        end = mark.end() if mark else len(data)
+        yield from data[start:end].splitlines()
+        start = end
+
+
+def stop_at_many(path: Path, faults: list[Fault]) -> None:
+    """Give up a file of which hardly anything is right; a fault for each value would fill the memory.
+
+    Raises:
+        TraceError: that there are very many faults, with the first of them.
+    """
+    if len(faults) >= _MANY:
+        raise refusal(path, faults, "")
 
 
 def refusal(path: Path, faults: Iterable[Fault], otherwise: str) -> TraceError:

@@ -20,7 +20,7 @@ from harness_plugins.readers.cells import Field, seconds, text, whole
 from harness_plugins.readers.delimited import typed_rows
 from harness_plugins.readers.numbers import EXACT, SECONDS
 from harness_plugins.readers.signs import SWF_EXTENDED_COLUMNS
-from harness_plugins.readers.source import contents, lines_of
+from harness_plugins.readers.source import contents, every_line, lines_of
 from harness_plugins.readers.swf_jobs import jobs_of
 
 COLUMNS = (
@@ -31,6 +31,9 @@ COLUMNS = (
 EXTENSION = ("hosts", "queue_name", "node_spec")
 _TIMES = {"submit", "wait", "run", "cpu_used", "requested_time", "think_time"}
 _LONGEST_REMARK = 400
+_MOST = dict.fromkeys(("allocated", "requested"), 10**9)
+"""Processors of a job; no machine has more."""
+
 _HEADER = re.compile(r";\s*([A-Za-z]+):\s*(.*\S)")
 
 
@@ -38,7 +41,7 @@ def _field(place: int, name: str) -> Field:
     if name in EXTENSION:
         field = text(name)
     else:
-        field = seconds(name, -SECONDS) if name in _TIMES else whole(name, -EXACT)
+        field = seconds(name, -SECONDS) if name in _TIMES else whole(name, -EXACT, _MOST.get(name, EXACT))
     return replace(field, label=f"column {place} ({name.replace('_', ' ')})")
 
 
@@ -60,7 +63,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 
 def _records(path: Path, data: bytes) -> pl.DataFrame:
     """All records in typed columns, times in microseconds; as wide as the first one."""
-    lines = [(number, b" ".join(line.split())) for number, line in lines_of(data, b";")]
+    lines = [(number, b" ".join(line.split())) for number, line in lines_of(path, data, b";")]
     extended = bool(lines) and lines[0][1].count(b" ") == SWF_EXTENDED_COLUMNS - 1
     columns = COLUMNS + EXTENSION if extended else COLUMNS
     return typed_rows(path, lines, columns, _FIELDS, delimiter=" ", quoted=False)
@@ -77,7 +80,7 @@ def _header(data: bytes) -> dict[str, str]:
 
 
 def _header_lines(data: bytes) -> Iterator[str]:
-    for line in data.splitlines():
+    for line in every_line(data):
         if not line.startswith(b";"):
             return
         yield line.decode("utf-8", "replace")

@@ -259,8 +259,8 @@ def test_faults_name_the_object_and_the_field(faults_of_text: Callable) -> None:
         ("[1]", "is not what kubectl get -o json prints: there is no kind"),
         ('{"kind": "List", "items": 3}', "items: must be a list"),
         ('{"kind": "List", "items": [3, {}]}', "item 1: is not an object"),
-        ('{"kind": "List", "n": ' + "9" * 5000 + "}", "holds a number that is too long to be one"),
-        ("[" * 100_000, "is not read: its values are nested too deeply"),
+        ('{"kind": "List", "n": ' + "9" * 5000 + "}", "holds a number of more than 100 digits"),
+        ("[" * 100_000, "is nested more than 100 levels deep"),
         (b'{"kind":\n"\xff"}', "line 2: is not UTF-8 text"),
     ],
 )

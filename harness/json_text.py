@@ -1,0 +1,61 @@
+"""JSON text as plain values, with an end: no nesting, and no number, that later work could not hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from math import isfinite
+from typing import Any
+
+DEEPEST = 100
+"""Levels of nesting that are read; deeper ones would exhaust the interpreter's stack somewhere later."""
+
+_LONGEST_NUMBER = 100
+
+
+def parse_json(
+    text: str | bytes, *, pairs: Callable[[list[tuple[str, Any]]], dict[str, Any]] | None = None
+) -> Any:
+    """The value of JSON text.
+
+    Args:
+        text: what is read; bytes are UTF-8.
+        pairs: makes an object of its names and values; by default of a repeated name the last counts.
+
+    Raises:
+        ValueError: no JSON, nested more than 100 levels deep, or a number that is not finite or has more than
+            100 digits.
+    """
+    try:
+        content = json.loads(text, object_pairs_hook=pairs)
+    except RecursionError as error:
+        raise ValueError(_DEEP) from error
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        raise
+    except ValueError as error:  # Python refuses to read very long numbers
+        raise ValueError(_LONG) from error
+    _require_plain(content)
+    return content
+
+
+_DEEP = f"is nested more than {DEEPEST} levels deep"
+_LONG = f"holds a number of more than {_LONGEST_NUMBER} digits"
+
+
+def _require_plain(content: Any) -> None:
+    level = [content]
+    for _ in range(DEEPEST):
+        inner: list[Any] = []
+        for value in level:
+            if isinstance(value, dict):
+                inner.extend(value.values())
+            elif isinstance(value, list):
+                inner.extend(value)
+            elif isinstance(value, float) and not isfinite(value):
+                raise ValueError(f"holds {value}, which is no number of JSON")
+            elif isinstance(value, int) and abs(value) >= 10**_LONGEST_NUMBER:
+                raise ValueError(_LONG)
+        if not inner:
+            return
+        level = inner
+    raise ValueError(_DEEP)
