@@ -52,7 +52,7 @@ def test_running_pods_hold_their_nodes_and_count_as_jobs_without_a_duration(
 
 
 def test_running_pods_can_be_preempted(write_trace: Callable[..., Path], tmp_path: Path) -> None:
-    """A job of higher priority takes the node at 5 s and ends at 12 s; then the pod is back."""
+    """A job of higher priority preempts at 5 s and runs from 6 to 13 s; then the pod is back."""
     run = replay(write_trace, tmp_path, "default-preemption")
     happened = run.micros("decisions").select("time", "action", "job_id").collect().rows()
     assert [
@@ -63,9 +63,9 @@ def test_running_pods_can_be_preempted(write_trace: Callable[..., Path], tmp_pat
         (5, "gone", "shop/web"),
         (5, "requeue", "shop/web"),
         (5, "nominate", "j0"),
-        (5, "bind", "j0"),
-        (12, "finish", "j0"),
-        (12, "bind", "shop/web"),
+        (6, "bind", "j0"),
+        (13, "finish", "j0"),
+        (13, "bind", "shop/web"),
     ]
 
 
@@ -158,6 +158,6 @@ def test_running_pods_of_a_group_have_their_place(write_trace: Callable[..., Pat
     assert [(time // SECOND, job) for time, action, job in bound if action == "bind"] == [
         (5, "shop/web"),
         (5, "shop/mate"),
-        (5, "j0"),
-        (12, "shop/web"),
+        (6, "j0"),
+        (13, "shop/web"),
     ]

@@ -79,10 +79,9 @@ def ended(error: BaseException, *, debug: bool) -> int:
         _say(shown.getvalue().rstrip("\n") + _misplaced(error))
         return USAGE
     if isinstance(error, OSError):
-        what = (
-            "the output cannot be written" if broken else error.filename or "a file cannot be read or written"
-        )
-        complain(f"{what}: {error.strerror or error}")
+        # A stream has no name; what fails of a file has, or is an error of ours by now.
+        named = None if broken else error.filename
+        complain(f"{named or 'the output cannot be written'}: {error.strerror or error}")
         return USAGE
     if isinstance(error, MemoryError):
         complain("there is not enough memory", "nothing was left half-written; replay less at once")

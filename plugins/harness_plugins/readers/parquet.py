@@ -54,6 +54,7 @@ def read_frame(path: Path) -> tuple[pl.DataFrame, dict[str, str]]:
         with pq.ParquetFile(path, pre_buffer=False) as file:
             _check_rows(path, file.metadata.num_rows)
             metadata = _texts(file.schema_arrow.metadata)
+            _check_names(path, file.schema_arrow.names)
             return _frame(file), metadata
     except MemoryError as error:
         reason = "asks for more memory than there is: it is damaged, or too large for this machine"
@@ -71,6 +72,14 @@ def _check_rows(path: Path, rows: int) -> None:
     if rows > max(_FREELY, _MOST_IN_A_BYTE * size):
         what = f"says that it holds {rows:,} rows in {size:,} bytes, too few for jobs with names"
         raise TraceError(str(path), [Fault("", what)])
+
+
+def _check_names(path: Path, names: list[str]) -> None:
+    """Refuse a file in which a name does not say which column is meant."""
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        what = "there is more than one column of this name"
+        raise TraceError(str(path), [Fault(f"column {name}", what) for name in repeated])
 
 
 def _frame(file: pq.ParquetFile) -> pl.DataFrame:
