@@ -40,7 +40,7 @@ class Podwise(PodByPod):
 
 
 def agrees(run: harness.Run, trace: pl.DataFrame) -> None:
-    """Compares every value: what there is, integers to what rounding leaves, fractions and percentiles to 1e-9.
+    """Compares every value: integers to what rounding leaves, fractions and percentiles to 1e-9.
 
     A percentile lies between two order statistics: that it comes to an integer is no reason to be exact.
     """
