@@ -11,7 +11,7 @@ from harness.cluster.fields import Fields
 from harness.cluster.load import cluster_from
 from harness.cluster.pod_reading import read_pod
 from harness.engine import Engine
-from harness.engine.events import ACTIONS, STATES
+from harness.engine.events import ACTIONS, STATES, Fact
 from harness.errors import Fault
 from harness.units import SECOND
 from harness_plugins.kube.policy import DefaultPreemption
@@ -127,34 +127,19 @@ class World:
         self.policy = DefaultPreemption(self.cluster, engine.view, options)
         engine.run(self.policy)
 
-    def decision(
-        self,
-        time: int,
-        cycle: int,
-        action: int,
-        job: Job,
-        pods: int,
-        amounts: Mapping[str, int] | None = None,
-        pod: str | None = None,
-        by: Job | None = None,
-        reason: str | None = None,
-        node: str | None = None,
-        flavors: Mapping[str, Mapping[str, str]] | None = None,
-        detail: Mapping[str, Any] | None = None,
-        **_changes: Any,
-    ) -> None:
+    def record(self, fact: Fact) -> None:
         """See `harness.engine.events.Recorder`."""
-        word = ACTIONS[action]
+        word, job, second = ACTIONS[fact.action], fact.job, fact.time // SECOND
         if word == "preempt":
-            assert detail is not None
-            self.details.append(detail)
+            assert fact.detail is not None
+            self.details.append(fact.detail)
         if word == "refuse":
-            self.refused.append((time // SECOND, job.id, detail))
+            self.refused.append((second, job.id, fact.detail))
         if word in ("bind", "nominate", "unnominate", "preempt", "gone", "finish", "reject"):
-            said = f"{time // SECOND} {word} {pod or job.id}"
-            said += f" by {by.id}" if by is not None else ""
-            said += f" on {node}" if node is not None and word != "gone" else ""
-            self.lines.append(said + (f": {reason}" if word == "reject" else ""))
+            said = f"{second} {word} {fact.pod_name or job.id}"
+            said += f" by {fact.by.id}" if fact.by is not None else ""
+            said += f" on {fact.node}" if fact.node is not None and word != "gone" else ""
+            self.lines.append(said + (f": {fact.reason}" if word == "reject" else ""))
 
     def share(self, *_figures: object) -> None:
         """There are no shares."""

@@ -27,6 +27,12 @@ def as_schema_2(folder: Path) -> None:
     (folder / "run.json").write_text(json.dumps(info))
 
 
+_NEWER = {
+    *(("decisions", column) for column in ("pod_number", "successor", "holding", "by_job")),
+    ("timeline", "held"),
+}
+
+
 def _is_newer(table: str, column: str) -> bool:
     of_jobs = table == "jobs" and column.startswith("request.")
-    return of_jobs or (table, column) in {("decisions", "holding"), ("timeline", "held")}
+    return of_jobs or (table, column) in _NEWER

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, final
 
 from harness.job import Job
 
@@ -38,14 +38,40 @@ NEVER = -1
 Amounts = Mapping[str, int]
 
 
-class Recorder(Protocol):
-    """Keeps what the engine reports. Times are microseconds since the origin.
+@final
+class Fact:
+    """One decision that took effect, or one thing that happened by itself.
 
-    A row is about `pods` pods of its job. As a rule what they ask for follows from their number; where it
+    A fact is about `pods` pods of its job. As a rule what they ask for follows from their number; where it
     does not (some pods of a job with several pod sets), `amounts` says what they hold together.
+
+    Attributes:
+        time: when, microseconds since the origin.
+        cycle: how many cycles of the policy had begun.
+        action: one of `ACTIONS`.
+        job: the job it is about.
+        pods: how many of its pods.
+        amounts: what they hold, if that does not follow from their number.
+        pod: the pod's number in its job; NEVER when the whole job is meant.
+        successor: how often that pod had been recreated after an eviction.
+        by: the preemptor.
+        reason: the policy's word for the rule.
+        node: where.
+        flavors: pod set -> resource -> flavor.
+        detail: the figures behind it.
+        alive: +1 when the job arrives with it, -1 when the job is over.
+        holding: +1 when the job begins to hold resources with it, -1 when it stops.
+        quota: +1 when these pods hold quota from now on, -1 when they give it back.
+        dropped: what a partial admission no longer asks for.
+        unused: quota that is given back by pods which were admitted and never held resources.
     """
 
-    def decision(
+    __slots__ = (
+        "action", "alive", "amounts", "by", "cycle", "detail", "dropped", "flavors", "holding", "job", "node",
+        "pod", "pods", "quota", "reason", "successor", "time", "unused",
+    )  # fmt: skip
+
+    def __init__(
         self,
         time: int,
         cycle: int,
@@ -53,7 +79,9 @@ class Recorder(Protocol):
         job: Job,
         pods: int,
         amounts: Amounts | None = None,
-        pod: str | None = None,
+        *,
+        pod: int = NEVER,
+        successor: int = 0,
         by: Job | None = None,
         reason: str | None = None,
         node: str | None = None,
@@ -65,27 +93,36 @@ class Recorder(Protocol):
         dropped: Amounts | None = None,
         unused: Amounts | None = None,
     ) -> None:
-        """One decision, or one thing that happened by itself.
+        self.time = time
+        self.cycle = cycle
+        self.action = action
+        self.job = job
+        self.pods = pods
+        self.amounts = amounts
+        self.pod = pod
+        self.successor = successor
+        self.by = by
+        self.reason = reason
+        self.node = node
+        self.flavors = flavors
+        self.detail = detail
+        self.alive = alive
+        self.holding = holding
+        self.quota = quota
+        self.dropped = dropped
+        self.unused = unused
 
-        Args:
-            time: when.
-            cycle: how many cycles of the policy had begun.
-            action: one of `ACTIONS`.
-            job: the job it is about.
-            pods: how many of its pods.
-            amounts: what they hold, if that does not follow from their number.
-            pod: the pod's current name; None when the whole job is meant.
-            by: the preemptor.
-            reason: the policy's word for the rule.
-            node: where.
-            flavors: pod set -> resource -> flavor.
-            detail: the figures behind it.
-            alive: +1 when the job arrives with it, -1 when the job is over.
-            holding: +1 when the job begins to hold resources with it, -1 when it stops.
-            quota: +1 when these pods hold quota from now on, -1 when they give it back.
-            dropped: what a partial admission no longer asks for.
-            unused: quota that is given back by pods which were admitted and never held resources.
-        """
+    @property
+    def pod_name(self) -> str | None:
+        """The name that the pod has now; None when the whole job is meant."""
+        return None if self.pod == NEVER else self.job.pod_name(self.pod, self.successor)
+
+
+class Recorder(Protocol):
+    """Keeps what the engine reports. Times are microseconds since the origin."""
+
+    def record(self, fact: Fact) -> None:
+        """One decision, or one thing that happened by itself."""
 
     def stint(
         self, job: Job, pods: int, amounts: Amounts | None, start: int, end: int, state: int, lost: int

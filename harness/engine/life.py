@@ -136,6 +136,10 @@ class Life:
         """`RUNNING` while it holds resources, else `PENDING`."""
         return RUNNING if self.holding else PENDING
 
+    def successor(self, pod: int) -> int:
+        """How often a pod was recreated after an eviction."""
+        return self.successors.get(pod, 0)
+
     def current_name(self, pod: int) -> str:
         """A pod's name, with the number of its present successor."""
         return self.job.pod_name(pod, self.successors.get(pod, 0))

@@ -23,6 +23,7 @@ from harness.engine.events import (
     SUBMIT,
     TERMINATING,
     WAITING,
+    Fact,
     Recorder,
 )
 from harness.engine.life import Hold, Life, Unit, runs
@@ -120,7 +121,7 @@ class Lifecycle:
         now = self.last = self.now
         self.progressed += 1
         life = self.lives[job.index] = Life(job, work, interval)
-        self._recorder.decision(now, self.cycles, SUBMIT, job, job.pods, alive=1)
+        self._recorder.record(Fact(now, self.cycles, SUBMIT, job, job.pods, alive=1))
         self.policy.submit(job, life.every_pod, now)
 
     def starts_at_once(self, life: Life) -> bool:
@@ -141,7 +142,9 @@ class Lifecycle:
             if not self.books.start(job, life.counts):
                 return
             del self._to_start[job.index]
-            self._recorder.decision(self.now, self.cycles, START, job, life.wanted, life.amounts, holding=1)
+            self._recorder.record(
+                Fact(self.now, self.cycles, START, job, life.wanted, life.amounts, holding=1)
+            )
             self.start_whole(life)
 
     def start_whole(self, life: Life) -> None:
@@ -161,18 +164,20 @@ class Lifecycle:
         hold = life.holds[pod] = Hold(node, now)
         unit = life.unit_of(pod)
         unit.bound += 1
-        name = life.current_name(pod)
-        self._recorder.decision(
-            now,
-            self.cycles,
-            BIND,
-            job,
-            1,
-            life.amounts_of(pod),
-            name,
-            node=node,
-            detail=detail,
-            holding=1 if len(life.holds) == 1 else 0,
+        self._recorder.record(
+            Fact(
+                now,
+                self.cycles,
+                BIND,
+                job,
+                1,
+                life.amounts_of(pod),
+                pod=pod,
+                successor=life.successor(pod),
+                node=node,
+                detail=detail,
+                holding=1 if len(life.holds) == 1 else 0,
+            )
         )
         if unit.bound == unit.pods:
             if unit.pod == NEVER:
@@ -180,7 +185,7 @@ class Lifecycle:
                     self._progress.held(life, each, hold, now, WAITING)
                 unit.name = job.id if life.admitted else life.current_name(0)
             else:
-                unit.name = name
+                unit.name = life.current_name(pod)
             self._start(unit)
 
     def _start(self, unit: Unit) -> None:
@@ -209,9 +214,9 @@ class Lifecycle:
         if pod != NEVER:
             books.unbind(job, pod, life.holds.pop(pod).node)
             life.ended.add(pod)
-            pods, name = range(pod, pod + 1), life.current_name(pod)
+            pods = range(pod, pod + 1)
         else:
-            pods, name = life.every_pod, None
+            pods = life.every_pod
             if self.on_nodes:
                 for each, hold in life.holds.items():
                     books.unbind(job, each, hold.node)
@@ -219,17 +224,20 @@ class Lifecycle:
                 books.release(job, life.counts, evicted=False)
         over = pod == NEVER or len(life.ended) == life.wanted
         stops = over or not life.holds
-        self._recorder.decision(
-            now,
-            self.cycles,
-            FINISH,
-            job,
-            unit.pods,
-            unit.amounts,
-            name,
-            alive=-1 if over else 0,
-            holding=-1 if stops else 0,
-            quota=-1 if life.admitted else 0,
+        self._recorder.record(
+            Fact(
+                now,
+                self.cycles,
+                FINISH,
+                job,
+                unit.pods,
+                unit.amounts,
+                pod=pod,
+                successor=life.successor(pod),
+                alive=-1 if over else 0,
+                holding=-1 if stops else 0,
+                quota=-1 if life.admitted else 0,
+            )
         )
         if over:
             del self.lives[job.index]
@@ -247,9 +255,21 @@ class Lifecycle:
         self._progress.held(life, pod, hold, now, WAITING)
         unit.bound -= 1
         hold.terminating = True
-        name, amounts = life.current_name(pod), life.amounts_of(pod)
-        self._recorder.decision(now, self.cycles, action, life.job, 1, amounts, name, node=hold.node, **note)
-        self._depart(life, pod, name)
+        self._recorder.record(
+            Fact(
+                now,
+                self.cycles,
+                action,
+                life.job,
+                1,
+                life.amounts_of(pod),
+                pod=pod,
+                successor=life.successor(pod),
+                node=hold.node,
+                **note,
+            )
+        )
+        self._depart(life, pod, life.current_name(pod))
 
     def evict_whole(self, life: Life, action: int, note: Mapping[str, Any]) -> None:
         """Evict a job that was admitted as a whole; pods that hold nothing yet stop waiting."""
@@ -264,7 +284,7 @@ class Lifecycle:
             hold.terminating = True
         life.terminating = holds
         pods = life.wanted - len(life.ended)
-        self._recorder.decision(now, self.cycles, action, job, pods, life.amounts, **note)
+        self._recorder.record(Fact(now, self.cycles, action, job, pods, life.amounts, **note))
         if holds and not self.on_nodes:
             self.books.terminate(job, life.counts)
         self._depart(life, NEVER, job.id)
@@ -293,7 +313,9 @@ class Lifecycle:
         self._unhold(life, pod)
         pods, amounts = range(pod, pod + 1), life.amounts_of(pod)
         self.policy.release(job, pods, now, Why.EVICTED)
-        self._recorder.decision(now, cycle, REQUEUE, job, 1, amounts, life.current_name(pod))
+        self._recorder.record(
+            Fact(now, cycle, REQUEUE, job, 1, amounts, pod=pod, successor=life.successor(pod))
+        )
         self.policy.submit(job, pods, now)
 
     def _whole_leaves(self, life: Life) -> None:
@@ -311,7 +333,7 @@ class Lifecycle:
             self._progress.idle(life, unit.pods, unit, unit.began, now, TERMINATING)
             self.books.release(job, life.counts, evicted=True)
             back, amounts = life.wanted, life.amounts
-            self._recorder.decision(now, cycle, GONE, job, back, amounts, holding=-1, quota=-1)
+            self._recorder.record(Fact(now, cycle, GONE, job, back, amounts, holding=-1, quota=-1))
             if life.counts is not None:
                 back, amounts = job.pods, None
         else:
@@ -325,7 +347,7 @@ class Lifecycle:
         )
         for each in left:
             self.policy.release(job, each, now, Why.EVICTED)
-        self._recorder.decision(now, cycle, REQUEUE, job, back, amounts, unused=unused)
+        self._recorder.record(Fact(now, cycle, REQUEUE, job, back, amounts, unused=unused))
         for each in left:
             self.policy.submit(job, each, now)
 
@@ -334,19 +356,23 @@ class Lifecycle:
         hold = life.holds.pop(pod)
         self._progress.held(life, pod, hold, self.now, TERMINATING)
         self.books.unbind(life.job, pod, hold.node)
-        self._recorder.decision(
-            self.now,
-            self.cycles,
-            GONE,
-            life.job,
-            1,
-            life.amounts_of(pod),
-            life.current_name(pod),
-            node=hold.node,
-            holding=0 if life.holds else -1,
-            quota=-1 if life.admitted else 0,
+        successor = life.successor(pod)
+        self._recorder.record(
+            Fact(
+                self.now,
+                self.cycles,
+                GONE,
+                life.job,
+                1,
+                life.amounts_of(pod),
+                pod=pod,
+                successor=successor,
+                node=hold.node,
+                holding=0 if life.holds else -1,
+                quota=-1 if life.admitted else 0,
+            )
         )
-        life.successors[pod] = life.successors.get(pod, 0) + 1
+        life.successors[pod] = successor + 1
 
     # --- the end of the replay ----------------------------------------------------------------------------
 

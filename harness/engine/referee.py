@@ -19,6 +19,7 @@ from harness.engine.events import (
     REJECT,
     REJECTED,
     UNNOMINATE,
+    Fact,
     Recorder,
 )
 from harness.engine.life import Life
@@ -128,18 +129,20 @@ class Referee:
         life.admitted = True
         if life.first_admitted == NEVER:
             life.first_admitted = lifecycle.now
-        self._recorder.decision(
-            lifecycle.now,
-            lifecycle.cycles,
-            ADMIT,
-            job,
-            life.wanted - len(life.ended),
-            life.unused([]) if life.ended else life.amounts,
-            flavors=admit.flavors or None,
-            detail=admit.detail or None,
-            holding=1 if starts else 0,
-            quota=1,
-            dropped=None if life.counts is None else life.dropped,
+        self._recorder.record(
+            Fact(
+                lifecycle.now,
+                lifecycle.cycles,
+                ADMIT,
+                job,
+                life.wanted - len(life.ended),
+                life.unused([]) if life.ended else life.amounts,
+                flavors=admit.flavors or None,
+                detail=admit.detail or None,
+                holding=1 if starts else 0,
+                quota=1,
+                dropped=None if life.counts is None else life.dropped,
+            )
         )
         if starts:
             lifecycle.start_whole(life)
@@ -222,15 +225,17 @@ class Referee:
         if life.holding or life.admitted:
             self.refuse(job, "it is admitted or running, so it cannot be rejected")
         self._idle = 0
-        self._recorder.decision(
-            lifecycle.now,
-            lifecycle.cycles,
-            REJECT,
-            job,
-            job.pods - len(life.ended),
-            reason=reject.reason,
-            detail=reject.detail or None,
-            alive=-1,
+        self._recorder.record(
+            Fact(
+                lifecycle.now,
+                lifecycle.cycles,
+                REJECT,
+                job,
+                job.pods - len(life.ended),
+                reason=reject.reason,
+                detail=reject.detail or None,
+                alive=-1,
+            )
         )
         del lifecycle.lives[job.index]
         lifecycle.record_job(life, REJECTED, NEVER)
@@ -243,14 +248,16 @@ class Referee:
         waiting = life.wanted - len(life.ended) - len(life.holds)
         if waiting < 1 or (life.admitted and not lifecycle.on_nodes):
             self.refuse(job, "it is admitted or none of its pods waits, so it cannot be refused anything")
-        self._recorder.decision(
-            lifecycle.now,
-            lifecycle.cycles,
-            REFUSE,
-            job,
-            waiting,
-            reason=refuse.reason,
-            detail=refuse.detail or None,
+        self._recorder.record(
+            Fact(
+                lifecycle.now,
+                lifecycle.cycles,
+                REFUSE,
+                job,
+                waiting,
+                reason=refuse.reason,
+                detail=refuse.detail or None,
+            )
         )
 
     def _record_pod(
@@ -261,9 +268,19 @@ class Referee:
         node: str | None = None,
         detail: Mapping[str, Any] | None = None,
     ) -> None:
-        lifecycle, name = self._lifecycle, life.current_name(pod)
-        self._recorder.decision(
-            lifecycle.now, lifecycle.cycles, action, life.job, 1, None, name, node=node, detail=detail
+        lifecycle = self._lifecycle
+        self._recorder.record(
+            Fact(
+                lifecycle.now,
+                lifecycle.cycles,
+                action,
+                life.job,
+                1,
+                pod=pod,
+                successor=life.successor(pod),
+                node=node,
+                detail=detail,
+            )
         )
 
     def _alive(self, job: Job) -> Life:

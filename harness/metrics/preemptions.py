@@ -17,34 +17,16 @@ def preempted_pods(run: Run, window: Window) -> pl.DataFrame:
     """The decisions to preempt, in order, one row a pod; a job that goes as a whole is one row.
 
     Columns: `time, job` and `by` (the rows of both in `jobs.parquet`), `victim` and `beneficiary` (the queues
-    of both), `pod` (as in `_pod_name`), `successor`, `pods, reason, detail`.
+    of both), `pod` (its number, null where the job goes as a whole), `successor`, `pods, reason, detail`.
     """
     rows = (
         run.micros("decisions")
         .filter((pl.col("action") == "preempt") & (pl.col("time") <= window.end))
-        .select("time", "job", "job_id", "pod", "pods", "by", "reason", "detail")
+        .select("time", "job", "pods", "successor", "reason", "detail", pod="pod_number", by="by_job")
         .collect()
     )
     queues = queue_of_jobs(run)
-    numbers = _rows_of(run, rows["by"])
-    return rows.with_columns(
-        *_pod_name(),
-        by=numbers,
-        victim=queues.gather(rows["job"]),
-        beneficiary=queues.gather(numbers),
-    )
-
-
-def _rows_of(run: Run, names: pl.Series) -> pl.Series:
-    """For each name of a job its row in `jobs.parquet`."""
-    wanted = names.unique().to_frame("job_id")
-    found, offset = [], 0
-    for batch in run.batches("jobs", ("job_id",)):
-        numbered = batch.with_row_index("number", offset)
-        found.append(numbered.join(wanted, on="job_id", how="semi"))
-        offset += batch.height
-    numbers = names.to_frame("job_id").join(pl.concat(found), on="job_id", how="left", maintain_order="left")
-    return numbers["number"].cast(pl.Int32)
+    return rows.with_columns(victim=queues.gather(rows["job"]), beneficiary=queues.gather(rows["by"]))
 
 
 def preemptions(pods: pl.DataFrame) -> pl.DataFrame:
@@ -104,18 +86,9 @@ def _held_again(run: Run, window: Window, pods: pl.DataFrame) -> pl.DataFrame:
         run.micros("decisions")
         .filter((pl.col("action") == "bind") & (pl.col("time") <= window.end))
         .filter(pl.col("job").is_in(single["job"].unique().implode()))
-        .select("job", "job_id", "pod", back="time")
-        .with_columns(*_pod_name())
-        .select("job", "pod", pl.col("successor") - 1, "back")
+        .select("job", pl.col("successor") - 1, pod="pod_number", back="time")
         .collect()
     )
     return pods.join(binds, on=["job", "pod", "successor"], how="left", maintain_order="left").with_columns(
         back=pl.when(pl.col("pod").is_null()).then("time").otherwise("back")
     )
-
-
-def _pod_name() -> tuple[pl.Expr, pl.Expr]:
-    """A pod's name as what follows the job's in it, without `-r<k>`; and k, how often it was recreated."""
-    rest = pl.col("pod").str.slice(pl.col("job_id").str.len_chars())
-    successor = rest.str.extract(r"-r(\d+)$").cast(pl.Int64).fill_null(0)
-    return rest.str.replace(r"-r\d+$", "").alias("pod"), successor.alias("successor")

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import polars as pl
 
-from harness.engine.events import ACTIONS, STINTS, Amounts
+from harness.engine.events import ACTIONS, NEVER, STINTS, Amounts, Fact
 from harness.job import Job
 from harness.memo import Memo
 from harness.recording import schemas
 from harness.recording.job_results import JobResults
 from harness.recording.parquet import TableWriter, TimeKind, as_series
-from harness.recording.timeline import Change, Timeline, as_change
+from harness.recording.timeline import Change, Timeline
 from harness.tenants import Tenants, coded
 
 if TYPE_CHECKING:
@@ -27,47 +27,10 @@ if TYPE_CHECKING:
 
 _CHUNK = 1 << 17  # rows; large enough that the cost of a chunk is nothing, small enough that its memory is
 
+_FACTS = 1 << 15
+"""Facts that wait to be written: as objects they take ten times the memory of their row."""
+
 _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=dict, check_circular=False)
-
-
-class _Codes:
-    """Texts as small integers, for columns in which few texts recur; -1 stands for none."""
-
-    def __init__(self) -> None:
-        self._codes: dict[str, int] = {}
-
-    def of(self, text: str) -> int:
-        code = self._codes.get(text)
-        if code is None:
-            code = self._codes[text] = len(self._codes)
-        return code
-
-    def texts(self, codes: pl.Series) -> pl.Series:
-        return pl.Series(list(self._codes), dtype=pl.String).gather(codes)
-
-
-@final
-class _Decisions:
-    """Decisions that are not written yet, in columns; what few of them have, by number of the row."""
-
-    __slots__ = (
-        "action", "amounts", "by", "change", "count", "cycle", "detail", "dropped", "flavors", "job", "node",
-        "pod", "reason", "time", "unused",
-    )  # fmt: skip
-
-    def __init__(self) -> None:
-        self.time, self.cycle = array("q"), array("q")
-        self.action, self.change = array("b"), array("b")
-        self.job, self.count = array("i"), array("i")
-        self.amounts: dict[int, Amounts] = {}
-        self.dropped: dict[int, Amounts] = {}
-        self.unused: dict[int, Amounts] = {}
-        self.pod: dict[int, str] = {}
-        self.by: dict[int, str] = {}
-        self.reason: dict[int, int] = {}
-        self.node: dict[int, int] = {}
-        self.flavors: dict[int, int] = {}
-        self.detail: dict[int, str] = {}
 
 
 @final
@@ -120,62 +83,22 @@ class ParquetRecorder:
         for code, name in enumerate(names):
             self._behind.setdefault(tenants.quotas[name] or "", []).append(code)
         self._shares: list[tuple[int, int, float, int]] = []
-        self._flavors, self._reasons, self._nodes = _Codes(), _Codes(), _Codes()
-        self._flavors_seen: Memo[int, tuple[object, int]] = Memo()
-        self._details_seen: Memo[int, tuple[object, str]] = Memo()
+        self._texts = _Texts()
         self._seq = 0
-        self._decisions, self._stints = _Decisions(), _Stints()
+        self._facts: list[Fact] = []
+        self._flavors: list[str | None] = []
+        self._details: list[str | None] = []
+        self._stints = _Stints()
         self._results = JobResults(folder / "jobs.parquet", jobs, kind, _CHUNK)
 
-    def decision(
-        self,
-        time: int,
-        cycle: int,
-        action: int,
-        job: Job,
-        pods: int,
-        amounts: Amounts | None = None,
-        pod: str | None = None,
-        by: Job | None = None,
-        reason: str | None = None,
-        node: str | None = None,
-        flavors: Mapping[str, Mapping[str, str]] | None = None,
-        detail: Mapping[str, Any] | None = None,
-        alive: int = 0,
-        holding: int = 0,
-        quota: int = 0,
-        dropped: Amounts | None = None,
-        unused: Amounts | None = None,
-    ) -> None:
+    def record(self, fact: Fact) -> None:
         """See `harness.engine.events.Recorder`."""
-        if len(self._decisions.time) == _CHUNK:
-            self._flush_decisions()
-        kept = self._decisions
-        row = len(kept.time)
-        kept.time.append(time)
-        kept.cycle.append(cycle)
-        kept.action.append(action)
-        kept.job.append(job.index)
-        kept.count.append(pods)
-        kept.change.append(as_change(quota, alive, holding))
-        if amounts is not None:
-            kept.amounts[row] = amounts
-        if dropped is not None:
-            kept.dropped[row] = dropped
-        if unused is not None:
-            kept.unused[row] = unused
-        if pod is not None:
-            kept.pod[row] = pod
-        if by is not None:
-            kept.by[row] = by.id
-        if reason is not None:
-            kept.reason[row] = self._reasons.of(reason)
-        if node is not None:
-            kept.node[row] = self._nodes.of(node)
-        if flavors is not None:
-            kept.flavors[row] = self._flavor_code(flavors)
-        if detail is not None:
-            kept.detail[row] = self._detail_text(detail)
+        self._facts.append(fact)
+        # At once: what cannot be written is the fault of the policy that has just said it.
+        self._flavors.append(self._texts.of(fact.flavors))
+        self._details.append(self._texts.of(fact.detail))
+        if len(self._facts) == _FACTS:
+            self._flush_facts()
 
     def stint(
         self, job: Job, pods: int, amounts: Amounts | None, start: int, end: int, state: int, lost: int
@@ -214,7 +137,7 @@ class ParquetRecorder:
 
     def close(self, arrived: int) -> None:
         """Write what is left; `jobs.parquet` gets the first `arrived` jobs, those that the replay saw."""
-        self._flush_decisions()
+        self._flush_facts()
         self._flush_stints()
         self._timeline.close()
         self._decisions_file.close()
@@ -230,30 +153,46 @@ class ParquetRecorder:
 
     # --- chunks -------------------------------------------------------------------------------------------
 
-    def _flush_decisions(self) -> None:
-        kept, self._decisions = self._decisions, _Decisions()
-        rows = len(kept.time)
+    def _flush_facts(self) -> None:
+        facts, self._facts = self._facts, []
+        flavors, self._flavors = self._flavors, []
+        details, self._details = self._details, []
+        rows = len(facts)
         if rows == 0:
             return
-        job, time, action = as_series(kept.job), as_series(kept.time), as_series(kept.action)
-        count, change = as_series(kept.count), Change(as_series(kept.change))
+        job = _numbers("i", [fact.job.index for fact in facts])
+        time = _numbers("q", [fact.time for fact in facts])
+        action = _numbers("b", [fact.action for fact in facts])
+        pods = _numbers("i", [fact.pods for fact in facts])
+        pod = _numbers("i", [fact.pod for fact in facts])
+        by = _numbers("i", [NEVER if fact.by is None else fact.by.index for fact in facts])
+        successor = _numbers("i", [fact.successor for fact in facts])
+        change = Change(
+            quota=_numbers("b", [fact.quota for fact in facts]),
+            alive=_numbers("b", [fact.alive for fact in facts]),
+            holding=_numbers("b", [fact.holding for fact in facts]),
+        )
+        pod, by = pod.set(pod == NEVER, None), by.set(by == NEVER, None)
         self._decisions_file.write(
             {
                 "seq": pl.int_range(self._seq, self._seq + rows, eager=True),
                 "time": time,
-                "cycle": as_series(kept.cycle),
+                "cycle": _numbers("q", [fact.cycle for fact in facts]),
                 "action": pl.Series(ACTIONS, dtype=pl.String).gather(action),
                 "job": job,
                 "job_id": self._job_ids.gather(job),
-                "pod": _sparse(kept.pod, rows, pl.String()),
-                "pods": count,
+                "pod": pl.Series([fact.pod_name for fact in facts], dtype=pl.String),
+                "pod_number": pod,
+                "successor": successor.set(pod.is_null(), None),
+                "pods": pods,
                 "holding": change.holding,
                 "queue": self._queues.gather(job),
-                "by": _sparse(kept.by, rows, pl.String()),
-                "reason": self._reasons.texts(_sparse(kept.reason, rows, pl.Int32())),
-                "node": self._nodes.texts(_sparse(kept.node, rows, pl.Int32())),
-                "flavors": self._flavors.texts(_sparse(kept.flavors, rows, pl.Int32())),
-                "detail": _sparse(kept.detail, rows, pl.String()),
+                "by": self._job_ids.gather(by),
+                "by_job": by,
+                "reason": pl.Series([fact.reason for fact in facts], dtype=pl.String),
+                "node": pl.Series([fact.node for fact in facts], dtype=pl.String),
+                "flavors": pl.Series(flavors, dtype=pl.String),
+                "detail": pl.Series(details, dtype=pl.String),
             }
         )
         self._timeline.feed(
@@ -261,9 +200,9 @@ class ParquetRecorder:
             action,
             self._tenant_codes.gather(job),
             change,
-            self._held(job, count, kept.amounts),
-            self._of_few(kept.dropped, rows),
-            self._of_few(kept.unused, rows),
+            self._held(job, pods, _few([fact.amounts for fact in facts])),
+            self._few_amounts([fact.dropped for fact in facts]),
+            self._few_amounts([fact.unused for fact in facts]),
             self._shares,
         )
         self._shares.clear()
@@ -307,32 +246,15 @@ class ParquetRecorder:
             held[resource] = amounts
         return held
 
-    def _of_few(self, amounts: Mapping[int, Amounts], rows: int) -> dict[str, pl.Series]:
+    def _few_amounts(self, amounts: Sequence[Amounts | None]) -> dict[str, pl.Series]:
         """Resource -> amounts that few rows have, 0 elsewhere; empty where no row has any."""
+        few = _few(amounts)
         return {
-            resource: _sparse(
-                {row: each.get(resource, 0) for row, each in amounts.items()}, rows, pl.Int64()
-            ).fill_null(0)
-            for resource in (self._totals if amounts else ())
+            resource: pl.zeros(len(amounts), pl.Int64, eager=True).scatter(
+                list(few), [each.get(resource, 0) for each in few.values()]
+            )
+            for resource in (self._totals if few else ())
         }
-
-    def _detail_text(self, detail: Mapping[str, Any]) -> str:
-        """A detail as text; an object that was seen before is not turned into text again."""
-        seen = self._details_seen.get(id(detail))
-        if seen is not None and seen[0] is detail:
-            return seen[1]
-        text = as_json(detail)
-        self._details_seen[id(detail)] = (detail, text)
-        return text
-
-    def _flavor_code(self, flavors: Mapping[str, Mapping[str, str]]) -> int:
-        """The code of a choice of flavors; an object that was seen before is not turned into text again."""
-        seen = self._flavors_seen.get(id(flavors))
-        if seen is not None and seen[0] is flavors:
-            return seen[1]
-        code = self._flavors.of(as_json({name: dict(chosen) for name, chosen in flavors.items()}))
-        self._flavors_seen[id(flavors)] = (flavors, code)
-        return code
 
 
 def as_json(value: Mapping[str, Any]) -> str:
@@ -340,9 +262,27 @@ def as_json(value: Mapping[str, Any]) -> str:
     return _JSON.encode(value)
 
 
-def _sparse(values: Mapping[int, Any], rows: int, dtype: pl.DataType) -> pl.Series:
-    """A column with values at some rows and nulls elsewhere."""
-    empty = pl.Series([None], dtype=dtype).new_from_index(0, rows)
-    if not values:
-        return empty
-    return empty.scatter(list(values), pl.Series(list(values.values()), dtype=dtype))
+class _Texts:
+    """Objects as canonical JSON; one that was seen before is not turned into text again."""
+
+    def __init__(self) -> None:
+        self._seen: Memo[int, tuple[object, str]] = Memo()
+
+    def of(self, value: Mapping[str, Any] | None) -> str | None:
+        if value is None:
+            return None
+        seen = self._seen.get(id(value))
+        if seen is not None and seen[0] is value:
+            return seen[1]
+        text = as_json(value)
+        self._seen[id(value)] = (value, text)
+        return text
+
+
+def _numbers(typecode: str, values: list[int]) -> pl.Series:
+    return as_series(array(typecode, values))
+
+
+def _few(amounts: Sequence[Amounts | None]) -> dict[int, Amounts]:
+    """Row -> amounts, for the few rows that have any."""
+    return {row: each for row, each in enumerate(amounts) if each is not None}

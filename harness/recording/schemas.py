@@ -16,7 +16,7 @@ VERSION = "3"
 
 READABLE = ("2", VERSION)
 """What is read. Version 2 does not know what jobs ask for, who holds what quota, nor what the cluster
-consists of, and has no sums."""
+consists of, has pods and preemptors by name only, and no sums."""
 
 TIME = pl.Int64
 """Stands for a column of the trace's kind; microseconds since the origin while a run is being computed."""
@@ -58,10 +58,13 @@ DECISIONS: dict[str, pl.DataType] = {
     "job": ROW(),
     "job_id": STRING(),
     "pod": STRING(),
+    "pod_number": pl.Int32(),
+    "successor": pl.Int32(),
     "pods": pl.Int32(),
     "holding": pl.Int8(),
     "queue": STRING(),
     "by": STRING(),
+    "by_job": ROW(),
     "reason": STRING(),
     "node": STRING(),
     "flavors": STRING(),
@@ -116,7 +119,7 @@ METRICS: dict[str, pl.DataType] = {
 """`metrics.parquet`: one row a measured value."""
 
 
-_NEWER = {"decisions": ("holding",), "timeline": ("held",)}
+_NEWER = {"decisions": ("pod_number", "successor", "holding", "by_job"), "timeline": ("held",)}
 """Columns that version 2 does not have."""
 
 

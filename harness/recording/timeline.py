@@ -7,6 +7,7 @@ allocated, the moves of one instant are added up, and running totals are carried
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import polars as pl
 
@@ -18,16 +19,8 @@ _LEVELS = ("allocated", "pending", "held")
 _SHARES = {name: schemas.TIMELINE[name] for name in ("dominant_share", "weighted_share")}
 
 
-def as_change(quota: int, alive: int, holding: int) -> int:
-    """What changes with a row, as one small number; see `Change`."""
-    return 9 * quota + 3 * alive + holding
-
-
-class Change:
+class Change(NamedTuple):
     """What changes with each row, each of it -1, 0 or 1.
-
-    Args:
-        numbers: one of `as_change` a row.
 
     Attributes:
         quota: 1 where the row's pods hold quota from now on, -1 where they give it back.
@@ -35,11 +28,9 @@ class Change:
         holding: 1 where the job begins to hold resources, -1 where it stops.
     """
 
-    def __init__(self, numbers: pl.Series) -> None:
-        self.quota = (numbers + 13) // 9 - 1
-        rest = numbers - 9 * self.quota
-        self.alive = (rest + 4) // 3 - 1
-        self.holding = rest - 3 * self.alive
+    quota: pl.Series
+    alive: pl.Series
+    holding: pl.Series
 
 
 class Timeline:

@@ -16,6 +16,7 @@ from harness.engine.livelock import Livelock
 from harness.metrics.measurement import Window
 from harness.recording.parquet import TIMES
 from harness.runs.folder import TABLES, check_present, check_table, read_info, reading
+from harness.runs.older import with_numbers
 
 _BATCH = 1 << 18  # rows
 
@@ -139,7 +140,10 @@ class Run:
         Raises:
             RunError: it is damaged.
         """
-        return pl.scan_parquet(self.file(table), glob=False)
+        frame = pl.scan_parquet(self.file(table), glob=False)
+        if table == "decisions" and self.info["schema"] == "2":
+            return with_numbers(frame, self.scan("jobs"))
+        return frame
 
     def micros(self, table: str) -> pl.LazyFrame:
         """One of `TABLES` with all times as integers, microseconds since the trace's origin.

@@ -18,7 +18,7 @@ from harness.cluster.model import (
 )
 from harness.engine import Engine, Losses
 from harness.engine.engine import Outcome
-from harness.engine.events import ACTIONS, STATES, STINTS, Amounts
+from harness.engine.events import ACTIONS, STATES, STINTS, Amounts, Fact
 from harness.job import Arrival, Job, PodSet
 from harness.options import resolve
 from harness.policy import PolicyFactory
@@ -90,42 +90,22 @@ class Decisions:
         """Job -> when it first progressed, in seconds."""
         return {name: job.start / SECOND for name, job in self.jobs.items() if job.start >= 0}
 
-    def decision(
-        self,
-        time: int,
-        cycle: int,
-        action: int,
-        job: Job,
-        pods: int,
-        amounts: Amounts | None = None,
-        pod: str | None = None,
-        by: Job | None = None,
-        reason: str | None = None,
-        node: str | None = None,
-        flavors: Mapping[str, Mapping[str, str]] | None = None,
-        detail: Mapping[str, Any] | None = None,
-        alive: int = 0,
-        holding: int = 0,
-        quota: int = 0,
-        dropped: Amounts | None = None,
-        unused: Amounts | None = None,
-    ) -> None:
+    def record(self, fact: Fact) -> None:
         """See `harness.engine.events.Recorder`."""
-        preemptor = by.id if by is not None else None
         self.rows.append(
             Row(
-                time,
-                ACTIONS[action],
-                job.id,
-                pods,
-                pod,
-                preemptor,
-                reason,
-                node,
-                flavors,
-                holding,
-                detail,
-                cycle,
+                fact.time,
+                ACTIONS[fact.action],
+                fact.job.id,
+                fact.pods,
+                fact.pod_name,
+                None if fact.by is None else fact.by.id,
+                fact.reason,
+                fact.node,
+                fact.flavors,
+                fact.holding,
+                fact.detail,
+                fact.cycle,
             )
         )
 

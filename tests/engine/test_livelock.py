@@ -59,10 +59,10 @@ def pair(*, grace: float, seconds: float = FOREVER) -> Script:
 class _Silence:
     """A recorder that keeps nothing."""
 
-    def decision(self, *_: object, **__: object) -> None:
+    def record(self, *_: object) -> None:
         """Not kept."""
 
-    share = stint = job = decision
+    share = stint = job = record
 
 
 def ended(policy: type[Greedy], jobs: Script, where: Cluster = POOL, **fields: Any) -> Outcome:

@@ -13,8 +13,7 @@ from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
 from harness.engine import Engine
 from harness.engine.engine import Outcome
-from harness.engine.events import ACTIONS
-from harness.job import Job
+from harness.engine.events import ACTIONS, Fact
 from harness.options import resolve
 from harness.plugins import load
 from harness.testing import Script
@@ -39,9 +38,9 @@ class Counted:
     def __init__(self) -> None:
         self.actions: Counter[str] = Counter()
 
-    def decision(self, time: int, cycle: int, action: int, job: Job, *_: object, **__: object) -> None:
+    def record(self, fact: Fact) -> None:
         """Each action is counted."""
-        self.actions[ACTIONS[action]] += 1
+        self.actions[ACTIONS[fact.action]] += 1
 
     def share(self, *_: object) -> None:
         """Not counted."""

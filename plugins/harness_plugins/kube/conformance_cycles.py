@@ -12,7 +12,7 @@ from harness.cluster.load import cluster_from
 from harness.cluster.pod_reading import read_pod
 from harness.cluster.workloads import read_time
 from harness.engine import Engine
-from harness.engine.events import ACTIONS, BIND, FINISH, GONE, NOMINATE, PENDING, PREEMPT, UNNOMINATE
+from harness.engine.events import ACTIONS, BIND, FINISH, GONE, NOMINATE, PENDING, PREEMPT, UNNOMINATE, Fact
 from harness.errors import ClusterError, Fault
 from harness.job import Arrival
 from harness.units import SECOND
@@ -91,32 +91,17 @@ class _Record:
         self.pending: list[str] = []
         self._successors: dict[int, int] = {}
 
-    def decision(
-        self,
-        time: int,
-        cycle: int,
-        action: int,
-        job: Job,
-        pods: int,
-        amounts: Mapping[str, int] | None = None,
-        pod: str | None = None,
-        by: Job | None = None,
-        reason: str | None = None,
-        node: str | None = None,
-        flavors: Mapping[str, Mapping[str, str]] | None = None,
-        detail: Mapping[str, Any] | None = None,
-        *_further: Any,
-        **_changes: Any,
-    ) -> None:
+    def record(self, fact: Fact) -> None:
         """One decision, as a line of a case."""
-        if action == GONE:
+        job = fact.job
+        if fact.action == GONE:
             self._successors[job.index] = self._successors.get(job.index, 0) + 1
-        if action in _RECORDED:
-            line: dict[str, Any] = {"t": time // SECOND, ACTIONS[action]: pod}
-            if by is not None:
-                line["by"] = self._name(by)
-            if action in _ON_NODES:
-                line["node"] = node
+        if fact.action in _RECORDED:
+            line: dict[str, Any] = {"t": fact.time // SECOND, ACTIONS[fact.action]: fact.pod_name}
+            if fact.by is not None:
+                line["by"] = self._name(fact.by)
+            if fact.action in _ON_NODES:
+                line["node"] = fact.node
             self.decisions.append(line)
 
     def share(self, *_figures: object) -> None:

@@ -3,43 +3,28 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
-from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 from kube_worlds import World, budget, job, node
 
 from harness import Job
-from harness.engine.events import BIND, FINISH, GONE, NOMINATE, PREEMPT, SUBMIT
+from harness.engine.events import BIND, FINISH, GONE, NOMINATE, PREEMPT, SUBMIT, Fact
 
 
 class Watched(World):
     """A replay that keeps its own books, and checks each preemption against them."""
 
-    def decision(
-        self,
-        time: int,
-        cycle: int,
-        action: int,
-        job: Job,
-        pods: int,
-        amounts: Mapping[str, int] | None = None,
-        pod: str | None = None,
-        by: Job | None = None,
-        reason: str | None = None,
-        node: str | None = None,
-        *rest: Any,
-        **more: Any,
-    ) -> None:
+    def record(self, fact: Fact) -> None:
         """Follow what is bound where, and look at whom a nominated pod takes the place of."""
+        action, job, node = fact.action, fact.job, fact.node or ""
         if action == SUBMIT:
             self.books: dict[str, dict[str, Job]] = getattr(self, "books", {})
             self.leaving: dict[str, tuple[Job, str]] = getattr(self, "leaving", {})
             self.pending: set[str] = getattr(self, "pending", set())
             self.pending.add(job.id)
         elif action == BIND:
-            self.books.setdefault(node or "", {})[job.id] = job
+            self.books.setdefault(node, {})[job.id] = job
             self.pending.discard(job.id)
         elif action in (FINISH, GONE):
             for held in self.books.values():
@@ -48,15 +33,15 @@ class Watched(World):
             if action == GONE:
                 self.pending.add(job.id)
         elif action == PREEMPT:
-            assert by is not None
-            assert by.id in self.pending
-            assert by.preempts
-            assert job.priority < by.priority
-            assert job.id in self.books[node or ""]
-            self.leaving[job.id] = (by, node or "")
+            assert fact.by is not None
+            assert fact.by.id in self.pending
+            assert fact.by.preempts
+            assert job.priority < fact.by.priority
+            assert job.id in self.books[node]
+            self.leaving[job.id] = (fact.by, node)
         elif action == NOMINATE:
-            self.assert_fits_afterwards(job, node or "")
-        super().decision(time, cycle, action, job, pods, amounts, pod, by, reason, node, *rest, **more)
+            self.assert_fits_afterwards(job, node)
+        super().record(fact)
 
     def assert_fits_afterwards(self, preemptor: Job, name: str) -> None:
         """Once the victims are gone the preemptor fits its node."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, final
 
-from harness.engine.events import ADMIT, FINISH, PREEMPT
-from harness.job import Job
+from harness.engine.events import ADMIT, FINISH, PREEMPT, Fact
 from harness.units import SECOND
 from harness_plugins.kueue.policy import KueuePolicy
 
@@ -30,36 +29,28 @@ class Record:
         self._makespan = 0
         self._held: dict[str, bool] = {}
 
-    def decision(
-        self,
-        time: int,
-        cycle: int,
-        action: int,
-        job: Job,
-        pods: int,
-        *_: Any,
-        by: Job | None = None,
-        reason: str | None = None,
-        flavors: Mapping[str, Mapping[str, str]] | None = None,
-        detail: Mapping[str, Any] | None = None,
-        **__: Any,
-    ) -> None:
+    def record(self, fact: Fact) -> None:
         """Keep admissions, preemptions and ends."""
+        action, job = fact.action, fact.job
         if action in self._number:
             self._number[action] += 1
         if self._counting:
             if action == FINISH:
-                self._makespan = time
+                self._makespan = fact.time
             return
-        entry: dict[str, Any] = {"t": _seconds(time), "cycle": self._policy.scheduler.cycles}
+        entry: dict[str, Any] = {"t": _seconds(fact.time), "cycle": self._policy.scheduler.cycles}
         if action == ADMIT:
-            assert detail is not None
-            entry |= {"admit": job.id, "flavors": flavors or {}, "borrowing": detail["borrowing"] > 0}
-            if "counts" in detail:
-                entry["counts"] = detail["counts"]
+            assert fact.detail is not None
+            entry |= {
+                "admit": job.id,
+                "flavors": fact.flavors or {},
+                "borrowing": fact.detail["borrowing"] > 0,
+            }
+            if "counts" in fact.detail:
+                entry["counts"] = fact.detail["counts"]
         elif action == PREEMPT:
-            assert by is not None
-            entry |= {"preempt": job.id, "by": by.id, "reason": reason}
+            assert fact.by is not None
+            entry |= {"preempt": job.id, "by": fact.by.id, "reason": fact.reason}
         elif action == FINISH:
             entry = {"t": entry["t"], "finish": job.id}
             self._held.pop(job.id)
