@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from harness.quota import UNLIMITED, QuotaTree
+from harness.quota import UNLIMITED, QuotaTree, minus
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster, ResourceGroup
@@ -132,17 +132,20 @@ def _limits(tree: QuotaTree, node: int) -> dict[str, dict[str, int]]:
     """What limits borrowing and lending, summed over flavors; only what has a limit.
 
     `borrowing` is resource -> how much may be borrowed, where that is limited in every flavor; `kept` is
-    resource -> what is never lent.
+    resource -> what is never lent, and `lent` what is lent beside it: nothing of what has no end.
     """
     limits: dict[str, list[int | None]] = {}
     kept: dict[str, int] = {}
+    lent: dict[str, int] = {}
     for cell in tree.declared[node]:
         resource, at = tree.flavor_resources[cell].resource, node * tree.width + cell
         limits.setdefault(resource, []).append(tree.borrowing_limit[at])
         kept[resource] = kept.get(resource, 0) + tree.kept[at]
+        lent[resource] = lent.get(resource, 0) + minus(tree.subtree[at], tree.kept[at])
     borrowing: dict[str, int] = {}
     for resource, of_flavors in limits.items():
         known = [limit for limit in of_flavors if limit is not None and limit < UNLIMITED]
         if len(known) == len(of_flavors):
             borrowing[resource] = sum(known)
-    return {"borrowing": borrowing, "kept": {resource: amount for resource, amount in kept.items() if amount}}
+    kept = {resource: amount for resource, amount in kept.items() if amount}
+    return {"borrowing": borrowing, "kept": kept, "lent": {resource: lent[resource] for resource in kept}}

@@ -124,9 +124,12 @@ def quota_trees(cluster: Mapping[str, Any], resource: str) -> list[QuotaTree]:
     kept = [spec["limits"]["kept"].get(resource, 0) for _, spec in specs]
     whole = list(nominal)
     for place in range(len(specs) - 1, -1, -1):
+        # Without end less without end is nothing, which no sum over flavors tells.
+        lent = specs[place][1]["limits"].get("lent", {}).get(resource, whole[place] - kept[place])
+        whole[place] = kept[place] + lent
         parent = parents[place]
         if parent is not None:
-            whole[parent] += whole[place] - kept[place]
+            whole[parent] += lent
     found: dict[int, list[Node]] = {}
     homes: list[tuple[int, int]] = []  # the place of the node at the top, and the place within its tree
     for place, (queue, spec) in enumerate(specs):

@@ -133,9 +133,30 @@ def _flavors(owner: ClusterQueue | Cohort) -> list[bool]:
     return [flavor in named for flavor in FLAVORS]
 
 
+def _of_one_flavor(**quota: int) -> tuple[ResourceGroup, ...]:
+    return (ResourceGroup(("cpu",), (FlavorQuotas("f", {"cpu": ResourceQuota(**quota)}),)),)
+
+
+def test_a_cohort_without_end_that_keeps_some_of_it_lends_nothing() -> None:
+    """Kueue's sums: without end less without end is nothing, however much the cohort's queues have beside."""
+    inner = Cohort("inner", "outer", _of_one_flavor(nominal=UNLIMITED, lending_limit=2))
+    rich = ClusterQueue("p", "inner", _of_one_flavor(nominal=UNLIMITED))
+    poor = ClusterQueue("q", "outer", _of_one_flavor(nominal=0))
+    cluster = Cluster(
+        cluster_queues={"p": rich, "q": poor, "r": ClusterQueue("r")},
+        cohorts={"outer": Cohort("outer"), "inner": inner},
+    )
+    assert over(cluster, {"q": (1, 0)}) == {"q": [1, 0]}
+    _metric_agrees(cluster, [(9, 0, 1, 0, 0, 0)])
+
+
 @given(forests(), st.lists(st.tuples(*[st.integers(0, 12)] * 6), min_size=1, max_size=4))
 def test_what_is_over_is_what_the_tree_of_policies_says(cluster: Cluster, states: list[Any]) -> None:
     """The same where there is one flavor; of several nothing is over where none of them is."""
+    _metric_agrees(cluster, states)
+
+
+def _metric_agrees(cluster: Cluster, states: list[Any]) -> None:
     info = {"queues": quotas(cluster), "cohorts": cohorts(cluster)}
     found: dict[str, list[int]] = {}
     known = {name: _flavors(queue) for name, queue in cluster.cluster_queues.items()}
