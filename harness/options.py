@@ -126,10 +126,20 @@ def factor(what: str, value: str | float | Fraction, *, hint: str) -> Fraction:
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A hint that names what was probably meant, else what there is."""
     known = sorted(known)
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    if close:
-        return f"did you mean {close[0]!r}?"
-    if not known:
+    close = nearest(name, known)
+    return f"did you mean {close!r}?" if close is not None else there_is(known)
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is most like another one; None where none is."""
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return close[0] if close else None
+
+
+def there_is(known: Iterable[str]) -> str:
+    """What there is, the first of very many."""
+    names = list(known)
+    if not names:
         return "there is none"
-    more = f", … and {len(known) - _LISTED:,} more" if len(known) > _LISTED else ""
-    return f"there is: {', '.join(known[:_LISTED])}{more}"
+    more = f", … and {len(names) - _LISTED:,} more" if len(names) > _LISTED else ""
+    return f"there is: {', '.join(names[:_LISTED])}{more}"

@@ -19,6 +19,7 @@ from harness.comparison.table import html, markdown, text
 from harness.errors import RunError
 from harness.metrics import fairness, quota, utilization
 from harness.metrics.measurement import Measurement, Window
+from harness.metrics.scopes import ALL, hint_at, parse_scope
 from harness.metrics.utilization import HOURS
 from harness.options import did_you_mean
 from harness.runs.folder import reading
@@ -130,10 +131,11 @@ class Comparison:
 
         Args:
             metrics: names or patterns such as `wait.*`; all by default.
-            scope: `all`, `queue`, `priority`, `reason`, or one of them such as `queue=prod`; None for every
-                scope.
+            scope: `all`, a kind such as `queue` or `reason`, or one of a kind such as `queue=prod`: see
+                `harness.metrics.scopes`; None for every scope.
 
         Raises:
+            OptionError: there is no such kind of scope.
             RunError: a metric is in none of the runs, or in none of that scope; or a run is damaged.
         """
         rows = [
@@ -295,15 +297,14 @@ def _chosen(keys: Mapping[Key, Measurement], metrics: Sequence[str], scope: str 
     of_metrics = [
         key for key in keys if not metrics or any(fnmatchcase(key[0], pattern) for pattern in metrics)
     ]
-    if scope is None or scope == "all":
-        return [key for key in of_metrics if scope in (None, key[1])]
-    chosen = [key for key in of_metrics if key[1] == scope or key[1].startswith(f"{scope}=")]
-    if not chosen:
-        scopes = {known for _, known, _ in of_metrics}
-        if "=" not in scope:
-            scopes = {known.partition("=")[0] for known in scopes}
+    if scope is None:
+        return of_metrics
+    wanted = parse_scope(scope)
+    chosen = [key for key in of_metrics if wanted.holds(key[1])]
+    if not chosen and (metrics or wanted.kind != ALL):
         what = f" of {', '.join(metrics)}" if metrics else ""
-        raise RunError(f"nothing{what} was measured for scope {scope!r}", hint=did_you_mean(scope, scopes))
+        hint = hint_at(wanted, {known for _, known, _ in of_metrics})
+        raise RunError(f"nothing{what} was measured for scope {scope!r}", hint=hint)
     return chosen
 
 

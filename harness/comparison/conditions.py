@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from harness.comparison.table import changed, name_of, shown
 from harness.errors import InputError, OptionError, RunError
+from harness.metrics.scopes import ALL, KINDS
+from harness.options import did_you_mean, nearest, there_is
 from harness.units import SECOND, parse_duration
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ _ALLOWED = (
     "'disruption.lost{resource=cpu} > 100'; a bound with a sign is a change against the baseline (+5%, -10%, "
     "+10m, -3), one without is a value (4h, 100; of ratios 80%)"
 )
+_RESOURCE = "resource"
+_KEYS = (*KINDS, _RESOURCE)
 _PER_CENT = re.compile(r"[0-9]+(?:\.[0-9]+)?%")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
@@ -63,20 +67,27 @@ class Condition:
                 f"condition {self.text!r}: there is no second run whose change it could be",
                 hint="give two runs, or a bound without a sign",
             )
-        found = [
-            row
-            for row in comparison.rows(self.metric, scope=self.scope)
-            if self.resource in (None, row.measured.resource)
-        ]
-        if not found:
-            raise RunError(
-                f"condition {self.text!r}: {self.metric} was not measured for resource {self.resource!r}"
-            )
         first = 0 if len(comparison.runs) == 1 else 1
-        for row in found:
+        for row in self._rows(comparison):
             for place in range(first, len(comparison.runs)):
                 if self._holds(row, place):
                     yield f"{self.text}: {_said(comparison, row, place)}"
+
+    def _rows(self, comparison: Comparison) -> list[Row]:
+        """What the condition is about."""
+        try:
+            rows = comparison.rows(self.metric, scope=self.scope)
+        except RunError as error:
+            raise RunError(f"condition {self.text!r}: {error.message}", hint=error.hint) from error
+        found = [row for row in rows if self.resource in (None, row.measured.resource)]
+        if not found:
+            known = {row.measured.resource for row in rows if row.measured.resource}
+            hint = did_you_mean(self.resource or "", known) if known else f"{self.metric} has no resource"
+            raise RunError(
+                f"condition {self.text!r}: {self.metric} was not measured for resource {self.resource!r}",
+                hint=hint,
+            )
+        return found
 
     def _holds(self, row: Row, place: int) -> bool:
         unit = row.measured.unit
@@ -126,22 +137,7 @@ def parse_condition(text: str) -> Condition:
     match = _CONDITION.fullmatch(text)
     if match is None:
         raise OptionError(f"condition {text!r} is not understood", hint=_ALLOWED)
-    where = {}
-    for part in (match["where"] or "").split(","):
-        key, equals, value = (each.strip() for each in part.partition("="))
-        if key == "all" and not equals:
-            where["all"] = ""
-        elif key and equals and value:
-            where[key] = value
-        elif part.strip():
-            raise OptionError(f"condition {text!r}: {part.strip()!r} is not KEY=VALUE", hint=_ALLOWED)
-    resource = where.pop("resource", None)
-    if len(where) > 1:
-        raise OptionError(
-            f"condition {text!r} names two scopes, {' and '.join(where)}",
-            hint="metrics have one scope, such as {queue=prod} or {queue=prod,resource=cpu}",
-        )
-    scope = next((f"{key}={value}" if value else key for key, value in where.items()), "all")
+    scope, resource = _where(text, match["where"] or "")
     bound = match["bound"]
     sign = {"+": 1, "-": -1}.get(bound[0], 0)
     bare = bound[1:] if sign else bound
@@ -151,6 +147,32 @@ def parse_condition(text: str) -> Condition:
         except InputError as error:
             raise OptionError(f"condition {text!r}: {bound!r} is no bound", hint=_ALLOWED) from error
     return Condition(text.strip(), match["metric"], scope, resource, match["how"], sign, bare)
+
+
+def _where(text: str, where: str) -> tuple[str, str | None]:
+    """The scope and the resource that stand in the braces of a condition."""
+    found: dict[str, str] = {}
+    for part in where.split(","):
+        key, equals, value = (each.strip() for each in part.partition("="))
+        if not part.strip():
+            continue
+        if key not in _KEYS:
+            close = nearest(key, _KEYS)
+            meant = f"did you mean '{close}={value}'? " if close is not None else ""
+            raise OptionError(f"condition {text!r}: there is no scope {key!r}", hint=meant + there_is(_KEYS))
+        if (key == ALL and equals) or (key != ALL and not value):
+            raise OptionError(f"condition {text!r}: {part.strip()!r} is not KEY=VALUE", hint=_ALLOWED)
+        if key in found:
+            raise OptionError(f"condition {text!r} names {key!r} twice", hint="write one condition for each")
+        found[key] = value
+    resource = found.pop(_RESOURCE, None)
+    if len(found) > 1:
+        raise OptionError(
+            f"condition {text!r} names two scopes, {' and '.join(found)}",
+            hint="metrics have one scope, such as {queue=prod} or {queue=prod,resource=cpu}",
+        )
+    scope = next((f"{key}={value}" if value else key for key, value in found.items()), ALL)
+    return scope, resource
 
 
 def _said(comparison: Comparison, row: Row, place: int) -> str:

@@ -8,10 +8,13 @@ from typing import NamedTuple
 
 import polars as pl
 
+from harness.errors import OptionError, RunError
 from harness.metrics.disruption import lost_by_jobs
 from harness.metrics.levels import queue_of_jobs
 from harness.metrics.measurement import Measurement
+from harness.metrics.scopes import ALL, PRIORITY, QUEUE, Scope, hint_at, parse_scope
 from harness.metrics.waiting import job_times, measure_jobs
+from harness.options import there_is
 from harness.runs.run import Run
 from harness.units import HOUR, SECOND
 
@@ -25,6 +28,7 @@ _TIMES = {
 """Metric -> the column of `job_times` that its statistics are of."""
 
 _LOST = "disruption.lost"
+_OF_JOBS = (ALL, QUEUE, PRIORITY)
 
 
 class Statistic(NamedTuple):
@@ -40,10 +44,10 @@ class Statistic(NamedTuple):
 
 
 def is_of_jobs(measured: Measurement) -> bool:
-    """Whether a metric comes from values of jobs, one for each."""
-    if measured.metric == _LOST:
-        return not measured.scope.startswith("beneficiary=")
-    return measured.metric.rpartition(".")[0] in _TIMES
+    """Whether a metric comes from values of jobs: of all of them, or of those that a scope names."""
+    if measured.scope.partition("=")[0] not in _OF_JOBS:
+        return False
+    return measured.metric == _LOST or measured.metric.rpartition(".")[0] in _TIMES
 
 
 def statistic_of(measured: Measurement) -> Statistic | None:
@@ -78,15 +82,29 @@ class Samples:
         yield from lost_by_jobs(self._run, self._run.window, only)
 
     def members(self, column: str, scope: str) -> pl.Series | None:
-        """Whether each of the jobs is in a scope such as `queue=prod`; None where all are."""
-        kind, _, name = scope.partition("=")
-        if kind == "all":
+        """Whether each of the jobs is in a scope such as `queue=prod`; None where all are.
+
+        Raises:
+            OptionError: there is no such kind of scope, or it is not one of jobs.
+            RunError: no job of the run is in the scope.
+        """
+        kind, name = parse_scope(scope)
+        if kind == ALL:
             return None
-        if kind == "priority":
-            return self._jobs["priority"].gather(self._rows) == int(name)
-        # Losses are counted for what has a quota, waits for the trace's queues.
-        queues = self._quotas if column.startswith("lost.") else self._jobs["queue"]
-        return queues.gather(self._rows) == name
+        if kind not in _OF_JOBS or not name:
+            raise OptionError(f"scope {scope!r} does not say which jobs", hint=there_is(_OF_JOBS))
+        if kind == PRIORITY:
+            values = self._jobs["priority"].cast(pl.String)
+        else:
+            # Losses are counted for what has a quota, waits for the trace's queues.
+            values = self._quotas if column.startswith("lost.") else self._jobs["queue"]
+        found = values == name
+        if not found.any():
+            known = (f"{kind}={value}" for value in values.unique().to_list())
+            raise RunError(
+                f"{self._run.path} has no job of {scope!r}", hint=hint_at(Scope(kind, name), known)
+            )
+        return found.gather(self._rows)
 
     def of(self, column: str) -> pl.Series:
         """One value for each of the jobs, null where it has none."""
@@ -110,7 +128,7 @@ class Samples:
 
     @cached_property
     def _quotas(self) -> pl.Series:
-        return queue_of_jobs(self._run)
+        return queue_of_jobs(self._run).cast(pl.Categorical)  # which compares with any text
 
     @cached_property
     def _lost(self) -> pl.DataFrame:

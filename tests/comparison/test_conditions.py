@@ -10,6 +10,7 @@ from small_clusters import queues
 
 import harness
 from harness.comparison.conditions import parse_condition
+from harness.comparison.samples import Samples
 from harness.errors import InputError
 
 
@@ -88,6 +89,9 @@ def test_scopes_patterns_and_changes_from_nothing(compared: harness.Comparison) 
         ("wait.total.mean", "is not understood"),
         ("wait.total.mean = 4", "is not understood"),
         ("wait.total.mean{queue} > 4", "'queue' is not KEY=VALUE"),
+        ("wait.total.mean{all=dev} > 4", "'all=dev' is not KEY=VALUE"),
+        ("wait.total.mean{queue=dev,queue=prod} > 4", "names 'queue' twice"),
+        ("wait.total.mean{quueue=prod} > 4", "there is no scope 'quueue'"),
         ("wait.total.mean{queue=a,priority=1} > 4", "two scopes, queue and priority"),
         ("wait.total.mean > soon", "'soon' is no bound"),
         ("wait.total.mean > 5%", "is not a duration such as 10m"),
@@ -102,6 +106,63 @@ def test_conditions_that_mean_nothing_are_errors(text: str, error: str, compared
     """A condition that could never hold would let everything through."""
     with pytest.raises(InputError, match=error):
         list(parse_condition(text).violations(compared))
+
+
+@pytest.mark.parametrize(
+    ("where", "hint"),
+    [
+        ("quueue=prod", "did you mean 'queue=prod'? there is: all, queue, "),
+        ("user=me", "there is: all, queue, "),
+        ("queue=nosuch", "there is: queue=dev, queue=prod"),
+        ("queue=pord", "did you mean 'queue=prod'? there is: queue=dev, queue=prod"),
+        ("priority=prod", "did you mean 'queue=prod'? there is: priority=0"),
+        ("beneficiary=x", "there is: all, priority, queue"),
+        ("queue=prod,resource=cpu", "wait.first_start.p95 has no resource"),
+    ],
+)
+def test_an_unknown_scope_is_an_error_that_names_the_known_ones(
+    where: str, hint: str, compared: harness.Comparison
+) -> None:
+    """It must not mean all jobs, nor none: a gate would never fail by it."""
+    with pytest.raises(InputError) as error:
+        holds(compared, f"wait.first_start.p95{{{where}}} > +5%")
+    assert (error.value.hint or "").startswith(hint)
+    assert "wait.first_start.p95{" in error.value.message
+    if not where.endswith("cpu"):
+        for ask in (
+            compared.to_polars,
+            compared.changes,
+            compared.table,
+            compared.markdown,
+            compared.to_json,
+        ):
+            with pytest.raises(InputError) as error:
+                ask("wait.first_start.p95", scope=where)
+            assert (error.value.hint or "").startswith(hint)
+
+
+@pytest.mark.parametrize(
+    ("column", "scope", "known"),
+    [
+        ("first_start", "quueue=prod", "all, queue, "),
+        ("first_start", "queue=nosuch", "queue=dev, queue=prod"),
+        ("lost.cpu", "queue=nosuch", "queue=dev, queue=prod"),
+        ("first_start", "priority=high", "priority=0"),
+        ("first_start", "reason=x", "all, queue, priority"),
+        ("first_start", "queue", "all, queue, priority"),
+    ],
+)
+def test_samples_are_of_jobs_that_a_scope_names(
+    column: str, scope: str, known: str, compared: harness.Comparison
+) -> None:
+    """A scope of no job, or of something else than jobs, is an error, whoever asks."""
+    samples = Samples(compared.runs[0], compared.pairs.rows[0])
+    members = samples.members(column, "queue=prod")
+    assert members is not None
+    assert members.sum() == 15
+    with pytest.raises(InputError) as error:
+        samples.members(column, scope)
+    assert known in (error.value.hint or "")
 
 
 def test_a_change_needs_two_runs(compared: harness.Comparison) -> None:
