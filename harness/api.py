@@ -55,7 +55,7 @@ def replay(
         cluster: manifests; by default `<trace>.cluster.yaml` beside the trace, else one made from the trace
             (`run.info["cluster"]["assumed"]` says how).
         options: the policy's options.
-        label: what to call the run; the policy's name by default.
+        label: what to call the run, such as `pr` or `fairsharing@pr`; the policy's name by default.
         on_preemption: `restart`, `resume` or `checkpoint=<interval>[,restore=<cost>]`.
         grace_period: for jobs that do not say; a duration such as `30s`, or microseconds.
         until: the last instant to play, a duration since the origin or microseconds.
@@ -202,7 +202,7 @@ def make_plan(
         trace=trace,
         cluster=cluster,
         policy=policy,
-        label=_label(label or policy.name),
+        label="@".join(_label(part) for part in (label or policy.name).split("@", 1)),
         options=resolve(policy.options, options, owner=f"policy {_called(policy.name, label)}"),
         losses=losses,
         grace_period=_microseconds("grace period", grace_period),

@@ -39,8 +39,9 @@ cluster.add_command(init)
 def check(file: Path, *, as_json: bool) -> None:
     """Check manifests and show what a replay would take from them.
 
-    FILE holds Kubernetes manifests as kubectl prints them, in YAML or JSON. What they say that is not
-    modelled is named on stderr. Faults are listed, all of them, and the exit code is 2.
+    FILE holds Kubernetes manifests as kubectl prints them, in YAML or JSON, or is a folder of such files.
+    What they say that is not modelled is named on stderr. Faults are listed, all of them, and the exit code
+    is 2.
     """
     from harness.cluster.load import load_cluster
     from harness.errors import ClusterError, InputError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +13,12 @@ import click
 from harness.cli.calibration import calibrated
 from harness.cli.context import command_line, complete_policies, loaded_plugins
 from harness.cli.progress import Progress
+from harness.cli.worlds import World, read_worlds
 from harness.errors import OptionError, StoppedError
 from harness.options import did_you_mean
 from harness.text import printable
 
 if TYPE_CHECKING:
-    from harness.cluster.model import Cluster
     from harness.plugins import Plugins, PolicySpec, ReaderSpec
     from harness.runs.plan import Plan
     from harness.runs.run import Run
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 Examples:
   harness replay traces/philly.parquet --plugin none
   harness replay traces/philly.parquet -p none -p fairsharing --until 30d
-  harness replay traces/philly.parquet -p none@a -p none@b --set b.percentageOfNodesToScore=50"""
+  harness replay traces/philly.parquet -p none@a -p none@b --set b.percentageOfNodesToScore=50
+  harness replay traces/philly.parquet --cluster traces/philly.cluster.yaml --cluster pr.yaml"""
 )
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.option(
@@ -40,8 +41,9 @@ Examples:
     "[default: what a KubeSchedulerConfiguration of the cluster selects, else none]",
 )  # fmt: skip
 @click.option(
-    "--cluster", type=click.Path(path_type=Path), metavar="FILE",
-    help="Kubernetes manifests. [default: TRACE's .cluster.yaml beside it, else made from the trace]",
+    "--cluster", "clusters", multiple=True, type=click.Path(path_type=str), metavar="[NAME=]PATH",
+    help="Kubernetes manifests, a file or a folder; on each of several every plugin is replayed, as "
+    "PLUGIN@NAME. [default: TRACE's .cluster.yaml beside it, else made from the trace]",
 )  # fmt: skip
 @click.option(
     "--set", "settings", multiple=True, metavar="[LABEL.]KEY=VALUE",
@@ -76,7 +78,7 @@ def replay(
     ctx: click.Context,
     trace: Path,
     names: tuple[str, ...],
-    cluster: Path | None,
+    clusters: tuple[str, ...],
     settings: tuple[str, ...],
     on_preemption: str,
     grace_period: str,
@@ -99,24 +101,27 @@ def replay(
     plugins = loaded_plugins(ctx)
     chosen = _chosen(names, settings, plugins) if names else None  # a mistake is told before files are read
     opened = api.read_trace(trace, plugins, calibration)
-    where = api.read_cluster(cluster, opened, calibration)
-    policies, options = chosen or _chosen((api.default_plugin(where),), settings, plugins)
+    worlds = read_worlds(clusters, opened, calibration)
+    selected = [api.default_plugin(world.cluster) for world in worlds]
+    policies, options = chosen or _chosen(dict.fromkeys(selected), settings, plugins)
     plans = [
         api.make_plan(
             opened,
-            where,
+            world.cluster,
             spec,
             options=options[label],
-            label=label,
+            label=world.label(label),
             on_preemption=on_preemption,
             grace_period=grace_period,
             until=until,
             scale_arrivals=scale_arrivals,
         )
         for spec, label in policies
+        for world, own in zip(worlds, selected, strict=True)
+        if names or spec.name == own
     ]
     say: Callable[[Iterable[str]], None] = _nothing if quiet else _say
-    say(_preface(opened, where, plans, selected=not names))
+    say(_preface(opened, worlds, plans, selected=not names))
     runs = []
     jobs = count_jobs(opened.frame)
     for plan in plans:
@@ -208,24 +213,46 @@ def _unknown(
     )
 
 
-def _preface(trace: Trace, cluster: Cluster, plans: Iterable[Plan], *, selected: bool) -> list[str]:
+def _preface(trace: Trace, worlds: Sequence[World], plans: Sequence[Plan], *, selected: bool) -> list[str]:
     """What a reader should know before the replay begins; `selected` if no plugin was named."""
     lines = [f"trace: {trace.path}, {trace.frame.height:,} rows"]
     lines += [f"left out: {count:,} rows: {reason}" for reason, count in trace.left_out.items()]
     lines += [f"note: {note}" for note in trace.notes]
-    lines += [f"assumed: {sentence}" for sentence in cluster.assumed]
+    for world in worlds:
+        lines += _of_world(world, selected=selected)
+    scale = worlds[0].cluster.scale
+    if scale != 1:
+        lines.append(f"note: --scale-cluster {scale}: so many times its nodes and quotas")
+    return [*lines, *_warnings(worlds, plans)]
+
+
+def _of_world(world: World, *, selected: bool) -> Iterator[str]:
+    """Where a cluster comes from, and which plugin it selects."""
+    cluster, of_it = world.cluster, f" {world.name}" if world.name else ""
+    for sentence in cluster.assumed:
+        yield f"assumed: {sentence}"
     if not cluster.assumed:
-        lines.append(f"cluster: {cluster.source}")
+        yield f"cluster{of_it}: {cluster.source}"
     if selected and cluster.scheduler is not None:
         algorithm = cluster.scheduler.preemption_algorithm or "Auto, the default,"
-        lines.append(
-            f"plugin: {cluster.scheduler.plugin}, as preemptionAlgorithm {algorithm} "
+        yield (
+            f"plugin{of_it}: {cluster.scheduler.plugin}, as preemptionAlgorithm {algorithm} "
             "of the KubeSchedulerConfiguration says"
         )
-    if cluster.scale != 1:
-        lines.append(f"note: --scale-cluster {cluster.scale}: so many times its nodes and quotas")
-    warnings = dict.fromkeys(sentence for plan in plans for sentence in plan.warnings)
-    return [*lines, *(f"warning: {sentence}" for sentence in warnings)]
+
+
+def _warnings(worlds: Sequence[World], plans: Sequence[Plan]) -> Iterator[str]:
+    """What the inputs say that changes nothing, each once; with clusters' names where it is not of all."""
+    of: dict[str, list[str]] = {}
+    for plan in plans:
+        name = next(world.name for world in worlds if world.cluster is plan.cluster)
+        for sentence in plan.warnings:
+            names = of.setdefault(sentence, [])
+            if name not in names:
+                names.append(name)
+    for sentence, names in of.items():
+        whose = "" if len(names) == len(worlds) else f" {', '.join(names)}:"
+        yield f"warning:{whose} {sentence}"
 
 
 def _ending(run: Run) -> str:

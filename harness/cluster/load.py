@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -17,13 +19,80 @@ from harness.cluster.kueue import implied_cohorts
 from harness.cluster.model import Cluster, frozen
 from harness.errors import ClusterError, Fault
 
+_ENDINGS = (".json", ".yaml", ".yml")
+_KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+
 
 def load_cluster(path: Path) -> Cluster:
-    """The cluster that a file describes, as `kubectl get -o yaml` or `-o json` prints its objects.
+    """The cluster that manifests describe, as `kubectl get -o yaml` or `-o json` prints objects.
+
+    Args:
+        path: a file, or a folder: all of its .yaml, .yml and .json files and those of the folders in it, in
+            the order of their paths, but for hidden ones.
 
     Raises:
-        ClusterError: the file cannot be read or its manifests are faulty; every fault names document, object
-            and field.
+        ClusterError: a file cannot be read or its manifests are faulty; every fault names document, object
+            and field, and in a folder the file.
+    """
+    faults: list[Fault] = []
+    documents: list[Document] = []
+    complete = True
+    for where, file in _files(path):
+        found, whole = _documents(file, where, faults)
+        documents += found
+        complete = complete and whole
+    if not documents and not faults:
+        raise ClusterError(
+            str(path), [Fault("", "holds no manifest")], hint="kubectl get nodes,clusterqueues -o yaml > FILE"
+        )
+    return _cluster(documents, str(path), faults, complete=complete)
+
+
+def _files(path: Path) -> list[tuple[str, Path]]:
+    """The files to read, each with what it is called in messages: nothing where it is the only one.
+
+    Raises:
+        ClusterError: the folder is to be built by kustomize first, or holds no such file.
+    """
+    if not path.is_dir():
+        return [("", path)]
+    found: list[tuple[str, Path]] = []
+
+    def unreadable(error: OSError) -> None:
+        raise _unreadable(path, error) from error
+
+    for folder, folders, names in os.walk(path, onerror=unreadable):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in names:
+            file = Path(folder, name)
+            if name in _KUSTOMIZATIONS:
+                raise ClusterError(
+                    str(path),
+                    [Fault(file.relative_to(path).as_posix(), "says what kustomize makes of other files")],
+                    hint=f"kubectl kustomize {shlex.quote(str(file.parent))} > FILE, and give that file",
+                )
+            if file.suffix in _ENDINGS and not name.startswith("."):
+                found.append((file.relative_to(path).as_posix(), file))
+    if not found:
+        raise ClusterError(str(path), [Fault("", f"is a folder without {', '.join(_ENDINGS)} files")])
+    return sorted(found)
+
+
+def _unreadable(path: Path, error: OSError | ValueError) -> ClusterError:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    where = str(error.filename) if isinstance(error, OSError) and error.filename else str(path)
+    return ClusterError(
+        where,
+        [Fault("", f"cannot be read: {reason}")],
+        hint="give a file or a folder of Kubernetes manifests",
+    )
+
+
+def _documents(path: Path, where: str, faults: list[Fault]) -> tuple[list[Document], bool]:
+    """The documents of a file, and whether they are all there; in messages `where` stands before them.
+
+    Raises:
+        ClusterError: the file cannot be read.
     """
     try:
         text = path.read_bytes().decode("utf-8-sig")
@@ -33,17 +102,14 @@ def load_cluster(path: Path) -> Cluster:
             [Fault("", f"is not text in UTF-8: byte {error.start} is {error.object[error.start]:#04x}")],
         ) from error
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise ClusterError(
-            str(path), [Fault("", f"cannot be read: {reason}")], hint="give a file of Kubernetes manifests"
-        ) from error
-    faults: list[Fault] = []
-    documents, complete = read_documents(text, faults)
-    if not documents and not faults:
-        raise ClusterError(
-            str(path), [Fault("", "holds no manifest")], hint="kubectl get nodes,clusterqueues -o yaml > FILE"
-        )
-    return _cluster(documents, str(path), faults, complete=complete)
+        raise _unreadable(path, error) from error
+    own: list[Fault] = []
+    documents, complete = read_documents(text, own)
+    if where:
+        documents = [Document(f"{where}, {each.where}", each.content) for each in documents]
+        own = [Fault(f"{where}, {fault.where}", fault.what) for fault in own]
+    faults += own
+    return documents, complete
 
 
 def cluster_from(documents: Iterable[Mapping[str, Any]], source: str, *, webhooks: bool = True) -> Cluster:

@@ -60,6 +60,7 @@ def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "traces").mkdir()
     for name in ("philly.cluster.yaml", "mix.yaml"):
         shutil.copy(ROOT / "traces" / name, place / "traces")
+    shutil.copy(place / "traces" / "philly.cluster.yaml", place / "pr.yaml")
     hours = pl.duration(hours=pl.int_range(40), time_unit="us")
     pl.select(
         job_id=pl.int_range(40).cast(pl.String),

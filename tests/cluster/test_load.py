@@ -216,9 +216,8 @@ def test_what_is_no_manifest_is_a_fault(tmp_path: Path, text: str | bytes, fault
 
 
 def test_file_that_cannot_be_read_is_a_fault(tmp_path: Path) -> None:
-    """Absent, a folder, or a name that no file can have."""
+    """Absent, or a name that no file can have."""
     assert faults_of(tmp_path / "absent.yaml") == ["cannot be read: No such file or directory"]
-    assert faults_of(tmp_path) == ["cannot be read: Is a directory"]
     assert faults_of(tmp_path / "a\0b")[0].startswith("cannot be read: ")
 
 
@@ -321,3 +320,54 @@ def test_mutated_text_gives_a_cluster_or_faults(tmp_path: Path, data: st.DataObj
 def test_random_bytes_give_faults(tmp_path: Path, content: bytes) -> None:
     """Anything at all may be in a file."""
     assert unfit_faults(lambda: load_cluster(write(tmp_path, content))) == []
+
+
+def test_a_folder_is_read_file_by_file_in_the_order_of_paths(tmp_path: Path) -> None:
+    """Its manifests and those of folders in it; hidden files, and files of other endings, are left out."""
+    for path, kind in (("b/q.yaml", "b"), ("a.json", "a"), ("b/c/d.yml", "d")):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": kind}}
+        (tmp_path / path).write_text(json.dumps(namespace))
+    for path in ("README.md", ".hidden.yaml", ".git/x.yaml"):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text("a: b: c")
+    assert list(load_cluster(tmp_path).namespaces) == ["a", "d", "b"]
+
+
+def test_a_fault_in_a_folder_names_the_file(tmp_path: Path) -> None:
+    """By its path in the folder, also for what one file has and another repeats."""
+    namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: team}}"
+    (tmp_path / "a.yaml").write_text(namespace)
+    (tmp_path / "b.yaml").write_text(f"{namespace}\n---\n: x: y\n")
+    with pytest.raises(ClusterError) as error:
+        load_cluster(tmp_path)
+    told = [str(fault) for fault in error.value.faults]
+    assert told[0].startswith("b.yaml, document 2 (line 2), line 3: not valid YAML")
+    assert told[1] == (
+        "b.yaml, document 1 (line 1), Namespace team: is given twice; "
+        "the first is in a.yaml, document 1 (line 1), Namespace team"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "hint"),
+    [
+        ("README.md", "is a folder without .json, .yaml, .yml files", None),
+        (
+            "deep/kustomization.yaml",
+            "deep/kustomization.yaml: says what kustomize makes",
+            "kubectl kustomize",
+        ),
+        ("empty.yaml", "holds no manifest", "kubectl get"),
+    ],
+)
+def test_a_folder_that_is_no_cluster_is_refused(
+    name: str, message: str, hint: str | None, tmp_path: Path
+) -> None:
+    """Also one that only kustomize can read."""
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("")
+    with pytest.raises(ClusterError) as error:
+        load_cluster(tmp_path)
+    assert message in error.value.message
+    assert hint is None or hint in (error.value.hint or "")

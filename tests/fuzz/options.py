@@ -82,6 +82,10 @@ _VALUES: dict[str, tuple[str, ...]] = {
     ),
     "baseline": ("none", "x", "", "none@a"),
     "cluster": ("cluster.yaml", "trace.parquet", "nothing.yaml", ".", "bad.yaml", ""),
+    "clusters": (
+        "cluster.yaml", "pr=cluster.yaml", "trace.parquet", "nothing.yaml", ".", "bad.yaml", "", "=", "a=",
+        "=cluster.yaml", "a@b=cluster.yaml", "\0=cluster.yaml",
+    ),
     "fit": ("trace.parquet", "cluster.yaml", "nothing", ".", ""),
     "reader": ("parquet", "swf", "csv", "kubernetes", "nothing", ""),
     "queue": ("a", "b", "nothing", ""),

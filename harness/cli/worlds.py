@@ -1,0 +1,114 @@
+"""The clusters of one replay, each under the name that tells its runs apart."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.errors import OptionError
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
+    from harness.trace.calibration import Calibration
+    from harness.trace.trace import Trace
+
+_LONGEST_NAME = 40
+_ENDINGS = (".cluster", ".patch")
+"""What file names have before their last ending, and no name needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A cluster of a replay; `name` is "" where it is the only one, and labels stay as they are."""
+
+    name: str
+    cluster: Cluster
+
+    def label(self, label: str) -> str:
+        """What a plugin's run on this cluster is called."""
+        return f"{label}@{self.name}" if self.name else label
+
+
+def read_worlds(clusters: Sequence[str], trace: Trace, calibration: Calibration | None = None) -> list[World]:
+    """The clusters to replay a trace on.
+
+    Args:
+        clusters: `[NAME=]PATH` for each, in the order of the command line; without any the trace's own.
+        trace: what is replayed.
+        calibration: how clusters are scaled.
+
+    Raises:
+        OptionError: two of them have one name.
+        InputError: a cluster cannot be read, or the trace does not fit it.
+    """
+    from harness import api
+
+    if not clusters:
+        return [World("", api.read_cluster(None, trace, calibration))]
+    found = named_files(clusters, "--cluster")
+    read = [(name, api.read_cluster(path, trace, calibration)) for name, path in found]
+    return [World(name if len(read) > 1 else "", cluster) for name, cluster in read]
+
+
+def named_files(texts: Iterable[str], option: str) -> list[tuple[str, Path]]:
+    """Files or folders with their names: `[NAME=]PATH`, else the file's name without its endings.
+
+    Where these are equal, the folders above tell them apart: `base-queues` for `base/queues.yaml`.
+
+    Raises:
+        OptionError: a name is given twice, or no folder tells two files apart.
+    """
+    given = [_split(text, option) for text in texts]
+    taken = [name for name, _ in given if name]
+    levels = [1] * len(given)
+    while True:
+        names = [name or _name(path, level) for (name, path), level in zip(given, levels, strict=True)]
+        count = Counter(names)
+        alike = [at for at, name in enumerate(names) if count[name] > 1]
+        if not alike:
+            return [(name, path) for name, (_, path) in zip(names, given, strict=True)]
+        grown = [at for at in alike if not given[at][0] and levels[at] < len(_parts(given[at][1]))]
+        if not grown or any(taken.count(names[at]) > 1 for at in alike):
+            name, path = given[alike[-1]]
+            raise OptionError(
+                f"{option}: two would be called {name or _name(path, 1)!r}",
+                hint=f"name them apart: {option} first=PATH {option} second={path}",
+            )
+        for at in grown:
+            levels[at] += 1
+
+
+def _split(text: str, option: str) -> tuple[str, Path]:
+    """The name, "" where none is given, and the path; `./a=b.yaml` is a path, since no name has a slash."""
+    name, equals, path = text.partition("=")
+    if text and (not equals or "/" in name):
+        return "", Path(text)
+    if not name or not path or len(name) > _LONGEST_NAME or _safe(name) != name:
+        raise OptionError(
+            f"{option} {text!r}: {name!r} cannot be the name of {path!r}",
+            hint=f"use up to {_LONGEST_NAME} letters, digits, and - _ . +; neither - nor . at the beginning",
+        )
+    return name, Path(path)
+
+
+def _name(path: Path, level: int) -> str:
+    """The last parts of a path as a name."""
+    name = "-".join(_parts(path)[-level:])
+    return _safe(name)[-_LONGEST_NAME:].lstrip(".-") or "cluster"
+
+
+def _parts(path: Path) -> tuple[str, ...]:
+    """The folders of a path and its name without endings."""
+    whole = path.resolve() if ".." in path.parts else path.absolute()
+    stem = whole.name if whole.is_dir() else whole.stem
+    for ending in _ENDINGS:
+        stem = stem.removesuffix(ending)
+    return (*whole.parts[1:-1], stem)
+
+
+def _safe(text: str) -> str:
+    """Text as a part of a label."""
+    return "".join(char if char.isalnum() or char in "-_.+" else "-" for char in text).lstrip(".-")

@@ -1,0 +1,193 @@
+"""`harness replay` on several clusters: what runs are called, which is the baseline, what is said of each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from small_clusters import queues
+
+from harness.cli.worlds import named_files
+from harness.errors import OptionError
+
+
+@pytest.fixture
+def trace(folder: Path, write_trace: Callable[..., Path]) -> Path:
+    """Six jobs of two queues that do not fit at once."""
+    return write_trace(*({"submit_time": number, "queue": "ab"[number % 2]} for number in range(6)))
+
+
+@pytest.fixture
+def manifests(folder: Path) -> Callable[[str, int], str]:
+    """Writes manifests of two queues with so many cpus each; answers the path as it was given."""
+
+    def write(name: str, cpus: int) -> str:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(queues({each: {"cpu": str(cpus)} for each in "ab"}))
+        return name
+
+    return write
+
+
+def labels(document: str) -> list[str]:
+    """What the runs of a JSON document are called."""
+    return [run["label"] for run in json.loads(document)["runs"]]
+
+
+def test_every_plugin_is_replayed_on_every_cluster(
+    harness: Callable, trace: Path, manifests: Callable
+) -> None:
+    """Runs are called `PLUGIN@CLUSTER`, plugin by plugin; the first is the baseline of one comparison."""
+    clusters = ("--cluster", manifests("base.yaml", 1), "--cluster", manifests("pr.yaml", 2))
+    ended = harness("replay", trace, *clusters, "-p", "fairsharing", "-p", "none@plain", "--json")
+    assert ended.code == 0, ended.err
+    assert labels(ended.out) == ["fairsharing@base", "fairsharing@pr", "plain@base", "plain@pr"]
+    assert json.loads(ended.out)["baseline"] == "fairsharing@base"
+    kept = sorted(path.name.rsplit("-", 1)[0] for path in Path("results/trace").iterdir())
+    assert kept == sorted(labels(ended.out))
+    table = harness("replay", trace, *clusters, "-p", "fairsharing").out
+    assert "baseline fairsharing@base" in table
+    assert "ClusterQueue a, b: nominalQuota cpu 1 -> 2" in table
+    wait = next(line.split() for line in table.split("\n") if line.startswith("wait.total.p95"))
+    assert wait[1:3] == ["16s", "6s"]
+
+
+def test_with_one_cluster_labels_stay_as_they_are(
+    harness: Callable, trace: Path, manifests: Callable
+) -> None:
+    """Also where it has a name."""
+    ended = harness("replay", trace, "--cluster", f"pr={manifests('base.yaml', 1)}", "--json")
+    assert labels(ended.out) == ["none"]
+
+
+def test_a_folder_is_one_cluster(harness: Callable, trace: Path, manifests: Callable, folder: Path) -> None:
+    """All manifests in it and below, called like the folder."""
+    whole = manifests("whole/queues.yaml", 2)
+    parts = (folder / whole).read_text().split("---\n")
+    (folder / "parts/deep").mkdir(parents=True)
+    for number, part in enumerate(parts):
+        place = "parts/deep" if number else "parts"
+        (folder / place / f"{number}.yml").write_text(part)
+    ended = harness("replay", trace, "--cluster", "whole", "--cluster", "parts/", "--json")
+    assert labels(ended.out) == ["none@whole", "none@parts"]
+    first, second = json.loads(ended.out)["runs"]
+    assert second["differences"] == []
+    assert first["cluster"]["sha256"] == second["cluster"]["sha256"]
+
+
+def test_options_reach_a_plugin_on_every_cluster(harness: Callable, trace: Path, manifests: Callable) -> None:
+    """By its name or its label, as with one cluster."""
+    clusters = ("--cluster", manifests("base.yaml", 1), "--cluster", manifests("pr.yaml", 2))
+    ended = harness(
+        *("replay", trace, *clusters, "-p", "none@x", "-p", "none@y", "--json"),
+        *("--set", "x.order=fifo", "--set", "none.blocking=skip"),
+    )
+    options = {run["label"]: run["policy"]["options"] for run in json.loads(ended.out)["runs"]}
+    assert {label: (each["order"], each["blocking"]) for label, each in options.items()} == {
+        "x@base": ("fifo", "skip"),
+        "x@pr": ("fifo", "skip"),
+        "y@base": ("priority", "skip"),
+        "y@pr": ("priority", "skip"),
+    }
+
+
+SCHEDULER = """
+---
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+preemptionAlgorithm: {}
+---
+apiVersion: v1
+kind: Node
+metadata: {{name: n1}}
+status: {{allocatable: {{cpu: 4, memory: 8Gi, pods: 10}}}}
+"""
+
+
+def test_every_cluster_selects_its_own_plugin(
+    harness: Callable, trace: Path, manifests: Callable, folder: Path
+) -> None:
+    """Where none is named, the one of its KubeSchedulerConfiguration alone is replayed on it, and said."""
+    for name, algorithm in (("base", "None"), ("pr", "Default")):
+        path = folder / manifests(f"{name}.yaml", 2)
+        path.write_text(path.read_text() + SCHEDULER.format(algorithm))
+    ended = harness("replay", trace, "--cluster", "base.yaml", "--cluster", "pr.yaml", "--json")
+    assert labels(ended.out) == ["none@base", "default-preemption@pr"]
+    assert "plugin pr: default-preemption, as preemptionAlgorithm Default of the" in ended.err
+
+
+def test_what_is_said_of_some_clusters_names_them(
+    harness: Callable, trace: Path, manifests: Callable, folder: Path
+) -> None:
+    """A warning of all clusters stands once and alone; one of a few begins with their names."""
+    for name, checks in (("one", "x"), ("two", "x"), ("three", "")):
+        path = folder / manifests(f"{name}.yaml", 1)
+        spec = "  admissionChecks: [x]\n" if checks else ""
+        weights = "  resourceWeights: {cpu: 1}\n"
+        text = path.read_text().replace("  namespaceSelector: {}\n", f"  namespaceSelector: {{}}\n{spec}")
+        path.write_text(text.replace("  name: f\n", f"  name: f\nspec:\n{weights}", 1))
+    clusters = [f"--cluster={name}.yaml" for name in ("one", "two", "three")]
+    said = harness("replay", trace, *clusters).err.split("\n")
+    assert [line for line in said if line.startswith("cluster ")] == [
+        "cluster one: one.yaml",
+        "cluster two: two.yaml",
+        "cluster three: three.yaml",
+    ]
+    of_some = "ClusterQueue a, b: spec.admissionChecks is not modelled: admission checks are treated as"
+    assert any(line.startswith(f"warning: one, two: {of_some}") for line in said)
+    assert sum("resourceWeights" in line for line in said) == 1
+    assert any(line.startswith("warning: ResourceFlavor f: spec.resourceWeights") for line in said)
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        (["a.yaml", "b.json"], ["a", "b"]),
+        (["philly.cluster.yaml", "pr.patch.yaml", "v1.2.yaml"], ["philly", "pr", "v1.2"]),
+        (["base/q.yaml", "pr/q.yaml", "other.yaml"], ["base-q", "pr-q", "other"]),
+        (["x/base/q.yaml", "y/base/q.yaml"], ["x-base-q", "y-base-q"]),
+        (["old=q.yaml", "q.yaml"], ["old", "q"]),
+        (["q=z.yaml", "x/q.yaml"], ["q", "x-q"]),
+        (["./a=b.yaml"], ["a-b"]),
+        (["my queues.yaml", ".hidden.yaml", "日本.yaml"], ["my-queues", "hidden", "日本"]),
+        ([f"{'x' * 50}.yaml"], ["x" * 40]),
+    ],
+)
+def test_files_are_called_by_their_stem_or_by_what_tells_them_apart(
+    given: list[str], names: list[str], folder: Path
+) -> None:
+    """A name that is given counts; folders are added only where stems are equal."""
+    assert [name for name, _ in named_files(given, "--cluster")] == names
+
+
+@pytest.mark.parametrize(
+    ("given", "message", "hint"),
+    [
+        (["q.yaml", "./q.yaml"], "two would be called 'q'", "--cluster first=PATH --cluster second=q.yaml"),
+        (["a=x.yaml", "a=y.yaml"], "two would be called 'a'", "second=y.yaml"),
+        (["a@b=x.yaml"], "'a@b' cannot be the name of 'x.yaml'", "letters, digits"),
+        (["=x.yaml"], "'' cannot be the name of 'x.yaml'", "letters, digits"),
+        ([""], "'' cannot be the name of ''", "letters, digits"),
+        (["a="], "'a' cannot be the name of ''", "letters, digits"),
+    ],
+)
+def test_names_that_cannot_be_are_refused(given: list[str], message: str, hint: str, folder: Path) -> None:
+    """With what to write instead."""
+    with pytest.raises(OptionError) as error:
+        named_files(given, "--cluster")
+    assert message in error.value.message
+    assert hint in (error.value.hint or "")
+
+
+def test_a_fault_in_one_cluster_is_told_before_anything_is_replayed(
+    harness: Callable, trace: Path, manifests: Callable, folder: Path
+) -> None:
+    """Of the second as of the first; nothing is kept."""
+    (folder / "pr.yaml").write_text("kind: ClusterQueue\n")
+    ended = harness("replay", trace, "--cluster", manifests("base.yaml", 1), "--cluster", "pr.yaml")
+    assert (ended.code, ended.out) == (2, "")
+    assert "Error: pr.yaml: document 1 (line 1): must say kind and apiVersion" in ended.err
+    assert not Path("results").exists()
