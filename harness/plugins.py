@@ -309,7 +309,15 @@ def _installed() -> list[tuple[EntryPoint, str, str]]:
     from importlib.metadata import entry_points  # takes longer to import than all of help
 
     entries = {(entry.name, entry.value): entry for entry in entry_points(group=GROUP)}
-    return [(each, each.dist.name, each.dist.version) for each in entries.values() if each.dist]
+    about: dict[int, tuple[str, str]] = {}  # each question to a distribution reads all of its metadata
+    found = []
+    for entry in entries.values():
+        if entry.dist is not None:
+            if id(entry.dist) not in about:
+                metadata = entry.dist.metadata
+                about[id(entry.dist)] = metadata["Name"], metadata["Version"]
+            found.append((entry, *about[id(entry.dist)]))
+    return found
 
 
 def _register(plugin: object, info: PluginInfo, loaded: Plugins) -> None:

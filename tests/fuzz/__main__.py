@@ -42,7 +42,8 @@ class Worker:
             env=environment,
             text=True,
         )
-        Thread(target=self._listen, args=(self._process, self._answers), daemon=True).start()
+        self._listener = Thread(target=self._listen, args=(self._process, self._answers), daemon=True)
+        self._listener.start()
 
     @staticmethod
     def _listen(process: subprocess.Popen[str], answers: SimpleQueue[str]) -> None:
@@ -68,16 +69,20 @@ class Worker:
         if found:
             answer: dict[str, Any] = json.loads(found[0])
             return answer
-        process.kill()
-        code = process.wait()
+        code = self.close()
         self._start()
         why = stopped or f"the process died with {code}"
         return {"seed": seed, "kind": "stopped", "cpu": 0.0, "codes": [None], "wrong": [why]}
 
-    def close(self) -> None:
-        """Let the process end."""
+    def close(self) -> int:
+        """End the process; answers how it ended."""
         self._process.kill()
-        self._process.wait()
+        code = self._process.wait()
+        self._listener.join()
+        for stream in (self._process.stdin, self._process.stdout):
+            assert stream is not None
+            stream.close()
+        return code
 
 
 def real(seed: int) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
@@ -177,9 +178,7 @@ def _sound_trace(random: Random) -> bytes:
 
 
 def _sound_cluster(random: Random) -> bytes:
-    import yaml
-
-    return yaml.safe_dump_all(manifests.chosen(random)).encode()
+    return "\n---\n".join(map(json.dumps, manifests.chosen(random))).encode()
 
 
 _KINDS: dict[str, tuple[int, Callable[[Random], _Made]]] = {
