@@ -1,0 +1,14 @@
+"""Random worlds: a cluster, a trace and settings that are hard on a policy, reproducible by a seed.
+
+from harness.testing.worlds import random_world
+
+world = random_world(7)
+print(world.describe())
+run = world.replay(MyPolicy, tmp_path)
+"""
+
+from __future__ import annotations
+
+from harness.testing.worlds.world import PLUGINS, World, random_world
+
+__all__ = ["PLUGINS", "World", "random_world"]

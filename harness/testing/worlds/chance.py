@@ -1,0 +1,53 @@
+"""Single random choices from the streams of `harness.generate`: the same on every version and machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+import polars as pl
+
+from harness.generate.uniform import key_of, splitmix64
+
+_T = TypeVar("_T")
+_BLOCK = 256
+
+
+class Chance:
+    """Choices of one purpose; those of another key have nothing to do with them.
+
+    Args:
+        key: what they are for, such as a seed and a word.
+    """
+
+    def __init__(self, *key: object) -> None:
+        self._key = key_of(*key)
+        self._made = 0
+        self._words: list[int] = []
+
+    def below(self, bound: int) -> int:
+        """A whole number from 0 to below `bound`."""
+        if not self._words:
+            numbers = pl.int_range(self._made, self._made + _BLOCK, eager=True)
+            self._words = splitmix64(self._key, numbers).to_pylist()[::-1]
+            self._made += _BLOCK
+        return self._words.pop() * bound >> 64
+
+    def between(self, least: int, most: int) -> int:
+        """A whole number from `least` to `most`."""
+        return least + self.below(most - least + 1)
+
+    def choice(self, options: Sequence[_T]) -> _T:
+        """One of some options; one that is listed twice is chosen twice as often."""
+        return options[self.below(len(options))]
+
+    def percent(self, share: int) -> bool:
+        """True so many times in a hundred."""
+        return self.below(100) < share
+
+    def some(self, options: Sequence[_T], count: int) -> list[_T]:
+        """So many of the options, in their order."""
+        places = list(range(len(options)))
+        while len(places) > count:
+            places.pop(self.below(len(places)))
+        return [options[place] for place in places]

@@ -1,0 +1,261 @@
+"""A random world: what arrives, on what cluster, under which settings; and how it is replayed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from io import BytesIO
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Any
+
+from harness.api import replay
+from harness.cluster.load import cluster_from
+from harness.cluster.manifests import dump_yaml
+from harness.cluster.model import Cluster
+from harness.testing.worlds.chance import Chance
+from harness.testing.worlds.clusters import GPU, Manifest, elastic, kueue, nodes
+from harness.testing.worlds.jobs import PROTECTED, Kin, Row, frame_of, largest_unit, rows
+from harness.trace.trace import Trace
+from harness.trace.validate import checked
+from harness.units import INT64_MAX, SECOND, exact_duration
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from harness.plugins import Plugins
+    from harness.policy import PolicyFactory
+    from harness.runs.run import Run
+
+PLUGINS = ("none", "default-preemption", "kueue-classic", "fairsharing", "elasticquota", "auto")
+"""The built-in policies, for which a world has options."""
+
+_NEED_NODES = ("default-preemption", "elasticquota", "auto")
+_TRACE, _ON_NODES, _POOL = "world.parquet", "nodes.cluster.yaml", "pool.cluster.yaml"
+_LOSSES = ("restart", "resume", "checkpoint=7s,restore=2s")
+_GATES = ("PrioritizePreemptorWorkloads=true", "ReclaimablePods=false", "PartialAdmission=false", "")
+_STRATEGIES = (
+    "",
+    "LessThanOrEqualToFinalShare",
+    "LessThanInitialShare",
+    "LessThanOrEqualToFinalShare,LessThanInitialShare",
+)
+
+
+@dataclass(frozen=True, repr=False)
+class World:
+    """A cluster, a trace and settings.
+
+    Attributes:
+        seed: what `random_world` made it from.
+        frame: the trace, one row a job or a pod set.
+        manifests: the cluster.
+        pooled: whether policies that do not need nodes have none: then capacity is the sum of quotas.
+        on_preemption: the loss model.
+        grace_period: of jobs without one of their own, microseconds.
+        until: the last instant to play, microseconds; None plays to the end.
+        options: policy -> its options, for those in `PLUGINS`.
+    """
+
+    seed: int
+    frame: pl.DataFrame
+    manifests: Sequence[Manifest]
+    pooled: bool
+    on_preemption: str
+    grace_period: int
+    until: int | None
+    options: Mapping[str, Mapping[str, str]]
+
+    def __repr__(self) -> str:
+        return f"random_world({self.seed})"
+
+    def describe(self) -> str:
+        """What it is, in a few lines; the first one makes it again."""
+        kinds = [manifest["kind"] for manifest in self.manifests]
+        counts = [f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds)]
+        asks = [
+            f"{name.removeprefix('request.')} {int((self.frame[name] * self.frame['pods']).sum()):,}"
+            for name in self.frame.columns
+            if name.startswith("request.")
+        ]
+        jobs, instants = (self.frame[name].n_unique() for name in ("job_id", "submit_time"))
+        ends = "" if self.until is None else f", until {exact_duration(self.until)}"
+        return "\n".join(
+            (
+                f"{self!r}: {', '.join(counts)}{'; without nodes where they are not needed' * self.pooled}",
+                f"  {jobs} jobs of {self.frame['pods'].sum()} pods at {instants} instants: {', '.join(asks)}",
+                f"  {self.on_preemption}, grace {exact_duration(self.grace_period)}{ends}",
+                *(f"  {name}: {_settings(options)}" for name, options in self.options.items() if options),
+            )
+        )
+
+    def uses_nodes(self, plugin: str | PolicyFactory) -> bool:
+        """Whether a policy has nodes here: some cannot do without, and those that can have none if pooled."""
+        return not self.pooled or plugin in _NEED_NODES
+
+    @cached_property
+    def _file(self) -> bytes:
+        """The trace as a Parquet file."""
+        buffer = BytesIO()
+        self.frame.write_parquet(buffer)
+        return buffer.getvalue()
+
+    @cached_property
+    def trace(self) -> Trace:
+        """The trace, as it is read from the file that `write` writes."""
+        frame, faults = checked(self.frame)
+        assert not faults, (self, faults)
+        sha256 = hashlib.sha256(self._file).hexdigest()
+        return Trace(Path(_TRACE), frame, "duration", None, 0, sha256, rows_read=len(frame), reader="parquet")
+
+    @cached_property
+    def cluster(self) -> Cluster:
+        """The cluster with its nodes."""
+        return cluster_from(self.manifests, f"{self!r}")
+
+    @cached_property
+    def pool(self) -> Cluster:
+        """The same without nodes, where capacity is the sum of nominal quotas."""
+        return cluster_from(_without_nodes(self.manifests), f"{self!r} without nodes")
+
+    def write(self, folder: str | Path) -> Path:
+        """Write the trace and the manifests, with nodes and without, into a folder; answers the trace.
+
+        Raises:
+            OSError: the folder cannot be written.
+        """
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / _TRACE).write_bytes(self._file)
+        for name, manifests in ((_ON_NODES, self.manifests), (_POOL, _without_nodes(self.manifests))):
+            (folder / name).write_text(dump_yaml(manifests), encoding="utf-8")
+        return folder / _TRACE
+
+    def command(self, plugin: str, **changed: Any) -> str:
+        """The command line that replays it in the folder that `write` wrote.
+
+        Args:
+            plugin: the policy's name.
+            changed: `on_preemption`, `grace_period` or `until` that are not the world's.
+        """
+        settings = self._settings(changed)
+        words = ["harness", "replay", _TRACE, "--cluster", _ON_NODES if self.uses_nodes(plugin) else _POOL]
+        words += ["--plugin", plugin, "--on-preemption", settings["on_preemption"]]
+        words += ["--grace-period", exact_duration(settings["grace_period"])]
+        words += ["--until", exact_duration(settings["until"])] if settings["until"] is not None else []
+        for name, value in self.options.get(plugin, {}).items():
+            words += ["--set", f"{name}={value}"]
+        return " ".join(quote(word) for word in words)
+
+    def replay(
+        self,
+        plugin: str | PolicyFactory,
+        folder: str | Path,
+        *,
+        options: Mapping[str, Any] | None = None,
+        plugins: Plugins | None = None,
+        **changed: Any,
+    ) -> Run:
+        """Replay it.
+
+        Args:
+            plugin: a registered policy's name, or a policy class.
+            folder: where the run is kept.
+            options: the policy's options; by default the world's own.
+            plugins: what `harness.plugins.load()` gave; loaded when absent.
+            changed: `on_preemption`, `grace_period` or `until` that are not the world's.
+
+        Raises:
+            HarnessError: as `harness.replay` does.
+        """
+        return replay(
+            self.trace,
+            plugin=plugin,
+            cluster=self.cluster if self.uses_nodes(plugin) else self.pool,
+            options=self.options.get(str(plugin), {}) if options is None else options,
+            output=folder,
+            plugins=plugins,
+            **self._settings(changed),
+        )
+
+    def _settings(self, changed: Mapping[str, Any]) -> dict[str, Any]:
+        own = {"on_preemption": self.on_preemption, "grace_period": self.grace_period, "until": self.until}
+        return own | dict(changed)
+
+
+def random_world(seed: int, *, jobs: int | None = None) -> World:
+    """A world; the same seed gives the same one, on every version of Python and every machine.
+
+    Every job fits what the cluster has altogether, though maybe no queue or node, so that every policy of
+    `PLUGINS` can replay every world.
+
+    Args:
+        seed: any whole number.
+        jobs: how many jobs; by default between 4 and 36.
+    """
+    chance = Chance(seed, "world")
+    resources = ["cpu", *(name for name, share in (("memory", 50), (GPU, 40)) if chance.percent(share))]
+    queues = [f"q{number}" for number in range(chance.between(1, 5))]
+    flavors = [f"f{number}" for number in range(chance.choice((1, 1, 1, 2, 3)))]
+    kin = Kin(resources, queues, flavors, *(chance.percent(share) for share in (40, 30, 30)))
+    trace = rows(Chance(seed, "jobs"), kin, jobs or chance.between(4, 36))
+    huge = "memory" in resources and chance.percent(40)
+    units = {"cpu": 1000, "memory": largest_unit(trace, "memory") if huge else 2**30, GPU: 1}
+    units = {resource: units[resource] for resource in resources}
+    manifests, flat = _manifests(seed, units, flavors, queues)
+    pooled = chance.percent(50)
+    return World(
+        seed,
+        frame_of(trace, units),
+        manifests,
+        pooled=pooled,
+        on_preemption=chance.choice(_LOSSES),
+        grace_period=chance.choice((0, 30 * SECOND)),
+        until=chance.between(0, 150) * SECOND if chance.percent(15) else None,
+        options=_options(Chance(seed, "options"), flat=flat, pooled=pooled, trace=trace),
+    )
+
+
+def _manifests(
+    seed: int, units: Mapping[str, int], flavors: Sequence[str], queues: Sequence[str]
+) -> tuple[list[Manifest], bool]:
+    """The cluster, and whether its elastic quotas are flat."""
+    chance = Chance(seed, "cluster")
+    found = nodes(chance, units, flavors)
+    on_nodes = cluster_from(found, "nodes").capacity
+    total = {resource: min(INT64_MAX, on_nodes.get(resource, 0)) for resource in units}
+    found += kueue(Chance(seed, "kueue"), units, flavors, queues)
+    flat = chance.percent(20)
+    return [*found, *elastic(Chance(seed, "elastic"), units, total, queues, flat=flat)], flat
+
+
+def _options(chance: Chance, *, flat: bool, pooled: bool, trace: Sequence[Row]) -> dict[str, dict[str, str]]:
+    """Options of each policy that mean something here."""
+    latency = {"evictionLatency": chance.choice(("0s", "1s", "1s", "7s"))}
+    gang = chance.choice(("pods", "all-or-nothing"))
+    queue = latency | {"featureGates": chance.choice(_GATES)}
+    semantics = chance.choice(("capacity-scheduling", "koordinator", *(["ack"] * 2 * (not flat))))
+    elastic_quota = latency | {"semantics": semantics, "revokeAfter": chance.choice(("0s", "5s", "2m"))}
+    if chance.percent(50):
+        elastic_quota["gang"] = gang
+    if semantics == "ack" and any(row["labels"] for row in trace):
+        elastic_quota["protectedLabel"] = PROTECTED
+    orders = {"order": chance.choice(("priority", "fifo")), "blocking": chance.choice(("strict", "skip"))}
+    return {
+        "none": orders if pooled else {"gang": gang},
+        "default-preemption": latency | {"gang": gang},
+        "kueue-classic": queue,
+        "fairsharing": queue | {"preemptionStrategies": chance.choice(_STRATEGIES)},
+        "elasticquota": elastic_quota,
+        "auto": dict(elastic_quota),
+    }
+
+
+def _settings(options: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in options.items())
+
+
+def _without_nodes(manifests: Sequence[Manifest]) -> list[Manifest]:
+    return [manifest for manifest in manifests if manifest["kind"] != "Node"]
