@@ -46,6 +46,11 @@ Examples:
     "PLUGIN@NAME. [default: TRACE's .cluster.yaml beside it, else made from the trace]",
 )  # fmt: skip
 @click.option(
+    "--patch", "patches", multiple=True, type=click.Path(path_type=str), metavar="[NAME=]PATH",
+    help="What to change of the cluster, as manifests with kind, name and the fields that change; every "
+    "plugin is replayed on it unchanged and with each patch, as PLUGIN@base and PLUGIN@NAME.",
+)  # fmt: skip
+@click.option(
     "--set", "settings", multiple=True, metavar="[LABEL.]KEY=VALUE",
     help="An option of the plugin of that label, or of all that have it; `harness plugins` lists them.",
 )  # fmt: skip
@@ -79,6 +84,7 @@ def replay(
     trace: Path,
     names: tuple[str, ...],
     clusters: tuple[str, ...],
+    patches: tuple[str, ...],
     settings: tuple[str, ...],
     on_preemption: str,
     grace_period: str,
@@ -101,7 +107,7 @@ def replay(
     plugins = loaded_plugins(ctx)
     chosen = _chosen(names, settings, plugins) if names else None  # a mistake is told before files are read
     opened = api.read_trace(trace, plugins, calibration)
-    worlds = read_worlds(clusters, opened, calibration)
+    worlds = read_worlds(clusters, patches, opened, calibration)
     selected = [api.default_plugin(world.cluster) for world in worlds]
     policies, options = chosen or _chosen(dict.fromkeys(selected), settings, plugins)
     plans = [
@@ -218,6 +224,7 @@ def _preface(trace: Trace, worlds: Sequence[World], plans: Sequence[Plan], *, se
     lines = [f"trace: {trace.path}, {trace.frame.height:,} rows"]
     lines += [f"left out: {count:,} rows: {reason}" for reason, count in trace.left_out.items()]
     lines += [f"note: {note}" for note in trace.notes]
+    lines += dict.fromkeys(f"assumed: {sentence}" for world in worlds for sentence in world.cluster.assumed)
     for world in worlds:
         lines += _of_world(world, selected=selected)
     scale = worlds[0].cluster.scale
@@ -229,9 +236,7 @@ def _preface(trace: Trace, worlds: Sequence[World], plans: Sequence[Plan], *, se
 def _of_world(world: World, *, selected: bool) -> Iterator[str]:
     """Where a cluster comes from, and which plugin it selects."""
     cluster, of_it = world.cluster, f" {world.name}" if world.name else ""
-    for sentence in cluster.assumed:
-        yield f"assumed: {sentence}"
-    if not cluster.assumed:
+    if world.name or not cluster.assumed:
         yield f"cluster{of_it}: {cluster.source}"
     if selected and cluster.scheduler is not None:
         algorithm = cluster.scheduler.preemption_algorithm or "Auto, the default,"

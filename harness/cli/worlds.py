@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 _LONGEST_NAME = 40
+_BASE = "base"
 _ENDINGS = (".cluster", ".patch")
 """What file names have before their last ending, and no name needs."""
 
@@ -32,25 +33,59 @@ class World:
         return f"{label}@{self.name}" if self.name else label
 
 
-def read_worlds(clusters: Sequence[str], trace: Trace, calibration: Calibration | None = None) -> list[World]:
-    """The clusters to replay a trace on.
+def read_worlds(
+    clusters: Sequence[str],
+    patches: Sequence[str],
+    trace: Trace,
+    calibration: Calibration | None = None,
+) -> list[World]:
+    """The clusters to replay a trace on: each as it is, then with each of the patches.
+
+    One cluster with patches is called `base`, unless it is named, and a patched one like the patch; of
+    several clusters a patched one is called `CLUSTER+PATCH`.
 
     Args:
         clusters: `[NAME=]PATH` for each, in the order of the command line; without any the trace's own.
+        patches: the same for patches.
         trace: what is replayed.
         calibration: how clusters are scaled.
 
     Raises:
         OptionError: two of them have one name.
-        InputError: a cluster cannot be read, or the trace does not fit it.
+        InputError: a cluster or patch cannot be read, a patch does not fit a cluster, or the trace does not.
     """
     from harness import api
 
-    if not clusters:
-        return [World("", api.read_cluster(None, trace, calibration))]
-    found = named_files(clusters, "--cluster")
-    read = [(name, api.read_cluster(path, trace, calibration)) for name, path in found]
-    return [World(name if len(read) > 1 else "", cluster) for name, cluster in read]
+    changes = named_files(patches, "--patch")
+    found: Sequence[tuple[str, Path | None]] = named_files(clusters, "--cluster") or [("", None)]
+    if len(found) == 1:
+        ((_, path),) = found
+        found = [(_given_name(clusters) or _BASE if patches else "", path)]
+    worlds = []
+    for name, path in found:
+        cluster = api.read_cluster(path, trace, calibration)
+        worlds.append(World(name, cluster))
+        for change, file in changes:
+            called = change if len(found) == 1 else f"{name}+{change}"
+            worlds.append(World(called, api.read_cluster(cluster.patched(file), trace)))
+    _require_names(worlds)
+    return worlds
+
+
+def _given_name(clusters: Sequence[str]) -> str:
+    return next((name for name, _ in (_split(text, "--cluster") for text in clusters)), "")
+
+
+def _require_names(worlds: Sequence[World]) -> None:
+    """That each of several clusters has a name of its own that can be part of a label."""
+    names = [world.name for world in worlds]
+    for name in names:
+        if names.count(name) > 1 or len(name) > _LONGEST_NAME:
+            what = "two clusters would have this name" if names.count(name) > 1 else "it is too long"
+            raise OptionError(
+                f"a cluster cannot be called {name!r}: {what}",
+                hint="name what it is made of: --cluster NAME=PATH, --patch NAME=PATH",
+            )
 
 
 def named_files(texts: Iterable[str], option: str) -> list[tuple[str, Path]]:

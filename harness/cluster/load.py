@@ -35,17 +35,27 @@ def load_cluster(path: Path) -> Cluster:
             and field, and in a folder the file.
     """
     faults: list[Fault] = []
+    documents, complete = read_manifests(path, faults)
+    if not documents and not faults:
+        raise ClusterError(
+            str(path), [Fault("", "holds no manifest")], hint="kubectl get nodes,clusterqueues -o yaml > FILE"
+        )
+    return cluster_of(documents, str(path), faults, complete=complete)
+
+
+def read_manifests(path: Path, faults: list[Fault]) -> tuple[list[Document], bool]:
+    """The documents of a file or folder, as they stand there, and whether they are all there.
+
+    Raises:
+        ClusterError: a file cannot be read at all.
+    """
     documents: list[Document] = []
     complete = True
     for where, file in _files(path):
         found, whole = _documents(file, where, faults)
         documents += found
         complete = complete and whole
-    if not documents and not faults:
-        raise ClusterError(
-            str(path), [Fault("", "holds no manifest")], hint="kubectl get nodes,clusterqueues -o yaml > FILE"
-        )
-    return _cluster(documents, str(path), faults, complete=complete)
+    return documents, complete
 
 
 def _files(path: Path) -> list[tuple[str, Path]]:
@@ -125,24 +135,36 @@ def cluster_from(documents: Iterable[Mapping[str, Any]], source: str, *, webhook
         ClusterError: manifests are faulty.
     """
     numbered = [Document(f"document {number}", content) for number, content in enumerate(documents, 1)]
-    return _cluster(numbered, source, [], webhooks=webhooks)
+    return cluster_of(numbered, source, [], webhooks=webhooks)
 
 
-def _cluster(
-    documents: list[Document],
+def cluster_of(
+    documents: Iterable[Document],
     source: str,
     faults: list[Fault],
     *,
     complete: bool = True,
     webhooks: bool = True,
 ) -> Cluster:
+    """The cluster that documents describe; see `cluster_from`.
+
+    Args:
+        documents: as they were read; `where` is what faults call them, "" for nothing.
+        source: where they come from, for messages.
+        faults: those that were found before.
+        complete: False where some document could not be read, so that others need not refer to it.
+        webhooks: see `cluster_from`.
+
+    Raises:
+        ClusterError: there are faults.
+    """
     draft = Draft(faults=faults)
     manifests: list[Mapping[str, Any]] = []
     not_read: Counter[str] = Counter()
     for document in documents:
-        for item in _unpacked(document, faults):
+        for item in unpacked(document, faults):
             manifests.append(item.content)
-            _read(item, draft, not_read)
+            read_object(item, draft, not_read)
     if complete:  # else what a broken document holds would seem to be missing
         for check in CHECKS:
             check(draft)
@@ -179,7 +201,7 @@ def _objects(count: int) -> str:
     return "object is" if count == 1 else "objects are"
 
 
-def _unpacked(document: Document, faults: list[Fault]) -> Iterator[Document]:
+def unpacked(document: Document, faults: list[Fault]) -> Iterator[Document]:
     """The objects of a document: its own, or the items of a list such as `kubectl get` prints."""
     content = document.content
     if not isinstance(content, Mapping):
@@ -205,28 +227,34 @@ def _unpacked(document: Document, faults: list[Fault]) -> Iterator[Document]:
             faults.append(Fault(where, f"must be a Kubernetes object, not {shown(item)}"))
 
 
-def _read(document: Document, draft: Draft, not_read: Counter[str]) -> None:
-    """Read one object into the draft; a kind that is not known is counted."""
+def read_object(document: Document, draft: Draft, not_read: Counter[str]) -> Fields | None:
+    """Read one object into the draft; a kind that is not known is counted.
+
+    Returns:
+        Its fields, which know what was asked of them; None where nobody can read them.
+    """
     content: Mapping[str, Any] = document.content
     kind, version, name = content.get("kind"), content.get("apiVersion"), _name(content)
     if not isinstance(kind, str) or not isinstance(version, str) or not kind or not version:
         draft.faults.append(Fault(document.where, "must say kind and apiVersion, both as text"))
-        return
-    fields = Fields(content, f"{document.where}, {kind} {name}".rstrip(), draft.faults)
+        return None
+    where = f"{document.where}, {kind} {name}" if document.where else f"{kind} {name}"
+    fields = Fields(content, where.rstrip(), draft.faults)
     group, _, number = version.rpartition("/")
     known = KINDS.get((group, kind))
     if known is None:
         not_read[f"{kind} ({version})"] += 1
-        return
+        return None
     if number not in known.versions:
         wanted = " or ".join(f"{group}/{known}" if group else known for known in known.versions)
         fields.fault("apiVersion", f"{version} is not understood; {wanted} is")
-        return
+        return None
     fields.ignore("apiVersion", "kind")
     known.read(fields, draft)
     for path in fields.unread():
         effect = known.unmodelled.get(INDEX.sub("[]", path))
         draft.warnings.add(kind, name, f"{path} {NOT_MODELLED}" + (f": {effect}" if effect else ""))
+    return fields
 
 
 def _name(content: Mapping[str, Any]) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from harness.cluster.disruption import PodDisruptionBudget
     from harness.cluster.elastic import ElasticQuota
     from harness.cluster.kueue_configuration import KueueConfiguration
+    from harness.cluster.patches import Patch
     from harness.cluster.pod_groups import PodGroup
     from harness.cluster.pods import Pod
     from harness.cluster.scheduler_configuration import SchedulerConfiguration
@@ -271,6 +272,21 @@ class Cluster:
         }
         text = json.dumps(made, sort_keys=True, separators=(",", ":"), default=_plain)
         return hashlib.sha256(text.encode()).hexdigest()
+
+    def patched(self, patch: Patch) -> Cluster:
+        """This cluster with a patch over its manifests, as kustomize's strategic merge lays it over objects.
+
+        Args:
+            patch: documents with kind, name and only the fields that change: one mapping, several, or the
+                path of a file or a folder of them.
+
+        Raises:
+            ClusterError: the patch cannot be read, names what is not there, or makes manifests faulty.
+            InputError: the cluster was made or changed without manifests.
+        """
+        from harness.cluster.patches import patched
+
+        return patched(self, patch)
 
     @cached_property
     def default_class(self) -> PriorityClass:

@@ -142,6 +142,125 @@ def test_what_is_said_of_some_clusters_names_them(
     assert any(line.startswith("warning: ResourceFlavor f: spec.resourceWeights") for line in said)
 
 
+PATCH = """
+kind: ClusterQueue
+metadata: {name: a}
+spec: {resourceGroups: [{flavors: [{name: f, resources: [{name: cpu, nominalQuota: 3}]}]}]}
+"""
+
+
+@pytest.fixture
+def patches(folder: Path) -> Path:
+    """Two patches of queue a."""
+    (folder / "more.yaml").write_text(PATCH)
+    (folder / "hold.patch.yaml").write_text(
+        "{kind: ClusterQueue, metadata: {name: b}, spec: {cohortName: x}}"
+    )
+    return folder
+
+
+def test_each_patch_is_a_cluster_beside_the_base(
+    harness: Callable, trace: Path, manifests: Callable, patches: Path
+) -> None:
+    """Called like the patch; the base comes first and is the baseline, which the head is against."""
+    given = ("--cluster", manifests("queues.yaml", 1), "--patch", "more.yaml", "--patch", "x=hold.patch.yaml")
+    ended = harness("replay", trace, *given, "-p", "fairsharing", "-p", "none@n", "--json")
+    assert ended.code == 0, ended.err
+    names = ("base", "more", "x")
+    assert labels(ended.out) == [f"{plugin}@{name}" for plugin in ("fairsharing", "n") for name in names]
+    assert json.loads(ended.out)["baseline"] == "fairsharing@base"
+    assert "cluster more: queues.yaml with more.yaml" in ended.err
+    table = harness("replay", trace, *given, "-p", "fairsharing").out.split("\n")
+    assert table[1:5] == [
+        "fairsharing@more",
+        "  ClusterQueue a: nominalQuota cpu 1 -> 3",
+        "fairsharing@x",
+        "  ClusterQueue b: cohort all -> x",
+    ]
+
+
+def test_every_cluster_is_replayed_with_every_patch(
+    harness: Callable, trace: Path, manifests: Callable, patches: Path
+) -> None:
+    """`CLUSTER+PATCH`, after the cluster itself."""
+    clusters = ("--cluster", manifests("one.yaml", 1), "--cluster", manifests("two.yaml", 2))
+    ended = harness(
+        "replay", trace, *clusters, "--patch", "more.yaml", "--patch", "hold.patch.yaml", "--json"
+    )
+    assert labels(ended.out) == [
+        *("none@one", "none@one+more", "none@one+hold"),
+        *("none@two", "none@two+more", "none@two+hold"),
+    ]
+
+
+def test_the_cluster_beside_the_trace_and_an_assumed_one_can_be_patched(
+    harness: Callable, trace: Path, folder: Path
+) -> None:
+    """What is assumed is said once, and of which manifests the patch speaks."""
+    patch = {"kind": "ClusterQueue", "metadata": {"name": "a"}, "spec": {"fairSharing": {"weight": 2}}}
+    (folder / "heavy.yaml").write_text(json.dumps(patch))
+    ended = harness("replay", trace, "--patch", "heavy.yaml", "-p", "fairsharing")
+    assert "ClusterQueue a: weight 1 -> 2" in ended.out
+    assert ended.err.count("assumed: 2 ClusterQueues") == 1
+    assert f"cluster heavy: assumed for {trace} with heavy.yaml" in ended.err
+    trace.with_name("trace.cluster.yaml").write_text(queues({each: {"cpu": "1"} for each in "ab"}))
+    beside = harness("replay", trace, "--patch", "heavy.yaml")
+    assert "none@heavy\n  ClusterQueue a: weight 1 -> 2" in beside.out
+
+
+def test_a_scaled_cluster_is_scaled_with_its_patch(
+    harness: Callable, trace: Path, manifests: Callable, patches: Path
+) -> None:
+    """`--scale-cluster` multiplies what the patch says."""
+    ended = harness(
+        "replay", trace, "--cluster", manifests("q.yaml", 1), "--patch", "more.yaml", "--scale-cluster=2"
+    )
+    assert "ClusterQueue a: nominalQuota cpu 2 -> 6" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("args", "message", "hint"),
+    [
+        (
+            ["--patch", "base=more.yaml"],
+            "a cluster cannot be called 'base': two clusters",
+            "--patch NAME=PATH",
+        ),
+        (
+            ["--patch", "more.yaml", "--patch", "more.yaml"],
+            "--patch: two would be called 'more'",
+            "--patch first",
+        ),
+        (["--patch", "nothing.yaml"], "nothing.yaml: cannot be read", "a file or a folder"),
+        (["--patch", "q.yaml"], "the object has the apiVersion", None),
+        (
+            ["--cluster", f"{'x' * 30}=q.yaml", "--patch", f"{'y' * 10}=more.yaml"],
+            f"a cluster cannot be called '{'x' * 30}+{'y' * 10}': it is too long",
+            "NAME=PATH",
+        ),
+    ],
+)
+def test_a_patch_that_cannot_be_is_one_clear_message(
+    args: list[str],
+    message: str,
+    hint: str | None,
+    harness: Callable,
+    trace: Path,
+    manifests: Callable,
+    patches: Path,
+) -> None:
+    """Exit code 2, and nothing is replayed."""
+    path = patches / manifests("q.yaml", 1)
+    (patches / "queues.yaml").write_text(
+        path.read_text().replace("v1beta2", "v1beta1").replace("cohortName", "cohort")
+    )
+    ended = harness("replay", trace, "--cluster", "queues.yaml", *args)
+    assert (ended.code, ended.out) == (2, "")
+    assert message in ended.err
+    assert hint is None or hint in ended.err
+    assert not Path("results").exists()
+
+
 @pytest.mark.parametrize(
     ("given", "names"),
     [

@@ -86,6 +86,10 @@ _VALUES: dict[str, tuple[str, ...]] = {
         "cluster.yaml", "pr=cluster.yaml", "trace.parquet", "nothing.yaml", ".", "bad.yaml", "", "=", "a=",
         "=cluster.yaml", "a@b=cluster.yaml", "\0=cluster.yaml",
     ),
+    "patches": (
+        "cluster.yaml", "pr=cluster.yaml", "trace.parquet", "nothing.yaml", ".", "",
+        "base=cluster.yaml",
+    ),
     "fit": ("trace.parquet", "cluster.yaml", "nothing", ".", ""),
     "reader": ("parquet", "swf", "csv", "kubernetes", "nothing", ""),
     "queue": ("a", "b", "nothing", ""),
