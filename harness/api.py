@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from warnings import warn
 
 from harness.engine.losses import Losses, parse_losses
 from harness.errors import NOT_THEIRS, InputError, OptionError, PluginError, TraceError
@@ -238,6 +239,9 @@ def execute(
     """
     from harness.runs.store import Store
 
+    for code in plan.code:
+        if code.changed:
+            warn(f"{code.unknown}, and is replayed as it was then: import it again", stacklevel=3)
     store = Store(Path(output))
     if not force and (found := store.find(plan, plugins)) is not None:
         return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import pluggy
@@ -32,7 +33,10 @@ _DISTRIBUTION = "harness-replay"
 
 @dataclass(frozen=True, slots=True)
 class PolicySpec:
-    """A registered policy: what makes it, what it is, and which plugin brought it."""
+    """A registered policy: what makes it, what it is, and which plugin brought it.
+
+    `module` is what an installed plugin is loaded by; "" for one that was given in Python.
+    """
 
     name: str
     factory: PolicyFactory
@@ -43,6 +47,7 @@ class PolicySpec:
     version: str
     running: RunningJobs | None = None
     unheeded: Unheeded | None = None
+    module: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +69,14 @@ class ReaderSpec:
 
 @dataclass(frozen=True, slots=True)
 class MetricSpec:
-    """A registered metric or family of metrics over a finished run."""
+    """A registered metric or family of metrics over a finished run; `module` as of a policy."""
 
     name: str
     compute: Compute
     help: str
     owner: str
     version: str
+    module: str = ""
 
 
 class RegisterPolicy(Protocol):
@@ -280,6 +286,14 @@ def third_parties() -> set[str]:
     return {entry.name for entry, distribution, _ in _installed() if distribution != _DISTRIBUTION}
 
 
+@cache
+def own_modules() -> tuple[str, ...]:
+    """The modules of our own plugins; loads none of them."""
+    return tuple(
+        sorted(entry.module for entry, distribution, _ in _installed() if distribution == _DISTRIBUTION)
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Candidate:
     info: PluginInfo
@@ -325,6 +339,7 @@ def _register(plugin: object, info: PluginInfo, loaded: Plugins) -> None:
     from harness.report.section import UNPLACED, SectionSpec
 
     owner, version = info.name, info.version
+    module = info.module if info.distribution else ""
 
     def policy(
         name: str,
@@ -337,7 +352,9 @@ def _register(plugin: object, info: PluginInfo, loaded: Plugins) -> None:
         unheeded: Unheeded | None = None,
     ) -> None:
         loaded.policies.add(
-            PolicySpec(name, factory, help, tuple(options), clairvoyant, owner, version, running, unheeded)
+            PolicySpec(
+                name, factory, help, tuple(options), clairvoyant, owner, version, running, unheeded, module
+            )
         )
 
     def reader(
@@ -354,7 +371,7 @@ def _register(plugin: object, info: PluginInfo, loaded: Plugins) -> None:
         )
 
     def metric(name: str, compute: Compute, *, help: str) -> None:
-        loaded.metrics.add(MetricSpec(name, compute, help, owner, version))
+        loaded.metrics.add(MetricSpec(name, compute, help, owner, version, module))
 
     def section(name: str, make: MakeSection, *, title: str, help: str, place: int = UNPLACED) -> None:
         loaded.sections.add(SectionSpec(name, make, title, help, place, owner, version))

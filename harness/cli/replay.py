@@ -261,6 +261,8 @@ def _warnings(worlds: Sequence[World], plans: Sequence[Plan]) -> Iterator[str]:
 
 
 def _ending(run: Run) -> str:
+    if run.measured_again:
+        return f"{run.label}: measured again, kept in {run.path} (--force replays it)"
     if run.stored:
         return f"{run.label}: stored result {run.path} (--force replays it)"
     spent = run.info["provenance"]["cpu_seconds"]

@@ -211,7 +211,7 @@ class Cluster:
         warnings: what the manifests say that changes decisions in reality but not here, by name.
         assumed: what was assumed because no manifest said it, in sentences.
         source: where it came from, for messages; not part of a run's identity.
-        manifests: the documents it was made of, for a run's hash.
+        manifests: the documents it was made of; what is not modelled of them is not part of a run's identity.
         scale: how many times as large it is as the manifests say (`harness.cluster.scale`).
     """
 
@@ -259,15 +259,16 @@ class Cluster:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the manifests and of what was made of them, as JSON with sorted keys.
+        """SHA-256 of what is modelled of the manifests, as JSON with sorted keys.
 
-        It is the same for YAML and JSON of one content, and it tells apart clusters that were made or changed
-        without manifests. Warnings, assumptions and the source do not count.
+        It is the same for YAML and JSON of one content, and whatever stands in fields that nothing reads,
+        such as `status.conditions`, `resourceVersion` or most annotations. Warnings, assumptions, the
+        manifests themselves and where they are from do not count.
         """
         made = {
             item.name: list(value.items()) if isinstance(value, Mapping) else value
             for item in fields(self)
-            if item.name not in ("warnings", "assumed", "source", "scale")
+            if item.name not in ("warnings", "assumed", "source", "manifests", "scale")
             for value in (getattr(self, item.name),)
         }
         text = json.dumps(made, sort_keys=True, separators=(",", ":"), default=_plain)

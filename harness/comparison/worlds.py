@@ -12,6 +12,7 @@ from harness.runs.run import Run
 from harness.units import exact_duration
 
 _NONE = "none"
+_SHORT = 12
 _USUAL = {"scale_cluster": "1"}
 _SETTINGS = ("on_preemption", "grace_period_us", "until_us", "scale_arrivals")
 """Settings in the order in which they are told; calibrations follow."""
@@ -46,6 +47,9 @@ def _plugin(base: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[Disti
     elif base.get("version") != other.get("version"):
         versions = [each.get("version") or _NONE for each in (base, other)]
         yield Distinction(PLUGIN, base["name"], "version", *versions)
+    elif "code" in base and "code" in other and base["code"] != other["code"]:
+        sums = [each["code"]["sha256"][:_SHORT] for each in (base, other)]
+        yield Distinction(PLUGIN, base["name"], "code", *sums)
 
 
 def _options(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from harness.cluster.derive import plain_stem
 from harness.engine.losses import Losses
 from harness.recording import schemas
+from harness.runs.identity import Code, code_of_harness, code_of_policy
 from harness.text import printable
 from harness.units import format_duration
 
@@ -64,15 +65,29 @@ class Plan:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What the result is a function of."""
+        """What the result is a function of, and what the run says of it."""
+        trace, policy = self.trace, self.policy
+        ours, theirs = self.code
         return {
             "schema": schemas.VERSION,
-            "trace": self.trace.sha256,
+            "trace": [trace.sha256, trace.digest, dict(trace.left_out), trace.notes, dict(trace.metadata)],
             "cluster": self.cluster.digest,
-            "policy": [self.policy.name, self.policy.owner, self.policy.version],
+            "said": [self.cluster.assumed, self.warnings],
+            "policy": [policy.name, policy.owner, policy.version, policy.clairvoyant],
             "options": dict(self.options),
+            "code": [ours.sha256, theirs.sha256],
             **self.settings,
         }
+
+    @cached_property
+    def code(self) -> tuple[Code, Code]:
+        """The code that decides and records: of `harness`, and of the policy."""
+        return code_of_harness(), code_of_policy(self.policy)
+
+    @property
+    def unknown_code(self) -> str:
+        """Why it is not known what code is replayed, so that no run is the answer; "" where it is."""
+        return next((code.unknown for code in self.code if code.unknown), "")
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:

@@ -6,8 +6,9 @@ import gc
 import json
 import os
 import platform
+import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import version
@@ -27,6 +28,7 @@ from harness.policy import Policy
 from harness.recording import schemas
 from harness.recording.parquet import TableWriter, TimeKind
 from harness.recording.recorder import ParquetRecorder
+from harness.runs.identity import Code, code_of_metric
 from harness.runs.plan import Plan
 from harness.runs.run import Run
 from harness.runs.seal import seal_info, seal_tables
@@ -34,6 +36,7 @@ from harness.tenants import Tenants, cohorts, quotas, tenants
 from harness.trace.jobs import Jobs
 
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000
+_SHORT = 16
 _PLAYED = ("jobs", "decisions", "stints", "timeline")
 
 
@@ -63,9 +66,17 @@ def measure(run: Run, plugins: Plugins, window: Window | None = None) -> list[Me
     return found
 
 
-def measured_by(plugins: Plugins) -> dict[str, str]:
-    """Metric -> the plugin that computes it, with its version: another set gives other tables."""
-    return {spec.name: f"{spec.owner} {spec.version}".strip() for spec in plugins.metrics}
+def measured_by(plugins: Plugins) -> dict[str, str | None]:
+    """Metric -> the plugin that computes it, its version and the sum of its code; None where that is unknown.
+
+    Another set gives other tables.
+    """
+    found: dict[str, str | None] = {}
+    for spec in plugins.metrics:
+        code = code_of_metric(spec)
+        about = (spec.owner, spec.version, code.sha256[:_SHORT])
+        found[spec.name] = None if code.unknown else " ".join(filter(None, about))
+    return found
 
 
 def replay_into(
@@ -79,16 +90,40 @@ def replay_into(
     began, cpu = time.time(), time.process_time()
     info = _play_into(folder, plan, watch)
     info["tables"] = seal_tables(folder, _PLAYED)
+    info |= _measure_into(folder, info, plan, plugins)
+    info["provenance"] = _provenance(plan, command, time.time() - began, time.process_time() - cpu)
+    return _written(folder, info)
+
+
+def measure_into(folder: Path, run: Run, plan: Plan, plugins: Plugins) -> dict[str, Any]:
+    """Write a run that is there once more, measured anew; answers what it says of itself.
+
+    Raises:
+        RunError: a table of it is damaged.
+    """
+    info = dict(run.info)
+    info["tables"] = {name: info["tables"][name] for name in _PLAYED}
+    for name in _PLAYED:
+        shutil.copyfile(run.file(name), folder / f"{name}.parquet")
+    return _written(folder, info | _measure_into(folder, info, plan, plugins))
+
+
+def _measure_into(folder: Path, info: Mapping[str, Any], plan: Plan, plugins: Plugins) -> dict[str, Any]:
+    """Write the table of metrics; answers what `run.json` says of them."""
     rows = measure(Run(folder, info), plugins)
     writer = TableWriter(folder / "metrics.parquet", schemas.METRICS, _kind(plan))
     writer.write(
         pl.DataFrame(rows, schema=list(Measurement._fields), orient="row", infer_schema_length=None).to_dict()
     )
     writer.close()
-    info["measured_by"] = measured_by(plugins)
-    info["metrics"] = [row._asdict() for row in rows if row.scope == "all"]
-    info["provenance"] = _provenance(plan, command, time.time() - began, time.process_time() - cpu)
-    info["tables"] |= seal_tables(folder, ["metrics"])
+    return {
+        "measured_by": measured_by(plugins),
+        "metrics": [row._asdict() for row in rows if row.scope == "all"],
+        "tables": {**info["tables"], **seal_tables(folder, ["metrics"])},
+    }
+
+
+def _written(folder: Path, info: Mapping[str, Any]) -> dict[str, Any]:
     sealed = seal_info(info)
     (folder / "run.json").write_text(json.dumps(sealed, indent=2) + "\n", encoding="utf-8")
     return sealed
@@ -158,6 +193,7 @@ def _made(plan: Plan, engine: Engine) -> Policy:
 def _describe(plan: Plan, jobs: Jobs, of_jobs: Tenants, outcome: Outcome) -> dict[str, Any]:
     """What a run says of itself; the same inputs give the same text."""
     trace, cluster, policy = plan.trace, plan.cluster, plan.policy
+    ours, theirs = plan.code
     return {
         "schema": schemas.VERSION,
         "run": plan.run_name,
@@ -190,7 +226,9 @@ def _describe(plan: Plan, jobs: Jobs, of_jobs: Tenants, outcome: Outcome) -> dic
             "version": policy.version,
             "options": dict(plan.options),
             "clairvoyant": policy.clairvoyant,
+            "code": _told(theirs),
         },
+        "harness": {"code": _told(ours)},
         "settings": plan.settings,
         "window": [outcome.start, outcome.end],
         "outcome": {
@@ -200,6 +238,11 @@ def _describe(plan: Plan, jobs: Jobs, of_jobs: Tenants, outcome: Outcome) -> dic
             **({"stopped": outcome.stopped.plain()} if outcome.stopped is not None else {}),
         },
     }
+
+
+def _told(code: Code) -> dict[str, str]:
+    """The sum of code; where it is not that of files, why not."""
+    return {"sha256": code.sha256, **({"unknown": code.unknown} if code.unknown else {})}
 
 
 def _provenance(plan: Plan, command: str | None, wall: float, cpu: float) -> dict[str, Any]:

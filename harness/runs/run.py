@@ -28,12 +28,16 @@ class Run:
         path: its folder.
         info: what `run.json` says.
         stored: whether it had been there before it was asked for.
+        measured_again: whether it had been there with other metrics, and was measured anew.
     """
 
-    def __init__(self, path: Path, info: Mapping[str, Any], *, stored: bool = False) -> None:
+    def __init__(
+        self, path: Path, info: Mapping[str, Any], *, stored: bool = False, measured_again: bool = False
+    ) -> None:
         self.path = path
         self.info = info
         self.stored = stored
+        self.measured_again = measured_again
         self._checked: set[str] = set()
 
     @classmethod

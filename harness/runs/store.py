@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from errno import EINVAL
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from harness.files.whole import whole_folder
 from harness.plugins import Plugins
 from harness.recording.parquet import UnwritableError
 from harness.runs.plan import Plan
-from harness.runs.replaying import measured_by, replay_into
+from harness.runs.replaying import measure_into, measured_by, replay_into
 from harness.runs.run import Run
 
 
@@ -31,17 +32,28 @@ class Store:
         return self.root / plan.trace_name / plan.run_name
 
     def find(self, plan: Plan, plugins: Plugins) -> Run | None:
-        """The run of a plan if it is there, whole, and measured by the metrics that there are now.
+        """The run of a plan if it is there and whole; measured again if other metrics, or other code, did it.
 
-        What processes that died left beside it is removed.
+        What processes that died left beside it is removed. A run of unknown code is never the answer.
+
+        Raises:
+            RunError: it is to be measured again, and cannot be written.
         """
-        clear(self.path(plan).parent)
+        path = self.path(plan)
+        clear(path.parent)
+        if plan.unknown_code:
+            return None
         try:
-            run = Run.open(self.path(plan), stored=True)
+            run = Run.open(path, stored=True)
             run.check()
         except RunError:
             return None
-        return run if run.info.get("measured_by") == measured_by(plugins) else None
+        metrics = measured_by(plugins)
+        if run.info.get("measured_by") == metrics and None not in metrics.values():
+            return run
+        with _written(path) as folder:
+            info = measure_into(folder, run, plan, plugins)
+        return Run(path, info, stored=True, measured_again=True)
 
     def record(
         self,
@@ -58,16 +70,27 @@ class Store:
             HarnessError: whatever stopped the replay; nothing is left behind.
         """
         path = self.path(plan)
-        try:
-            _nameable(path)
-            with whole_folder(path) as folder:
-                info = replay_into(folder, plan, plugins, watch, command)
-        except (OSError, UnwritableError) as error:
-            reason = error.strerror if isinstance(error, OSError) else None
-            raise RunError(
-                f"{path} cannot be written: {reason or error}", hint="choose another folder with -o"
-            ) from error
+        with _written(path) as folder:
+            info = replay_into(folder, plan, plugins, watch, command)
         return Run(path, info)
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[Path]:
+    """A new folder for a run, which takes its place when the block ends well.
+
+    Raises:
+        RunError: it cannot be written.
+    """
+    try:
+        _nameable(path)
+        with whole_folder(path) as folder:
+            yield folder
+    except (OSError, UnwritableError) as error:
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise RunError(
+            f"{path} cannot be written: {reason or error}", hint="choose another folder with -o"
+        ) from error
 
 
 def _nameable(path: Path) -> None:

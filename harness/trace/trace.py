@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,6 +18,7 @@ import polars as pl
 from harness.errors import NOT_THEIRS, Fault, PluginError, TraceError
 from harness.options import resolve
 from harness.trace.choose import choose_reader
+from harness.trace.digest import frame_digest
 from harness.trace.reader import Reading
 from harness.trace.validate import checked, cluster_faults, unknown_names
 from harness.units import SECOND
@@ -63,6 +65,11 @@ class Trace:
     reader: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     calibration: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of all values of the frame, whatever file, reader or program they come from."""
+        return frame_digest(self.frame, self.kind, str(self.time_zone), str(self.origin))
 
 
 def open_trace(

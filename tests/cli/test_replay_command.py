@@ -228,6 +228,8 @@ def test_a_stored_result_with_other_metrics_is_measured_again(
     )
     ended = harness("replay", trace)
     assert "stored" not in ended.err
+    assert "none: measured again, kept in results/trace/none-" in ended.err
+    assert "none: stored result" in harness("replay", trace).err
     run = next(Path("results/trace").iterdir())
     shown = harness("compare", run, "--metric", "rows", "--metric", "nothing").out.split("\n")
     assert [line.split() for line in shown[2:4]] == [["rows", "4"], ["nothing", "-"]]

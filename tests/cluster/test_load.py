@@ -127,7 +127,7 @@ def test_yaml_json_and_lists_give_the_same_cluster(tmp_path: Path) -> None:
 
 
 def test_digest_changes_with_the_content() -> None:
-    """Any value counts."""
+    """Any value that is modelled counts."""
     changed = deepcopy(DOCUMENTS)
     changed[0]["status"]["allocatable"]["cpu"] = "7911m"
     assert cluster_from(changed, "").digest != cluster_from(DOCUMENTS, "").digest

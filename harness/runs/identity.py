@@ -1,0 +1,321 @@
+"""Which code a result depends on, as sums of files: an edited policy is another one.
+
+What counts is the code that is loaded. A file says what that is as long as it has not been changed since its
+module was imported; where it was, or where there is no file at all (a notebook's cell), the code is unknown,
+and a result of unknown code is never taken for the answer to another question.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from hashlib import sha256
+from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES
+from importlib.util import find_spec
+from inspect import unwrap
+from pathlib import Path
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from harness.plugins import own_modules
+
+if TYPE_CHECKING:
+    from harness.plugins import MetricSpec, PolicySpec
+
+_OURS = "harness"
+_APART = (
+    "__main__.py",
+    "bundled",
+    "bundled.py",
+    "cli",
+    "comparison",
+    "conformance.py",
+    "difference.py",
+    "explanation",
+    "generate",
+    "metrics",
+    "report",
+    "statistics",
+    "testing",
+)
+"""Rooms of `harness` that neither decide nor record; any other counts, also one that is added later."""
+
+_METRICS = "metrics"
+_HOME = Path(__file__).parents[1]
+_SOURCES = (*SOURCE_SUFFIXES, *EXTENSION_SUFFIXES)
+_MOST_TOLD = 10_000
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+
+
+class Code(NamedTuple):
+    """A piece of code.
+
+    Attributes:
+        sha256: of its files; where these do not tell, of what is in memory.
+        unknown: why the files do not tell what the code does; "" where they do.
+        changed: whether that is because a file was changed, so that the code is older than it.
+    """
+
+    sha256: str
+    unknown: str = ""
+    changed: bool = False
+
+
+def code_of_harness() -> Code:
+    """What decides and records of `harness`."""
+    return _whole([_files_of_rooms()])
+
+
+def code_of_policy(spec: PolicySpec) -> Code:
+    """The packages of a policy: of the plugin that registered it, of its class and of what that inherits.
+
+    The built-in plugins count for all policies, for any may build on them.
+    A class that was given in Python must be found in its module by its name; one that is defined in a
+    function may depend on the variables around it, so that its files do not tell what it does.
+    """
+    ours = {name for module in own_modules() if (name := module.partition(".")[0]) != _OURS}
+    return _code_of(spec.factory, spec.module, ours)
+
+
+def code_of_metric(spec: MetricSpec) -> Code:
+    """The same of a metric; of `harness` it is the metrics' own room."""
+    if spec.module.partition(".")[0] == _OURS:
+        return _whole([_Files(_OURS, _within(_HOME / _METRICS))])
+    return _code_of(spec.compute, spec.module)
+
+
+def _code_of(subject: Any, module: str, besides: Iterable[str] = ()) -> Code:
+    """The code of something that a plugin registers.
+
+    Args:
+        subject: a class or a function.
+        module: the module of the installed plugin; "" for what was given in Python.
+        besides: packages that count too.
+    """
+    classes = [subject, *(each for each in getattr(subject, "__mro__", ())[1:] if _is_theirs(each))]
+    names = {*besides, module} - {""}
+    for each in classes:
+        why = "" if module else _why_hidden(each)
+        if why:
+            return Code(_sum(_Memory(code=True)(subject)), why)
+        names.add(_named(getattr(each, "__module__", None) or module))
+    files = [_files_of(name) for name in sorted(_packages(names))]
+    # What is set in Python on a class is in none of its files.
+    return _whole(files, [] if module else [_Memory(code=False)(each) for each in classes])
+
+
+def _named(module: str) -> str:
+    """A module's name, also while it is run as a script."""
+    spec = sys.modules["__main__"].__spec__ if module == "__main__" else None
+    return module if spec is None else spec.name
+
+
+def _is_theirs(inherited: type) -> bool:
+    """Whether a class is neither Python's nor ours, which counts anyway."""
+    top = inherited.__module__.partition(".")[0]
+    return top != _OURS and (top == "__main__" or top not in sys.stdlib_module_names)
+
+
+def _why_hidden(subject: Any) -> str:
+    """Why something cannot be found by its name where it says to be from; "" if it can."""
+    if not isinstance(subject, (type, FunctionType)):
+        return f"{subject!r} is neither a class nor a function"
+    module, name = subject.__module__, subject.__qualname__
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if found is not subject:
+        return f"{module}.{name} is not found by that name"
+    file = getattr(sys.modules[module], "__file__", None)
+    if file is None:
+        return f"{module}.{name} is in no file"
+    own = vars(subject) if isinstance(subject, type) else {name: subject}
+    for key, value in own.items():
+        function = unwrap(getattr(value, "__func__", value))
+        generated = "__dataclass_fields__" in own and key.startswith("__")
+        if isinstance(function, FunctionType) and not generated and not _same(function, file):
+            return f"{module}.{name}: {key} is not from {Path(file).name}"
+    return ""
+
+
+def _same(function: FunctionType, file: str) -> bool:
+    """Whether a function's code is from a file."""
+    try:
+        return Path(function.__code__.co_filename).samefile(file)
+    except OSError:
+        return False
+
+
+# --- files ------------------------------------------------------------------------------------------------
+
+
+class _Files(NamedTuple):
+    """The files of a package or a module: names that do not depend on where it is installed -> paths."""
+
+    top: str
+    paths: Mapping[str, Path]
+
+
+def _packages(modules: Iterable[str]) -> set[str]:
+    """The packages to which modules belong: the outermost ones, a folder of packages not counting as one."""
+    found = set()
+    for module in modules:
+        name = module.partition(":")[0]
+        parts = name.split(".")
+        tops = (".".join(parts[:count]) for count in range(1, len(parts)))
+        found.add(next((top for top in tops if _origin(top) is not None), name))
+    return found
+
+
+def _origin(module: str) -> str | None:
+    """The file of a module or of a package's beginning; None where there is none."""
+    loaded = sys.modules.get(module)
+    if loaded is not None:
+        return getattr(loaded, "__file__", None)
+    try:
+        spec = find_spec(module)
+    except (ImportError, ValueError):
+        return None
+    return spec.origin if spec is not None and spec.has_location else None
+
+
+def _files_of(module: str) -> _Files:
+    origin = _origin(module)
+    if origin is None:
+        return _Files(module, {})
+    path = Path(origin)
+    if path.stem != "__init__":
+        return _Files(module, {path.name: path})
+    return _Files(module, _within(path.parent))
+
+
+def _files_of_rooms() -> _Files:
+    """Files of those rooms of `harness` that count for every run."""
+    found = _within(_HOME)
+    return _Files(_OURS, {name: path for name, path in found.items() if name.split("/")[0] not in _APART})
+
+
+def _within(folder: Path) -> dict[str, Path]:
+    """All files below a folder but for bytecode and hidden ones."""
+    found = {}
+    for above, folders, names in os.walk(folder):
+        folders[:] = sorted(each for each in folders if each != "__pycache__" and not each.startswith("."))
+        for name in names:
+            if not name.startswith(".") and not name.endswith((".pyc", "~")):
+                path = Path(above, name)
+                found[path.relative_to(folder).as_posix()] = path
+    return found
+
+
+def _whole(several: Sequence[_Files], others: Sequence[Any] = ()) -> Code:
+    """What packages come to together; `others` is what counts besides."""
+    lines: list[Any] = []
+    for files in several:
+        modules = _modules(files.top)
+        if not any(name.endswith(_SOURCES) for name in files.paths):
+            return Code(_sum([lines, files.top, others]), f"there is no source of {files.top}")
+        for name, path in sorted(files.paths.items()):
+            try:
+                content = sha256(path.read_bytes()).hexdigest()
+            except OSError as error:
+                return Code(_sum([lines, others]), f"{path} cannot be read: {error.strerror}")
+            if not _is_loaded(path, content, modules.get(str(path))):
+                why = f"{path} was changed after it had been imported"
+                return Code(_sum([lines, others]), why, changed=True)
+            lines.append([files.top, name, content])
+    return Code(_sum([lines, others]))
+
+
+# --- what is loaded ---------------------------------------------------------------------------------------
+
+_first: dict[Path, tuple[str, object]] = {}
+"""File -> its sum when it was first looked at, and the import that had loaded it by then."""
+
+
+def _modules(top: str) -> dict[str, object]:
+    """File -> what tells the import of its module from an earlier one; of all modules that are loaded."""
+    found: dict[str, object] = {}
+    for name, module in list(sys.modules.items()):
+        if (name == top or name.startswith(f"{top}.")) and isinstance(module, ModuleType):
+            file = getattr(module, "__file__", None)
+            if file is not None:
+                found[file] = module.__spec__ or module
+    return found
+
+
+def _is_loaded(path: Path, content: str, loaded: object) -> bool:
+    """Whether a file's content is what its module, if there is one, was made of.
+
+    Args:
+        path: the file.
+        content: its sum.
+        loaded: the import of its module; None where it is not loaded.
+    """
+    before, earlier = _first.get(path, (content, loaded))
+    same = before == content or loaded is None or (earlier is not None and loaded is not earlier)
+    if same:
+        _first[path] = (content, loaded)
+    elif earlier is None:
+        _first[path] = ("", loaded)  # nobody knows whether it was loaded before the change or after
+    return same
+
+
+class _Memory:
+    """Values in memory as JSON, as far as they can be told; what names are given to at random is not.
+
+    Args:
+        code: whether what functions do belongs to them, or only their names.
+    """
+
+    def __init__(self, *, code: bool) -> None:
+        self._code = code
+        self._seen: dict[int, Any] = {}  # kept alive, so that no other value gets the same number
+
+    def __call__(self, value: Any) -> Any:
+        """One value with all that is in it; what was told before is told by its type."""
+        if isinstance(value, _PLAIN):
+            return repr(value)
+        if id(value) in self._seen or len(self._seen) > _MOST_TOLD:
+            return type(value).__qualname__
+        self._seen[id(value)] = value
+        if isinstance(value, (set, frozenset)):
+            return sorted(json.dumps(self(each)) for each in value)
+        if isinstance(value, Mapping):
+            return [[self(key), self(each)] for key, each in value.items()]
+        if isinstance(value, type):
+            own = vars(value).items()
+            set_here = {key: each for key, each in own if key == "__init__" or not key.startswith("__")}
+            return [value.__qualname__, *map(self, value.__bases__), self(set_here)]
+        parts = self._parts(value)
+        return type(value).__qualname__ if parts is None else [self(part) for part in parts]
+
+    def _parts(self, value: Any) -> Iterable[Any] | None:
+        """What a value consists of; None where it cannot be looked into."""
+        if isinstance(value, (tuple, list)):
+            return value
+        if isinstance(value, partial):
+            return value.func, value.args, value.keywords
+        if isinstance(value, (staticmethod, classmethod, MethodType)):
+            return (value.__func__,)
+        if not self._code:
+            return None
+        if isinstance(value, FunctionType):
+            cells = value.__closure__ or ()
+            return value.__code__, value.__defaults__, value.__kwdefaults__, *map(_content, cells)
+        if isinstance(value, CodeType):
+            return value.co_code, value.co_names, value.co_consts
+        return None
+
+
+def _content(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None  # it has no value yet
+
+
+def _sum(content: Any) -> str:
+    return sha256(json.dumps(content, separators=(",", ":")).encode()).hexdigest()
