@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
+
+from harness.runs.seal import seal_info, seal_tables
 
 
 def as_schema_2(folder: Path) -> None:
@@ -18,7 +22,7 @@ def as_schema_2(folder: Path) -> None:
             newer_metrics = [
                 str(name).endswith(".hours") or name == "quota.over" for name in table["metric"].to_pylist()
             ]
-            table = table.filter([not newer for newer in newer_metrics])
+            table = _with_older_scopes(table.filter([not newer for newer in newer_metrics]))
         metadata = {**(table.schema.metadata or {}), b"harness.run_schema": b"2"}
         pq.write_table(table.replace_schema_metadata(metadata), path)
     info = json.loads((folder / "run.json").read_text())
@@ -31,6 +35,29 @@ _NEWER = {
     *(("decisions", column) for column in ("pod_number", "successor", "holding", "by_job")),
     ("timeline", "held"),
 }
+
+
+def as_before_scopes_of_quotas(folder: Path) -> None:
+    """Where queue meant quota in fairness, quota and disruption; of queues that are called as quotas are."""
+    path = folder / "metrics.parquet"
+    table = _with_older_scopes(pq.read_table(path))
+    pq.write_table(table, path)
+    info = json.loads((folder / "run.json").read_text())
+    info["tables"] |= seal_tables(folder, ["metrics"])
+    del info["provenance"]["sha256"]
+    (folder / "run.json").write_text(json.dumps(seal_info(info)))
+
+
+def _with_older_scopes(metrics: pa.Table) -> pa.Table:
+    rows = list(zip(metrics["metric"].to_pylist(), metrics["scope"].to_pylist(), strict=True))
+    disruption = [str(name).startswith("disruption.") for name, _ in rows]
+    kept = [
+        not (of and str(scope).startswith("queue=")) for of, (_, scope) in zip(disruption, rows, strict=True)
+    ]
+    older = [re.sub("^quota=", "queue=", str(scope)) for _, scope in rows]
+    place = metrics.column_names.index("scope")
+    field = metrics.schema.field("scope")
+    return metrics.set_column(place, field, pa.array(older).cast(field.type)).filter(kept)
 
 
 def _is_newer(table: str, column: str) -> bool:

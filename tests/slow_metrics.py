@@ -165,7 +165,9 @@ class Slow:
         names = [
             row["queue"] if row["queue"] in quota_of else f"{row['namespace']}/{row['queue']}" for row in rows
         ]
-        self.queue = [quota_of[name] or name for name in names]
+        self.counts_against = [quota_of[name] for name in names]
+        self.holder = [quota_of[name] or name for name in names]
+        self.queue = [row["queue"] for row in rows]
         self.preemptions: list[Preemption] = []
         for row in self.decisions:
             if row["action"] == "preempt":
@@ -207,7 +209,7 @@ class Slow:
         times = sorted(moves)
         for time, following in pairwise([*times, self.end]):
             for row in moves[time]:
-                action, queue = row["action"], self.queue[row["job"]]
+                action, queue = row["action"], self.holder[row["job"]]
                 hold = self.holds(row) - (action in ("gone", "finish"))
                 ask = (action in ("submit", "requeue")) - (action in ("gone", "finish", "reject"))
                 for place, amount in enumerate(self.asks[row["job"]]):
@@ -279,7 +281,7 @@ class Slow:
     def fairness(self) -> None:
         known = self.info["cluster"]["queues"]
         weight = {
-            name: Fraction(known[name]["weight"]) if name in known else Fraction(1) for name in self.queue
+            name: Fraction(known[name]["weight"]) if name in known else Fraction(1) for name in self.holder
         }
         places = [place for place, each in enumerate(self.resources) if self.capacity.get(each)]
         sizes = [self.capacity.get(each, 0) for each in self.resources]
@@ -314,18 +316,16 @@ class Slow:
         self.say("fairness.jain_share", jain_sum / compared if compared else None)
         for place, resource in enumerate(self.resources):
             total = None
-            for queue in {*self.queue, *known}:
+            for queue in {*self.holder, *known}:
                 guaranteed = queue in known and resource in (known[queue]["nominal"] or {})
                 value = owed[queue, place] if guaranteed else None
                 if value is not None:
                     total = (total or 0) + value
-                self.say(
-                    "fairness.guarantee_deficit", self.hours(value, resource), f"queue={queue}", resource
-                )
+                self.say("fairness.guarantee_deficit", self.hours(value, resource), self.of(queue), resource)
             self.say("fairness.guarantee_deficit", self.hours(total, resource), resource=resource)
         of_queues = defaultdict(list)
         for number, slowdown in self.slowdown.items():
-            of_queues[self.queue[number]].append(slowdown)
+            of_queues[self.holder[number]].append(slowdown)
         means = [fsum(each) / len(each) for each in of_queues.values()]
         squares = fsum(mean * mean for mean in means)
         self.say("fairness.jain_slowdown", fsum(means) ** 2 / (len(means) * squares) if means else None)
@@ -343,6 +343,7 @@ class Slow:
         self.say("disruption.preemptions", len(found))
         self.counted("preemptions", "reason", [reason[tuple(each)] for each in found])
         self.counted("preemptions", "queue", [self.queue[each.job] for each in found])
+        self.counted("preemptions", "quota", [self.counts_against[each.job] for each in found])
         self.counted("preemptions", "beneficiary", [self.queue[each.by] for each in found])
         times = defaultdict(int)
         for each in found:
@@ -371,8 +372,8 @@ class Slow:
             earlier = [
                 other.time
                 for other in found[:place]
-                if self.queue[other.by] == self.queue[each.job]
-                and self.queue[other.job] == self.queue[each.by]
+                if self.holder[other.by] == self.holder[each.job]
+                and self.holder[other.job] == self.holder[each.by]
             ]
             thrash += bool(earlier) and each.time - earlier[-1] <= mean
         self.say("disruption.thrash", thrash)
@@ -399,7 +400,7 @@ class Slow:
                 more = -pods[job]
             pods[job] += more
             for place, amount in enumerate(self.asks[job]):
-                held[self.queue[job]][place] += more * amount
+                held[self.holder[job]][place] += more * amount
             for queue in known if following > row["time"] else ():
                 cohort = known[queue]["cohort"]
                 kin = [each for each in known if known[each]["cohort"] == cohort] if cohort else [queue]
@@ -415,12 +416,16 @@ class Slow:
             }
             every = [value for value in of_queues.values() if value is not None]
             self.say("quota.over", self.hours(sum(every) if every else None, resource), resource=resource)
-            for queue in {*self.queue, *known}:
+            for queue in {*self.holder, *known}:
                 value = of_queues.get(queue)
-                self.say("quota.over", self.hours(value, resource), f"queue={queue}", resource)
+                self.say("quota.over", self.hours(value, resource), self.of(queue), resource)
 
-    def counted(self, name: str, kind: str, values: Sequence[str]) -> None:
-        for value in set(values):
+    def of(self, holder: str) -> str:
+        """The scope of what is measured of a quota, or of a queue without one."""
+        return f"quota={holder}" if holder in self.info["cluster"]["queues"] else f"queue={holder}"
+
+    def counted(self, name: str, kind: str, values: Sequence[str | None]) -> None:
+        for value in set(values) - ({None} if kind == "quota" else set()):
             self.say(f"disruption.{name}", values.count(value), f"{kind}={value}")
 
     def lost(self) -> None:
@@ -435,6 +440,8 @@ class Slow:
                     amount = span.pods * self.asks[span.job][place] * (span.end - span.start)
                     total += amount
                     sums[f"queue={self.queue[span.job]}"] += amount
+                    if self.counts_against[span.job] is not None:
+                        sums[f"quota={self.counts_against[span.job]}"] += amount
                     if (span.job, span.end) in whom:
                         sums[f"beneficiary={whom[span.job, span.end]}"] += amount
             self.say("disruption.lost", self.hours(total, resource), resource=resource)
@@ -474,25 +481,26 @@ class Slow:
     def loops(self) -> None:
         latest: dict[int, Preemption] = {}
         held = [0] * len(self.resources)
-        victims, beneficiaries = [], []
+        victims, winners = [], []
         for each in self.preemptions:
             before = latest.get(each.job)
             latest[each.job] = each
-            if before is None or self.queue[before.by] != self.queue[each.by]:
+            if before is None or self.holder[before.by] != self.holder[each.by]:
                 continue
             sides = (self.jobs[each.job], self.jobs[before.by])
             spans = [span for side in sides for span in side.spans if span.progress]
             if any(span.start < each.time and span.end > before.time for span in spans):
                 continue
-            victims.append(self.queue[each.job])
-            beneficiaries.append(self.queue[each.by])
+            victims.append(each.job)
+            winners.append(each.by)
             for span in self.jobs[each.job].spans:
                 both = max(0, min(span.end, each.time) - max(span.start, before.time))
                 for place, amount in enumerate(self.asks[each.job]):
                     held[place] += both * span.pods * amount
         self.say("disruption.ping_pong", len(victims))
-        self.counted("ping_pong", "queue", victims)
-        self.counted("ping_pong", "beneficiary", beneficiaries)
+        self.counted("ping_pong", "queue", [self.queue[job] for job in victims])
+        self.counted("ping_pong", "quota", [self.counts_against[job] for job in victims])
+        self.counted("ping_pong", "beneficiary", [self.queue[job] for job in winners])
         for place, resource in enumerate(self.resources):
             self.say("disruption.ping_pong_held", self.hours(held[place], resource), resource=resource)
 

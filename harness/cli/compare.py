@@ -34,7 +34,7 @@ Examples:
 )
 @click.option(
     "--scope", default="all", show_default=True, metavar="SCOPE",
-    help="all, queue, priority, reason, beneficiary, or one of them such as queue=prod.",
+    help="all, queue, quota, priority, reason, beneficiary, or one of them such as queue=prod.",
 )  # fmt: skip
 @click.option(
     "--format", "layout", type=click.Choice(["table", "markdown", "json", "csv"]), default="table",

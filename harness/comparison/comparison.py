@@ -230,7 +230,7 @@ class Comparison:
         key = (place, column, scope)
         if key not in self._paired_values:
             base, other = self._samples[0], self._samples[place]
-            of_scope = [each.members(column, scope) for each in (base, other)]
+            of_scope = [each.members(scope) for each in (base, other)]
             self._paired_values[key] = _paired_within(of_scope, base.of(column), other.of(column))
         return self._paired_values[key]
 

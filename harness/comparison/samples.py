@@ -10,9 +10,9 @@ import polars as pl
 
 from harness.errors import OptionError, RunError
 from harness.metrics.disruption import lost_by_jobs
-from harness.metrics.levels import queue_of_jobs
+from harness.metrics.levels import names_of_jobs
 from harness.metrics.measurement import Measurement
-from harness.metrics.scopes import ALL, PRIORITY, QUEUE, Scope, hint_at, parse_scope
+from harness.metrics.scopes import ALL, PRIORITY, QUEUE, QUOTA, Scope, hint_at, parse_scope
 from harness.metrics.waiting import job_times, measure_jobs
 from harness.options import there_is
 from harness.runs.run import Run
@@ -28,7 +28,7 @@ _TIMES = {
 """Metric -> the column of `job_times` that its statistics are of."""
 
 _LOST = "disruption.lost"
-_OF_JOBS = (ALL, QUEUE, PRIORITY)
+_OF_JOBS = (ALL, QUEUE, QUOTA, PRIORITY)
 
 
 class Statistic(NamedTuple):
@@ -77,11 +77,11 @@ class Samples:
 
     def measure(self) -> Iterator[Measurement]:
         """The metrics that come from values of jobs, over these jobs alone."""
-        only = pl.repeat(False, self._jobs.height, eager=True).scatter(self._rows, True)
+        only = pl.repeat(False, self._height, eager=True).scatter(self._rows, True)
         yield from measure_jobs(self._run, self._run.window, only)
         yield from lost_by_jobs(self._run, self._run.window, only)
 
-    def members(self, column: str, scope: str) -> pl.Series | None:
+    def members(self, scope: str) -> pl.Series | None:
         """Whether each of the jobs is in a scope such as `queue=prod`; None where all are.
 
         Raises:
@@ -93,11 +93,7 @@ class Samples:
             return None
         if kind not in _OF_JOBS or not name:
             raise OptionError(f"scope {scope!r} does not say which jobs", hint=there_is(_OF_JOBS))
-        if kind == PRIORITY:
-            values = self._jobs["priority"].cast(pl.String)
-        else:
-            # Losses are counted for what has a quota, waits for the trace's queues.
-            values = self._quotas if column.startswith("lost.") else self._jobs["queue"]
+        values = self._names[kind]
         found = values == name
         if not found.any():
             known = (f"{kind}={value}" for value in values.unique().to_list())
@@ -112,8 +108,8 @@ class Samples:
         return values.gather(self._rows)
 
     @cached_property
-    def _jobs(self) -> pl.DataFrame:
-        return self._run.scan("jobs").select("queue", "priority").collect()
+    def _height(self) -> int:
+        return int(self._run.scan("jobs").select(pl.len()).collect().item())
 
     @cached_property
     def _times(self) -> pl.DataFrame:
@@ -121,14 +117,17 @@ class Samples:
         times = job_times(self._run, self._run.window, "job", *names, "slowdown")
         seconds = [pl.col(name) / SECOND for name in names]
         found = times.select("job", *seconds, "slowdown")
-        if found.height == self._jobs.height:
+        if found.height == self._height:
             return found
-        every = pl.DataFrame({"job": pl.int_range(self._jobs.height, dtype=pl.Int32, eager=True)})
+        every = pl.DataFrame({"job": pl.int_range(self._height, dtype=pl.Int32, eager=True)})
         return every.join(found, on="job", how="left", maintain_order="left")
 
     @cached_property
-    def _quotas(self) -> pl.Series:
-        return queue_of_jobs(self._run).cast(pl.Categorical)  # which compares with any text
+    def _names(self) -> pl.DataFrame:
+        """For each job of the run what it is a job of, as text that any other compares with."""
+        names = names_of_jobs(self._run, QUEUE, QUOTA).cast(pl.Categorical)
+        priority = pl.col("priority").cast(pl.String).cast(pl.Categorical)
+        return names.with_columns(self._run.scan("jobs").select(priority).collect())
 
     @cached_property
     def _lost(self) -> pl.DataFrame:
@@ -141,7 +140,7 @@ class Samples:
         for resource in self._run.resources:
             amount = pl.col(f"request.{resource}").cast(pl.Float64) * pl.col("lost")
             lost = stints.group_by("job", maintain_order=True).agg(amount.sum().alias("lost"))
-            nothing = pl.zeros(self._jobs.height, pl.Float64, eager=True)
+            nothing = pl.zeros(self._height, pl.Float64, eager=True)
             hours = lost["lost"] / (HOUR * (1000 if resource == "cpu" else 1))
             found[f"lost.{resource}"] = nothing.scatter(lost["job"], hours)
         return pl.DataFrame(found)

@@ -1,4 +1,4 @@
-"""What preemptions have to do with each other: cascades, queues that hit back, and loops without progress."""
+"""What preemptions have to do with each other: cascades, holders that hit back, loops without progress."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def cascade_depths(preemptions: pl.DataFrame) -> list[int]:
 
 
 def thrashing(preemptions: pl.DataFrame, within: Fraction) -> int:
-    """How many preemptions hit a queue that had preempted the preemptor's queue shortly before.
+    """How many preemptions hit a holder that had preempted the preemptor's holder shortly before.
 
     Args:
         preemptions: in order.
@@ -40,9 +40,9 @@ def thrashing(preemptions: pl.DataFrame, within: Fraction) -> int:
 
 
 def loops(run: Run, preemptions: pl.DataFrame) -> pl.DataFrame:
-    """The preemptions of jobs that the same queue had preempted before, to no avail for either side.
+    """The preemptions of jobs that the same holder had preempted before, to no avail for either side.
 
-    Since the preemption before this one, which was for a job of the same queue, neither the victim nor that
+    Since the preemption before this one, which was for a job of the same holder, neither the victim nor that
     job has progressed; the victim was given resources again, and loses them again.
 
     Columns: those of `preemptions`, and `since`, the time of the preemption before.
@@ -51,13 +51,13 @@ def loops(run: Run, preemptions: pl.DataFrame) -> pl.DataFrame:
         preemptions.with_columns(
             since=pl.col("time").shift().over("job"),
             for_whom=pl.col("by").shift().over("job"),
-            for_queue=pl.col("beneficiary").shift().over("job"),
+            for_holder=pl.col("beneficiary").shift().over("job"),
         )
-        .filter(pl.col("for_queue") == pl.col("beneficiary"))
+        .filter(pl.col("for_holder") == pl.col("beneficiary"))
         .with_row_index("pair")
     )
     if pairs.is_empty():
-        return pairs.drop("pair", "for_whom", "for_queue")
+        return pairs.drop("pair", "for_whom", "for_holder")
     sides = pl.concat([pairs["job"], pairs["for_whom"]]).unique()
     progress = (
         run.micros("stints")
@@ -82,7 +82,7 @@ def loops(run: Run, preemptions: pl.DataFrame) -> pl.DataFrame:
             .filter((pl.col("progressed") <= pl.col("since")).fill_null(value=True))
             .drop("start", "progressed")
         )
-    return pairs.sort("pair").drop("pair", "for_whom", "for_queue")
+    return pairs.sort("pair").drop("pair", "for_whom", "for_holder")
 
 
 def held_in_loops(run: Run, pairs: pl.DataFrame) -> list[int]:

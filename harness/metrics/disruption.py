@@ -8,16 +8,17 @@ from fractions import Fraction
 import polars as pl
 
 from harness.metrics.chains import cascade_depths, held_in_loops, loops, thrashing
-from harness.metrics.levels import queue_of_jobs
+from harness.metrics.levels import names_of_jobs
 from harness.metrics.measurement import Measurement, Window, resource_hours
 from harness.metrics.preemptions import preempted_pods, preemptions, restarts
 from harness.metrics.progress import progress
+from harness.metrics.scopes import BENEFICIARY, QUEUE, QUOTA, REASON, Scope
 from harness.metrics.utilization import resource_time
 from harness.runs.run import Run
 from harness.units import SECOND
 
-_SCOPES = {"reason": "reason", "queue": "victim", "beneficiary": "beneficiary"}
-"""What preemptions are counted by: the scope's name and the column that it goes by."""
+_SIDES = {QUEUE: "queue", QUOTA: "quota", BENEFICIARY: "by_queue"}
+"""What preemptions are counted by: the kind of scope and the column of `preempted_pods` that it goes by."""
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
@@ -32,7 +33,7 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
 
 
 def _counts(run: Run, window: Window, pods: pl.DataFrame, each: pl.DataFrame) -> Iterator[Measurement]:
-    yield from _by_scope("preemptions", each, _SCOPES)
+    yield from _by_scope("preemptions", each, {REASON: "reason", **_SIDES})
     times = each.group_by("job").len()["len"]
     yield _count("preempted_jobs", len(times))
     yield _count("preempted_pods", int(pods["pods"].cast(pl.Int64).sum()))
@@ -44,21 +45,21 @@ def _counts(run: Run, window: Window, pods: pl.DataFrame, each: pl.DataFrame) ->
 
 
 def _lost(run: Run, window: Window, each: pl.DataFrame) -> Iterator[Measurement]:
-    """Work thrown away; for queues what their own jobs lost, and what was lost to make room for theirs."""
+    """Work thrown away; for queues and quotas what their own jobs lost, and what was lost for a queue's."""
     parts = {resource: resource_time(run, window, resource) for resource in run.resources}
     for resource, became in parts.items():
         yield resource_hours("disruption.lost", became.lost, resource)
         share = became.lost / became.allocated if became.allocated else None
         yield Measurement("disruption.lost_of_allocated", share, "ratio", "lower", resource=resource)
     stints = _thrown_away(run, window)
-    for_whom = each.unique(["job", "time"], keep="first").select("job", "time", "beneficiary")
+    for_whom = each.unique(["job", "time"], keep="first").select("job", "time", beneficiary="by_queue")
     stints = stints.join(for_whom, left_on=["job", "end"], right_on=["job", "time"], how="left")
-    yield from _lost_by("queue", run, stints)
-    yield from _lost_by("beneficiary", run, stints)
+    for kind in _SIDES:
+        yield from _lost_by(kind, run, stints)
 
 
 def _thrown_away(run: Run, window: Window) -> pl.DataFrame:
-    """Stints that lost anything: `job`, its `queue`, the `end`, and how much of each resource was lost."""
+    """Stints that lost anything: `job`, its `queue` and `quota`, the `end`, and how much of each resource."""
     stints = (
         run.micros("stints")
         .filter((pl.col("lost") > 0) & (pl.col("end") <= window.end))
@@ -69,20 +70,21 @@ def _thrown_away(run: Run, window: Window) -> pl.DataFrame:
         )
         .collect()
     )
-    return stints.with_columns(queue=queue_of_jobs(run).gather(stints["job"]))
+    names = names_of_jobs(run, QUEUE, QUOTA)
+    return stints.with_columns(each.gather(stints["job"]) for each in names)
 
 
-def _lost_by(scope: str, run: Run, lost: pl.DataFrame) -> Iterator[Measurement]:
-    """What was lost, for each value of a column."""
+def _lost_by(kind: str, run: Run, lost: pl.DataFrame) -> Iterator[Measurement]:
+    """What was lost, for each scope of a kind, which is a column."""
     amounts = [f"request.{resource}" for resource in run.resources]
-    sums = lost.drop_nulls(scope).group_by(scope).agg(pl.col(amounts).sum()).sort(scope)
+    sums = lost.drop_nulls(kind).group_by(kind).agg(pl.col(amounts).sum()).sort(kind)
     for name, *each in sums.iter_rows():
         for resource, amount in zip(run.resources, each, strict=True):
-            yield resource_hours("disruption.lost", int(amount), resource, f"{scope}={name}")
+            yield resource_hours("disruption.lost", int(amount), resource, Scope(kind, name).text)
 
 
 def lost_by_jobs(run: Run, window: Window, only: pl.Series) -> Iterator[Measurement]:
-    """What some of the jobs lost, all together and by queue.
+    """What some of the jobs lost, all together, by queue and by quota.
 
     Args:
         run: the run.
@@ -93,7 +95,8 @@ def lost_by_jobs(run: Run, window: Window, only: pl.Series) -> Iterator[Measurem
     lost = lost.filter(only.gather(lost["job"]))
     for resource in run.resources:
         yield resource_hours("disruption.lost", int(lost[f"request.{resource}"].sum()), resource)
-    yield from _lost_by("queue", run, lost)
+    for kind in (QUEUE, QUOTA):
+        yield from _lost_by(kind, run, lost)
 
 
 def _consequences(run: Run, each: pl.DataFrame) -> Iterator[Measurement]:
@@ -106,7 +109,7 @@ def _consequences(run: Run, each: pl.DataFrame) -> Iterator[Measurement]:
     )
     yield _count("thrash", thrashing(each, Fraction(int(total), max(1, jobs))))
     pairs = loops(run, each)
-    yield from _by_scope("ping_pong", pairs, {"queue": "victim", "beneficiary": "beneficiary"})
+    yield from _by_scope("ping_pong", pairs, _SIDES)
     for resource, held in zip(run.resources, held_in_loops(run, pairs), strict=True):
         yield resource_hours("disruption.ping_pong_held", held, resource)
 
@@ -137,9 +140,10 @@ def _violations(pods: pl.DataFrame) -> int | None:
 def _by_scope(name: str, rows: pl.DataFrame, scopes: Mapping[str, str]) -> Iterator[Measurement]:
     """How many rows there are, together and by the value of some columns."""
     yield _count(name, rows.height)
-    for scope, column in scopes.items():
-        for value, count in rows.group_by(column).len().sort(column).iter_rows():
-            yield _count(name, count, f"{scope}={value}")
+    for kind, column in scopes.items():
+        known = rows.filter(pl.col(column).is_not_null() | (kind == REASON))
+        for value, count in known.group_by(column).len().sort(column).iter_rows():
+            yield _count(name, count, Scope(kind, str(value)).text)
 
 
 def _spread(name: str, values: pl.Series, *statistics: str) -> Iterator[Measurement]:

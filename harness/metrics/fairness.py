@@ -1,6 +1,6 @@
-"""Fairness over queues: how far shares are from ideal, what queues were owed, how unequally they waited.
+"""Fairness over holders: how far shares are from ideal, what quotas were owed, how unequally jobs waited.
 
-A queue's share is its dominant share: the largest part of any resource's capacity that it holds.
+A holder's share is its dominant share: the largest part of any resource's capacity that it holds.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from math import fsum
 import polars as pl
 
 from harness.metrics.exact import exact_sum
-from harness.metrics.levels import Piece, Queue, pieces, queue_of_jobs, queues, unused_queues
+from harness.metrics.levels import Holder, Piece, holder_of_jobs, holders, pieces, unused_quotas
 from harness.metrics.measurement import Measurement, Window, resource_hours
 from harness.metrics.shares import Sharing, changes_at_once
 from harness.metrics.waiting import job_times
@@ -23,21 +23,21 @@ _ZERO = pl.Series([0.0])
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """The fairness metrics over all queues, and what each queue was owed."""
-    users = queues(run)
+    """The fairness metrics over all holders, and what each of them was owed."""
+    users = holders(run)
     shares, owed = _Shares(run, users), _Owed(run, users)
     for piece in pieces(run, window, changes=changes_at_once(users)):
         shares.add(piece)
         owed.add(piece)
     yield from shares.measurements()
-    yield from owed.measurements(unused_queues(run))
+    yield from owed.measurements(unused_quotas(run))
     yield from _slowdown(run, window)
 
 
 class _Shares:
     """Adds up how far shares are from ideal."""
 
-    def __init__(self, run: Run, users: Sequence[Queue]) -> None:
+    def __init__(self, run: Run, users: Sequence[Holder]) -> None:
         self._sharing = Sharing(run, users)
         self._off: list[float] = []
         self._ideal: list[float] = []
@@ -57,15 +57,15 @@ class _Shares:
                 "span": piece.times.shift(-1, fill_value=piece.end) - piece.times,
                 "off": grid.total((share - ideal).abs()),
                 "ideal": grid.total(ideal),
-                "queues": grid.total(compared.cast(pl.Float64)),
+                "holders": grid.total(compared.cast(pl.Float64)),
                 "ratio": grid.total(ratio),
                 "square": grid.total(ratio * ratio),
             }
         )
         self._off.append(fsum((sums["off"] / 2 * sums["span"]).to_list()))
         self._ideal.append(fsum((sums["ideal"] * sums["span"]).to_list()))
-        several = sums.filter((pl.col("queues") >= 2) & (pl.col("square") > 0))
-        jain = several["ratio"] * several["ratio"] / (several["queues"] * several["square"])
+        several = sums.filter((pl.col("holders") >= 2) & (pl.col("square") > 0))
+        jain = several["ratio"] * several["ratio"] / (several["holders"] * several["square"])
         self._jain.append(fsum((jain * several["span"]).to_list()))
         self._compared += int(several["span"].sum())
 
@@ -79,13 +79,13 @@ class _Shares:
 
 
 class _Owed:
-    """Adds up the resource-time that queues did not get although they asked and it was theirs."""
+    """Adds up the resource-time that quotas did not get although jobs asked for it and it was theirs."""
 
-    def __init__(self, run: Run, users: Sequence[Queue]) -> None:
+    def __init__(self, run: Run, users: Sequence[Holder]) -> None:
         self._resources = run.resources
         self._users = users
         self._nominal = [
-            pl.Series([min(queue.nominal.get(each, 0), INT64_MAX) if queue.nominal else 0 for queue in users])
+            pl.Series([min(user.nominal.get(each, 0), INT64_MAX) if user.nominal else 0 for user in users])
             for each in run.resources
         ]
         self._sums = [[0] * len(users) for _ in run.resources]
@@ -93,36 +93,37 @@ class _Owed:
     def add(self, piece: Piece) -> None:
         """Take a piece into account."""
         for number, (nominal, sums) in enumerate(zip(self._nominal, self._sums, strict=True)):
-            due = pl.min_horizontal(nominal.gather(piece.rows["queue"]), pl.col(f"demand{number}"))
+            due = pl.min_horizontal(nominal.gather(piece.rows["holder"]), pl.col(f"demand{number}"))
             short = (due - pl.col(f"allocated{number}")).cast(pl.Int128)
             owed = (
-                piece.rows.select("queue", owed=short * pl.col("span"))
+                piece.rows.select("holder", owed=short * pl.col("span"))
                 .filter(pl.col("owed") > 0)
-                .group_by("queue")
+                .group_by("holder")
                 .agg(pl.col("owed").sum())
             )
-            for queue, amount in owed.iter_rows():
-                sums[queue] += amount
+            for holder, amount in owed.iter_rows():
+                sums[holder] += amount
 
-    def measurements(self, unused: Sequence[Queue]) -> Iterator[Measurement]:
-        """What has been added up: for all queues together, then for each; `unused` are owed nothing."""
-        none = [0] * len(unused)
+    def measurements(self, unused: Sequence[Holder]) -> Iterator[Measurement]:
+        """What has been added up: for all together, then for each holder; `unused` are owed nothing."""
+        every = sorted([*self._users, *unused])
         for resource, sums in zip(self._resources, self._sums, strict=True):
-            owed: dict[str, int | None] = {
-                queue.name: amount if queue.nominal and resource in queue.nominal else None
-                for queue, amount in zip([*self._users, *unused], [*sums, *none], strict=True)
-            }
-            known = [amount for amount in owed.values() if amount is not None]
+            owed = {user.name: amount for user, amount in zip(self._users, sums, strict=True)}
+            of_each = [
+                owed.get(each.name, 0) if each.nominal and resource in each.nominal else None
+                for each in every
+            ]
+            known = [amount for amount in of_each if amount is not None]
             yield resource_hours(_DEFICIT, sum(known) if known else None, resource)
-            for name, amount in sorted(owed.items()):
-                yield resource_hours(_DEFICIT, amount, resource, f"queue={name}")
+            for each, amount in zip(every, of_each, strict=True):
+                yield resource_hours(_DEFICIT, amount, resource, each.scope)
 
 
 def _slowdown(run: Run, window: Window) -> Iterator[Measurement]:
-    """How unequally queues are slowed down: over their means of the bounded slowdown."""
+    """How unequally jobs of holders are slowed down: over the holders' means of the bounded slowdown."""
     times = job_times(run, window, "job", "slowdown").drop_nulls()
-    of_queues = times.group_by(queue_of_jobs(run).gather(times["job"]).alias("queue")).agg("slowdown")
-    means = sorted(exact_sum(values) / len(values) for values in of_queues["slowdown"])
+    of_holders = times.group_by(holder_of_jobs(run).gather(times["job"]).alias("holder")).agg("slowdown")
+    means = sorted(exact_sum(values) / len(values) for values in of_holders["slowdown"])
     jain = fsum(means) ** 2 / (len(means) * fsum(mean * mean for mean in means)) if means else None
     yield Measurement("fairness.jain_slowdown", jain, "ratio", "higher")
     ratio = means[-1] / means[0] if means else None

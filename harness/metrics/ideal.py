@@ -1,9 +1,9 @@
-"""The ideal shares of queues: weighted max-min fairness over several resources, by progressive filling.
+"""The ideal shares of holders: weighted max-min fairness over several resources, by progressive filling.
 
-All queues rise together in proportion to their weights; each consumes in the proportions of what it demands
-and stops when it has all of that. When a resource is full, the queues that demand it stop too, and the others
-go on. It is computed for many instants at once: a *cell* is a queue at an instant, and cells are in one
-column, queue by queue.
+All holders rise together in proportion to their weights; each consumes in the proportions of what it demands
+and stops when it has all of that. When a resource is full, the holders that demand it stop too, and the
+others go on. It is computed for many instants at once: a *cell* is a holder at an instant, and cells are in
+one column, holder by holder.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _STRIDE = 16
 class Grid(NamedTuple):
     """The shape of a column of cells."""
 
-    queues: int
+    holders: int
     instants: int
 
     def total(self, cells: pl.Series) -> pl.Series:
-        """Add up the queues at each instant, always in the same order: halves are added, and again."""
+        """Add up the holders at each instant, always in the same order: halves are added, and again."""
         rest: pl.Series | None = None
-        blocks = self.queues
+        blocks = self.holders
         while blocks > 1:
             half, odd = divmod(blocks, 2)
             if odd:
@@ -40,20 +40,20 @@ class Grid(NamedTuple):
         return cells if rest is None else cells + rest
 
     def spread(self, instants: pl.Series) -> pl.Series:
-        """Give every queue the value of its instant."""
-        return pl.concat([instants] * self.queues, rechunk=True)
+        """Give every holder the value of its instant."""
+        return pl.concat([instants] * self.holders, rechunk=True)
 
     def cells(self, instants: pl.Series) -> pl.Series:
         """The numbers of the cells of some instants, in order."""
-        number = pl.int_range(0, self.queues * len(instants), eager=True)
+        number = pl.int_range(0, self.holders * len(instants), eager=True)
         return number // len(instants) * self.instants + instants.gather(number % len(instants))
 
 
 class Wants(NamedTuple):
-    """What queues ask for, cell by cell.
+    """What holders ask for, cell by cell.
 
-    At the water level x a queue has the share `weight * x` and consumes `rate * x` of a resource, as a part
-    of all that there is of it; it has its `demand` at the level `limit` and stops there. Where a queue gets
+    At the water level x a holder has the share `weight * x` and consumes `rate * x` of a resource, as a part
+    of all that there is of it; it has its `demand` at the level `limit` and stops there. Where a holder gets
     nothing, all of these are 0.
 
     Attributes:
@@ -113,7 +113,7 @@ def ideal_shares(grid: Grid, wants: Wants) -> pl.Series:
 def _guess(grid: Grid, wants: Wants) -> pl.Series:
     """Levels that are nearly right until the first resource is full: those of an instant close by."""
     instants = pl.int_range(0, grid.instants, _STRIDE, eager=True)
-    coarse = Grid(grid.queues, len(instants))
+    coarse = Grid(grid.holders, len(instants))
     base = _ZERO.new_from_index(0, coarse.instants)
     used = [base] * len(wants.rates)
     level, _ = _rise(coarse, wants.some(grid.cells(instants)), used, base, base)
@@ -125,13 +125,13 @@ def _rise(
 ) -> tuple[pl.Series, list[pl.Series]]:
     """The level at which the next resource is full, and for each resource whether it is; infinite if none is.
 
-    Consumption is a concave function of the level. Going on from anywhere as if no queue stopped on the way
-    leads to a level that is not too high; repeated, it rises to the right one, and is exact once no queue
+    Consumption is a concave function of the level. Going on from anywhere as if no holder stopped on the way
+    leads to a level that is not too high; repeated, it rises to the right one, and is exact once no holder
     stops on the way.
 
     Args:
         grid: the shape of the columns.
-        wants: what the queues that still rise ask for.
+        wants: what the holders that still rise ask for.
         used: what the others have of each resource.
         base: a level at which no resource is more than full.
         guess: where to begin, too high or too low.
@@ -153,7 +153,7 @@ def _rise(
 def _ends(
     grid: Grid, wants: Wants, used: Sequence[pl.Series], most: Sequence[pl.Series], level: pl.Series
 ) -> tuple[list[pl.Series], pl.Series]:
-    """For each resource the level at which it is full if every queue that rises at `level` goes on for ever.
+    """For each resource the level at which it is full if every holder that rises at `level` goes on for ever.
 
     Also, whether some resource is more than full although nothing that demands it rises any more.
     """

@@ -1,7 +1,7 @@
-"""What queues hold and ask for over time, piece by piece, so that memory does not follow the length of a run.
+"""What is held and asked for over time, piece by piece, so that memory does not follow the length of a run.
 
-A queue is here whatever has a quota of its own: the ClusterQueue or ElasticQuota behind a queue of the trace,
-else that queue itself.
+It is told apart by holders, see `harness.metrics.scopes`: the ClusterQueue or ElasticQuota that jobs count
+against; the jobs of a queue that has none are a holder by themselves.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from typing import NamedTuple
 import polars as pl
 
 from harness.metrics.measurement import Window
+from harness.metrics.scopes import QUEUE, QUOTA, Scope
 from harness.runs.run import Run
 
 USED = ("allocated", "demand")
-"""What queues hold and ask for."""
+"""What holders hold and ask for."""
 
 _COLUMNS: Mapping[str, list[str]] = {
     "allocated": ["allocated"],
@@ -26,29 +27,34 @@ _COLUMNS: Mapping[str, list[str]] = {
 """The columns of the timeline that make up each kind of level."""
 
 
-class Queue(NamedTuple):
-    """A queue of a run.
+class Holder(NamedTuple):
+    """What holds resources as one: a quota, or the jobs of a queue that has none.
 
     Attributes:
-        name: its name.
+        name: the quota's, or the queue's as the timeline calls it.
         weight: its fair-sharing weight.
-        nominal: resource -> the quota that is its own; None without quotas.
+        nominal: resource -> the quota that is its own; None of a queue without one.
     """
 
     name: str
     weight: float = 1.0
     nominal: Mapping[str, int] | None = None
 
+    @property
+    def scope(self) -> str:
+        """The scope of what is measured of it."""
+        return Scope(QUEUE if self.nominal is None else QUOTA, self.name).text
+
 
 class Piece(NamedTuple):
-    """The levels of queues over some time.
+    """The levels of holders over some time.
 
     Attributes:
         times: instants, ascending; between two of them nothing changes.
         end: how long the levels at the last instant hold.
-        rows: one row a level of a queue: `queue` (its number), `at` (the number of the instant at which it
+        rows: one row a level of a holder: `holder` (its number), `at` (the number of the instant at which it
             begins), `span` (how long it holds), and its levels, such as `allocated<n>` for the n-th resource;
-            sorted by queue and instant. Every queue has a level at instant 0.
+            sorted by holder and instant. Every holder has a level at instant 0.
     """
 
     times: pl.Series
@@ -56,31 +62,51 @@ class Piece(NamedTuple):
     rows: pl.DataFrame
 
 
-def queues(run: Run) -> list[Queue]:
-    """Every queue that jobs of a run use, by name; its place is its number in `Piece.rows`."""
-    return [_queue(run, name) for name in sorted(set(quota_behind(run).values()))]
+def holders(run: Run) -> list[Holder]:
+    """Every holder that a run has jobs of, by name; its place is its number in `Piece.rows`."""
+    return [_holder(run, name) for name in sorted(set(holder_behind(run).values()))]
 
 
-def unused_queues(run: Run) -> list[Queue]:
-    """Every queue that has a quota and no jobs, by name."""
-    used = set(quota_behind(run).values())
-    return [_queue(run, name) for name in sorted(run.info["cluster"]["queues"]) if name not in used]
+def unused_quotas(run: Run) -> list[Holder]:
+    """Every quota that no job counts against, by name."""
+    used = set(holder_behind(run).values())
+    return [_holder(run, name) for name in sorted(run.info["cluster"]["queues"]) if name not in used]
 
 
-def queue_of_jobs(run: Run) -> pl.Series:
-    """For each job, in order of arrival, the name of its queue: an enumeration, in the order of names."""
-    behind = quota_behind(run)
+def names_of_jobs(run: Run, *columns: str) -> pl.DataFrame:
+    """For each job, in order of arrival, what it belongs to: enumerations, in the order of names.
+
+    Args:
+        run: the run.
+        columns: which to answer, of: `queue`, which the job names; `quota`, which it counts against, or null;
+            `holder`, that quota, else the queue.
+    """
+    quota_of, behind = run.info["cluster"]["quota_of"], holder_behind(run)
     names = pl.Enum(sorted(set(behind.values())))
     apart = pl.concat_str("namespace", "queue", separator="/")
     name = pl.when(pl.col("queue").is_in(list(behind))).then("queue").otherwise(apart)
-    queue = name.replace_strict(list(behind), list(behind.values()), return_dtype=names)
-    return pl.concat(
-        batch.select(queue.alias("queue")) for batch in run.batches("jobs", ("namespace", "queue"))
-    ).to_series()
+    known = {
+        "quota": name.replace_strict(list(quota_of), list(quota_of.values()), return_dtype=names),
+        "holder": name.replace_strict(list(behind), list(behind.values()), return_dtype=names),
+    }
+    if "queue" in columns:
+        known["queue"] = pl.col("queue").cast(queue_names(run))
+    wanted = [known[column].alias(column) for column in columns]
+    return pl.concat(batch.select(wanted) for batch in run.batches("jobs", ("namespace", "queue")))
+
+
+def holder_of_jobs(run: Run) -> pl.Series:
+    """For each job, in order of arrival, the name of its holder: an enumeration, in the order of names."""
+    return names_of_jobs(run, "holder").to_series()
+
+
+def queue_names(run: Run) -> pl.Enum:
+    """The queues that jobs name."""
+    return pl.Enum(run.scan("jobs").select(pl.col("queue").unique().sort()).collect()["queue"])
 
 
 def pieces(run: Run, window: Window, *, changes: int, kinds: Sequence[str] = USED) -> Iterator[Piece]:
-    """The levels of all queues from the beginning of a window to its end.
+    """The levels of all holders from the beginning of a window to its end.
 
     Pieces depend on what is in the timeline, not on how the file is cut.
 
@@ -90,7 +116,7 @@ def pieces(run: Run, window: Window, *, changes: int, kinds: Sequence[str] = USE
         changes: how many a piece has, about.
         kinds: which levels, see `moves`.
     """
-    state = pl.DataFrame({"queue": pl.int_range(len(queues(run)), dtype=pl.Int32, eager=True)})
+    state = pl.DataFrame({"holder": pl.int_range(len(holders(run)), dtype=pl.Int32, eager=True)})
     state = state.with_columns(pl.lit(0, pl.Int64).alias(name) for name in level_names(run, kinds))
     start = window.start
     waiting = pl.DataFrame(schema={"time": pl.Int64, **state.schema})
@@ -115,10 +141,10 @@ def _piece(state: pl.DataFrame, changes: pl.DataFrame, start: int, end: int) -> 
     begin = state.select(pl.lit(start, pl.Int64).alias("time"), pl.all())
     rows = pl.concat([begin, changes]).with_columns(at=pl.col("time").rle_id())
     times = rows["time"].rle().struct.field("value")
-    following = pl.col("queue").shift(-1) == pl.col("queue")
+    following = pl.col("holder").shift(-1) == pl.col("holder")
     rows = (
-        rows.sort("queue", maintain_order=True)
-        .with_columns(pl.col(state.columns[1:]).cum_sum().over("queue"))
+        rows.sort("holder", maintain_order=True)
+        .with_columns(pl.col(state.columns[1:]).cum_sum().over("holder"))
         .filter((following & (pl.col("at").shift(-1) == pl.col("at"))).not_().fill_null(value=True))
         .with_columns(span=pl.when(following).then(pl.col("time").shift(-1)).otherwise(end) - pl.col("time"))
     )
@@ -127,15 +153,15 @@ def _piece(state: pl.DataFrame, changes: pl.DataFrame, start: int, end: int) -> 
 
 
 def moves(run: Run, window: Window, kinds: Sequence[str] = USED) -> Iterator[pl.DataFrame]:
-    """How far queues' levels move, in order of time: `time, queue`, and `<kind><n>` for the n-th resource.
+    """How far holders' levels move, in order of time: `time, holder`, and `<kind><n>` for the n-th resource.
 
-    One row a change of a queue of the trace; several of these may stand for one queue. Kinds are `allocated`,
-    `demand` (allocated and pending) and `held` (quota).
+    One row a change of a queue of the trace; several of these may count against one quota. Kinds are
+    `allocated`, `demand` (allocated and pending) and `held` (quota).
     """
     levels = level_names(run, kinds)
     read = ("time", "queue", *dict.fromkeys(column for kind in kinds for column in _COLUMNS[kind]))
-    behind, width = quota_behind(run), len(run.resources)
-    places = {queue.name: number for number, queue in enumerate(queues(run))}
+    behind, width = holder_behind(run), len(run.resources)
+    places = {holder.name: number for number, holder in enumerate(holders(run))}
     numbers = [places[name] for name in behind.values()]
     tenants, codes = list(behind), list(range(len(behind)))
     before = pl.DataFrame(schema={"tenant": pl.Int32, **dict.fromkeys(levels, pl.Int64)})
@@ -156,8 +182,8 @@ def moves(run: Run, window: Window, kinds: Sequence[str] = USED) -> Iterator[pl.
             pl.col(name) - pl.col(name).shift(1, fill_value=0).over("tenant") for name in levels
         ).slice(before.height)
         before = states.group_by("tenant", maintain_order=True).last()
-        queue = moved["tenant"].replace_strict(codes, numbers, return_dtype=pl.Int32)
-        yield moved.select(long["time"].gather_every(width), queue.alias("queue"), *levels).filter(
+        holder = moved["tenant"].replace_strict(codes, numbers, return_dtype=pl.Int32)
+        yield moved.select(long["time"].gather_every(width), holder.alias("holder"), *levels).filter(
             pl.col("time") < window.end
         )
 
@@ -167,14 +193,14 @@ def level_names(run: Run, kinds: Sequence[str] = USED) -> list[str]:
     return [f"{kind}{number}" for number in range(len(run.resources)) for kind in kinds]
 
 
-def quota_behind(run: Run) -> Mapping[str, str]:
-    """A name of the timeline -> the name of its queue: the quota that its jobs count against, else itself."""
+def holder_behind(run: Run) -> Mapping[str, str]:
+    """A queue of the timeline -> its holder: the quota that its jobs count against, else the queue itself."""
     quota_of: Mapping[str, str | None] = run.info["cluster"]["quota_of"]
     return {name: quota or name for name, quota in quota_of.items()}
 
 
-def _queue(run: Run, name: str) -> Queue:
+def _holder(run: Run, name: str) -> Holder:
     quota = run.info["cluster"]["queues"].get(name)
     if quota is None:
-        return Queue(name)
-    return Queue(name, float(Fraction(quota["weight"])), quota["nominal"])
+        return Holder(name)
+    return Holder(name, float(Fraction(quota["weight"])), quota["nominal"])

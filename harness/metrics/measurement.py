@@ -26,7 +26,7 @@ class Measurement(NamedTuple):
         value: None where it cannot be defined (a denominator of 0, no capacity).
         unit: `ratio`, `s`, `count`, ...
         better: `higher`, `lower` or "" where neither is.
-        scope: `all`, `queue=<name>`, `priority=<n>`, `reason=<name>` or `beneficiary=<queue>`.
+        scope: `all`, or one of a kind, such as `queue=<name>`; `harness.metrics.scopes` defines them.
         resource: the resource that it is about, or "".
     """
 

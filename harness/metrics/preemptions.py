@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from harness.metrics.levels import queue_of_jobs
+from harness.metrics.levels import names_of_jobs
 from harness.metrics.measurement import Window
 from harness.runs.run import Run
 
@@ -16,8 +16,9 @@ from harness.runs.run import Run
 def preempted_pods(run: Run, window: Window) -> pl.DataFrame:
     """The decisions to preempt, in order, one row a pod; a job that goes as a whole is one row.
 
-    Columns: `time, job` and `by` (the rows of both in `jobs.parquet`), `victim` and `beneficiary` (the queues
-    of both), `pod` (its number, null where the job goes as a whole), `successor`, `pods, reason, detail`.
+    Columns: `time, job` and `by` (the rows of both in `jobs.parquet`), `queue` and `by_queue` (which both
+    name), `quota` (which the job counts against, or null), `victim` and `beneficiary` (the holders of both),
+    `pod` (its number, null where the job goes as a whole), `successor`, `pods, reason, detail`.
     """
     rows = (
         run.micros("decisions")
@@ -25,8 +26,14 @@ def preempted_pods(run: Run, window: Window) -> pl.DataFrame:
         .select("time", "job", "pods", "successor", "reason", "detail", pod="pod_number", by="by_job")
         .collect()
     )
-    queues = queue_of_jobs(run)
-    return rows.with_columns(victim=queues.gather(rows["job"]), beneficiary=queues.gather(rows["by"]))
+    names = names_of_jobs(run, "queue", "quota", "holder")
+    return rows.with_columns(
+        queue=names["queue"].gather(rows["job"]),
+        by_queue=names["queue"].gather(rows["by"]),
+        quota=names["quota"].gather(rows["job"]),
+        victim=names["holder"].gather(rows["job"]),
+        beneficiary=names["holder"].gather(rows["by"]),
+    )
 
 
 def preemptions(pods: pl.DataFrame) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""Quota: how much more queues held than was theirs and than they might borrow at that time, and for how long.
+"""Quota: how much more ClusterQueues held than was theirs and than they might borrow, and for how long.
 
 Jobs that are leaving still hold quota, and so do admitted jobs that have not started.
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from harness.metrics.levels import Piece, pieces, queues, unused_queues
+from harness.metrics.levels import Piece, holders, pieces, unused_quotas
 from harness.metrics.measurement import Measurement, Window, resource_hours
 from harness.metrics.quota_tree import QuotaTree, quota_trees
 from harness.runs.run import Run
@@ -21,20 +21,21 @@ _CELLS = 1 << 20  # instants times queues that are looked at together
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """What queues held beyond what they might use; null where no quota is known, or nothing was admitted."""
-    users = [queue.name for queue in queues(run)]
-    names = sorted([*users, *(queue.name for queue in unused_queues(run))])
-    sums = [_Over(run, users, resource) for resource in run.resources] if _admits(run) else []
-    if any(each.trees for each in sums):
+    """What was held beyond what might be used; null where no quota is known, or nothing was admitted."""
+    users = holders(run)
+    every = sorted([*users, *unused_quotas(run)])
+    names = [user.name for user in users]
+    sums = [_Over(run, names, resource) for resource in run.resources] if _admits(run) else []
+    if any(of_resource.trees for of_resource in sums):
         for piece in pieces(run, window, changes=_CHANGES, kinds=("held",)):
-            for each in sums:
-                each.add(piece)
-    over = {each.resource: each.sums for each in sums}
+            for of_resource in sums:
+                of_resource.add(piece)
+    over = {of_resource.resource: of_resource.sums for of_resource in sums}
     for resource in run.resources:
         known = over.get(resource, {})
         yield resource_hours(_OVER, sum(known.values()) if known else None, resource)
-        for name in names:
-            yield resource_hours(_OVER, known.get(name), resource, f"queue={name}")
+        for each in every:
+            yield resource_hours(_OVER, known.get(each.name), resource, each.scope)
 
 
 def _admits(run: Run) -> bool:
@@ -46,11 +47,11 @@ def _admits(run: Run) -> bool:
 
 
 class _Over:
-    """Adds up what queues hold of one resource beyond what they may use.
+    """Adds up what ClusterQueues hold of one resource beyond what they may use.
 
     Args:
         run: the run.
-        users: the queues that jobs use; a place among them is the queue's number in a piece.
+        users: the holders that jobs use; a place among them is the holder's number in a piece.
         resource: the resource.
 
     Attributes:
@@ -72,8 +73,8 @@ class _Over:
 
     def add(self, piece: Piece) -> None:
         """Take a piece into account."""
-        parts = piece.rows.select("queue", "at", self._held).partition_by("queue", as_dict=True)
-        levels = {queue: rows for (queue,), rows in parts.items()}
+        parts = piece.rows.select("holder", "at", self._held).partition_by("holder", as_dict=True)
+        levels = {holder: rows for (holder,), rows in parts.items()}
         for tree in self.trees:
             used = {
                 place: levels[self._numbers[node.queue]]

@@ -1,5 +1,9 @@
 """Scopes: of which part of a run a value is, `all` or `KIND=NAME`, and what each kind means.
 
+A *queue* is what jobs name: a LocalQueue, or what else the trace calls so. A *quota* is what jobs count
+against: a ClusterQueue, or an ElasticQuota. Several queues may count against one quota, and a queue against
+none. What holds resources as one, a *holder*, is a quota, or the jobs of a queue that has none.
+
 This is the one place that says which kinds there are; a scope of another kind is an error everywhere.
 """
 
@@ -12,14 +16,16 @@ from harness.errors import OptionError
 from harness.options import nearest, there_is
 
 ALL = "all"
-QUEUE, PRIORITY, REASON, BENEFICIARY = "queue", "priority", "reason", "beneficiary"
+QUEUE, QUOTA, PRIORITY = "queue", "quota", "priority"
+REASON, BENEFICIARY = "reason", "beneficiary"
 
 KINDS: Mapping[str, str] = {
     ALL: "everything",
-    QUEUE: "the jobs of a queue",
+    QUEUE: "the jobs that name a queue",
+    QUOTA: "a ClusterQueue or ElasticQuota, or the jobs that count against it",
     PRIORITY: "the jobs of a priority",
     REASON: "the preemptions for a reason",
-    BENEFICIARY: "the preemptions for jobs of a queue",
+    BENEFICIARY: "the preemptions for jobs that name a queue",
 }
 """Every kind of scope, and of what a value of that scope is."""
 

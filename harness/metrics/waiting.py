@@ -13,8 +13,10 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from harness.metrics.exact import exact_sum
+from harness.metrics.levels import queue_names
 from harness.metrics.measurement import Measurement, Window
 from harness.metrics.progress import progress
+from harness.metrics.scopes import ALL, PRIORITY, QUEUE, Scope
 from harness.runs.run import Run
 from harness.units import HOUR, INT64_MAX, SECOND
 
@@ -81,7 +83,7 @@ def job_times(run: Run, window: Window, *columns: str, only: pl.Series | None = 
     shortest = pl.max_horizontal("duration", pl.lit(SHORTEST))
     known = {
         "job": pl.col("job").cast(pl.Int32),
-        "queue": pl.col("queue").cast(_queues(run) if "queue" in columns else pl.String()),
+        "queue": pl.col("queue").cast(queue_names(run) if "queue" in columns else pl.String()),
         "priority": pl.col("priority"),
         "submit": submit,
         "first_start": start - submit,
@@ -109,17 +111,12 @@ def job_times(run: Run, window: Window, *columns: str, only: pl.Series | None = 
     return pl.concat(parts)
 
 
-def _queues(run: Run) -> pl.Enum:
-    """The names of the trace's queues."""
-    return pl.Enum(run.scan("jobs").select(pl.col("queue").unique().sort()).collect()["queue"])
-
-
 def _waits(run: Run, window: Window, only: pl.Series | None) -> tuple[list[Measurement], list[Measurement]]:
     """The waits of all jobs, and of each queue and priority."""
     jobs = job_times(run, window, "queue", "priority", *_WAITS, only=only)
     of_all = [row for name, shape in _WAITS.items() for row in _over_all(jobs[name], shape)]
     of_scopes: list[Measurement] = []
-    for scope in ("queue", "priority"):
+    for scope in (QUEUE, PRIORITY):
         of_columns = [_by(scope, jobs.select(scope, name), shape) for name, shape in _WAITS.items()]
         for rows in zip(*(_rows(frame, scope) for frame in of_columns), strict=True):
             of_scopes += chain.from_iterable(rows)
@@ -176,7 +173,7 @@ def _rows(frame: pl.DataFrame, scope: str = "") -> Iterator[list[Measurement]]:
     """For each row of statistics its measurements."""
     # Divided as whole columns: polars rounds otherwise where there is a single value.
     for row in frame.with_columns(pl.exclude(scope or []) / SECOND).iter_rows(named=True):
-        where = f"{scope}={row.pop(scope)}" if scope else "all"
+        where = Scope(scope, str(row.pop(scope))).text if scope else ALL
         yield [Measurement(metric, value, "s", "lower", where) for metric, value in row.items()]
 
 

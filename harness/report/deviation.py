@@ -1,4 +1,4 @@
-"""How far queues' shares were from ideal at every instant, and on which side each queue was on average."""
+"""How far holders' shares were from ideal at every instant, and on which side each was on average."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from harness.metrics.levels import pieces, queues
+from harness.metrics.levels import holders, pieces
 from harness.metrics.shares import Sharing, changes_at_once
 from harness.runs.run import Run
 
@@ -20,8 +20,8 @@ class Deviation(NamedTuple):
 
     Attributes:
         changes: `series` (always 0), `time` and `level`, half the sum of all differences between the shares
-            and the ideal ones: the part of the cluster that is with the wrong queues.
-        excess: queue -> its share minus its ideal share, on average over the run's window.
+            and the ideal ones: the part of the cluster that is with the wrong holders.
+        excess: holder -> its share minus its ideal share, on average over the run's window.
     """
 
     changes: pl.DataFrame
@@ -29,8 +29,8 @@ class Deviation(NamedTuple):
 
 
 def deviation(run: Run) -> Deviation:
-    """How far a run's queues were from their ideal shares."""
-    users = queues(run)
+    """How far a run's holders were from their ideal shares."""
+    users = holders(run)
     sharing = Sharing(run, users)
     levels: list[pl.DataFrame] = []
     sums: list[pl.DataFrame] = []
@@ -50,12 +50,12 @@ def deviation(run: Run) -> Deviation:
         sums.append(
             cells.group_by(number.alias("place"), maintain_order=True)
             .agg((pl.col("off").cast(pl.Int128) * pl.col("span")).sum())
-            .select(found.queues.alias("queue"), "off")
+            .select(found.holders.alias("holder"), "off")
         )
     total = max(1, (run.window.end - run.window.start)) * ONE
-    excess = dict.fromkeys((queue.name for queue in users), 0.0)
+    excess = dict.fromkeys((user.name for user in users), 0.0)
     if sums:
-        for queue, off in pl.concat(sums).group_by("queue").agg(pl.col("off").sum()).iter_rows():
-            excess[users[queue].name] = off / total
+        for holder, off in pl.concat(sums).group_by("holder").agg(pl.col("off").sum()).iter_rows():
+            excess[users[holder].name] = off / total
     changes = pl.concat(levels).select(pl.lit(0, pl.Int32).alias("series"), "time", "level")
     return Deviation(changes, excess)

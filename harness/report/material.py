@@ -10,8 +10,9 @@ import polars as pl
 
 from harness.comparison import Comparison
 from harness.comparison.table import HEADLINES, Line, lines
-from harness.metrics.levels import queues
+from harness.metrics.levels import holders
 from harness.metrics.measurement import Window
+from harness.metrics.scopes import QUEUE, QUOTA
 from harness.report import palette, series
 from harness.report.blocks import Key
 from harness.report.reduction import per_pixel
@@ -31,17 +32,17 @@ _FURTHER = (
 
 
 class Lane(NamedTuple):
-    """What a chart shows as one: a queue, or all those that are too small to be shown by themselves.
+    """What a chart shows as one: a holder, or all those that are too small to be shown by themselves.
 
     Attributes:
         name: for people, printable and short; no two lanes have the same.
-        queues: the queues, by name.
+        holders: by name.
         colour: the same in every chart.
         nominal: how much of the charts' resource is their own; None without quotas.
     """
 
     name: str
-    queues: Sequence[str]
+    holders: Sequence[str]
     colour: str
     nominal: int | None
 
@@ -99,31 +100,37 @@ class Material:
 
     @cached_property
     def lanes(self) -> list[Lane]:
-        """The queues that held most of `resource`, over all runs, and the rest as one."""
-        sums: dict[str, int] = {queue.name: 0 for run in self.runs for queue in queues(run)}
+        """The holders that held most of `resource`, over all runs, and the rest as one."""
+        sums: dict[str, int] = {holder.name: 0 for run in self.runs for holder in holders(run)}
         for run, changes in zip(self.runs, self._moves, strict=True):
-            for queue, amount in series.used(changes, run.window).items():
-                sums[queue] += amount
-        ranked = sorted(sums, key=lambda queue: (-sums[queue], queue))
+            for holder, amount in series.used(changes, run.window).items():
+                sums[holder] += amount
+        ranked = sorted(sums, key=lambda name: (-sums[name], name))
         most = len(palette.QUEUES)
         alone, rest = ranked[:most], sorted(ranked[most:])
         names = [*alone, others(len(rest))] if rest else alone
-        members = [[queue] for queue in alone] + ([rest] if rest else [])
+        members = [[name] for name in alone] + ([rest] if rest else [])
         tones = [*palette.QUEUES[: len(alone)], palette.OTHER]
         nominal = {
-            queue.name: queue.nominal.get(self.resource)
-            for queue in queues(self.runs[0])
-            if queue.nominal is not None
+            holder.name: holder.nominal.get(self.resource)
+            for holder in holders(self.runs[0])
+            if holder.nominal is not None
         }
         return [
-            Lane(name, own, tone.light, _total(nominal.get(queue) for queue in own))
+            Lane(name, own, tone.light, _total(nominal.get(holder) for holder in own))
             for name, own, tone in zip(distinct(names), members, tones, strict=False)
         ]
 
+    @cached_property
+    def holder(self) -> str:
+        """What lanes are, in a word: quotas, or queues where no run has any quota."""
+        known = any(holder.nominal is not None for run in self.runs for holder in holders(run))
+        return QUOTA if known else QUEUE
+
     @property
     def places(self) -> Mapping[str, int]:
-        """Queue -> the number of its lane."""
-        return {queue: number for number, lane in enumerate(self.lanes) for queue in lane.queues}
+        """Holder -> the number of its lane."""
+        return {holder: number for number, lane in enumerate(self.lanes) for holder in lane.holders}
 
     @cached_property
     def held(self) -> list[list[float]]:
@@ -132,7 +139,7 @@ class Material:
         for run, changes in zip(self.runs, self._moves, strict=True):
             span = max(1, run.window.end - run.window.start)
             sums = series.used(changes, run.window)
-            found.append([sum(sums.get(queue, 0) for queue in lane.queues) / span for lane in self.lanes])
+            found.append([sum(sums.get(holder, 0) for holder in lane.holders) / span for lane in self.lanes])
         return found
 
     @property
@@ -146,7 +153,7 @@ class Material:
 
     @property
     def lane_keys(self) -> list[Key]:
-        """The legend of charts that tell queues apart."""
+        """The legend of charts that tell lanes apart."""
         return [Key(lane.name, lane.colour) for lane in self.lanes]
 
     def per_pixel(self, level: str, pixels: int, *, together: bool = False) -> list[pl.DataFrame]:
@@ -155,7 +162,7 @@ class Material:
         Args:
             level: one of `harness.report.series.LEVELS`.
             pixels: how many there are for `window`.
-            together: all queues as one series, number 0; else one series a lane.
+            together: all lanes as one series, number 0; else one series a lane.
         """
         found = []
         for run, levels in zip(self.runs, self._together if together else self._apart, strict=True):
@@ -191,7 +198,7 @@ def distinct(names: Iterable[str]) -> list[str]:
 
 
 def others(count: int) -> str:
-    """What so many queues that are shown as one are called."""
+    """What so many that are shown as one are called."""
     return "1 other" if count == 1 else f"{count:,} others"
 
 

@@ -7,12 +7,10 @@ from typing import NamedTuple
 
 import polars as pl
 
-from harness.metrics.levels import queue_of_jobs
+from harness.metrics.levels import holder_of_jobs
 from harness.metrics.waiting import job_times
 from harness.report.material import Material
 from harness.runs.run import Run
-
-ALL = "all queues"
 
 
 class Waited(NamedTuple):
@@ -55,15 +53,15 @@ def waits(material: Material) -> Waits:
 
     def of_lanes(run: Run) -> list[Waited]:
         times = job_times(run, run.window, "job", "first_start")
-        queues = queue_of_jobs(run).gather(times["job"])
-        places = queues.replace_strict(
+        of_jobs = holder_of_jobs(run).gather(times["job"])
+        places = of_jobs.replace_strict(
             list(material.places), list(material.places.values()), return_dtype=pl.Int32
         )
         table = pl.DataFrame({"place": places, "wait": times["first_start"]})
         parts = [_waited(table["wait"])] if len(names) > 1 else []
         return parts + [_waited(table.filter(place=place)["wait"]) for place in range(len(names))]
 
-    return Waits([ALL, *names] if len(names) > 1 else names, material.of_runs(of_lanes))
+    return Waits([f"all {material.holder}s", *names] if len(names) > 1 else names, material.of_runs(of_lanes))
 
 
 def _waited(waits: pl.Series) -> Waited:

@@ -1,8 +1,20 @@
-"""What runs of an older schema do not say in numbers is read out of their texts."""
+"""What older runs say otherwise, as it is said now.
+
+What runs of schema 2 do not say in numbers is read out of their texts. Where quotas had no scope of their
+own, `queue` was of what holds quota in fairness, quota and disruption, and `beneficiary` was too.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import polars as pl
+
+from harness.metrics.scopes import BENEFICIARY, QUEUE, QUOTA, Scope
+
+_OF_JOBS = ("disruption.preemptions", "disruption.lost", "disruption.ping_pong")
+_OF_QUOTAS = ("fairness.guarantee_deficit", "quota.over", *_OF_JOBS)
 
 
 def with_numbers(decisions: pl.LazyFrame, jobs: pl.LazyFrame) -> pl.LazyFrame:
@@ -22,3 +34,44 @@ def with_numbers(decisions: pl.LazyFrame, jobs: pl.LazyFrame) -> pl.LazyFrame:
     return decisions.with_columns(pod_number=number, successor=successor).join(
         rows, on="by", how="left", maintain_order="left"
     )
+
+
+def with_scopes_of_quotas(metrics: pl.DataFrame, cluster: Mapping[str, Any]) -> pl.DataFrame:
+    """Metrics of any run with the scopes that are measured now.
+
+    Where several queues count against one quota, what was measured of its jobs is not known by queue.
+
+    Args:
+        metrics: as the run has them.
+        cluster: what `run.json` says of the cluster.
+    """
+    quotas = cluster["queues"]
+    if not quotas or metrics["scope"].str.starts_with(f"{QUOTA}=").any():
+        return metrics
+    queues: dict[str, list[str]] = {name: [] for name in quotas}
+    for queue, quota in cluster["quota_of"].items():
+        if quota is not None:
+            queues[quota].append(queue)
+    # A name with a slash may be a queue's with its namespace, which tells queues of one name apart.
+    alone = {quota: names[0] for quota, names in queues.items() if len(names) == 1 and "/" not in names[0]}
+    of_jobs = pl.col("metric").is_in(_OF_JOBS)
+    by_queue = metrics.filter(of_jobs & pl.col("scope").is_in([Scope(QUEUE, quota).text for quota in alone]))
+    return pl.concat(
+        [
+            _with(metrics, _OF_QUOTAS, {Scope(QUEUE, name): Scope(QUOTA, name) for name in quotas}),
+            _with(
+                by_queue, _OF_JOBS, {Scope(QUEUE, quota): Scope(QUEUE, name) for quota, name in alone.items()}
+            ),
+        ]
+    ).pipe(
+        _with,
+        _OF_JOBS,
+        {Scope(BENEFICIARY, quota): Scope(BENEFICIARY, name) for quota, name in alone.items()},
+    )
+
+
+def _with(metrics: pl.DataFrame, of: tuple[str, ...], scopes: Mapping[Scope, Scope]) -> pl.DataFrame:
+    """Metrics with other scopes of some of them."""
+    names = {old.text: new.text for old, new in scopes.items()}
+    other = pl.when(pl.col("metric").is_in(of)).then(pl.col("scope").replace(names)).otherwise("scope")
+    return metrics.with_columns(scope=other)

@@ -16,7 +16,7 @@ from harness.engine.livelock import Livelock
 from harness.metrics.measurement import Window
 from harness.recording.parquet import TIMES
 from harness.runs.folder import TABLES, check_present, check_table, read_info, reading
-from harness.runs.older import with_numbers
+from harness.runs.older import with_numbers, with_scopes_of_quotas
 
 _BATCH = 1 << 18  # rows
 
@@ -111,8 +111,8 @@ class Run:
 
     @cached_property
     def metrics(self) -> pl.DataFrame:
-        """One row a measured value."""
-        return self._read("metrics")
+        """One row a measured value; see `harness.metrics.scopes` for what scopes mean."""
+        return with_scopes_of_quotas(self._read("metrics"), self.info["cluster"])
 
     def _read(self, table: str) -> pl.DataFrame:
         with reading(self.path):

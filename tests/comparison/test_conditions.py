@@ -142,26 +142,24 @@ def test_an_unknown_scope_is_an_error_that_names_the_known_ones(
 
 
 @pytest.mark.parametrize(
-    ("column", "scope", "known"),
+    ("scope", "known"),
     [
-        ("first_start", "quueue=prod", "all, queue, "),
-        ("first_start", "queue=nosuch", "queue=dev, queue=prod"),
-        ("lost.cpu", "queue=nosuch", "queue=dev, queue=prod"),
-        ("first_start", "priority=high", "priority=0"),
-        ("first_start", "reason=x", "all, queue, priority"),
-        ("first_start", "queue", "all, queue, priority"),
+        ("quueue=prod", "all, queue, "),
+        ("queue=nosuch", "queue=dev, queue=prod"),
+        ("quota=nosuch", "quota=dev, quota=prod"),
+        ("priority=high", "priority=0"),
+        ("reason=x", "all, queue, quota, priority"),
+        ("queue", "all, queue, quota, priority"),
     ],
 )
-def test_samples_are_of_jobs_that_a_scope_names(
-    column: str, scope: str, known: str, compared: harness.Comparison
-) -> None:
+def test_samples_are_of_jobs_that_a_scope_names(scope: str, known: str, compared: harness.Comparison) -> None:
     """A scope of no job, or of something else than jobs, is an error, whoever asks."""
     samples = Samples(compared.runs[0], compared.pairs.rows[0])
-    members = samples.members(column, "queue=prod")
+    members = samples.members("queue=prod")
     assert members is not None
     assert members.sum() == 15
     with pytest.raises(InputError) as error:
-        samples.members(column, scope)
+        samples.members(scope)
     assert known in (error.value.hint or "")
 
 

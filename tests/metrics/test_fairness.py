@@ -112,9 +112,9 @@ def test_what_a_queue_was_owed(measured: Measured) -> None:
     a holds at least its 2 cores whenever it asks. A queue that nobody uses is owed nothing.
     """
     value = measured(*LATECOMER, cluster=queues({**HALVES, "idle": {"cpu": "0"}}))
-    assert value("fairness.guarantee_deficit", "queue=b", "cpu") == 10 / 3600
-    assert value("fairness.guarantee_deficit", "queue=a", "cpu") == 0
-    assert value("fairness.guarantee_deficit", "queue=idle", "cpu") == 0
+    assert value("fairness.guarantee_deficit", "quota=b", "cpu") == 10 / 3600
+    assert value("fairness.guarantee_deficit", "quota=a", "cpu") == 0
+    assert value("fairness.guarantee_deficit", "quota=idle", "cpu") == 0
     assert value("fairness.guarantee_deficit", "all", "cpu") == 10 / 3600
 
 
@@ -125,8 +125,8 @@ def test_nothing_is_owed_beyond_the_nominal_quota(measured: Measured) -> None:
     """
     quotas = {"a": {"cpu": "3500m"}, "b": {"cpu": "500m"}}
     value = measured(*LATECOMER, cluster=queues(quotas))
-    assert value("fairness.guarantee_deficit", "queue=b", "cpu") == 2.5 / 3600
-    assert value("fairness.guarantee_deficit", "queue=a", "cpu") == 0
+    assert value("fairness.guarantee_deficit", "quota=b", "cpu") == 2.5 / 3600
+    assert value("fairness.guarantee_deficit", "quota=a", "cpu") == 0
 
 
 def test_without_quotas_nothing_is_owed_or_known(measured: Measured) -> None:
@@ -168,8 +168,8 @@ def test_queues_are_told_apart_by_their_quota(measured: Measured) -> None:
     manifests = queues(HALVES) + "".join(local_queue(*door) for door in doors)
     value = measured(*jobs, cluster=manifests)
     assert value("fairness.share_deviation") == pytest.approx(2.5 / 12.5, abs=1e-15)
-    assert value("fairness.guarantee_deficit", "queue=b", "cpu") == 10 / 3600
-    assert value("fairness.guarantee_deficit", "queue=a", "cpu") == 0
+    assert value("fairness.guarantee_deficit", "quota=b", "cpu") == 10 / 3600
+    assert value("fairness.guarantee_deficit", "quota=a", "cpu") == 0
 
 
 def test_elastic_quotas_guarantee_their_min(measured: Measured) -> None:
@@ -190,8 +190,8 @@ spec: {min: {cpu: %d}, max: {cpu: 4}}
     )
     both = quota % ("eq", "left", 3) + quota % ("eq", "right", 1)
     value = measured(*jobs, cluster=queues({}, nodes=1) + both)
-    assert value("fairness.guarantee_deficit", "queue=right", "cpu") == 5 / 3600
-    assert value("fairness.guarantee_deficit", "queue=left", "cpu") == 0
+    assert value("fairness.guarantee_deficit", "quota=right", "cpu") == 5 / 3600
+    assert value("fairness.guarantee_deficit", "quota=left", "cpu") == 0
 
 
 def test_nobody_asks_for_anything(measured: Measured) -> None:

@@ -38,7 +38,7 @@ def test_what_is_admitted_while_victims_leave_is_over_quota_for_a_moment(
     To each of them the other leaves 1 of these 3 cores, so each is 1 over.
     """
     value = measured(*JOBS, cluster=OVERLOAD, plugin=plugin)
-    hours = {name: value("quota.over", f"queue={name}", "cpu") for name in "abcd"}
+    hours = {name: value("quota.over", f"quota={name}", "cpu") for name in "abcd"}
     assert hours == {"a": 0, "b": 30 / 3600, "c": 30 / 3600, "d": 0}
     assert value("quota.over", resource="cpu") == 60 / 3600
     assert value("wait.admission_to_start.max") == 30
@@ -48,7 +48,7 @@ def test_with_nodes_admitted_pods_that_wait_for_nodes_hold_quota_too(measured: M
     """The same queues on two nodes of 4 cores, where F's pod could be bound at once: V is as far over."""
     nodes = queues({"a": {"cpu": "3"}, "b": {"cpu": "2"}, "c": {"cpu": "0"}, "d": {"cpu": "1"}}, nodes=2)
     value = measured(*JOBS, cluster=nodes, plugin="kueue-classic")
-    assert value("quota.over", "queue=b", "cpu") == 30 / 3600
+    assert value("quota.over", "quota=b", "cpu") == 30 / 3600
     assert value("wait.admission_to_start.max") == 0
 
 
@@ -64,22 +64,22 @@ def test_a_queue_that_nobody_lends_to_is_over_its_own_quota(measured: Measured) 
     jobs = (job("low", "b", 4, 0, duration=20), job("high", "a", 3, duration=20))
     together = queues({"a": {"cpu": "3"}, "b": {"cpu": "2"}, "idle": {"cpu": "2"}})
     value = measured(*jobs, cluster=together, plugin=scripted(steps))
-    assert value("quota.over", "queue=b", "cpu") == 0
+    assert value("quota.over", "quota=b", "cpu") == 0
     head, _, tail = together.rpartition("cohortName: all")
     value = measured(*jobs, cluster=f"{head}cohortName: apart{tail}", plugin=scripted(steps))
-    assert value("quota.over", "queue=b", "cpu") == 2 * 10 / 3600
-    assert value("quota.over", "queue=idle", "cpu") == 0
+    assert value("quota.over", "quota=b", "cpu") == 2 * 10 / 3600
+    assert value("quota.over", "quota=idle", "cpu") == 0
 
 
 def test_without_admissions_or_quotas_nothing_is_known_of_it(measured: Measured) -> None:
     """kube-scheduler admits nothing; a queue has no quota for what no flavor of it has."""
     on_nodes = measured({}, cluster=queues({"default": {"cpu": "4"}}, nodes=1), plugin="default-preemption")
     assert on_nodes("quota.over", resource="cpu") is None
-    assert on_nodes("quota.over", "queue=default", "cpu") is None
+    assert on_nodes("quota.over", "quota=default", "cpu") is None
     jobs = (job("a", "a", 1), job("b", "b", 1, **{"request.memory": 5}))
     value = measured(*jobs, cluster=queues({"a": {"cpu": "1"}, "b": {"cpu": "1", "memory": "5"}}))
-    assert value("quota.over", "queue=a", "memory") is None
-    assert value("quota.over", "queue=b", "memory") == 0
+    assert value("quota.over", "quota=a", "memory") is None
+    assert value("quota.over", "quota=b", "memory") == 0
 
 
 FLAVORS = ("f", "g")

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from policies import AtRandom, Eager, Greedy, PodByPod, Priority
 from slow_metrics import Slow
-from small_clusters import queues
+from small_clusters import local_queue, queues
 
 import harness
 
@@ -22,6 +22,8 @@ PHILLY = Path(__file__).parents[2] / "traces" / "philly.parquet"
 QUOTAS = {"a": {"cpu": "4", "memory": "4Gi"}, "b": {"cpu": "3", "memory": "6Gi"}, "idle": {"cpu": "1"}}
 POOL = queues(QUOTAS, weights={"a": "2"})
 NODES = queues(QUOTAS, weights={"b": "3"}, nodes=2)
+DOORS = queues({"x": QUOTAS["a"], "b": QUOTAS["b"]}) + local_queue("default", "a", "x")
+SHARED = queues({"x": QUOTAS["a"]}) + "".join(local_queue("default", name, "x") for name in "ab")
 
 
 class Randomly(AtRandom):
@@ -95,7 +97,12 @@ def test_metrics_of_random_runs_are_what_their_decisions_say(data: st.DataObject
     """
     rows = frame([job(number, data.draw) for number in range(data.draw(st.integers(1, 14)))])
     plugin, cluster = data.draw(
-        st.sampled_from([(Greedy, POOL), (Priority, POOL), (Randomly, POOL), (Early, POOL), (Podwise, NODES)])
+        st.sampled_from(
+            [
+                *((Greedy, POOL), (Priority, POOL), (Randomly, POOL), (Early, POOL), (Podwise, NODES)),
+                *((Randomly, DOORS), (Randomly, SHARED)),
+            ]
+        )
     )
     rows_of_a_piece = data.draw(st.sampled_from([3, 1000]))
     choices: Mapping[str, Any] = {
@@ -114,6 +121,8 @@ def test_metrics_of_random_runs_are_what_their_decisions_say(data: st.DataObject
         ("none", POOL),
         ("kueue-classic", POOL),
         ("fairsharing", POOL),
+        ("kueue-classic", DOORS),
+        ("fairsharing", SHARED),
         ("kueue-classic", NODES),
         ("fairsharing", NODES),
         ("default-preemption", NODES),

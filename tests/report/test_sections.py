@@ -137,7 +137,7 @@ def test_of_many_queues_those_that_hold_most_are_shown(tmp_path: Path) -> None:
         *(f"q{n:03}" for n in range(299, 290, -1)),
         "291 others",
     ]
-    assert sorted(queue for lane in material.lanes for queue in lane.queues) == [row["queue"] for row in rows]
+    assert sorted(name for lane in material.lanes for name in lane.holders) == [row["queue"] for row in rows]
     used = run.metrics.filter(metric="utilization.allocated", resource="cpu")["value"][0]
     assert sum(material.held[0]) == pytest.approx(used * run.capacity["cpu"])
 

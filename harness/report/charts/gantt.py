@@ -5,7 +5,7 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from harness.metrics.levels import queue_of_jobs
+from harness.metrics.levels import holder_of_jobs
 from harness.report import palette
 from harness.report.charts import axes
 from harness.report.material import Material, distinct
@@ -19,7 +19,7 @@ def gantt(material: Material, width: int) -> alt.VConcatChart:
     for number, (name, run) in enumerate(zip(material.names, material.runs, strict=True)):
         jobs = run.micros("jobs").select("job_id", time="submit_time").collect()
         labels = pl.Series(distinct(jobs["job_id"]))
-        lanes = queue_of_jobs(run).replace_strict(
+        lanes = holder_of_jobs(run).replace_strict(
             list(material.places), list(material.places.values()), return_dtype=pl.Int32
         )
         stints = run.micros("stints").select("job", "start", "end", "state", "lost").collect()

@@ -1,4 +1,4 @@
-"""Who held what, when: what queues held over time, beside what is their own."""
+"""Who held what, when: what quotas or queues held over time, beside what is their own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """All queues on top of each other for each run, then each queue by itself with all runs."""
+    """All lanes on top of each other for each run, then each lane by itself with all runs."""
     unit = unit_of(material.resource)
     others = [resource for resource in material.runs[0].resources if resource != material.resource]
     if others:
@@ -28,7 +28,7 @@ def blocks(material: Material) -> Iterator[Block]:
     if material.capacity and _nominal(material) not in (None, material.capacity):
         lines.append("the dotted line is what all quotas come to")
     yield Figure(
-        title=f"{unit.name} held, by queue",
+        title=f"{unit.name} held, by {material.holder}",
         words=_words(material),
         draw=lambda width: _stacked(material, width),
         keys=material.lane_keys,
@@ -39,12 +39,12 @@ def blocks(material: Material) -> Iterator[Block]:
     if len(material.lanes) > 1:
         quotas = any(lane.nominal is not None for lane in material.lanes)
         yield Figure(
-            title=f"{unit.name} held by each queue" + (", and its own quota" if quotas else ""),
+            title=f"{unit.name} held by each {material.holder}" + (", and what is its own" if quotas else ""),
             words=_lane_words(material),
             draw=lambda width: _each(material, width),
             keys=material.run_keys,
             note="Lines are means over three pixels, bands go from the lowest to the highest level in them"
-            + ("; the dashed line is the queue's nominal quota." if quotas else "."),
+            + ("; the dashed line is the nominal quota." if quotas else "."),
         )
 
 

@@ -13,7 +13,8 @@ from harness.units import format_amount, format_duration
 _CONVENTIONS = (
     "Times are on a virtual clock; integrals are exact over change points, nothing is sampled.",
     "allocated = useful + lost + idle held + unfinished, to the resource-microsecond.",
-    "A queue's share is its dominant share: the largest part of any resource's capacity that it holds.",
+    "A queue is what jobs name, a quota (ClusterQueue, ElasticQuota) what they count against, if anything.",
+    "A share is a dominant share: the largest part of any resource's capacity that is held.",
     "Ideal shares are weighted max-min fair over all resources.",
     "A wait is from submission to first progress. Percentiles interpolate linearly between order statistics.",
     "One preemption is one job taken for one other job at one instant, however many pods it had.",
@@ -56,8 +57,8 @@ def _cluster(info: Mapping[str, Any]) -> Iterator[str]:
         f"{format_amount(resource, amount)} {resource}" for resource, amount in cluster["capacity"].items()
     )
     nodes = f"{cluster['nodes']:,} nodes" if cluster["nodes"] else "no nodes: a pool"
-    queues = f"; {len(cluster['queues']):,} queues with quotas" if cluster["queues"] else "; no quotas"
-    yield f"{nodes}; {amounts or 'no capacity'}{queues}; sha256 {cluster['sha256']}"
+    quotas = f"; {len(cluster['queues']):,} quotas" if cluster["queues"] else "; no quotas"
+    yield f"{nodes}; {amounts or 'no capacity'}{quotas}; sha256 {cluster['sha256']}"
     for sentence in cluster.get("assumed", []):
         yield f"assumed: {sentence}"
 

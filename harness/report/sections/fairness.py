@@ -1,4 +1,4 @@
-"""How fairly it was shared: how far shares were from ideal over time, and on which side each queue was."""
+"""How fairly it was shared: how far shares were from ideal over time, and on which side each lane was."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """The deviation of all runs over time, then the mean excess of each queue. Nothing for a single queue."""
+    """The deviation of all runs over time, then the mean excess of each lane. Nothing for a single one."""
     if len(material.places) < 2 or not any(run.capacity for run in material.runs):
         return
     found = material.of_runs(deviation)
     yield Figure(
-        title="Share of the cluster that is with the wrong queues",
+        title=f"Share of the cluster that is with the wrong {material.holder}s",
         words=_words(material, found),
         draw=lambda width: _over_time(material, found, width),
         keys=material.run_keys,
-        note="Half the sum of all differences between queues' dominant shares and their ideal ones, which "
-        "are weighted max-min fair; 0 % is ideal. Lines are means over three pixels, bands go from the "
+        note=f"Half the sum of all differences between {material.holder}s' dominant shares and ideal ones, "
+        "which are weighted max-min fair; 0 % is ideal. Lines are means over three pixels, bands go from the "
         "lowest to the highest value within them.",
     )
     yield Figure(
-        title="Share of each queue beyond its ideal share, on average",
+        title=f"Share of each {material.holder} beyond its ideal share, on average",
         words=_excess_words(material, found),
         draw=lambda width: _excess(material, found, width),
         keys=material.run_keys,
@@ -50,7 +50,7 @@ def _words(material: Material, found: Sequence[Deviation]) -> str:
 
 
 def _of_lanes(material: Material, each: Deviation) -> list[float]:
-    return [sum(each.excess.get(queue, 0.0) for queue in lane.queues) for lane in material.lanes]
+    return [sum(each.excess.get(holder, 0.0) for holder in lane.holders) for lane in material.lanes]
 
 
 def _excess_words(material: Material, found: Sequence[Deviation]) -> str:

@@ -27,7 +27,7 @@ _HEADLINES = (
     _Headline(
         "Fairness",
         "fairness.share_deviation",
-        "how far queues' shares were from ideal ones; less is better",
+        "how far shares of quotas were from ideal ones; less is better",
     ),
     _Headline(
         "Disruption",

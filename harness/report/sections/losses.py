@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from harness.metrics.preemptions import preempted_pods, preemptions
+from harness.metrics.scopes import BENEFICIARY, QUEUE
 from harness.report import palette
 from harness.report.amounts import number, unit_of
 from harness.report.blocks import Block, Figure, Key, Table
@@ -66,9 +67,9 @@ def _losses(run: Run, resource: str) -> Mapping[str, _Loss]:
     for scope, value in metrics.select("scope", "value").iter_rows():
         kind, _, queue = scope.partition("=")
         before = found.get(queue, _Loss())
-        if kind == "queue":
+        if kind == QUEUE:
             found[queue] = before._replace(own=_hours(resource, value))
-        elif kind == "beneficiary":
+        elif kind == BENEFICIARY:
             found[queue] = before._replace(for_it=_hours(resource, value))
     return found
 
@@ -120,8 +121,8 @@ def _chart(
 
 def _counts(run: Run) -> pl.DataFrame:
     """How often jobs of a queue were preempted for those of another."""
-    each = preemptions(preempted_pods(run, run.window)).drop_nulls("beneficiary")
-    return each.group_by("victim", "beneficiary").len()
+    each = preemptions(preempted_pods(run, run.window)).drop_nulls("by_queue")
+    return each.group_by("queue", "by_queue").len()
 
 
 def _pairs(material: Material) -> Iterator[Block]:

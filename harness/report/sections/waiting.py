@@ -1,4 +1,4 @@
-"""Who waited, and how long: waiting jobs over time, and how long jobs of each queue waited to start."""
+"""Who waited, and how long: waiting jobs over time, and how long jobs of each lane waited to start."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """Waiting jobs of all queues and of each, then waits of all queues and of each."""
+    """Waiting jobs of all lanes and of each, then waits of all lanes and of each."""
     several = len(material.lanes) > 1
     yield Figure(
         title="Waiting jobs",
@@ -29,14 +29,15 @@ def blocks(material: Material) -> Iterator[Block]:
     )
     if several:
         yield Figure(
-            title="Waiting jobs of each queue",
+            title=f"Waiting jobs of each {material.holder}",
             words=_depth_by_lane_words(material),
             draw=lambda width: _depth_by_lane(material, width),
             keys=material.run_keys,
         )
     found = waits(material)
     yield Figure(
-        title="Jobs that had started, by how long they had waited" + (", for each queue" if several else ""),
+        title="Jobs that had started, by how long they had waited"
+        + (f", for each {material.holder}" if several else ""),
         words=_wait_words(material, found),
         draw=lambda width: _distribution(material, found, width),
         keys=material.run_keys,
