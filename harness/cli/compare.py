@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from harness.comparison import Comparison
+    from harness.comparison.conditions import Check
 
 
 @click.command(
@@ -23,7 +23,7 @@ Examples:
 @click.option(
     "--baseline",
     metavar="LABEL",
-    help="The run that the others are compared with, by its label. [default: the first]",
+    help="The run that the others are compared with, by its label or folder. [default: the first as given]",
 )
 @click.option(
     "--metric",
@@ -53,28 +53,36 @@ def compare(
     layout: str,
     conditions: tuple[str, ...],
 ) -> None:
-    """Compare finished runs of one trace: one table, the first run is the baseline.
+    """Compare finished runs of the same jobs: one table, the first run as given is the baseline.
 
     Changes of what comes from single jobs (waits, slowdown, lost work) have a 95 % interval; ~ stands where
     neither better nor worse can be said.
     """
     from harness import api
     from harness.comparison.conditions import parse_condition
-    from harness.errors import CheckError
+    from harness.comparison.gate import checks_markdown, checks_text
+    from harness.errors import CheckError, HarnessError
 
     parsed = [parse_condition(text) for text in conditions]
     comparison = api.compare(runs, baseline=baseline)
-    click.echo(_printed(comparison, metrics, scope, layout))
-    held = [sentence for condition in parsed for sentence in condition.violations(comparison)]
-    if held:
-        raise CheckError("\n".join(["what must not be holds:", *(f"  {sentence}" for sentence in held)]))
-
-
-def _printed(comparison: Comparison, metrics: tuple[str, ...], scope: str, layout: str) -> str:
+    checks: list[Check] = []
+    undecided: HarnessError | None = None
+    try:
+        checks = comparison.check(*parsed)
+    except HarnessError as error:
+        undecided = error
     if layout == "json":
-        return json.dumps(comparison.to_json(*metrics, scope=scope))
-    if layout == "csv":
-        return comparison.changes(*metrics, scope=scope).write_csv().rstrip("\n")
-    if layout == "markdown":
-        return comparison.markdown(*metrics, scope=scope)
-    return comparison.table(*metrics, scope=scope)
+        document = comparison.to_json(*metrics, scope=scope)
+        click.echo(json.dumps(document | {"checks": [check.to_json() for check in checks]}))
+    elif layout == "csv":
+        click.echo(comparison.changes(*metrics, scope=scope).write_csv(), nl=False)
+    else:
+        of_checks = checks_markdown if layout == "markdown" else checks_text
+        table = comparison.markdown if layout == "markdown" else comparison.table
+        parts = [table(*metrics, scope=scope), *([of_checks(comparison, checks)] if checks else [])]
+        click.echo("\n\n".join(parts))
+    if undecided is not None:
+        raise undecided
+    held = [f"  {check.condition}: {check.text}" for check in checks if check.holds]
+    if held:
+        raise CheckError("\n".join(["what must not be holds:", *held]))

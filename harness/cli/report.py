@@ -33,7 +33,7 @@ Examples:
 @click.option(
     "--baseline",
     metavar="LABEL",
-    help="The run that the others are compared with, by its label. [default: the first]",
+    help="The run that the others are compared with, by its label or folder. [default: the first as given]",
 )
 @click.option(
     "--interactive", is_flag=True, help="Charts that can be zoomed and asked for values; a few MB more."

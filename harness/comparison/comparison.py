@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from harness.comparison.changes import Chance, Change, Row, judged
+from harness.comparison.conditions import Check, Condition, parse_condition
 from harness.comparison.head import Head, chosen_by
 from harness.comparison.names import names_of, place_of
 from harness.comparison.pairs import Pairs
@@ -144,6 +145,16 @@ class Comparison:
         ]
         schema = dict.fromkeys(_COLUMNS, pl.String) | dict.fromkeys(self.names, pl.Float64)
         return pl.DataFrame(rows, schema=schema, orient="row")
+
+    def check(self, *conditions: str | Condition) -> list[Check]:
+        """Ask conditions such as `wait.first_start.p95{queue=prod} > +5%` of every run but the baseline.
+
+        Raises:
+            OptionError: a condition is not understood, or its bound does not fit the metric.
+            RunError: nothing like that was measured, or a run has no value.
+        """
+        parsed = [parse_condition(each) if isinstance(each, str) else each for each in conditions]
+        return [check for condition in parsed for check in condition.checks(self)]
 
     def table(self, *metrics: str, scope: str | None = "all") -> str:
         """The comparison for a terminal; without metrics the headlines."""

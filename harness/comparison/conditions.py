@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import ge, gt, le, lt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from harness.comparison.changes import PRACTICAL
 from harness.comparison.table import changed, name_of, shown
 from harness.errors import InputError, OptionError, RunError
 from harness.metrics.scopes import ALL, KINDS
@@ -17,6 +18,7 @@ from harness.units import SECOND, parse_duration
 if TYPE_CHECKING:
     from harness.comparison.changes import Row
     from harness.comparison.comparison import Comparison
+    from harness.metrics.measurement import Measurement
 
 _COMPARED: Mapping[str, Callable[[float, float], bool]] = {">=": ge, "<=": le, ">": gt, "<": lt}
 _CONDITION = re.compile(
@@ -31,6 +33,40 @@ _RESOURCE = "resource"
 _KEYS = (*KINDS, _RESOURCE)
 _PER_CENT = re.compile(r"[0-9]+(?:\.[0-9]+)?%")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+
+
+class Check(NamedTuple):
+    """One condition and one value that it was asked of.
+
+    Attributes:
+        condition: as it was written.
+        measured: the metric, scope and resource; its value is the baseline's.
+        run: what the run is called.
+        value: of that run.
+        baseline: the baseline's value; None where the run is the only one.
+        holds: whether the condition holds, which it must not.
+        text: what the value is, and how it came there, in a sentence.
+    """
+
+    condition: str
+    measured: Measurement
+    run: str
+    value: float
+    baseline: float | None
+    holds: bool
+    text: str
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            "condition": self.condition,
+            **{name: getattr(self.measured, name) for name in ("metric", "scope", "resource", "unit")},
+            "run": self.run,
+            "value": self.value,
+            "baseline": self.baseline,
+            "holds": self.holds,
+            "text": self.text,
+        }
 
 
 @dataclass(frozen=True)
@@ -55,23 +91,40 @@ class Condition:
     sign: int
     bound: str
 
-    def violations(self, comparison: Comparison) -> Iterator[str]:
-        """A sentence for each run of which it holds; of the baseline only if there is no other run.
+    def checks(self, comparison: Comparison) -> Iterator[Check]:
+        """Whether it holds, for each run but the baseline; of the baseline only if there is no other run.
 
         Raises:
             RunError: nothing like that was measured, or a value is not there.
             OptionError: the bound does not fit the metric's unit, or there is nothing to differ from.
         """
-        if self.sign and len(comparison.runs) == 1:
+        alone = len(comparison.runs) == 1
+        if self.sign and alone:
             raise OptionError(
                 f"condition {self.text!r}: there is no second run whose change it could be",
                 hint="give two runs, or a bound without a sign",
             )
-        first = 0 if len(comparison.runs) == 1 else 1
         for row in self._rows(comparison):
-            for place in range(first, len(comparison.runs)):
-                if self._holds(row, place):
-                    yield f"{self.text}: {_said(comparison, row, place)}"
+            for place in range(0 if alone else 1, len(comparison.runs)):
+                yield self._checked(comparison, row, place)
+
+    def _checked(self, comparison: Comparison, row: Row, place: int) -> Check:
+        value, base = row.values[place], row.values[0]
+        if value is None or (self.sign and base is None):
+            run = comparison.names[0 if value is not None else place]
+            raise RunError(
+                f"condition {self.text!r} cannot be decided: {name_of(row.measured)} has no value in {run}",
+                hint="a metric whose denominator is 0 has none, nor what is not of the run's cluster or jobs",
+            )
+        return Check(
+            condition=self.text,
+            measured=row.measured,
+            run=comparison.names[place],
+            value=value,
+            baseline=base if place else None,
+            holds=self._holds(row.measured.unit, value, base),
+            text=self._said(comparison, row, place),
+        )
 
     def _rows(self, comparison: Comparison) -> list[Row]:
         """What the condition is about."""
@@ -89,14 +142,7 @@ class Condition:
             )
         return found
 
-    def _holds(self, row: Row, place: int) -> bool:
-        unit = row.measured.unit
-        value, base = row.values[place], row.values[0]
-        if value is None or (self.sign and base is None):
-            raise RunError(
-                f"condition {self.text!r} cannot be decided: {name_of(row.measured)} has no value in a run",
-                hint="harness compare shows which; a metric whose denominator is 0 has none",
-            )
+    def _holds(self, unit: str, value: float, base: float | None) -> bool:
         limit = self._limit(unit)
         if not self.sign:
             return _COMPARED[self.how](value, limit)
@@ -108,6 +154,20 @@ class Condition:
             else:
                 difference /= abs(base)
         return _COMPARED[self.how](difference, self.sign * limit)
+
+    def _said(self, comparison: Comparison, row: Row, place: int) -> str:
+        """What a run's value is, and how it came there."""
+        unit, resource = row.measured.unit, row.measured.resource
+        value = shown(row.values[place], unit, resource)
+        sentence = f"{name_of(row.measured)} is {value} in {comparison.names[place]}"
+        if not place:
+            return sentence
+        change = row.changes[place - 1]
+        was = f"{shown(row.values[0], unit, resource)} in {comparison.names[0]}"
+        how = changed(change)
+        if self.bound.endswith("%") and change.relative and abs(change.relative) < PRACTICAL:
+            how = f"{100 * change.relative:+.3g} %"  # which no table shows, but the condition may be about
+        return f"{sentence}, {was}{f' ({how})' if how else ''}"
 
     def _limit(self, unit: str) -> float:
         """The bound as a number: a part for per cents, seconds for durations."""
@@ -173,15 +233,3 @@ def _where(text: str, where: str) -> tuple[str, str | None]:
         )
     scope = next((f"{key}={value}" if value else key for key, value in found.items()), ALL)
     return scope, resource
-
-
-def _said(comparison: Comparison, row: Row, place: int) -> str:
-    """What a run's value is, and how it came there."""
-    unit, resource = row.measured.unit, row.measured.resource
-    value = shown(row.values[place], unit, resource)
-    sentence = f"{name_of(row.measured)} is {value} in {comparison.names[place]}"
-    if not place:
-        return sentence
-    was = f"{shown(row.values[0], unit, resource)} in {comparison.names[0]}"
-    how = changed(row.changes[place - 1])
-    return f"{sentence}, {was}{f' ({how})' if how else ''}"

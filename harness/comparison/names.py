@@ -33,8 +33,9 @@ def names_of(runs: Sequence[Run], *, taken: Container[str] = ()) -> list[str]:
 
 
 def place_of(baseline: str, runs: Sequence[Run], names: Sequence[str]) -> int:
-    """Which run a baseline is, by its name, its label or its folder's name."""
-    for known in (names, [run.label for run in runs], [run.info["run"] for run in runs]):
+    """Which run a baseline is, by its name, its label, its folder's name or the folder."""
+    folders = [str(run.path) for run in runs]
+    for known in (names, [run.label for run in runs], [run.info["run"] for run in runs], folders):
         if baseline in known:
             return known.index(baseline)
     raise RunError(f"no run is called {baseline!r}", hint=did_you_mean(baseline, names))

@@ -117,8 +117,8 @@ def markdown(comparison: Comparison, metrics: Sequence[str], scope: str | None) 
         return _NOTHING
     head, body = _columns(comparison, shown)
     rule = ["---", *["---:"] * (len(head) - 1)]
-    table = ["| " + " | ".join(map(_markdown, row)) + " |" for row in (head, *body)]
-    notes = [f"- {_markdown(remark)}" for remark in remarks(comparison, shown)]
+    table = ["| " + " | ".join(map(escaped, row)) + " |" for row in (head, *body)]
+    notes = [f"- {escaped(remark)}" for remark in remarks(comparison, shown)]
     parts = [
         *_head_markdown(comparison.head),
         table[0],
@@ -153,11 +153,11 @@ def _head_lines(comparison: Comparison) -> Iterator[str]:
 
 def _head_markdown(head: Head) -> Iterator[str]:
     if head.title:
-        yield _markdown(head.title)
+        yield escaped(head.title)
         yield ""
         for group in head.groups:
-            yield f"- {_markdown(', '.join(group.names))}"
-            yield from (f"  - {_markdown(sentence)}" for sentence in group.sentences)
+            yield f"- {escaped(', '.join(group.names))}"
+            yield from (f"  - {escaped(sentence)}" for sentence in group.sentences)
         if head.groups:
             yield ""
 
@@ -185,7 +185,7 @@ def _html_row(tag: str, cells: Sequence[str]) -> str:
     return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
 
-def _markdown(text: str) -> str:
+def escaped(text: str) -> str:
     """Text that Markdown takes as it is; it lets HTML through, so that is escaped too."""
     return re.sub(r"([\\`*_{}\[\]|~#!])", r"\\\1", escape(printable(text), quote=False))
 

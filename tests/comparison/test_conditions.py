@@ -9,7 +9,6 @@ import pytest
 from small_clusters import queues
 
 import harness
-from harness.comparison.conditions import parse_condition
 from harness.comparison.samples import Samples
 from harness.errors import InputError
 
@@ -44,7 +43,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> harness.Comparison:
 
 
 def holds(comparison: harness.Comparison, text: str) -> bool:
-    return bool(list(parse_condition(text).violations(comparison)))
+    return any(check.holds for check in comparison.check(text))
 
 
 def test_bounds_with_a_sign_are_changes_and_others_are_values(compared: harness.Comparison) -> None:
@@ -76,10 +75,10 @@ def test_scopes_patterns_and_changes_from_nothing(compared: harness.Comparison) 
     assert base is not None
     assert value is not None
     assert holds(compared, "wait.total.mean{queue=prod} > +0%") is (value > base)
-    sentences = list(parse_condition("wait.*.max{ queue = prod } >= 0s").violations(compared))
-    assert len(sentences) == 2
-    assert "wait.total.max {queue=prod} is " in sentences[1]
-    assert " in strict, " in sentences[1]
+    checks = compared.check("wait.*.max{ queue = prod } >= 0s")
+    assert [check.holds for check in checks] == [True, True]
+    assert "wait.total.max {queue=prod} is " in checks[1].text
+    assert " in strict, " in checks[1].text
     assert not holds(compared, "disruption.preemptions > +0%")
 
 
@@ -99,13 +98,13 @@ def test_scopes_patterns_and_changes_from_nothing(compared: harness.Comparison) 
         ("wait.totl.mean > 4", "no run has a metric 'wait.totl.mean'"),
         ("wait.total.mean{queue=x} > 4", "for scope 'queue=x'"),
         ("utilization.lost{resource=gpu} > 4", "was not measured for resource 'gpu'"),
-        ("disruption.time_to_restart.p50 > 4", "has no value in a run"),
+        ("disruption.time_to_restart.p50 > 4", "has no value in strict"),
     ],
 )
 def test_conditions_that_mean_nothing_are_errors(text: str, error: str, compared: harness.Comparison) -> None:
     """A condition that could never hold would let everything through."""
     with pytest.raises(InputError, match=error):
-        list(parse_condition(text).violations(compared))
+        compared.check(text)
 
 
 @pytest.mark.parametrize(
@@ -179,10 +178,19 @@ def test_the_command_exits_with_1_where_a_condition_holds(
 
     runs = [str(run.path) for run in compared.runs]
     assert called(["compare", *runs, "--fail-on", "jobs.finished < 20"]) == 0
-    assert capsys.readouterr().err == ""
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert out.split("\n\n")[-1].split("\n") == [
+        "1 check of every run but the baseline skip: none fails",
+        "check               result  found",
+        "──────────────────  ──────  ─────────────────────────────────────────────",
+        "jobs.finished < 20  passes  jobs.finished is 20 in strict, 20 in skip (~)",
+        "",
+    ]
     code = called(["compare", *runs, "--fail-on", "jobs.finished < 20", "--fail-on", "jobs.finished>=20"])
     out, err = capsys.readouterr()
     assert (code, out[:13]) == (1, "baseline skip")
+    assert "\n2 checks of every run but the baseline skip: 1 fails\n" in out
     assert "  jobs.finished>=20: jobs.finished is 20 in strict, 20 in skip (~)\n" in err
     assert called(["compare", *runs, "--fail-on", "jobs.finished"]) == 2
     assert "Hint: write METRIC{SCOPE} > BOUND" in capsys.readouterr().err
@@ -229,3 +237,98 @@ def test_markdown_shows_names_as_they_are(tmp_path: Path, write_trace: Callable[
     run = harness.replay(trace, output=tmp_path)
     text = harness.compare([run]).markdown("wait.total.mean", scope="queue")
     assert "\\{queue=&lt;b&gt;\\|\\*x\\*\\}" in text
+
+
+def test_what_was_checked_is_in_markdown_and_json_too(
+    compared: harness.Comparison, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each check with its run and result; JSON has the figures. CSV has values alone."""
+    import json
+
+    from cli_environment import called
+
+    gate = ["--fail-on", "wait.total.mean{queue=prod} > +5%", "--fail-on", "jobs.finished < 20"]
+    runs = [str(run.path) for run in compared.runs]
+    assert called(["compare", *runs, *gate, "--format", "markdown"]) == 1
+    out = capsys.readouterr().out
+    assert (
+        "\n\n2 checks of every run but the baseline skip: 1 fails\n\n- fails: wait.total.mean\\{queue=prod"
+        in out
+    )
+    assert out.endswith("- passes: jobs.finished &lt; 20: jobs.finished is 20 in strict, 20 in skip (\\~)\n")
+    assert called(["compare", *runs, *gate, "--json"]) == 1
+    first, second = json.loads(capsys.readouterr().out)["checks"]
+    ((_, (base, value)),) = compared.select("wait.total.mean", scope="queue=prod")
+    assert (first["value"], first["baseline"], first["run"], first["holds"]) == (value, base, "strict", True)
+    assert (first["metric"], first["scope"]) == ("wait.total.mean", "queue=prod")
+    assert (second["condition"], second["holds"]) == ("jobs.finished < 20", False)
+    assert called(["compare", *runs, *gate, "--format", "csv"]) == 1
+    assert capsys.readouterr().out.startswith("metric,scope,")
+
+
+def test_a_condition_that_cannot_be_decided_leaves_the_table(
+    compared: harness.Comparison, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The comparison is printed all the same, and the exit code is that of wrong input."""
+    from cli_environment import called
+
+    runs = [str(run.path) for run in compared.runs]
+    assert called(["compare", *runs, "--fail-on", "disruption.time_to_restart.p50 > 4"]) == 2
+    out, err = capsys.readouterr()
+    assert "wait.first_start.p95" in out
+    assert "has no value in strict" in err
+
+
+def test_small_changes_that_a_condition_is_about_are_told(
+    write_trace: Callable[..., Path], tmp_path: Path
+) -> None:
+    """A table calls less than one per cent no change, but a condition may be stricter."""
+    trace = write_trace({}, {"submit_time": 1000, "duration": 10})
+    runs = [
+        harness.replay(trace, label=label, scale_arrivals=factor, output=tmp_path)
+        for label, factor in (("base", 1), ("pr", "1.005"))
+    ]
+    (check,) = harness.compare(runs).check("makespan < -0.1%")
+    assert check.holds
+    assert check.text == "makespan is 16m45s in pr, 16m50s in base (-0.493 %)"
+
+
+def test_a_gate_between_manifests_asks_every_run_but_the_baseline(
+    write_trace: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Less quota makes prod wait; the baseline is the first as given, or the one named."""
+    from cli_environment import called
+
+    trace = write_trace(*({"queue": "ab"[number % 2], "duration": 60} for number in range(8)))
+    runs = {}
+    for label, cores in (("base", 4), ("less", 1), ("more", 8)):
+        (tmp_path / "c.yaml").write_text(queues({"a": {"cpu": str(cores)}, "b": {"cpu": "1"}}))
+        runs[label] = harness.replay(
+            trace,
+            plugin="kueue-classic",
+            cluster=tmp_path / "c.yaml",
+            label=label,
+            output=tmp_path / "results",
+        )
+    gate = ["--fail-on", "wait.first_start.p95{queue=a} > +5%", "--fail-on", "quota.over{quota=a} > 0"]
+
+    def checked(*order: str, more: tuple[str, ...] = ()) -> tuple[int, list[str], str]:
+        code = called(["compare", *(str(runs[label].path) for label in order), *gate, *more])
+        out = capsys.readouterr().out
+        return code, out.split("\n\n")[-1].split("\n"), out.split("\n")[0]
+
+    code, lines, title = checked("base", "less", "more")
+    assert (code, lines[0]) == (1, "4 checks of every run but the baseline base: 1 fails")
+    assert [line.split()[3] for line in lines[3:7]] == ["fails", "passes", "passes", "passes"]
+    assert "wait.first_start.p95 {queue=a} is 2m51s in less, 26s in base (+549.0 % ~)" in lines[3]
+    assert title == (
+        f"baseline base (plugin kueue-classic): the first of 3 runs, by name (as {tmp_path}/results/trace/* "
+        "gives them); --baseline chooses another"
+    )
+    code, lines, title = checked("less", "base", "more")
+    assert (code, lines[0]) == (0, "4 checks of every run but the baseline less: none fails")
+    assert title == "baseline less (plugin kueue-classic): the first of 3 runs, as given"
+    code, lines, title = checked("less", "more", "base", more=("--baseline", "base"))
+    assert (code, lines[0]) == (1, "4 checks of every run but the baseline base: 1 fails")
+    assert title == "baseline base (plugin kueue-classic): named as such"
+    assert checked("less", "base", more=("--baseline", str(runs["base"].path)))[0] == 1

@@ -1,0 +1,38 @@
+"""How it is told which conditions were asked of which runs, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from harness.comparison.table import escaped
+from harness.text import aligned, printable
+
+if TYPE_CHECKING:
+    from harness.comparison.comparison import Comparison
+    from harness.comparison.conditions import Check
+
+_WORDS = {True: "fails", False: "passes"}
+"""Whether a condition holds, which it must not -> what is said of it."""
+
+
+def checks_text(comparison: Comparison, checks: Sequence[Check]) -> str:
+    """For a terminal: every check, also those that pass."""
+    rows = [[check.condition, _WORDS[check.holds], check.text] for check in checks]
+    table = aligned([["check", "result", "found"], *rows], left=(0, 1, 2))
+    return f"{printable(_summary(comparison, checks))}\n{table}"
+
+
+def checks_markdown(comparison: Comparison, checks: Sequence[Check]) -> str:
+    """For a pull request."""
+    lines = [f"- {_WORDS[check.holds]}: {escaped(f'{check.condition}: {check.text}')}" for check in checks]
+    return "\n".join([escaped(_summary(comparison, checks)), "", *lines])
+
+
+def _summary(comparison: Comparison, checks: Sequence[Check]) -> str:
+    """How many checks fail, and what runs they are of."""
+    failed = sum(check.holds for check in checks)
+    runs = len(comparison.runs) - 1
+    of = f"every run but the baseline {comparison.names[0]}" if runs else comparison.names[0]
+    several = "s" if len(checks) > 1 else ""
+    return f"{len(checks):,} check{several} of {of}: {failed or 'none'} fail{'s' if failed <= 1 else ''}"
