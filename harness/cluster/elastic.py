@@ -153,6 +153,16 @@ def _read_tree(node: Fields, parent: str, tree: str, draft: Draft) -> None:
 # --- ElasticQuota -----------------------------------------------------------------------------------------
 
 
+def is_koordinators(metadata: Any) -> bool:
+    """Whether an ElasticQuota bears one of Koordinator's labels or annotations, so that its name counts."""
+    given = (
+        [metadata.get(part) for part in ("labels", "annotations")] if isinstance(metadata, Mapping) else []
+    )
+    return any(
+        str(key).startswith(KOORDINATOR) for each in given if isinstance(each, Mapping) for key in each
+    )
+
+
 def read_elastic_quota(fields: Fields, draft: Draft) -> None:
     """An ElasticQuota of scheduler-plugins, or of Koordinator when it bears one of its labels.
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
 from harness.cluster.draft import Draft, Objects
-from harness.cluster.elastic import CORE_RESOURCES, KOORDINATOR, QUEUE_RESOURCES, ElasticQuota
-from harness.cluster.fields import Fields
+from harness.cluster.elastic import (
+    CORE_RESOURCES,
+    KOORDINATOR,
+    QUEUE_RESOURCES,
+    ElasticQuota,
+    is_koordinators,
+)
 from harness.cluster.model import UNLIMITED
 from harness.units import format_amount
 
@@ -69,7 +74,7 @@ def _check_namespaces(quotas: Objects[str, ElasticQuota], *, in_tree: bool) -> N
             owner = owners.setdefault((quota.tree, namespace), name)
             if owner != name:
                 place = "namespaces" if in_tree else "metadata.namespace"
-                if not in_tree and _is_koordinators(fields):
+                if not in_tree and is_koordinators(fields.raw("metadata")):
                     place = f"metadata.annotations.{KOORDINATOR}namespaces"
                 fields.refuse(place, f"{namespace!r} belongs to {owner} already")
 
@@ -137,21 +142,10 @@ def _check_trees(quotas: Objects[str, ElasticQuota], draft: Draft) -> None:
 
 def _warn_of_unlabelled(quotas: Objects[str, ElasticQuota], draft: Draft) -> None:
     """Warn of quotas without Koordinator's labels beside others that bear them."""
-    flat = [name for name in quotas if not _is_koordinators(quotas.fields(name))]
+    flat = [name for name in quotas if not is_koordinators(quotas.fields(name).raw("metadata"))]
     for name in flat if len(flat) < len(quotas) else ():
         what = "bears none of Koordinator's labels, unlike others, so it counts the pods of its namespace"
         draft.warnings.add("elastic quota", name, what)
-
-
-def _is_koordinators(fields: Fields) -> bool:
-    """Whether a quota bears one of Koordinator's labels or annotations."""
-    metadata = fields.raw("metadata")
-    given = (
-        [metadata.get(part) for part in ("labels", "annotations")] if isinstance(metadata, Mapping) else []
-    )
-    return any(
-        str(key).startswith(KOORDINATOR) for each in given if isinstance(each, Mapping) for key in each
-    )
 
 
 def _place(in_tree: bool) -> str:

@@ -17,6 +17,7 @@ from harness.units import INT64_MAX
 if TYPE_CHECKING:
     from harness.cluster.disruption import PodDisruptionBudget
     from harness.cluster.elastic import ElasticQuota
+    from harness.cluster.knobs import Values
     from harness.cluster.kueue_configuration import KueueConfiguration
     from harness.cluster.patches import Patch
     from harness.cluster.pod_groups import PodGroup
@@ -288,6 +289,34 @@ class Cluster:
         from harness.cluster.patches import patched
 
         return patched(self, patch)
+
+    def with_values(self, values: Values) -> Cluster:
+        """This cluster with other values of some knobs.
+
+        Args:
+            values: `{"ClusterQueue/team-a": {"quota": {"nvidia.com/gpu": 32}, "weight": 2}}`, or by path,
+                `{"*.quota[nvidia.com/gpu]": 32}`, in the unit of manifests; see `harness.cluster.knobs`.
+
+        Raises:
+            InputError: there is no such object or knob, or a value is none of its kind.
+            ClusterError: manifests with these values are faulty.
+        """
+        from harness.cluster.knobs import with_values
+
+        return with_values(self, values)
+
+    def knobs(self, pattern: str | None = None) -> dict[str, int | Fraction | None]:
+        """What can be turned with `with_values`: path -> value, exact, in the unit of manifests.
+
+        Args:
+            pattern: a path in which `*` stands for anything; all by default.
+
+        Raises:
+            InputError: the cluster was made without manifests, or no knob fits the pattern.
+        """
+        from harness.cluster.knobs import knobs
+
+        return knobs(self, pattern)
 
     @cached_property
     def default_class(self) -> PriorityClass:
