@@ -49,10 +49,12 @@ if TYPE_CHECKING:
     from harness.comparison import Comparison
     from harness.explanation.explain import explain
     from harness.runs.plan import Plan
+    from harness.runs.request import Request
     from harness.runs.run import Run
 
 _LAZY = {
     "replay": "harness.api",
+    "Request": "harness.runs.request",
     "compare": "harness.api",
     "make_report": "harness.api",
     "Comparison": "harness.comparison",
@@ -86,6 +88,7 @@ __all__ = [
     "RegisterPolicy",
     "RegisterReader",
     "Reject",
+    "Request",
     "Run",
     "Unnominate",
     "View",

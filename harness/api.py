@@ -6,28 +6,34 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from warnings import warn
 
-from harness.engine.losses import Losses, parse_losses
-from harness.errors import NOT_THEIRS, InputError, OptionError, PluginError, TraceError
-from harness.options import factor, resolve
-from harness.plugins import Plugins, PolicySpec, load
-from harness.runs.plan import Plan
-from harness.runs.run import Run
-from harness.units import LONGEST, SECOND, parse_duration
+from harness.errors import OptionError
+from harness.plugins import Plugins, load
+from harness.runs.execution import execute
+from harness.runs.inputs import default_plugin, read_cluster, read_trace
+from harness.runs.request import GRACE_PERIOD, Request, checked_label
+from harness.runs.run import Keep, Run
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
     from harness.comparison import Comparison
+    from harness.engine.losses import Losses
     from harness.policy import PolicyFactory
     from harness.report.report import Report
     from harness.trace.calibration import Calibration
     from harness.trace.trace import Trace
 
-_LONGEST_LABEL = 40
-
-GRACE_PERIOD = 30 * SECOND
-"""How long a preempted pod keeps its resources when neither trace nor user says: Kubernetes' default."""
+__all__ = [
+    "Request",
+    "compare",
+    "default_plugin",
+    "execute",
+    "labels",
+    "make_report",
+    "read_cluster",
+    "read_trace",
+    "replay",
+]
 
 
 def replay(
@@ -44,6 +50,7 @@ def replay(
     calibration: Calibration | None = None,
     output: str | Path = "results",
     force: bool = False,
+    keep: Keep = "all",
     plugins: Plugins | None = None,
     watch: Callable[[int, int], None] | None = None,
 ) -> Run:
@@ -64,6 +71,8 @@ def replay(
         calibration: what to change of the trace and the cluster, see `harness.trace.calibration`.
         output: the run becomes the folder `<output>/<trace>/<run>`.
         force: replay even if the same run is there already.
+        keep: what is kept: `all`; the `metrics`, with `run.json`; or `nothing`, so that the run is in memory
+            only, with its metrics.
         plugins: what `harness.plugins.load()` gave; loaded when absent.
         watch: called now and then with the simulated time and the number of jobs that have arrived.
 
@@ -72,21 +81,22 @@ def replay(
         DecisionError: the policy decided what cannot be.
         PolicyError: the policy raised an error of its own.
     """
-    plugins = plugins or load()
-    opened = read_trace(trace, plugins, calibration)
-    where = read_cluster(cluster, opened, calibration)
-    plan = make_plan(
-        opened,
-        where,
-        _policy(plugin or default_plugin(where), plugins),
-        options=options or {},
+    request = Request(
+        trace,
+        plugin=plugin,
+        cluster=cluster,
+        options=options,
         label=label,
         on_preemption=on_preemption,
         grace_period=grace_period,
         until=until,
         scale_arrivals=scale_arrivals,
+        calibration=calibration,
+        output=output,
+        force=force,
+        keep=keep,
     )
-    return execute(plan, plugins, output=output, force=force, watch=watch)
+    return request.run(plugins=plugins, watch=watch)
 
 
 def compare(runs: Sequence[Run | str | Path], *, baseline: str | None = None) -> Comparison:
@@ -131,172 +141,6 @@ def make_report(
     return compose(comparison, plugins or load(), command=command)
 
 
-def read_trace(trace: str | Path | Trace, plugins: Plugins, calibration: Calibration | None = None) -> Trace:
-    """A trace that holds to its schema, calibrated.
-
-    Raises:
-        TraceError: it cannot be read, or breaks the schema; all faults at once.
-        OptionError: a step of the calibration does not fit it.
-    """
-    from harness.trace.trace import open_trace
-
-    opened = open_trace(Path(trace), plugins) if isinstance(trace, (str, Path)) else trace
-    return opened if calibration is None else calibration.of_trace(opened)
-
-
-def read_cluster(
-    cluster: str | Path | Cluster | None, trace: Trace, calibration: Calibration | None = None
-) -> Cluster:
-    """The cluster for a trace: the one given, the one beside the trace, or one made from it; then scaled.
-
-    Raises:
-        ClusterError: the manifests are faulty.
-        TraceError: the trace does not fit the cluster (unknown queues, jobs larger than all of it).
-    """
-    from harness.cluster.derive import find_cluster
-    from harness.cluster.load import load_cluster
-    from harness.trace.demand import derived_cluster
-    from harness.trace.validate import cluster_faults
-
-    if cluster is None:
-        cluster = find_cluster(trace.path)
-    if cluster is None:
-        chosen = derived_cluster(trace)
-    else:
-        chosen = load_cluster(Path(cluster)) if isinstance(cluster, (str, Path)) else cluster
-    if calibration is not None:
-        chosen = calibration.of_cluster(chosen)
-    faults = cluster_faults(trace, chosen)
-    if faults:
-        raise TraceError(
-            f"{trace.path} does not fit {chosen.source or 'the cluster'}",
-            faults,
-            hint="harness cluster check shows it",
-        )
-    return chosen
-
-
-def default_plugin(cluster: Cluster) -> str:
-    """The plugin that the `preemptionAlgorithm` of a KubeSchedulerConfiguration selects; none without one."""
-    return cluster.scheduler.plugin if cluster.scheduler is not None else "none"
-
-
-def make_plan(
-    trace: Trace,
-    cluster: Cluster,
-    policy: PolicySpec,
-    *,
-    options: Mapping[str, Any],
-    label: str | None = None,
-    on_preemption: str | Losses = "restart",
-    grace_period: str | int = GRACE_PERIOD,
-    until: str | int | None = None,
-    scale_arrivals: str | float | Fraction = 1,
-) -> Plan:
-    """A plan with every choice checked; see `replay` for the arguments.
-
-    Raises:
-        OptionError: a choice is out of its range, or an option is unknown.
-    """
-    losses = parse_losses(on_preemption) if isinstance(on_preemption, str) else on_preemption
-    return Plan(
-        trace=trace,
-        cluster=cluster,
-        policy=policy,
-        label="@".join(_label(part) for part in (label or policy.name).split("@", 1)),
-        options=resolve(policy.options, options, owner=f"policy {_called(policy.name, label)}"),
-        losses=losses,
-        grace_period=_microseconds("grace period", grace_period),
-        until=None if until is None else _microseconds("until", until),
-        scale_arrivals=factor(
-            "arrivals", scale_arrivals, hint="2 lets jobs arrive twice as fast, 0.5 half as fast"
-        ),
-    )
-
-
-def execute(
-    plan: Plan,
-    plugins: Plugins,
-    *,
-    output: str | Path = "results",
-    force: bool = False,
-    watch: Callable[[int, int], None] | None = None,
-    command: str | None = None,
-) -> Run:
-    """Carry out a plan; where the same run is there already, answer that one.
-
-    Args:
-        plan: what to replay.
-        plugins: gives the metrics, and hears when the replay starts and finishes.
-        output: where runs are kept.
-        force: replay even if the run is there.
-        watch: see `replay`.
-        command: the command line that reproduces the run, for its provenance.
-
-    Raises:
-        RunError: the run folder cannot be written.
-        PluginError: a plugin failed in one of its hooks; after the replay the run is there all the same.
-    """
-    from harness.runs.store import Store
-
-    for code in plan.code:
-        if code.changed:
-            warn(f"{code.unknown}, and is replayed as it was then: import it again", stacklevel=3)
-    store = Store(Path(output))
-    if not force and (found := store.find(plan, plugins)) is not None:
-        return found
-    _call("harness_replay_started", plugins, plan=plan)
-    run = store.record(plan, plugins, watch=watch, command=command)
-    _call("harness_replay_finished", plugins, run=run)
-    return run
-
-
-def _call(hook: str, plugins: Plugins, **arguments: Plan | Run) -> None:
-    try:
-        getattr(plugins.hooks, hook)(**arguments)
-    except NOT_THEIRS:
-        raise
-    except Exception as error:
-        raise PluginError(
-            f"a plugin failed in its hook {hook}: {type(error).__name__}: {error}", hint="--debug shows where"
-        ) from error
-
-
-def _policy(plugin: str | PolicyFactory, plugins: Plugins) -> PolicySpec:
-    if isinstance(plugin, str):
-        return plugins.policy(plugin)
-    name = getattr(plugin, "__name__", type(plugin).__name__)
-    options = tuple(getattr(plugin, "options", ()))
-    return PolicySpec(name, plugin, "", options, bool(getattr(plugin, "clairvoyant", False)), "", "")
-
-
-def _called(name: str, label: str | None) -> str:
-    return name if label in (None, name) else f"{name}@{label}"
-
-
-def _label(text: str) -> str:
-    """A label that can be part of a folder's name anywhere, and of `LABEL.KEY=VALUE`."""
-    wrong = any(not (char.isalnum() or char in "-_.+") for char in text) or text[:1] in (".", "-")
-    if not text or wrong or len(text) > _LONGEST_LABEL:
-        raise OptionError(
-            f"{text!r} cannot be a label",
-            hint=f"use up to {_LONGEST_LABEL} letters, digits, and - _ . +; neither - nor . at the beginning",
-        )
-    return text
-
-
-def _microseconds(what: str, value: str | int) -> int:
-    try:
-        time = parse_duration(value) if isinstance(value, str) else value
-    except InputError as error:
-        raise OptionError(f"{what}: {error}") from error
-    if type(time) is not int or time < 0:
-        raise OptionError(f"{what}: {value!r} is not a duration of 0 or more microseconds")
-    if time > LONGEST:
-        raise OptionError(f"{what}: {value} is longer than 100 years")
-    return time
-
-
 def labels(plugins: Iterable[str]) -> list[tuple[str, str]]:
     """`NAME` or `NAME@LABEL` -> (name, label), each label once.
 
@@ -317,5 +161,5 @@ def labels(plugins: Iterable[str]) -> list[tuple[str, str]]:
                 f"two runs would be called {label!r}",
                 hint=f"name them apart: --plugin {name}@first --plugin ...",
             )
-        found.append((name, _label(label)))
+        found.append((name, checked_label(label)))
     return found

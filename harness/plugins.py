@@ -193,7 +193,7 @@ class PluginInfo:
 
 @dataclass(frozen=True)
 class Plugins:
-    """All that was loaded, ready to be passed on."""
+    """All that was loaded, ready to be passed on; `how` is what `load` was called with."""
 
     hooks: pluggy.HookRelay
     policies: Registry[PolicySpec] = field(default_factory=lambda: Registry("policy"))
@@ -203,6 +203,11 @@ class Plugins:
     conformance: Registry[ConformanceSpec] = field(default_factory=lambda: Registry("conformance component"))
     found: tuple[PluginInfo, ...] = field(default=())
     left_out: tuple[str, ...] = field(default=())
+    how: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def __reduce__(self) -> tuple[Callable[..., Plugins], tuple[Mapping[str, Any]]]:
+        """Elsewhere they are loaded again, in the same way."""
+        return _loaded, (self.how,)
 
     @property
     def registries(self) -> tuple[Registry[Any], ...]:
@@ -256,11 +261,17 @@ def load(
     Raises:
         PluginError: two plugins register the same name, or a name in `only` or `block` is not installed.
     """
+    how = {"only": None if only is None else tuple(only), "block": tuple(block), "extra": dict(extra or {})}
+    return _loaded(how)
+
+
+def _loaded(how: Mapping[str, Any]) -> Plugins:
+    """Load plugins; `how` is the arguments of `load`."""
     manager = pluggy.PluginManager(GROUP)
     manager.add_hookspecs(hookspecs)
     loaded = Plugins(manager.hook)
     found: list[PluginInfo] = []
-    for candidate in _candidates(only, set(block), extra or {}):
+    for candidate in _candidates(how["only"], set(how["block"]), how["extra"]):
         info = candidate.info
         try:
             plugin = candidate.load()
@@ -278,7 +289,7 @@ def load(
             found.append(replace(info, error=_reason(error)))
         else:
             found.append(replace(info, hooks=hooks))
-    return replace(loaded, found=tuple(found), left_out=tuple(sorted(set(block))))
+    return replace(loaded, found=tuple(found), left_out=tuple(sorted(set(how["block"]))), how=how)
 
 
 def third_parties() -> set[str]:

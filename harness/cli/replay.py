@@ -110,22 +110,25 @@ def replay(
     worlds = read_worlds(clusters, patches, opened, calibration)
     selected = [api.default_plugin(world.cluster) for world in worlds]
     policies, options = chosen or _chosen(dict.fromkeys(selected), settings, plugins)
-    plans = [
-        api.make_plan(
+    requests = [
+        api.Request(
             opened,
-            world.cluster,
-            spec,
+            plugin=spec.name,
+            cluster=world.cluster,
             options=options[label],
             label=world.label(label),
             on_preemption=on_preemption,
             grace_period=grace_period,
             until=until,
             scale_arrivals=scale_arrivals,
+            output=output,
+            force=force,
         )
         for spec, label in policies
         for world, own in zip(worlds, selected, strict=True)
         if names or spec.name == own
     ]
+    plans = [request.plan(plugins) for request in requests]
     say: Callable[[Iterable[str]], None] = _nothing if quiet else _say
     say(_preface(opened, worlds, plans, selected=not names))
     runs = []
@@ -147,8 +150,11 @@ def _chosen(
 ) -> tuple[list[tuple[PolicySpec, str]], Mapping[str, dict[str, Any]]]:
     """The policies with their labels, and label -> options."""
     from harness import api
+    from harness.runs.identity import look_at
 
     policies = [(plugins.policy(name), label) for name, label in api.labels(names)]
+    for spec, _ in policies:
+        look_at(spec)  # before the trace is read: somebody may edit it meanwhile
     return policies, assign(settings, policies, plugins.readers)
 
 

@@ -7,7 +7,6 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from harness.cluster.documents import Document, read_documents
@@ -18,6 +17,7 @@ from harness.cluster.kinds import CHECKS, KINDS
 from harness.cluster.kueue import implied_cohorts
 from harness.cluster.model import Cluster, frozen
 from harness.errors import ClusterError, Fault
+from harness.frozen import Frozen
 
 _ENDINGS = (".json", ".yaml", ".yml")
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
@@ -180,11 +180,11 @@ def cluster_of(
         flavors=frozen(draft.flavors),
         cluster_queues=frozen(draft.cluster_queues),
         cohorts=frozen(implied_cohorts(draft)),
-        local_queues=MappingProxyType(dict(draft.local_queues)),
+        local_queues=Frozen(draft.local_queues),
         workloads=tuple(draft.workloads),
         pods=tuple(draft.pods.values()),
         disruption_budgets=tuple(draft.disruption_budgets.values()),
-        pod_groups=MappingProxyType(dict(draft.pod_groups)),
+        pod_groups=Frozen(draft.pod_groups),
         elastic_quotas=frozen(quotas_of(draft)),
         scheduler=next(iter(draft.schedulers.values()), None),
         kueue=next(iter(draft.kueue_configurations), None),

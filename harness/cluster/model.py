@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from fractions import Fraction
 from functools import cached_property
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.cluster.selectors import LabelSelector, Taint, Toleration
+from harness.frozen import Frozen
 from harness.units import INT64_MAX
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ UNLIMITED = INT64_MAX
 MOST_NODES = 100_000
 """No cluster has more nodes; more are a mistaken number, and would fill the memory."""
 
-NEWER = MappingProxyType({"newer": True})
+NEWER = Frozen({"newer": True})
 """Metadata of a field that was added later: the digest of a cluster without it stays what it was."""
 
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
@@ -42,7 +42,7 @@ NAMESPACE_NAME = "kubernetes.io/metadata.name"
 
 def frozen(mapping: Mapping[str, _T] | None = None) -> Mapping[str, _T]:
     """A read-only copy of a mapping."""
-    return MappingProxyType(dict(mapping or {}))
+    return Frozen(mapping or {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class PriorityClass:
     preempts: bool = True
 
 
-SYSTEM_PRIORITY_CLASSES: Mapping[str, PriorityClass] = MappingProxyType(
+SYSTEM_PRIORITY_CLASSES: Mapping[str, PriorityClass] = Frozen(
     {
         "system-cluster-critical": PriorityClass("system-cluster-critical", 2_000_000_000),
         "system-node-critical": PriorityClass("system-node-critical", 2_000_001_000),
@@ -223,11 +223,11 @@ class Cluster:
     flavors: Mapping[str, ResourceFlavor] = field(default_factory=frozen)
     cluster_queues: Mapping[str, ClusterQueue] = field(default_factory=frozen)
     cohorts: Mapping[str, Cohort] = field(default_factory=frozen)
-    local_queues: Mapping[tuple[str, str], LocalQueue] = field(default_factory=lambda: MappingProxyType({}))
+    local_queues: Mapping[tuple[str, str], LocalQueue] = field(default_factory=Frozen)
     workloads: tuple[Workload, ...] = ()
     pods: tuple[Pod, ...] = ()
     disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
-    pod_groups: Mapping[tuple[str, str], PodGroup] = field(default_factory=lambda: MappingProxyType({}))
+    pod_groups: Mapping[tuple[str, str], PodGroup] = field(default_factory=Frozen)
     elastic_quotas: Mapping[str, ElasticQuota] = field(default_factory=frozen)
     scheduler: SchedulerConfiguration | None = None
     kueue: KueueConfiguration | None = None

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import final
 
 from harness.cluster.selectors import LabelSelector, Requirement, Toleration
+from harness.frozen import Frozen
 
 NamespaceLabels = Callable[[str], Mapping[str, str]]
 """Answers the labels of a namespace, for namespace selectors."""
 
-_NOTHING: Mapping[str, int] = MappingProxyType({})
-_NO_LABELS: Mapping[str, str] = MappingProxyType({})
+_NOTHING: Mapping[str, int] = Frozen({})
+_NO_LABELS: Mapping[str, str] = Frozen({})
 
 DEFAULT_CPU = 100
 DEFAULT_MEMORY = 200 * 1024 * 1024

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+from harness.frozen import Frozen
 
 if TYPE_CHECKING:
     from harness.cluster.fields import Fields
@@ -51,7 +52,7 @@ class Requirement:
 class LabelSelector:
     """`matchLabels` and `matchExpressions`, all of which must hold; an empty selector matches everything."""
 
-    match_labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    match_labels: Mapping[str, str] = field(default_factory=Frozen)
     match_expressions: tuple[Requirement, ...] = ()
 
     def __bool__(self) -> bool:

@@ -9,8 +9,8 @@ right side is added up from stints.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import polars as pl
 
@@ -68,10 +68,16 @@ def _ratio(name: str, part: int, whole: int | None, better: str, resource: str) 
 
 def resource_time(run: Run, window: Window, resource: str) -> ResourceTime:
     """What became of one resource over a window; stints that reach beyond it are cut."""
-    return _resource_times(run, window)[resource]
+    known = _known.setdefault(run, {})
+    if window not in known:
+        known[window] = _resource_times(run, window)
+    return known[window][resource]
 
 
-@lru_cache(maxsize=32)
+_known: WeakKeyDictionary[Run, dict[Window, dict[str, ResourceTime]]] = WeakKeyDictionary()
+"""What was found out already about runs that somebody still has."""
+
+
 def _resource_times(run: Run, window: Window) -> dict[str, ResourceTime]:
     found = {}
     held, became = _from_timeline(run, window), _from_stints(run, window)

@@ -108,13 +108,18 @@ def _tells_of_livelock(found: object) -> bool:
     return all(type(figure) is int for figure in figures)
 
 
-def check_present(folder: Path) -> None:
-    """That every table is there.
+def tables_of(info: Mapping[str, Any]) -> tuple[str, ...]:
+    """The tables that were kept of a run."""
+    return TABLES if info.get("kept", "all") == "all" else ("metrics",)
+
+
+def check_present(folder: Path, info: Mapping[str, Any]) -> None:
+    """That every table is there that was kept.
 
     Raises:
         RunError: one is not.
     """
-    missing = [f"{name}.parquet" for name in TABLES if not (folder / f"{name}.parquet").is_file()]
+    missing = [f"{name}.parquet" for name in tables_of(info) if not (folder / f"{name}.parquet").is_file()]
     if missing:
         raise RunError(f"{folder} is incomplete: there is no {', '.join(missing)}", hint=_AGAIN)
 

@@ -80,6 +80,12 @@ def code_of_policy(spec: PolicySpec) -> Code:
     return _code_of(spec.factory, spec.module, ours)
 
 
+def look_at(policy: PolicySpec) -> None:
+    """Look at the code of a replay, so that a later change of it is noticed."""
+    code_of_harness()
+    code_of_policy(policy)
+
+
 def code_of_metric(spec: MetricSpec) -> Code:
     """The same of a metric; of `harness` it is the metrics' own room."""
     if spec.module.partition(".")[0] == _OURS:

@@ -8,11 +8,11 @@ import os
 import platform
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import polars as pl
@@ -30,7 +30,7 @@ from harness.recording.parquet import TableWriter, TimeKind
 from harness.recording.recorder import ParquetRecorder
 from harness.runs.identity import Code, code_of_metric
 from harness.runs.plan import Plan
-from harness.runs.run import Run
+from harness.runs.run import Keep, Run
 from harness.runs.seal import seal_info, seal_tables
 from harness.tenants import Tenants, cohorts, quotas, tenants
 from harness.trace.jobs import Jobs
@@ -85,13 +85,22 @@ def replay_into(
     plugins: Plugins,
     watch: Callable[[int, int], None] | None,
     command: str | None,
+    keep: Keep = "all",
 ) -> dict[str, Any]:
-    """Write the tables and `run.json`; answers what the latter says."""
+    """Write the tables and `run.json`; answers what the latter says.
+
+    Of what is not kept the files are removed in the end.
+    """
     began, cpu = time.time(), time.process_time()
     info = _play_into(folder, plan, watch)
     info["tables"] = seal_tables(folder, _PLAYED)
     info |= _measure_into(folder, info, plan, plugins)
     info["provenance"] = _provenance(plan, command, time.time() - began, time.process_time() - cpu)
+    if keep != "all":
+        info["kept"] = keep
+        for name in _PLAYED:
+            del info["tables"][name]
+            (folder / f"{name}.parquet").unlink()
     return _written(folder, info)
 
 
@@ -150,7 +159,7 @@ def _play_into(folder: Path, plan: Plan, watch: Callable[[int, int], None] | Non
     engine = Engine(jobs.chunks(), plan.cluster, recorder, losses=plan.losses, until=plan.until)
     try:
         policy = _made(plan, engine)
-        with _seldom_collected():
+        with _seldom_collected:
             outcome = engine.run(policy, name=plan.label, watch=watch)
     except BaseException:
         recorder.abandon()
@@ -165,18 +174,33 @@ def _kind(plan: Plan) -> TimeKind:
     return TimeKind(trace.origin, trace.kind == "timestamp", trace.time_zone)
 
 
-@contextmanager
-def _seldom_collected() -> Iterator[None]:
-    """Let the garbage collector run less often: a replay makes millions of objects and hardly any circles.
+class _Seldom:
+    """Lets the garbage collector run less often: a replay makes millions of objects and hardly any circles.
 
-    With the defaults it takes about a tenth of a long replay's time, and finds nothing.
+    With the defaults it takes about a tenth of a long replay's time, and finds nothing. Of replays in several
+    threads the first one changes that, and the last one to end changes it back.
     """
-    before = gc.get_threshold()
-    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._replays = 0
+        self._before = (0, 0, 0)
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._replays:
+                self._before = gc.get_threshold()
+                gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS, *self._before[1:])
+            self._replays += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._replays -= 1
+            if not self._replays:
+                gc.set_threshold(*self._before)
+
+
+_seldom_collected = _Seldom()
 
 
 def _made(plan: Plan, engine: Engine) -> Policy:

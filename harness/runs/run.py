@@ -6,36 +6,50 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.engine.livelock import Livelock
+from harness.errors import RunError
 from harness.metrics.measurement import Window
 from harness.recording.parquet import TIMES
-from harness.runs.folder import TABLES, check_present, check_table, read_info, reading
+from harness.runs.folder import TABLES, check_present, check_table, read_info, reading, tables_of
 from harness.runs.older import with_numbers, with_scopes_of_quotas
 
 _BATCH = 1 << 18  # rows
+_KEEP_ALL = "replay it with keep='all'"
+
+
+Keep: TypeAlias = Literal["all", "metrics", "nothing"]
+"""What is kept of a run: all its tables, its metrics and `run.json`, or no file."""
 
 
 class Run:
     """A finished replay.
 
     Args:
-        path: its folder.
+        path: its folder; None where nothing was kept.
         info: what `run.json` says.
         stored: whether it had been there before it was asked for.
         measured_again: whether it had been there with other metrics, and was measured anew.
+        metrics: the table of that name, where nothing was kept.
     """
 
     def __init__(
-        self, path: Path, info: Mapping[str, Any], *, stored: bool = False, measured_again: bool = False
+        self,
+        path: Path | None,
+        info: Mapping[str, Any],
+        *,
+        stored: bool = False,
+        measured_again: bool = False,
+        metrics: pl.DataFrame | None = None,
     ) -> None:
-        self.path = path
+        self._path = path
         self.info = info
+        self._metrics = metrics
         self.stored = stored
         self.measured_again = measured_again
         self._checked: set[str] = set()
@@ -49,7 +63,7 @@ class Run:
         """
         folder = Path(path)
         info = read_info(folder)
-        check_present(folder)
+        check_present(folder, info)
         return cls(folder, info, stored=stored)
 
     def __repr__(self) -> str:
@@ -61,7 +75,25 @@ class Run:
         """Its figures over all jobs, for a notebook."""
         from harness.comparison import Comparison
 
+        if self._path is None:
+            return f"<p>{escape(repr(self))}</p>{self.metrics.filter(scope='all')._repr_html_()}"
         return f"<p>{escape(repr(self))}</p>{Comparison([self])._repr_html_()}"
+
+    @property
+    def path(self) -> Path:
+        """Its folder.
+
+        Raises:
+            RunError: nothing was kept.
+        """
+        if self._path is None:
+            raise RunError(f"run {self.info['run']} has no folder: nothing of it was kept", hint=_KEEP_ALL)
+        return self._path
+
+    @property
+    def kept(self) -> Keep:
+        """What is there of it: `all` tables, or the `metrics` only; of `nothing` these are in memory."""
+        return "nothing" if self._path is None else self.info.get("kept", "all")
 
     @property
     def label(self) -> str:
@@ -115,7 +147,7 @@ class Run:
         return with_scopes_of_quotas(self._read("metrics"), self.info["cluster"])
 
     def _read(self, table: str) -> pl.DataFrame:
-        with reading(self.path):
+        with reading(self._path or Path(self.info["run"])):
             return self.scan(table).collect()
 
     def check(self) -> None:
@@ -124,15 +156,16 @@ class Run:
         Raises:
             RunError: one is damaged.
         """
-        for table in TABLES:
+        for table in () if self._path is None else tables_of(self.info):
             self.file(table)
 
     def file(self, table: str) -> Path:
         """The file of one of `TABLES`, which is as it was written.
 
         Raises:
-            RunError: it is damaged.
+            RunError: it is damaged, or was not kept.
         """
+        self._has(table)
         if table not in self._checked:
             check_table(self.path, self.info, table)
             self._checked.add(table)
@@ -142,8 +175,10 @@ class Run:
         """One of `TABLES`, lazily.
 
         Raises:
-            RunError: it is damaged.
+            RunError: it is damaged, or was not kept.
         """
+        if table == "metrics" and self._metrics is not None:
+            return self._metrics.lazy()
         frame = pl.scan_parquet(self.file(table), glob=False)
         if table == "decisions" and self.info["schema"] == "2":
             return with_numbers(frame, self.scan("jobs"))
@@ -172,6 +207,16 @@ class Run:
                 frame = pl.DataFrame(piece)
                 yield frame.select(self._micros(frame.schema))
         pa.default_memory_pool().release_unused()
+
+    def _has(self, table: str) -> None:
+        """That a table was kept.
+
+        Raises:
+            RunError: it was not.
+        """
+        if self.kept != "all" and table in TABLES and (table != "metrics" or self._path is None):
+            what = "only its metrics were kept" if self.kept == "metrics" else "nothing of it was kept"
+            raise RunError(f"run {self.info['run']} has no table of {table}: {what}", hint=_KEEP_ALL)
 
     def _micros(self, schema: pl.Schema) -> list[pl.Expr]:
         origin = self.info["trace"]["origin_us"]

@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from errno import EINVAL
 from pathlib import Path
+from tempfile import gettempdir
 
 from harness.errors import RunError
-from harness.files.hold import clear
+from harness.files.hold import clear, held
 from harness.files.whole import whole_folder
 from harness.plugins import Plugins
 from harness.recording.parquet import UnwritableError
 from harness.runs.plan import Plan
 from harness.runs.replaying import measure_into, measured_by, replay_into
-from harness.runs.run import Run
+from harness.runs.run import Keep, Run
 
 
 class Store:
@@ -31,10 +32,11 @@ class Store:
         """Where a plan's run is kept."""
         return self.root / plan.trace_name / plan.run_name
 
-    def find(self, plan: Plan, plugins: Plugins) -> Run | None:
+    def find(self, plan: Plan, plugins: Plugins, keep: Keep = "all") -> Run | None:
         """The run of a plan if it is there and whole; measured again if other metrics, or other code, did it.
 
-        What processes that died left beside it is removed. A run of unknown code is never the answer.
+        One of which less was kept is not the answer, nor one that lacks what is to be measured, nor one of
+        unknown code. What processes that died left beside it is removed.
 
         Raises:
             RunError: it is to be measured again, and cannot be written.
@@ -49,8 +51,12 @@ class Store:
         except RunError:
             return None
         metrics = measured_by(plugins)
+        if keep == "all" != run.kept:
+            return None
         if run.info.get("measured_by") == metrics and None not in metrics.values():
             return run
+        if run.kept != "all" or keep == "nothing":
+            return None
         with _written(path) as folder:
             info = measure_into(folder, run, plan, plugins)
         return Run(path, info, stored=True, measured_again=True)
@@ -59,20 +65,45 @@ class Store:
         self,
         plan: Plan,
         plugins: Plugins,
+        keep: Keep = "all",
         *,
         watch: Callable[[int, int], None] | None = None,
         command: str | None = None,
     ) -> Run:
-        """Replay a plan and keep the run; a run of the same name is replaced.
+        """Replay a plan and keep the run, or what is to be kept of it; a run of the same name is replaced.
 
         Raises:
             RunError: the folder cannot be written.
             HarnessError: whatever stopped the replay; nothing is left behind.
         """
+        if keep == "nothing":
+            with _aside() as folder:
+                info = replay_into(folder, plan, plugins, watch, command, keep)
+                return Run(None, info, metrics=Run(folder, info).metrics)
         path = self.path(plan)
         with _written(path) as folder:
-            info = replay_into(folder, plan, plugins, watch, command)
+            info = replay_into(folder, plan, plugins, watch, command, keep)
         return Run(path, info)
+
+
+@contextmanager
+def _aside() -> Iterator[Path]:
+    """A folder for a run of which nothing is kept; what processes that died left of theirs is removed.
+
+    Raises:
+        RunError: it cannot be written.
+    """
+    place = Path(gettempdir()) / "run"
+    try:
+        clear(place.parent)
+        with held(place) as hold:
+            hold.path.mkdir()
+            yield hold.path
+    except (OSError, UnwritableError) as error:
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise RunError(
+            f"{place.parent} cannot be written: {reason or error}", hint="TMPDIR says where else"
+        ) from error
 
 
 @contextmanager

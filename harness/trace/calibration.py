@@ -77,6 +77,11 @@ class Calibration:
         given = {name: parsers[name](text) for name, text in texts.items() if text is not None}
         return cls(**given)  # type: ignore[arg-type]
 
+    def texts(self) -> dict[str, str]:
+        """What a user writes for each field that is given."""
+        given = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {name: str(value) for name, value in given.items() if value is not None}
+
     def of_trace(self, trace: Trace) -> Trace:
         """The trace with every step applied; `Trace.calibration` and `notes` say so, `left_out` counts rows.
 

@@ -1,0 +1,25 @@
+"""A mapping that nobody can change, and that goes to other processes, which Python's own view does not."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn, TypeVar, final
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+@final
+class Frozen(dict[_K, _V]):
+    """A dictionary that cannot be changed once it is made; in all else like one."""
+
+    __slots__ = ()
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError("this mapping cannot be changed; dict(...) makes one that can")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple[type[Frozen[Any, Any]], tuple[dict[_K, _V]]]:
+        """Pickled as a whole, for the usual way would fill an empty one."""
+        return Frozen, (dict(self),)

@@ -1,0 +1,61 @@
+"""Carries out a plan, or answers the run that is there already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from warnings import warn
+
+from harness.errors import NOT_THEIRS, PluginError
+from harness.plugins import Plugins
+from harness.runs.plan import Plan
+from harness.runs.run import Keep, Run
+from harness.runs.store import Store
+
+
+def execute(
+    plan: Plan,
+    plugins: Plugins,
+    *,
+    output: Path,
+    force: bool = False,
+    keep: Keep = "all",
+    watch: Callable[[int, int], None] | None = None,
+    command: str | None = None,
+) -> Run:
+    """Carry out a plan; where the same run is there already, answer that one.
+
+    Args:
+        plan: what to replay.
+        plugins: gives the metrics, and hears when the replay starts and finishes.
+        output: where runs are kept.
+        force: replay even if the run is there.
+        keep: what is kept of the run; one that is there, and of which as much was kept, is the answer too.
+        watch: called now and then with the simulated time and the number of jobs that have arrived.
+        command: the command line that reproduces the run, for its provenance.
+
+    Raises:
+        RunError: the run folder cannot be written.
+        PluginError: a plugin failed in one of its hooks; after the replay the run is there all the same.
+    """
+    for code in plan.code:
+        if code.changed:
+            warn(f"{code.unknown}, and is replayed as it was then: import it again", stacklevel=4)
+    store = Store(output)
+    if not force and (found := store.find(plan, plugins, keep)) is not None:
+        return found
+    _call("harness_replay_started", plugins, plan=plan)
+    run = store.record(plan, plugins, keep, watch=watch, command=command)
+    _call("harness_replay_finished", plugins, run=run)
+    return run
+
+
+def _call(hook: str, plugins: Plugins, **arguments: Plan | Run) -> None:
+    try:
+        getattr(plugins.hooks, hook)(**arguments)
+    except NOT_THEIRS:
+        raise
+    except Exception as error:
+        raise PluginError(
+            f"a plugin failed in its hook {hook}: {type(error).__name__}: {error}", hint="--debug shows where"
+        ) from error

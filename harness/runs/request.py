@@ -1,0 +1,310 @@
+"""A replay that is asked for: a value that can be kept, compared and made in any process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from math import isfinite
+from pathlib import Path
+from types import NoneType
+from typing import TYPE_CHECKING, Any, get_args
+
+from harness.engine.losses import Losses, parse_losses
+from harness.errors import InputError, OptionError
+from harness.frozen import Frozen
+from harness.options import did_you_mean, factor, resolve
+from harness.plugins import Plugins, PolicySpec, load
+from harness.runs.execution import execute
+from harness.runs.identity import look_at
+from harness.runs.inputs import default_plugin, read_cluster, read_trace
+from harness.runs.plan import Plan
+from harness.runs.run import Keep, Run
+from harness.trace.calibration import Calibration
+from harness.units import LONGEST, SECOND, parse_duration
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
+    from harness.policy import PolicyFactory
+    from harness.trace.trace import Trace
+
+GRACE_PERIOD = 30 * SECOND
+"""How long a preempted pod keeps its resources when neither trace nor user says: Kubernetes' default."""
+
+_SCHEMA = "1"
+_LONGEST_LABEL = 40
+_IN_JSON: Mapping[str, tuple[type, ...]] = {
+    "plugin": (str, NoneType),
+    "cluster": (str, NoneType),
+    "options": (dict,),
+    "label": (str, NoneType),
+    "grace_period": (int, str),
+    "until": (int, str, NoneType),
+    "scale_arrivals": (int, float, str),
+    "calibration": (dict, NoneType),
+    "force": (bool,),
+}
+"""What choices may be in JSON where they are not texts."""
+
+
+@dataclass(frozen=True, init=False)
+class Request:
+    """A replay that is asked for, with every choice; what can be checked without files is.
+
+    It can be pickled if what is in it can: traces and clusters in memory can, and so can classes that are
+    found by their name in a module.
+
+    Attributes:
+        trace: a trace file, in the canonical Parquet schema or in any format that a reader knows, or a trace.
+        plugin: a registered policy's name, or a policy class of your own; None for the one that the manifests
+            select.
+        cluster: manifests, a file or a folder, or a cluster; None for `<trace>.cluster.yaml` beside the
+            trace, else one made from the trace.
+        options: the policy's options that are given.
+        label: what to call the run; None for the policy's name.
+        on_preemption: what a preempted job loses.
+        grace_period: for jobs that do not say, microseconds.
+        until: the last instant to play, microseconds since the origin; None plays to the end.
+        scale_arrivals: how many times as fast jobs arrive.
+        calibration: what to change of the trace and the cluster.
+        output: the run becomes the folder `<output>/<trace>/<run>`.
+        force: replay even if the same run is there already.
+        keep: `all`, only the `metrics` (with `run.json`), or `nothing`.
+    """
+
+    trace: Path | Trace
+    plugin: str | PolicyFactory | None
+    cluster: Path | Cluster | None
+    options: Mapping[str, Any]
+    label: str | None
+    on_preemption: Losses
+    grace_period: int
+    until: int | None
+    scale_arrivals: Fraction
+    calibration: Calibration | None
+    output: Path
+    force: bool
+    keep: Keep
+
+    def __init__(
+        self,
+        trace: str | Path | Trace,
+        *,
+        plugin: str | PolicyFactory | None = None,
+        cluster: str | Path | Cluster | None = None,
+        options: Mapping[str, Any] | None = None,
+        label: str | None = None,
+        on_preemption: str | Losses = "restart",
+        grace_period: str | int = GRACE_PERIOD,
+        until: str | int | None = None,
+        scale_arrivals: str | float | Fraction = 1,
+        calibration: Calibration | None = None,
+        output: str | Path = "results",
+        force: bool = False,
+        keep: Keep = "all",
+    ) -> None:
+        """Texts become what they stand for; see `harness.replay` for the arguments.
+
+        Raises:
+            OptionError: a choice is out of its range.
+        """
+        if keep not in get_args(Keep):
+            raise OptionError(f"keep: {keep!r} is not one of {', '.join(get_args(Keep))}")
+        hint = "2 lets jobs arrive twice as fast, 0.5 half as fast"
+        chosen: dict[str, object] = {
+            "trace": Path(trace) if isinstance(trace, str) else trace,
+            "plugin": plugin,
+            "cluster": Path(cluster) if isinstance(cluster, str) else cluster,
+            "options": Frozen(options or {}),
+            "label": None if label is None else checked_label(label),
+            "on_preemption": parse_losses(on_preemption) if isinstance(on_preemption, str) else on_preemption,
+            "grace_period": _microseconds("grace period", grace_period),
+            "until": None if until is None else _microseconds("until", until),
+            "scale_arrivals": factor("arrivals", scale_arrivals, hint=hint),
+            "calibration": calibration,
+            "output": Path(output),
+            "force": force,
+            "keep": keep,
+        }
+        for name, value in chosen.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def called(self) -> str:
+        """What it is called in messages."""
+        name = self.plugin if isinstance(self.plugin, str) else getattr(self.plugin, "__name__", None)
+        return self.label or name or "the plugin that the manifests select"
+
+    def run(
+        self,
+        *,
+        plugins: Plugins | None = None,
+        watch: Callable[[int, int], None] | None = None,
+        command: str | None = None,
+    ) -> Run:
+        """Carry it out; where the same run is there already, answer that one.
+
+        Args:
+            plugins: what `harness.plugins.load()` gave; loaded when absent.
+            watch: called now and then with the simulated time and the number of jobs that have arrived.
+            command: the command line that reproduces the run, for its provenance.
+
+        Raises:
+            InputError: the trace, the manifests or an option cannot be used; all faults at once.
+            DecisionError: the policy decided what cannot be.
+            PolicyError: the policy raised an error of its own.
+            RunError: the run folder cannot be written.
+            PluginError: a plugin failed in one of its hooks; after the replay the run is there all the same.
+        """
+        plugins = plugins or load()
+        plan = self.plan(plugins)
+        return execute(
+            plan, plugins, output=self.output, force=self.force, keep=self.keep, watch=watch, command=command
+        )
+
+    def plan(self, plugins: Plugins) -> Plan:
+        """The replay with all that it depends on, read and checked.
+
+        Raises:
+            InputError: the trace, the manifests or an option cannot be used; all faults at once.
+        """
+        policy = None if self.plugin is None else _policy(self.plugin, plugins)
+        if policy is not None:
+            look_at(policy)  # before the trace is read: somebody may edit it meanwhile
+        trace = read_trace(self.trace, plugins, self.calibration)
+        cluster = read_cluster(self.cluster, trace, self.calibration)
+        policy = policy or _policy(default_plugin(cluster), plugins)
+        called = policy.name if self.label in (None, policy.name) else f"{policy.name}@{self.label}"
+        return Plan(
+            trace=trace,
+            cluster=cluster,
+            policy=policy,
+            label=checked_label(self.label or policy.name),
+            options=resolve(policy.options, self.options, owner=f"policy {called}"),
+            losses=self.on_preemption,
+            grace_period=self.grace_period,
+            until=self.until,
+            scale_arrivals=self.scale_arrivals,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The request as plain values that JSON has; `from_json` makes it again.
+
+        Paths stay as they are: relative ones are those of the process that carries it out.
+
+        Raises:
+            OptionError: something in it is in memory only; says what.
+        """
+        steps = None if self.calibration is None else self.calibration.texts()
+        kept = [
+            f"{name} is {_about(value)}"
+            for name, value, portable in (
+                ("trace", self.trace, isinstance(self.trace, Path)),
+                ("cluster", self.cluster, self.cluster is None or isinstance(self.cluster, Path)),
+                ("plugin", self.plugin, self.plugin is None or isinstance(self.plugin, str)),
+                ("calibration", self.calibration, _calibration(steps) == self.calibration),
+                *((f"option {name}", value, _is_plain(value)) for name, value in self.options.items()),
+            )
+            if not portable
+        ]
+        if kept:
+            raise OptionError(
+                f"request {self.called} has no JSON: {', '.join(kept)}",
+                hint="give paths, registered plugins, and options as texts; pickle takes values in memory",
+            )
+        texts = {"trace": str(self.trace), "cluster": None if self.cluster is None else str(self.cluster)}
+        return {
+            "schema": _SCHEMA,
+            **{item.name: getattr(self, item.name) for item in fields(self)},
+            **texts,
+            "options": dict(self.options),
+            "on_preemption": str(self.on_preemption),
+            "scale_arrivals": str(self.scale_arrivals),
+            "calibration": steps,
+            "output": str(self.output),
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Request:
+        """A request from what `to_json` gave; a trace is all that it must name.
+
+        Raises:
+            OptionError: it is no request, or a choice is out of its range.
+        """
+        values = {**document}
+        if values.pop("schema", None) != _SCHEMA:
+            raise OptionError(f"this is no request of schema {_SCHEMA!r}", hint="Request.to_json() makes one")
+        known = [item.name for item in fields(cls)]
+        for name, value in values.items():
+            if name not in known:
+                raise OptionError(f"a request has no {name!r}", hint=did_you_mean(str(name), known))
+            if not isinstance(value, _IN_JSON.get(name, str)):
+                raise OptionError(f"request: {name} cannot be {value!r}")
+        if "trace" not in values:
+            raise OptionError("a request must name a trace")
+        return cls(**{**values, "calibration": _calibration(values.get("calibration"))})
+
+
+def checked_label(text: str) -> str:
+    """A label that can be part of a folder's name anywhere, and of `LABEL.KEY=VALUE`; `PLUGIN@NAME` is one.
+
+    Raises:
+        OptionError: it cannot.
+    """
+    return "@".join(_part_of_label(part) for part in text.split("@", 1))
+
+
+def _part_of_label(text: str) -> str:
+    wrong = any(not (char.isalnum() or char in "-_.+") for char in text) or text[:1] in (".", "-")
+    if not text or wrong or len(text) > _LONGEST_LABEL:
+        raise OptionError(
+            f"{text!r} cannot be a label",
+            hint=f"use up to {_LONGEST_LABEL} letters, digits, and - _ . +; neither - nor . at the beginning",
+        )
+    return text
+
+
+def _policy(plugin: str | PolicyFactory, plugins: Plugins) -> PolicySpec:
+    if isinstance(plugin, str):
+        return plugins.policy(plugin)
+    name = getattr(plugin, "__name__", type(plugin).__name__)
+    options = tuple(getattr(plugin, "options", ()))
+    return PolicySpec(name, plugin, "", options, bool(getattr(plugin, "clairvoyant", False)), "", "")
+
+
+def _microseconds(what: str, value: str | int) -> int:
+    try:
+        time = parse_duration(value) if isinstance(value, str) else value
+    except InputError as error:
+        raise OptionError(f"{what}: {error}") from error
+    if type(time) is not int or time < 0:
+        raise OptionError(f"{what}: {value!r} is not a duration of 0 or more microseconds")
+    if time > LONGEST:
+        raise OptionError(f"{what}: {value} is longer than 100 years")
+    return time
+
+
+def _calibration(steps: Mapping[str, Any] | None) -> Calibration | None:
+    """A calibration of the texts of its steps.
+
+    Raises:
+        OptionError: there is no such step, or a text is not understood.
+    """
+    known = [item.name for item in fields(Calibration)]
+    for name, text in (steps or {}).items():
+        if name not in known:
+            raise OptionError(f"calibration has no {name!r}", hint=did_you_mean(str(name), known))
+        if not isinstance(text, str):
+            raise OptionError(f"calibration: {name} cannot be {text!r}")
+    return None if steps is None else Calibration.parse(**steps)
+
+
+def _is_plain(value: object) -> bool:
+    """Whether JSON has a value, and gives it back as it was."""
+    return value is None or type(value) in (str, bool, int) or (type(value) is float and isfinite(value))
+
+
+def _about(value: object) -> str:
+    """A value in memory, for messages."""
+    name = getattr(value, "__qualname__", None)
+    return f"{type(value).__name__} {name}" if name else f"a {type(value).__name__}"

@@ -1,0 +1,352 @@
+"""Requests: values that go anywhere, and are carried out the same everywhere."""
+
+from __future__ import annotations
+
+import gc
+import json
+import pickle
+import tempfile
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from threading import Barrier, Thread
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from policies import Greedy
+
+import harness
+from harness import Request
+from harness.api import read_trace
+from harness.cluster.load import load_cluster
+from harness.engine.losses import Losses
+from harness.errors import OptionError, RunError
+from harness.frozen import Frozen
+from harness.options import Option, resolve
+from harness.plugins import load
+from harness.runs.run import TABLES
+from harness.trace.calibration import Calibration
+from harness.units import LONGEST, parse_duration
+
+PLUGINS = load()
+LABEL = st.text("abcXYZ019_.+-", min_size=1, max_size=20).filter(lambda text: text[0] not in ".-")
+CALIBRATIONS: dict[str, list[str | None]] = {
+    "window": [None, "1h..2d", "..90m"],
+    "sample": [None, "0.1@7", "0.25"],
+    "priority_from": [None, "queue=prod:100,*:0"],
+    "priority_share": [None, "0.2:1000@7", "0.1:5,0.125:-3"],
+    "tenants": [None, "column:user,top:20", "names"],
+    "scale_cluster": [None, "1/8", "3"],
+}
+
+
+@st.composite
+def options_of(draw: st.DrawFn, declared: tuple[Option, ...]) -> dict[str, Any]:
+    """Some options of a policy, each as it is, as a text, or another of its choices."""
+    chosen = {}
+    for option in declared:
+        values = [option.default, *option.choices]
+        if option.type is int:
+            values.append(str(option.default or 7))
+        if type(option.default) is bool:
+            values += [not option.default, "yes"]
+        if draw(st.booleans()) and option.default is not None:
+            chosen[option.name] = draw(st.sampled_from(values))
+    return chosen
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> Request:
+    """With paths and registered plugins."""
+    plugin = draw(st.sampled_from([None, *PLUGINS.policies.names()]))
+    declared = () if plugin is None else PLUGINS.policy(plugin).options
+    losses = st.builds(Losses, st.just("checkpoint"), st.integers(1, LONGEST), st.integers(0, LONGEST))
+    steps = {name: draw(st.sampled_from(texts)) for name, texts in CALIBRATIONS.items()}
+    return Request(
+        draw(st.sampled_from(["t.parquet", Path("/a b/日本.swf.gz")])),
+        plugin=plugin,
+        cluster=draw(st.sampled_from([None, "c.yaml", Path("folder")])),
+        options=draw(options_of(declared)),
+        label=draw(st.none() | LABEL | st.builds("{}@{}".format, LABEL, LABEL)),
+        on_preemption=draw(st.sampled_from(["restart", "resume"]) | losses),
+        grace_period=draw(st.sampled_from(["0s", "90s"]) | st.integers(0, LONGEST)),
+        until=draw(st.none() | st.sampled_from(["7d"]) | st.integers(0, LONGEST)),
+        scale_arrivals=draw(st.fractions(Fraction(1, 1000), 1000, max_denominator=1000) | st.just("0.5")),
+        calibration=draw(st.sampled_from([None, Calibration.parse(**steps)])),
+        output=draw(st.sampled_from(["results", "/tmp/x"])),
+        force=draw(st.booleans()),
+        keep=draw(st.sampled_from(["all", "metrics", "nothing"])),
+    )
+
+
+@given(requests())
+def test_requests_survive_pickle_and_json(request: Request) -> None:
+    """Over all built-in plugins, their options and all settings; texts and what they stand for are equal."""
+    assert pickle.loads(pickle.dumps(request)) == request
+    written = json.dumps(request.to_json(), allow_nan=False)
+    again = Request.from_json(json.loads(written))
+    assert json.dumps(again.to_json()) == written
+    for item in fields(Request):
+        assert getattr(again, item.name) == getattr(request, item.name), item.name
+    if request.plugin is not None:
+        assert isinstance(request.plugin, str)
+        declared = PLUGINS.policy(request.plugin).options
+        assert resolve(declared, again.options, owner="") == resolve(declared, request.options, owner="")
+
+
+def test_a_request_is_the_same_however_it_is_written() -> None:
+    """Texts, numbers and values of our own; a misspelt one is an error before any file is read."""
+    written = Request("t", on_preemption="checkpoint=1h", grace_period="1m", scale_arrivals="0.5", until="2d")
+    typed = Request(
+        Path("t"),
+        on_preemption=Losses("checkpoint", parse_duration("1h")),
+        grace_period=60_000_000,
+        scale_arrivals=Fraction(1, 2),
+        until=2 * 86_400_000_000,
+    )
+    assert written == typed
+    for wrong in ({"keep": "some"}, {"label": "a/b"}, {"until": "soon"}, {"scale_arrivals": 0}):
+        with pytest.raises(OptionError):
+            Request("t", **wrong)  # type: ignore[arg-type]
+    with pytest.raises(AttributeError):
+        written.trace = Path("x")  # type: ignore[misc]
+    with pytest.raises(TypeError, match="cannot be changed"):
+        written.options["x"] = 1  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ({}, "no request of schema '1'"),
+        ({"schema": "1"}, "must name a trace"),
+        ({"schema": "1", "trace": "t", "pluginn": "none"}, "has no 'pluginn'"),
+        ({"schema": "1", "trace": ["t"]}, "trace cannot be"),
+        ({"schema": "1", "trace": "t", "force": "yes"}, "force cannot be 'yes'"),
+        ({"schema": "1", "trace": "t", "keep": "x"}, "keep: 'x' is not one of all, metrics, nothing"),
+        ({"schema": "1", "trace": "t", "calibration": {"windo": "1h.."}}, "calibration has no 'windo'"),
+        ({"schema": "1", "trace": "t", "calibration": {"window": 1}}, "calibration: window cannot be 1"),
+    ],
+)
+def test_a_document_that_is_no_request_is_refused(document: Mapping[str, Any], message: str) -> None:
+    """What is wrong is named."""
+    with pytest.raises(OptionError, match=message):
+        Request.from_json(document)
+
+
+# --- in memory --------------------------------------------------------------------------------------------
+
+POOL = """
+apiVersion: harness/v1
+kind: NodePool
+metadata: {name: pool}
+spec: {count: 2, template: {status: {allocatable: {cpu: 2, memory: 8Gi, pods: 10}}}}
+"""
+
+
+@pytest.fixture
+def world(write_trace: Callable[..., Path], tmp_path: Path) -> Callable[..., Request]:
+    """Requests for a small trace on two nodes."""
+    trace = write_trace(*({"submit_time": number, "priority": number % 2} for number in range(9)))
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text(POOL)
+    return partial(Request, trace, cluster=cluster, output=tmp_path / "results")
+
+
+def test_json_refuses_what_is_in_memory_by_name(world: Callable[..., Request]) -> None:
+    """Trace, cluster, class and option, all at once; pickle takes them."""
+    paths = world()
+    assert isinstance(paths.trace, Path)
+    assert isinstance(paths.cluster, Path)
+    request = replace(
+        paths,
+        trace=read_trace(paths.trace, PLUGINS),
+        cluster=load_cluster(paths.cluster),
+        plugin=Greedy,
+        options={"seed": Fraction(1, 3)},
+        label="mine",
+    )
+    with pytest.raises(OptionError) as refused:
+        request.to_json()
+    assert str(refused.value) == (
+        "request mine has no JSON: trace is a Trace, cluster is a Cluster, plugin is type Greedy, "
+        "option seed is a Fraction"
+    )
+    again: Request = pickle.loads(pickle.dumps(request))
+    assert again.cluster == request.cluster
+    assert (again.plugin, again.options) == (Greedy, request.options)
+
+
+def test_values_in_memory_give_the_run_of_their_files(world: Callable[..., Request]) -> None:
+    """Also after a journey: the second one is stored."""
+    paths = world(plugin="default-preemption")
+    first = paths.run()
+    assert isinstance(paths.trace, Path)
+    assert isinstance(paths.cluster, Path)
+    values = replace(paths, trace=read_trace(paths.trace, PLUGINS), cluster=load_cluster(paths.cluster))
+    for request in (values, pickle.loads(pickle.dumps(values)), Request.from_json(paths.to_json())):
+        run = request.run()
+        assert (run.stored, run.path) == (True, first.path)
+    assert harness.replay(
+        paths.trace, plugin="default-preemption", cluster=paths.cluster, output=paths.output
+    ).stored
+
+
+def test_every_cluster_can_be_pickled(tmp_path: Path) -> None:
+    """With all that is modelled, and what was found out about it already."""
+    examples = sorted((Path(__file__).parents[2] / "traces").glob("*.cluster.yaml"))
+    assert examples
+    for path in examples:
+        cluster = load_cluster(path)
+        assert cluster.digest
+        again = pickle.loads(pickle.dumps(cluster))
+        assert again == cluster
+        assert replace(again).digest == cluster.digest
+
+
+def test_plugins_are_loaded_again_where_they_are_unpickled() -> None:
+    """The same ones, and no others."""
+    some = load(only=["none", "kube", "readers"], block=["readers"])
+    again = pickle.loads(pickle.dumps(some))
+    assert [info.name for info in again.found] == ["kube", "none"]
+    assert again.left_out == some.left_out
+    assert again.policies.names() == some.policies.names()
+
+
+def test_a_frozen_mapping_is_a_mapping_that_stays() -> None:
+    """Equal to a dictionary, copied and pickled as one, and never changed."""
+    made = Frozen({"a": 1})
+    assert pickle.loads(pickle.dumps(made)) == made == {"a": 1}
+    for change in (
+        lambda: made.__setitem__("b", 2),
+        lambda: made.update(b=2),
+        lambda: made.pop("a"),
+        lambda: made.__ior__({"b": 2}),
+        lambda: made.setdefault("b", 2),
+        made.clear,
+    ):
+        with pytest.raises(TypeError, match="cannot be changed"):
+            change()
+    assert made | {"b": 2} == {"a": 1, "b": 2}
+
+
+# --- what is kept -----------------------------------------------------------------------------------------
+
+
+def test_only_metrics_are_kept_when_that_is_asked_for(world: Callable[..., Request]) -> None:
+    """They are those of the whole run; what is not there is said, with what to do about it."""
+    whole = world(label="whole").run()
+    request = world(keep="metrics")
+    run = request.run()
+    assert sorted(path.name for path in run.path.iterdir()) == ["metrics.parquet", "run.json"]
+    assert run.metrics.equals(whole.metrics)
+    opened = harness.Run.open(run.path)
+    opened.check()
+    assert (opened.kept, whole.kept) == ("metrics", "all")
+    assert opened.metrics.equals(run.metrics)
+    assert opened.window == whole.window
+    assert "utilization.allocated" in opened._repr_html_()
+    hint = "replay it with keep='all'"
+    for read in (
+        lambda: opened.jobs,
+        lambda: opened.micros("decisions"),
+        lambda: list(opened.batches("stints", ["start"])),
+        lambda: harness.compare([whole, opened]),
+        lambda: harness.make_report([opened]),
+        lambda: harness.explain(opened, at=0),
+    ):
+        with pytest.raises(
+            RunError, match=r"^run none-\w+ has no table of \w+: only its metrics were kept$"
+        ) as no:
+            read()
+        assert no.value.hint == hint
+    assert request.run().stored
+    again = replace(request, keep="all").run()
+    assert (again.stored, again.path, again.kept) == (False, run.path, "all")
+    assert request.run().kept == "all"
+    assert replace(request, keep="nothing").run().stored
+
+
+def test_nothing_is_written_when_nothing_is_to_be_kept(
+    world: Callable[..., Request], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither where runs are kept nor where temporary files lie; the metrics are in memory."""
+    aside = tmp_path / "tmp"
+    aside.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(aside))
+    request = world(keep="nothing")
+    run = request.run()
+    assert list(aside.iterdir()) == []
+    assert not Path(request.output).exists()
+    assert run.kept == "nothing"
+    whole = replace(request, keep="all", force=True).run()
+    for each in (run, pickle.loads(pickle.dumps(run))):
+        assert each.metrics.equals(whole.metrics)
+        assert each.info["metrics"] == whole.info["metrics"]
+        each.check()
+        for read in (lambda each=each: each.path, lambda each=each: each.jobs):
+            with pytest.raises(RunError, match="nothing of it was kept"):
+                read()
+    assert repr(run).startswith("<Run none-")
+    assert "<table" in run._repr_html_()
+    with pytest.raises(RunError, match=r"^run none-\w+ has no folder: nothing of it was kept$"):
+        harness.compare([run, whole])
+
+
+def test_a_run_of_which_only_metrics_were_kept_is_replayed_for_others(world: Callable[..., Request]) -> None:
+    """There is nothing to measure again."""
+    request = world(keep="metrics")
+    request.run(plugins=load(block=["metrics"]))
+    run = request.run()
+    assert not run.stored
+    assert run.metrics.height
+
+
+# --- nothing of a process is changed ----------------------------------------------------------------------
+
+
+def test_a_replay_leaves_the_process_as_it_was(world: Callable[..., Request]) -> None:
+    """The collector's thresholds, also of replays in threads that overlap; no run is held on to."""
+    before = gc.get_threshold()
+    both = Barrier(2, timeout=60)
+    at: list[tuple[int, int, int]] = []
+
+    def replayed(label: str) -> None:
+        def watch(now: int, jobs: int) -> None:
+            if not at:
+                both.wait()
+                at.append(gc.get_threshold())
+
+        world(label=label, keep="nothing").run(watch=watch)
+
+    threads = [Thread(target=replayed, args=(label,)) for label in ("one", "two")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert gc.get_threshold() == before
+    gone = weakref.ref(world().run())
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_failed_replay_gives_the_collector_back(world: Callable[..., Request]) -> None:
+    """Whatever ends it."""
+
+    class Failing(Greedy):
+        def cycle(self, now: int) -> Any:
+            raise KeyboardInterrupt
+
+    before = gc.get_threshold()
+    with pytest.raises(KeyboardInterrupt):
+        world(plugin=Failing).run()
+    assert gc.get_threshold() == before
+
+
+def test_all_tables_are_known_by_what_is_kept() -> None:
+    """What is not kept of a run are all its tables but one."""
+    assert set(TABLES) == {"jobs", "decisions", "stints", "timeline", "metrics"}
