@@ -22,7 +22,7 @@ def queues(
             spec["fairSharing"] = {"weight": weights[name]}
         documents.append({**_kueue("ClusterQueue", name), "spec": spec})
     for number in range(nodes):
-        allocatable = {"cpu": "4", "memory": "8Gi", "pods": "10"}
+        allocatable = {"cpu": "4", "memory": "8Gi", "pods": "110"}
         node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"n{number}"}}
         documents.append({**node, "status": {"allocatable": allocatable}})
     return str(yaml.safe_dump_all(documents))
