@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
@@ -15,6 +15,7 @@ from harness.api import replay
 from harness.cluster.load import cluster_from
 from harness.cluster.manifests import dump_yaml
 from harness.cluster.model import Cluster
+from harness.testing.checks import Broken, check_run
 from harness.testing.worlds.chance import Chance
 from harness.testing.worlds.clusters import GPU, Manifest, elastic, kueue, nodes
 from harness.testing.worlds.jobs import PROTECTED, Kin, Row, frame_of, largest_unit, rows
@@ -179,6 +180,16 @@ class World:
             plugins=plugins,
             **self._settings(changed),
         )
+
+    def faults(self, run: Run, *, rules: Iterable[str] | None = None) -> list[Broken]:
+        """What is wrong with a run of this world; see `harness.testing.checks.check_run`.
+
+        Args:
+            run: what `replay` answered.
+            rules: rules that its policy has to keep beside those of every policy.
+        """
+        cluster = self.cluster if run.info["cluster"]["nodes"] else self.pool
+        return check_run(run, cluster, self.trace, rules=rules)
 
     def _settings(self, changed: Mapping[str, Any]) -> dict[str, Any]:
         own = {"on_preemption": self.on_preemption, "grace_period": self.grace_period, "until": self.until}

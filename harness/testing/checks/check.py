@@ -1,0 +1,104 @@
+"""All rules that a run has to keep, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+
+from harness.cluster.model import Cluster
+from harness.errors import OptionError
+from harness.options import did_you_mean
+from harness.runs.run import Run
+from harness.testing.checks.capacity import Capacity
+from harness.testing.checks.elastic import Elastic
+from harness.testing.checks.facts import Broken, Facts
+from harness.testing.checks.history import History, Rule
+from harness.testing.checks.kueue import Kueue
+from harness.testing.checks.placement import ByPriority, Never, Placement
+from harness.testing.checks.quotas import ClusterQuotas
+from harness.testing.checks.tables import check_tables
+from harness.trace.trace import Trace
+
+RULES: Mapping[str, Callable[[Facts], Rule]] = MappingProxyType(
+    {
+        "placement": Placement,
+        "never": Never,
+        "priority": ByPriority,
+        "quotas": ClusterQuotas,
+        "kueue": Kueue,
+        "elastic": Elastic,
+    }
+)
+"""Rules that not every policy has to keep, by name; see `check_run`."""
+
+
+def rules_of(run: Run) -> tuple[str, ...]:
+    """The names of `RULES` that a built-in policy keeps; none for any other."""
+    on_nodes = bool(run.info["cluster"]["nodes"])
+    where = ("placement",) if on_nodes else ()
+    return {
+        "none": ("never", *(where or ("quotas",))),
+        "default-preemption": ("priority", *where),
+        "kueue-classic": ("kueue", *where),
+        "fairsharing": ("kueue", *where),
+        "elasticquota": ("elastic", *where),
+        "auto": ("elastic", *where),
+    }.get(run.info["policy"]["name"], ())
+
+
+def check_run(
+    run: Run, cluster: Cluster, trace: Trace, *, rules: Iterable[str] | None = None
+) -> list[Broken]:
+    """Check a run from outside: its tables alone, against the trace and the manifests.
+
+    Whatever the policy, these have to hold:
+
+    - *order*: every action follows what was before it; names of pods, preemptors and nodes exist; nothing is
+      invented, and no job is lost;
+    - *time*: it never goes backwards; within an instant ends come first, then what is gone, starts and
+      arrivals; work ends exactly when it is done, by the loss model; grace periods are kept exactly;
+    - *capacity*: after every decision, of every node or without nodes of the cluster;
+    - *jobs*, *stints*, *timeline*, *outcome*: what these tables say is what follows from the decisions;
+    - *identity*: allocated = useful + lost + idle_held + unfinished, to the microsecond, also in the metrics.
+
+    Further rules are those of a kind of policy, to be asked for by name:
+
+    - `placement`: node selectors, taints, labels of flavors;
+    - `never`: nothing is preempted;
+    - `priority`: only what is less important is preempted, by who may preempt;
+    - `quotas`: of ClusterQueues and cohorts, at each admission, and what `quota.over` says;
+    - `kueue`: the same, stop policies, and who may preempt whom;
+    - `elastic`: `max` of elastic quotas, and with ACK's semantics `min`.
+
+    A history that cannot be followed to its end is told first; the other rules then say nothing.
+
+    Args:
+        run: a run, with or without metrics.
+        cluster: what it was replayed on.
+        trace: what was replayed.
+        rules: names of `RULES`; by default those that the run's policy keeps, if it is a built-in one.
+
+    Returns:
+        What is broken; empty if all is well.
+
+    Raises:
+        InputError: the run is not of this cluster and trace, or begins with pods or Workloads.
+        OptionError: there is no such rule.
+        RunError: a table is damaged.
+    """
+    names = rules_of(run) if rules is None else tuple(rules)
+    for name in names:
+        if name not in RULES:
+            raise OptionError(f"there is no rule {name!r}", hint=did_you_mean(name, RULES))
+    facts = Facts(run, cluster, trace)
+    history = History(facts)
+    followers = [Capacity(facts), *(RULES[name](facts) for name in names)]
+    found: list[Broken] = []
+    for step in history.steps():
+        for each in followers:
+            found += each.turn(step)
+    if history.broken:
+        return history.broken
+    for each in followers:
+        found += each.close()
+    return [*found, *check_tables(history)]

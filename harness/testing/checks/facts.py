@@ -1,0 +1,199 @@
+"""What a checker goes by: the rows of a run's tables, and what the trace says of each job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import polars as pl
+import polars.selectors as cs
+
+from harness.cluster.model import Cluster
+from harness.cluster.selectors import Toleration
+from harness.engine.losses import Losses, parse_losses
+from harness.errors import InputError
+from harness.json_text import parse_json
+from harness.runs.run import Run
+from harness.trace.schema import DEFAULT_POD_SET, REQUEST, entries
+from harness.trace.trace import Trace
+
+Row = Mapping[str, Any]
+
+
+class Broken(NamedTuple):
+    """A rule that does not hold.
+
+    Attributes:
+        rule: its name, such as `capacity.node`.
+        where: the decision, the job or the row of a table.
+        what: what is wrong.
+    """
+
+    rule: str
+    where: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.where}: {self.what}"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A pod set; `first` is the number of its first pod, and `requests` is of one pod."""
+
+    name: str
+    first: int
+    count: int
+    least: int
+    requests: Mapping[str, int]
+    selector: Mapping[str, str]
+    tolerations: tuple[Toleration, ...]
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A job as the trace has it; times are microseconds.
+
+    Attributes:
+        number: its row in `jobs.parquet`.
+        queue, namespace: as in the trace.
+        tenant: what the timeline calls its queue.
+        quota: the ClusterQueue or ElasticQuota behind that, or None.
+        submit: when it arrives; where arrivals were scaled, by `jobs.parquet`.
+        interval: its own checkpoint interval, or None.
+    """
+
+    number: int
+    name: str
+    queue: str
+    namespace: str
+    tenant: str
+    quota: str | None
+    submit: int
+    duration: int
+    priority: int
+    preempts: bool
+    gang: bool
+    grace: int
+    interval: int | None
+    pods: int
+    parts: tuple[Part, ...]
+
+    def part_of(self, pod: int) -> Part:
+        """The pod set of a pod."""
+        return next(part for part in self.parts if part.first <= pod < part.first + part.count)
+
+    def amounts(self, pods: Iterable[int]) -> dict[str, int]:
+        """Resource -> what some pods ask for together."""
+        total: dict[str, int] = {}
+        for pod in pods:
+            for resource, amount in self.part_of(pod).requests.items():
+                total[resource] = total.get(resource, 0) + amount
+        return total
+
+
+class Facts:
+    """A run with the trace and the cluster that it was made of.
+
+    Attributes:
+        run, cluster: the same.
+        jobs: the jobs that arrived, in the order of `jobs.parquet`; by name.
+        missing: names in `jobs.parquet` that the trace does not have.
+        table: the rows of `jobs.parquet`, times in microseconds since the origin.
+        decisions: the rows of `decisions.parquet`, likewise.
+        losses: the loss model.
+        on_nodes: whether the cluster has nodes.
+        end: when the run ended.
+
+    Raises:
+        InputError: the run is not of this cluster and trace, or began with work that ran already.
+    """
+
+    def __init__(self, run: Run, cluster: Cluster, trace: Trace) -> None:
+        info = run.info
+        if info["cluster"]["sha256"] != cluster.digest or info["trace"]["sha256"] != trace.sha256:
+            raise InputError(f"{run!r} was not made of this cluster and trace")
+        if cluster.pods or cluster.workloads:
+            raise InputError(
+                "runs that begin with pods or Workloads of the manifests cannot be checked",
+                hint="leave these manifests out",
+            )
+        self.run, self.cluster = run, cluster
+        self.losses: Losses = parse_losses(info["settings"]["on_preemption"])
+        self.on_nodes = bool(cluster.nodes)
+        self.start, self.end = info["window"]
+        self.table = run.micros("jobs").collect().to_dicts()
+        self.decisions = run.micros("decisions").collect().to_dicts()
+        said = _rows_by_job(trace)
+        self.missing = [row["job_id"] for row in self.table if row["job_id"] not in said]
+        self.jobs = {
+            row["job_id"]: self._asked(number, row, said[row["job_id"]])
+            for number, row in enumerate(self.table)
+            if row["job_id"] in said
+        }
+
+    def _asked(self, number: int, row: Row, rows: list[Row]) -> Asked:
+        first, quota_of = rows[0], self.run.info["cluster"]["quota_of"]
+        parts: list[Part] = []
+        for each in rows:
+            before = parts[-1].first + parts[-1].count if parts else 0
+            parts.append(_part(each, before))
+        pods = parts[-1].first + parts[-1].count
+        tenant = row["queue"] if row["queue"] in quota_of else f"{row['namespace']}/{row['queue']}"
+        gang, grace = first.get("gang"), first.get("grace_period")
+        return Asked(
+            number,
+            row["job_id"],
+            row["queue"],
+            row["namespace"],
+            tenant,
+            quota_of.get(tenant),
+            first["submit_time"]
+            if self.run.info["settings"]["scale_arrivals"] == "1"
+            else row["submit_time"],
+            first["duration"],
+            row["priority"],
+            self._preempts(first),
+            pods > 1 if gang is None else gang,
+            self.run.info["settings"]["grace_period_us"] if grace is None else grace,
+            first.get("checkpoint_interval"),
+            pods,
+            tuple(parts),
+        )
+
+    def _preempts(self, row: Row) -> bool:
+        said = row.get("preemption_policy")
+        if said is not None:
+            return bool(said != "Never")
+        named = self.cluster.priority_of(row.get("priority_class") or "")
+        return (named or self.cluster.default_class).preempts
+
+
+def _rows_by_job(trace: Trace) -> dict[str, list[Row]]:
+    """Job -> its rows, with durations in microseconds."""
+    frame = trace.frame.with_columns(
+        (cs.duration() - cs.by_name("submit_time")).cast(pl.Int64),
+        pl.col("submit_time").cast(pl.Int64) - trace.origin,
+    )
+    found: dict[str, list[Row]] = {}
+    for row in frame.iter_rows(named=True):
+        found.setdefault(row["job_id"], []).append(row)
+    return found
+
+
+def _part(row: Row, first: int) -> Part:
+    count = row.get("pods") or 1
+    tolerations = parse_json(row.get("tolerations") or "[]")
+    requests = {name.removeprefix(REQUEST): row[name] or 0 for name in row if name.startswith(REQUEST)}
+    return Part(
+        row.get("pod_set") or DEFAULT_POD_SET,
+        first,
+        count,
+        row.get("min_pods") or count,
+        requests,
+        {key: value or "" for key, value in entries(row.get("node_selector"))},
+        tuple(Toleration(**each) for each in tolerations),
+        {key: value or "" for key, value in entries(row.get("labels"))},
+    )

@@ -1,0 +1,210 @@
+"""The decisions of a run followed one by one: their order, what may follow what, and when things are due."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+from harness.engine.events import ACTIONS
+from harness.testing.checks.facts import Broken, Facts, Row
+from harness.testing.checks.life import IllegalError, Life
+
+_DELIVERED = {"finish": 0, "gone": 1, "requeue": 1, "start": 2, "submit": 3}
+"""What happens by itself when an instant begins, in this order; then the policy decides."""
+_DECIDED = 4
+
+
+@dataclass(frozen=True)
+class Step:
+    """A decision that could be made, after it took effect; `pods` are those that it is about."""
+
+    row: Row
+    life: Life
+    pods: frozenset[int]
+
+    @property
+    def where(self) -> str:
+        """The decision, for a message."""
+        return at(self.row)
+
+
+class Rule:
+    """Follows a run, decision by decision.
+
+    Args:
+        facts: the run.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+
+    def turn(self, step: Step) -> Iterator[Broken]:
+        """What a decision that took effect breaks."""
+        raise NotImplementedError
+
+    def close(self) -> Iterator[Broken]:
+        """What is broken over the whole run."""
+        yield from ()
+
+
+class Level:
+    """What a queue holds and waits for: by resource what is allocated, pending and held, and its jobs."""
+
+    def __init__(self) -> None:
+        self.amounts: dict[tuple[str, str], int] = {}
+        self.running = self.pending = 0
+
+    def add(self, life: Life, sign: int) -> None:
+        """Add a job as it stands, or take it away again."""
+        alive = life.state == "alive"
+        self.running += sign * (alive and bool(life.holds))
+        self.pending += sign * (alive and not life.holds)
+        for kind, pods in (("allocated", set(life.holds)), ("pending", life.waiting), ("held", life.quota)):
+            if alive and pods:
+                for resource, amount in life.asked.amounts(pods).items():
+                    key = kind, resource
+                    self.amounts[key] = self.amounts.get(key, 0) + sign * amount
+
+    def key(self, resources: list[str]) -> tuple[tuple[int, ...], ...]:
+        """By resource: allocated, pending, held, running jobs, pending jobs."""
+        of = self.amounts.get
+        return tuple(
+            (*(of((kind, each), 0) for kind in ("allocated", "pending", "held")), self.running, self.pending)
+            for each in resources
+        )
+
+
+class History:
+    """Follows the decisions of a run.
+
+    Args:
+        facts: the run.
+
+    Attributes:
+        facts: the same.
+        lives: every job that the trace and the run have, by name.
+        levels: time and queue -> what it holds and waits for from then on, where that changed.
+        broken: what cannot be; filled by `steps`.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.lives = {name: Life(job, facts.losses, facts.on_nodes) for name, job in facts.jobs.items()}
+        self.levels: dict[tuple[int, str], tuple[tuple[int, ...], ...]] = {}
+        self.broken: list[Broken] = []
+        self._queues: dict[str, Level] = {}
+        self._told: dict[str, tuple[tuple[int, ...], ...]] = {}
+        self._touched: dict[str, None] = {}
+        self._dues: list[tuple[int, str]] = []
+        self._delivered: tuple[int, str, int] | None = None  # of this instant: rank, place and cycle
+        self._line: dict[str, None] = {}  # without nodes: who is admitted and waits for its start
+
+    def steps(self) -> Iterator[Step]:
+        """The decisions, each once it took effect; ends at the first one that cannot be."""
+        before: Row = {"seq": -1, "time": self.facts.start, "cycle": 0, "action": "submit"}
+        for row in self.facts.decisions:
+            found = list(self._order(row, before))
+            if row["time"] > before["time"]:
+                self._end_instant(before["time"])
+                self._delivered = None
+                found += self._overdue(row["time"], row)
+            found += self._delivery(row)
+            if found:
+                self.broken += found
+                return
+            life = self.lives[row["job_id"]]
+            self._level(life).add(life, -1)
+            try:
+                pods = life.take(row, row["time"])
+                self._take_line(row, life)
+            except IllegalError as error:
+                self.broken.append(Broken(f"order.{row['action']}", at(row), str(error)))
+                return
+            self._level(life).add(life, +1)
+            self._touched[life.asked.tenant] = None
+            for due in life.dues():
+                heappush(self._dues, (due, row["job_id"]))
+            yield Step(row, life, pods)
+            before = row
+        self._end_instant(before["time"])
+        stopped = self.facts.run.stopped is not None
+        self.broken += self._overdue(self.facts.end + (not stopped), before)
+
+    def _order(self, row: Row, before: Row) -> Iterator[Broken]:
+        """What holds for each row by itself."""
+        if row["seq"] != before["seq"] + 1:
+            yield Broken("time.order", at(row), f"follows decision {before['seq']}")
+        if row["time"] < before["time"] or row["cycle"] < before["cycle"]:
+            yield Broken("time.order", at(row), "is earlier than the one before it")
+        if row["action"] not in ACTIONS:
+            yield Broken("invented.action", at(row), "there is no such action")
+        asked = self.facts.jobs.get(row["job_id"])
+        if asked is None or asked.number != row["job"]:
+            yield Broken("invented.job", at(row), f"job {row['job_id']} is not row {row['job']} of the jobs")
+        if (row["by"] is not None) != (row["action"] == "preempt"):
+            yield Broken("invented.by", at(row), "a preemption has a preemptor, and nothing else has one")
+        elif row["by"] is not None:
+            by = self.lives.get(row["by"])
+            if by is None or by.state != "alive" or row["by"] == row["job_id"]:
+                yield Broken("invented.by", at(row), f"its preemptor {row['by']} is not alive, or itself")
+        if row["node"] is not None and row["node"] not in self.facts.cluster.nodes:
+            yield Broken("invented.node", at(row), f"there is no node {row['node']}")
+
+    def _delivery(self, row: Row) -> Iterator[Broken]:
+        """What happens by itself when an instant begins: ends by name, what is gone, starts, arrivals."""
+        action, last = row["action"], self._delivered
+        rank = _DELIVERED.get(action)
+        if rank is None:
+            if last is not None and last[0] < _DECIDED and row["cycle"] <= last[2]:
+                yield Broken("time.cycle", at(row), "is decided before a cycle began")
+            self._delivered = (_DECIDED, "", row["cycle"])
+            return
+        if last is not None and last[0] == _DECIDED and action not in ("finish", "submit"):
+            return  # a decision may have this effect
+        place = (row["pod"] or row["job_id"]) if action == "finish" else f"{row['job']:09}"
+        if last is not None and rank < last[0] < _DECIDED:
+            yield Broken("time.order", at(row), "ends come first, then what is gone, starts, and arrivals")
+        elif last is not None and rank == last[0] and action in ("finish", "submit") and place <= last[1]:
+            yield Broken(
+                "time.order", at(row), "ends are in the order of names, arrivals in that of the trace"
+            )
+        self._delivered = (rank, place, row["cycle"])
+
+    def _take_line(self, row: Row, life: Life) -> None:
+        """Without nodes admitted jobs start in the order of their admission."""
+        name = row["job_id"]
+        if life.in_line:
+            self._line[name] = None
+        elif name in self._line:
+            first = next(iter(self._line))
+            if row["action"] == "start" and first != name:
+                raise IllegalError(f"{first} was admitted before it, and has not started")
+            del self._line[name]
+
+    def _overdue(self, now: int, row: Row) -> Iterator[Broken]:
+        """What should have happened before now."""
+        while self._dues and self._dues[0][0] < now:
+            due, name = heappop(self._dues)
+            if due in self.lives[name].dues():
+                what = f"something of job {name} was due at {due} us: an end, or the end of a grace period"
+                yield Broken("time.due", at(row), what)
+
+    def _level(self, life: Life) -> Level:
+        return self._queues.setdefault(life.asked.tenant, Level())
+
+    def _end_instant(self, time: int) -> None:
+        """Note what queues hold from now on."""
+        resources = self.facts.run.resources
+        nothing = Level().key(resources)
+        for queue in self._touched:
+            level = self._queues[queue].key(resources)
+            if level != self._told.get(queue, nothing):
+                self._told[queue] = self.levels[time, queue] = level
+        self._touched.clear()
+
+
+def at(row: Row) -> str:
+    """A decision, for a message."""
+    pod = row["pod"] or row["job_id"]
+    return f"decision {row['seq']}, {row['action']} {pod} at {row['time']} us"

@@ -1,0 +1,74 @@
+"""Kueue's rules of preemption, beside its quotas: who may preempt whom, and which queues admit nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.testing.checks.facts import Asked, Broken, Facts
+from harness.testing.checks.history import Step
+from harness.testing.checks.quota_forest import Cell, Node
+from harness.testing.checks.quotas import ClusterQuotas
+from harness.units import MINUTE
+
+LONGEST = 10 * MINUTE
+"""No eviction takes longer until Kueue knows of it."""
+
+
+class Kueue(ClusterQuotas):
+    """Quotas, stop policies, and the preemption policies of ClusterQueues."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self._latency: int = facts.run.info["policy"]["options"].get("evictionLatency", 0)
+        self._going: list[tuple[int, Node, dict[Cell, int]]] = []  # until when Kueue counts it, by queue
+
+    def turn(self, step: Step) -> Iterator[Broken]:
+        """Whether an admission keeps to all quotas, and a preemption to its queue's policy."""
+        name, action = step.life.asked.quota, step.row["action"]
+        queue = self.facts.cluster.cluster_queues.get(name or "")
+        if queue is not None and action in ("preempt", "evict"):
+            yield from self._evicted(step, Node("queue", queue.name))
+        if queue is not None and action == "admit" and queue.stop_policy != "None":
+            yield Broken("kueue.stopped", step.where, f"queue {queue.name} is stopped: {queue.stop_policy}")
+        yield from super().turn(step)
+
+    def _evicted(self, step: Step, node: Node) -> Iterator[Broken]:
+        """Within the queue by priority; in the cohort from those who borrow, by the preemptor's policy."""
+        row, asked = step.row, step.life.asked
+        if row["action"] == "evict":
+            yield Broken("kueue.evicts", step.where, "nothing is evicted without a preemptor")
+            return
+        by = self.facts.jobs[row["by"]]
+        queue = self.facts.cluster.cluster_queues.get(by.quota or "")
+        if queue is None:
+            yield Broken("kueue.queue", step.where, f"the queue of {by.name} has no quota")
+            return
+        policy, theirs = queue.preemption, Node("queue", queue.name)
+        if theirs == node:
+            rule, allowed = policy.within_cluster_queue, _allowed(policy.within_cluster_queue, by, asked)
+        else:
+            rule, allowed = policy.reclaim_within_cohort, _allowed(policy.reclaim_within_cohort, by, asked)
+            if self.holds.top(theirs) != self.holds.top(node):
+                yield Broken("kueue.cohort", step.where, f"{queue.name} and {node.name} share no cohort")
+            if not self._borrows(node, row["time"]):
+                yield Broken("kueue.borrows", step.where, f"queue {node.name} of the victim does not borrow")
+        if not allowed:
+            what = f"{rule}: {by.name} has priority {by.priority}, its victim {asked.priority}"
+            yield Broken("kueue.policy", step.where, what)
+        latency = LONGEST if "round" in (row["detail"] or "") else self._latency
+        self._going.append((row["time"] + asked.grace + latency, node, self.held_by(asked.name)))
+
+    def _borrows(self, node: Node, now: int) -> bool:
+        """Whether a queue uses more than is its own, by what Kueue knows: it hears late of what is gone."""
+        self._going = [each for each in self._going if each[0] >= now]
+        used = dict(self.stays.used[node])
+        for _, of_node, amounts in self._going:
+            if of_node == node:
+                used |= {cell: used.get(cell, 0) + amount for cell, amount in amounts.items()}
+        return any(amount > self.stays.quota(node, cell).nominal for cell, amount in used.items())
+
+
+def _allowed(rule: str, by: Asked, victim: Asked) -> bool:
+    if rule == "LowerOrNewerEqualPriority":
+        return victim.priority <= by.priority
+    return rule == "Any" or (rule == "LowerPriority" and victim.priority < by.priority)

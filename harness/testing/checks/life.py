@@ -1,0 +1,330 @@
+"""A job as its decisions tell of it: what it may do next, what its pods hold, and when it is due to end.
+
+Every span in which a pod holds resources is noted, so that tables of totals can be computed once more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from harness.engine.losses import Losses
+from harness.json_text import parse_json
+from harness.testing.checks.facts import Asked, Row
+
+_POD = re.compile(r"(?:-(\d+))?(?:-r(\d+))?")
+
+Span = tuple[int, int, str, int]
+"""Begin, end, state, and how much of it an eviction threw away."""
+
+
+class IllegalError(Exception):
+    """A decision that cannot follow what was before; its message says why."""
+
+
+@dataclass
+class Hold:
+    """What a pod holds: where, since when in its present state, and when it is to be gone, if evicted."""
+
+    node: str | None
+    since: int
+    due: int | None = None
+
+
+@dataclass
+class Unit:
+    """Pods that progress together; `due` is None while they do not."""
+
+    pods: frozenset[int]
+    kept: int = 0
+    began: int = 0
+    since: int = 0
+    due: int | None = None
+
+
+@dataclass
+class Life:
+    """One job.
+
+    Attributes:
+        asked: what the trace says of it.
+        losses: the loss model.
+        on_nodes: whether pods are bound to nodes.
+        state: absent, alive, finished or rejected.
+        admitted: whether it holds quota.
+        in_line: without nodes, whether it is admitted and waits for its start.
+        wanted: the pods that are to run.
+        back: when what was evicted has to be back in its queue; None if nothing has to.
+        holds, ended: the pods that hold resources, those that have ended.
+        spans: how many pods were in a span, by span; and what they held.
+    """
+
+    asked: Asked
+    losses: Losses
+    on_nodes: bool
+    state: str = "absent"
+    admitted: bool = False
+    in_line: bool = False
+    back: int | None = None
+    gone: set[int] = field(default_factory=set)
+    holds: dict[int, Hold] = field(default_factory=dict)
+    ended: set[int] = field(default_factory=set)
+    successors: Counter[int] = field(default_factory=Counter)
+    units: dict[int | None, Unit] = field(default_factory=dict)
+    spans: dict[Span, list[int]] = field(default_factory=dict)
+    first_admitted: int | None = None
+    started: int | None = None
+    finished: int | None = None
+    evictions: list[tuple[int, str | None]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.wanted: frozenset[int] = frozenset(range(self.asked.pods))
+
+    # --- what it is now -----------------------------------------------------------------------------------
+
+    @property
+    def waiting(self) -> set[int]:
+        """The pods that are to run and hold nothing."""
+        return (
+            set(self.wanted - self.holds.keys() - self.ended - self.gone) if self.state == "alive" else set()
+        )
+
+    @property
+    def quota(self) -> set[int]:
+        """The pods whose quota it holds."""
+        return set(self.wanted - self.ended - self.gone) if self.admitted else set()
+
+    @property
+    def leaving(self) -> bool:
+        """Whether it was evicted as a whole and is not back yet."""
+        return self.admitted and self.back is not None
+
+    def name(self, pod: int) -> str:
+        """What a pod is called now."""
+        name = self.asked.name if self.asked.pods == 1 else f"{self.asked.name}-{pod}"
+        return f"{name}-r{self.successors[pod]}" if self.successors[pod] else name
+
+    def pods_of(self, row: Row) -> frozenset[int]:
+        """The pods that a row is about: the one it names, or those that it is about as a whole."""
+        if row["pod"] is None:
+            return self.wanted - self.ended
+        found = _POD.fullmatch(row["pod"].removeprefix(self.asked.name))
+        pod = int(found[1] or 0) if found else -1
+        require(pod in range(self.asked.pods), f"it has no pod {row['pod']}")
+        require(row["pod"] == self.name(pod), f"its pod is called {self.name(pod)} by now, not {row['pod']}")
+        require(row["pods"] == 1, f"it is about {row['pods']} pods and names one")
+        return frozenset([pod])
+
+    # --- decisions ----------------------------------------------------------------------------------------
+
+    def take(self, row: Row, now: int) -> frozenset[int]:
+        """Follow a decision; answers which pods it is about.
+
+        Raises:
+            IllegalError: it cannot be.
+        """
+        action = row["action"]
+        require((self.state == "absent") == (action == "submit"), f"it is {self.state}")
+        require(self.state in ("absent", "alive"), f"it is {self.state}")
+        held = bool(self.holds)
+        pods = self.pods_of(row) if action != "admit" else self._admitted(row)
+        getattr(self, f"_{action}")(row, pods, now)
+        change = bool(self.holds) - held
+        require(
+            row["holding"] == change, f"holding is {row['holding']}, and what it holds changes by {change}"
+        )
+        return pods
+
+    def _submit(self, row: Row, pods: frozenset[int], now: int) -> None:
+        require(now == self.asked.submit, f"it was submitted at {self.asked.submit} us")
+        require(row["pods"] == self.asked.pods, f"it has {self.asked.pods} pods")
+        self.state = "alive"
+
+    def _admitted(self, row: Row) -> frozenset[int]:
+        """The pods that an admission lets run; partial admission leaves out the last ones of a pod set."""
+        parts = self.asked.parts
+        counts = parse_json(row["detail"]).get("counts", {}) if row["detail"] else {}
+        if len(parts) == 1:
+            counts = {parts[0].name: row["pods"] + len(self.ended)}
+        wanted: set[int] = set()
+        for part in parts:
+            count = counts.get(part.name, part.count)
+            require(part.least <= count <= part.count, f"{count} pods of {part.least} to {part.count}")
+            wanted.update(range(part.first, part.first + count))
+        require(
+            row["pods"] == len(wanted) - len(self.ended), f"{row['pods']} of {len(wanted)} pods are admitted"
+        )
+        return frozenset(wanted)
+
+    def _admit(self, row: Row, pods: frozenset[int], now: int) -> None:
+        require(not self.admitted and not self.holds, "it is admitted or holds something already")
+        self.admitted, self.wanted = True, pods
+        self.first_admitted = now if self.first_admitted is None else self.first_admitted
+        if None in self.units:
+            self.units[None].pods = pods
+        if not self.on_nodes:
+            self.in_line = True
+            if row["holding"] == 1:
+                self._start(row, pods, now)
+
+    def _start(self, row: Row, pods: frozenset[int], now: int) -> None:
+        require(self.in_line and not self.leaving, "it is not admitted, or runs already")
+        require(row["pods"] == len(pods), f"{len(pods)} pods are admitted")
+        self.in_line = False
+        for pod in pods:
+            self.holds[pod] = Hold(None, now)
+        self._go(self._unit(None), now)
+
+    def _bind(self, row: Row, pods: frozenset[int], now: int) -> None:
+        (pod,) = pods
+        require(self.on_nodes and row["node"] is not None, "there is no node")
+        require(pod in self.waiting and not self.leaving, f"{row['pod']} does not wait")
+        self.holds[pod] = Hold(row["node"], now)
+        unit = self._unit(pod)
+        if all(each in self.holds and self.holds[each].due is None for each in unit.pods):
+            self._go(unit, now)
+
+    def _nominate(self, row: Row, pods: frozenset[int], now: int) -> None:
+        require(pods <= self.waiting, f"{row['pod']} does not wait")
+
+    _unnominate = _nominate
+
+    def _refuse(self, row: Row, pods: frozenset[int], now: int) -> None:
+        require(bool(self.waiting) and (self.on_nodes or not self.admitted), "none of its pods waits")
+        require(row["pods"] == len(self.waiting), f"{len(self.waiting)} pods wait")
+
+    def _reject(self, row: Row, pods: frozenset[int], now: int) -> None:
+        require(not self.holds and not self.admitted, "it is admitted or holds something")
+        self.state = "rejected"
+
+    def _preempt(self, row: Row, pods: frozenset[int], now: int) -> None:
+        require(not self.leaving, "it was evicted already")
+        require(
+            self.admitted == (row["pod"] is None), "what is admitted goes as a whole, what is not pod by pod"
+        )
+        self.evictions.append((now, row["by"]))
+        going = self.holds.keys() if self.admitted else pods
+        require(going <= self.holds.keys(), "it holds nothing")
+        require(all(self.holds[pod].due is None for pod in going), "it was evicted already")
+        require(row["pods"] == len(pods), f"it is about {len(pods)} pods, not {row['pods']}")
+        for unit in list(self.units.values()):
+            if unit.due is not None and (self.admitted or pods & unit.pods):
+                self._halt(unit, now, evicted=True)
+        for pod in going:
+            self._note(pod, now, "waiting")
+            self.holds[pod].due = now + self.asked.grace
+        if self.admitted:
+            self.back = now + self.asked.grace if self.holds else now
+
+    _evict = _preempt
+
+    def _gone(self, row: Row, pods: frozenset[int], now: int) -> None:
+        require(not self.on_nodes or row["pod"] is not None, "it names no pod")
+        for pod in pods:
+            hold = self.holds.get(pod)
+            due = None if hold is None else hold.due
+            require(due == now, f"it is to be gone at {due} us, when its grace period is over")
+            self._note(pod, now, "terminating")
+            del self.holds[pod]
+            self.gone.add(pod)
+            if self.on_nodes:
+                self.successors[pod] += 1
+        if not self.admitted:
+            self.back = now
+
+    def _requeue(self, row: Row, pods: frozenset[int], now: int) -> None:
+        require(self.back == now, f"it is to be back at {self.back} us")
+        if self.admitted:
+            require(not self.holds, "it holds something yet")
+            back = len(self.gone) + self.asked.pods - len(self.wanted)
+            require(row["pods"] == back, f"{back} pods are back")
+            self.admitted = self.in_line = False
+            self.gone.clear()
+            self.wanted = frozenset(range(self.asked.pods))
+        else:
+            # The pod is called like its successor already.
+            require(pods <= self.gone, f"{row['pod']} is not gone")
+            self.gone -= pods
+        self.back = None
+
+    def _finish(self, row: Row, pods: frozenset[int], now: int) -> None:
+        unit = self._unit(min(pods) if row["pod"] is not None else None)
+        due = f"is due at {unit.due} us" if unit.due is not None else "is not due, for it does not run"
+        require(unit.due == now, f"its end {due}")
+        require(row["pods"] == len(unit.pods), f"{len(unit.pods)} pods end")
+        self._halt(unit, now, evicted=False)
+        for pod in unit.pods:
+            del self.holds[pod]
+        self.ended |= unit.pods
+        if self.wanted <= self.ended:
+            self.state, self.finished = "finished", now
+
+    # --- progress -----------------------------------------------------------------------------------------
+
+    def _unit(self, pod: int | None) -> Unit:
+        whole = not self.on_nodes or self.asked.gang
+        key = None if whole else pod
+        if key not in self.units:
+            self.units[key] = Unit(self.wanted if key is None else frozenset([key]))
+        return self.units[key]
+
+    def _go(self, unit: Unit, now: int) -> None:
+        for pod in unit.pods:
+            self._note(pod, now, "waiting")
+        unit.began = now
+        unit.since = now + self.losses.restore if unit.kept else now
+        unit.due = unit.since + self.asked.duration - unit.kept
+        self.started = unit.since if self.started is None else self.started
+
+    def _halt(self, unit: Unit, now: int, *, evicted: bool) -> None:
+        lost = 0
+        progress = unit.kept + max(0, now - unit.since)
+        if evicted and now > unit.since:
+            kept = self._survives(progress)
+            lost, unit.kept = progress - kept, kept
+        for pod in unit.pods:
+            self._note(pod, min(unit.since, now), "restoring")
+            self._note(pod, now, "progress", lost)
+        unit.due = None
+
+    def _survives(self, progress: int) -> int:
+        """What an eviction leaves of some progress: whole intervals, all, or nothing."""
+        interval = self.asked.interval
+        if interval is None:
+            if self.losses.mode == "restart":
+                return 0
+            interval = self.losses.interval if self.losses.mode == "checkpoint" else 1
+        return progress - progress % interval
+
+    def _note(self, pod: int, now: int, state: str, lost: int = 0) -> None:
+        """A pod was in a state until now, if it was for any time."""
+        hold = self.holds[pod]
+        if hold.since < now:
+            self.spans.setdefault((hold.since, now, state, lost), []).append(pod)
+            hold.since = now
+
+    def close(self, end: int) -> str:
+        """Note what is not over at the end; answers the state that `jobs.parquet` should have."""
+        if self.state == "alive":
+            for unit in self.units.values():
+                if unit.due is not None:
+                    self._halt(unit, end, evicted=False)
+            for pod, hold in self.holds.items():
+                self._note(pod, end, "waiting" if hold.due is None else "terminating")
+            return "running" if self.holds else "pending"
+        return self.state
+
+    def dues(self) -> Iterable[int]:
+        """The times at which something has to happen to it by itself."""
+        yield from (unit.due for unit in self.units.values() if unit.due is not None)
+        yield from (hold.due for hold in self.holds.values() if hold.due is not None)
+        if self.back is not None:
+            yield self.back
+
+
+def require(holds: bool, otherwise: str) -> None:
+    """Refuse a decision unless something holds."""
+    if not holds:
+        raise IllegalError(otherwise)

@@ -1,0 +1,72 @@
+"""Where pods run, and whom kube-scheduler preempts: selectors, taints, priorities."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from harness.cluster.selectors import Taint
+from harness.testing.checks.facts import Broken, Facts
+from harness.testing.checks.history import Rule, Step
+
+_CORDONED = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+
+
+class Placement(Rule):
+    """Node selectors, taints, and the node labels of the flavors that Kueue gave to a pod.
+
+    Required node affinity is not looked at.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self._flavors: dict[str, dict[str, dict[str, str]]] = {}
+
+    def turn(self, step: Step) -> Iterator[Broken]:
+        """Whether the node of a pod suits it."""
+        row, asked = step.row, step.life.asked
+        if row["action"] == "admit":
+            self._flavors[asked.name] = json.loads(row["flavors"] or "{}")
+        if row["action"] != "bind":
+            return
+        (pod,) = step.pods
+        part, node = asked.part_of(pod), self.facts.cluster.nodes[row["node"]]
+        chosen = self._flavors.get(asked.name, {}).get(part.name, {})
+        flavors = [self.facts.cluster.flavors[name] for name in chosen.values()]
+        wanted = dict(part.selector)
+        tolerations = list(part.tolerations)
+        for flavor in flavors:
+            wanted |= flavor.node_labels
+            tolerations += flavor.tolerations
+        wrong = {key: value for key, value in wanted.items() if node.labels.get(key) != value}
+        if wrong:
+            yield Broken("placement.selector", step.where, f"node {node.name} has not the labels {wrong}")
+        taints = [*node.taints, *([_CORDONED] if node.unschedulable else [])]
+        for taint in taints:
+            if taint.effect != "PreferNoSchedule" and not any(each.tolerates(taint) for each in tolerations):
+                yield Broken("placement.taint", step.where, f"node {node.name} has {taint}, not tolerated")
+
+
+class Never(Rule):
+    """Nothing is preempted."""
+
+    def turn(self, step: Step) -> Iterator[Broken]:
+        """Whether anything is."""
+        if step.row["action"] in ("preempt", "evict"):
+            yield Broken("none.preempts", step.where, "a policy that never preempts did")
+
+
+class ByPriority(Rule):
+    """Who preempts is more important, and may preempt."""
+
+    def turn(self, step: Step) -> Iterator[Broken]:
+        """Whether a preemption is one of kube-scheduler's."""
+        if step.row["action"] == "evict":
+            yield Broken("priority.evicts", step.where, "kube-scheduler evicts for a preemptor alone")
+        if step.row["action"] == "preempt":
+            by, asked = self.facts.jobs[step.row["by"]], step.life.asked
+            if by.priority <= asked.priority:
+                what = f"{by.name} has priority {by.priority}, its victim {asked.priority}"
+                yield Broken("priority.lower", step.where, what)
+            if not by.preempts:
+                yield Broken("priority.never", step.where, f"{by.name} has preemptionPolicy Never")

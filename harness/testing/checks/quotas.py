@@ -1,0 +1,140 @@
+"""Quotas of ClusterQueues and cohorts: kept at every admission, exceeded only while evicted work leaves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from fractions import Fraction
+from math import isclose
+
+from harness.cluster.model import ClusterQueue
+from harness.testing.checks.facts import Broken, Facts
+from harness.testing.checks.history import Rule, Step
+from harness.testing.checks.life import Life
+from harness.testing.checks.quota_forest import ENDLESS, Cell, Node, QuotaForest
+from harness.units import HOUR
+
+
+class ClusterQuotas(Rule):
+    """Follows what is admitted.
+
+    Attributes:
+        holds, stays: what queues use, with what is leaving and without.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self.stays, self.holds = QuotaForest(facts.cluster), QuotaForest(facts.cluster)
+        self._flavors: dict[str, dict[str, dict[str, str]]] = {}
+        self._counted: dict[str, tuple[dict[Cell, int], dict[Cell, int]]] = {}
+        self._over: dict[tuple[str, str], int] = {}
+        self._since = facts.start
+        self._cells = self.holds.cells()
+
+    def turn(self, step: Step) -> Iterator[Broken]:
+        """Whether an admission keeps to all quotas."""
+        row, life = step.row, step.life
+        name = life.asked.quota
+        node = Node("queue", name or "")
+        if row["time"] > self._since:
+            yield from self._pass(row["time"])
+        if row["action"] == "admit":
+            if name is None or name not in self.facts.cluster.cluster_queues:
+                yield Broken("quotas.queue", step.where, "its queue has no quota")
+                return
+            self._flavors[life.asked.name] = json.loads(row["flavors"] or "{}")
+            yield from self._chosen(step, self.facts.cluster.cluster_queues[name])
+        self._count(life, node)
+        if row["action"] == "admit":
+            for cell, amount in self._counted[life.asked.name][0].items():
+                if amount and not self._fits(node, cell):
+                    used, more = self.stays.uses(node, cell), -self.stays.left(node, cell)
+                    what = (
+                        f"queue {name} uses {used} of {cell} without what is leaving, {more} more than it may"
+                    )
+                    yield Broken("quotas.admission", step.where, what)
+
+    def _fits(self, node: Node | None, cell: Cell) -> bool:
+        """Whether a queue, and every cohort that sees its usage, uses no more than it may."""
+        quotas = self.stays
+        while node is not None:
+            uses, has = quotas.uses(node, cell), quotas.has(node, cell)
+            limit = quotas.quota(node, cell).borrowing_limit
+            above = quotas.above(node)
+            if uses > (has if above is None else ENDLESS if limit is None else has + limit):
+                return False
+            if uses <= quotas.keeps(node, cell):
+                return True
+            node = above
+        return True
+
+    def _chosen(self, step: Step, queue: ClusterQueue) -> Iterator[Broken]:
+        """Every requested resource has a flavor of the queue, the same one for all of its group."""
+        for part in step.life.asked.parts:
+            chosen = self._flavors[step.life.asked.name].get(part.name, {})
+            wanted = {name for name, amount in part.requests.items() if amount}
+            for group in queue.resource_groups:
+                names = {chosen.get(each) for each in wanted & set(group.covered_resources)}
+                if len(names) > 1 or not names <= {flavor.flavor for flavor in group.flavors}:
+                    yield Broken(
+                        "quotas.flavor", step.where, f"{part.name} gets the flavors {names} of a group"
+                    )
+                wanted -= set(group.covered_resources)
+            if wanted:
+                yield Broken("quotas.flavor", step.where, f"queue {queue.name} does not cover {wanted}")
+
+    def _count(self, life: Life, node: Node) -> None:
+        """Keep the usage of its queue up to date."""
+        held: dict[Cell, int] = {}
+        for pod in life.quota:
+            part = life.asked.part_of(pod)
+            chosen = self._flavors.get(life.asked.name, {}).get(part.name, {})
+            for resource, amount in part.requests.items():
+                if resource in chosen:
+                    cell = chosen[resource], resource
+                    held[cell] = held.get(cell, 0) + amount
+        now = ({} if life.leaving else held, held)
+        before = self._counted.get(life.asked.name, ({}, {}))
+        for quotas, old, new in zip((self.stays, self.holds), before, now, strict=True):
+            for cell in old | new:
+                used = quotas.used[node]
+                used[cell] = used.get(cell, 0) + new.get(cell, 0) - old.get(cell, 0)
+        self._counted[life.asked.name] = now
+
+    def held_by(self, job: str) -> dict[Cell, int]:
+        """The quota that a job holds."""
+        return self._counted.get(job, ({}, {}))[1]
+
+    # --- what is over for a while -------------------------------------------------------------------------
+
+    def _pass(self, now: int) -> Iterator[Broken]:
+        """Time passes: what is over quota is over because something is leaving, and is added up."""
+        for name in self.facts.cluster.cluster_queues:
+            node = Node("queue", name)
+            for cell in self._cells:
+                if not self.holds.used[node].get(cell):
+                    continue
+                over = self.holds.over(node, cell)
+                if over and self.stays.over(node, cell):
+                    what = (
+                        f"uses {over} of {cell} too much until {now} us, which nothing that leaves explains"
+                    )
+                    yield Broken("quotas.over", f"queue {name} from {self._since} us", what)
+                key = name, cell[1]
+                self._over[key] = self._over.get(key, 0) + over * (now - self._since)
+        self._since = now
+
+    def close(self) -> Iterator[Broken]:
+        """What `quota.over` says, where each resource has one flavor: of several the metric knows the sum."""
+        yield from self._pass(self.facts.end)
+        if len({resource for _, resource in self._cells}) < len(self._cells):
+            return
+        for row in self.facts.run.metrics.iter_rows(named=True):
+            queue = row["scope"].removeprefix("queue=")
+            known = queue in self.facts.cluster.cluster_queues and row["value"] is not None
+            if known and row["metric"] == "quota.over":
+                over = self._over.get((queue, row["resource"]), 0)
+                hours = float(Fraction(over, HOUR * (1000 if row["resource"] == "cpu" else 1)))
+                if not isclose(row["value"], hours, rel_tol=1e-9):
+                    where = f"quota.over of {row['resource']}, queue {queue}"
+                    yield Broken("quotas.over", where, f"is {row['value']}, by the decisions {hours}")

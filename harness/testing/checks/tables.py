@@ -1,0 +1,162 @@
+"""The tables of a run computed once more from its decisions: jobs, stints, timeline, and the identity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import isclose
+from typing import Any
+
+from harness.testing.checks.facts import Broken, Facts
+from harness.testing.checks.history import History
+from harness.testing.checks.life import Life
+from harness.trace.schema import REQUEST
+from harness.units import HOUR
+
+
+def check_tables(history: History) -> Iterator[Broken]:
+    """What tables say that decisions do not; the history has been followed to its end."""
+    facts = history.facts
+    for name in facts.missing:
+        yield Broken("invented.job", f"jobs.parquet, {name}", "is not in the trace")
+    states = {name: life.close(facts.end) for name, life in history.lives.items()}
+    for name, life in history.lives.items():
+        yield from _job(facts, life, states[name])
+    yield from _stints(facts, list(history.lives.values()))
+    yield from _timeline(history)
+    yield from _identity(facts)
+    yield from _outcome(facts, history)
+
+
+def _job(facts: Facts, life: Life, state: str) -> Iterator[Broken]:
+    """A row of jobs.parquet."""
+    asked, row = life.asked, facts.table[life.asked.number]
+    rows = len(life.evictions)
+    spans = [(span, len(pods)) for span, pods in life.spans.items()]
+    idle = sum((end - start) * count for (start, end, kind, _), count in spans if kind != "progress")
+    own: dict[str, Any] = {
+        "submit_time": asked.submit,
+        "pods": asked.pods,
+        "duration": asked.duration,
+        "state": state,
+        "admitted_time": life.first_admitted,
+        "start_time": life.started,
+        "finish_time": life.finished,
+        "progress_lost": sum(lost * count for (*_, lost), count in spans),
+        "held_idle": idle,
+        **{f"{REQUEST}{each}": amount for each, amount in asked.amounts(range(asked.pods)).items()},
+    }
+    where = f"jobs.parquet, {asked.name}"
+    for column, value in own.items():
+        if row[column] != value:
+            yield Broken(f"jobs.{column}", where, f"is {row[column]}, by the decisions {value}")
+    # One preemption of several pods has a row for each of them.
+    least = rows if life.admitted or life.first_admitted is not None else len(set(life.evictions))
+    if not least <= row["preemptions"] <= rows:
+        yield Broken("jobs.preemptions", where, f"is {row['preemptions']}, by the decisions {rows}")
+
+
+def _stints(facts: Facts, lives: list[Life]) -> Iterator[Broken]:
+    """Held time, as pod-time in each state; one stint of three pods is the same as three of one."""
+    resources = [f"{REQUEST}{each}" for each in facts.run.resources]
+    told: dict[tuple[Any, ...], list[int]] = {}
+    for row in facts.run.micros("stints").collect().iter_rows(named=True):
+        key = row["job_id"], row["start"], row["end"], row["state"], row["lost"]
+        amounts = told.setdefault(key, [0] * (1 + len(resources)))
+        for place, column in enumerate(("pods", *resources)):
+            amounts[place] += row[column]
+    for life in lives:
+        for span, pods in life.spans.items():
+            asked = life.asked.amounts(pods)
+            own = [len(pods), *(asked.get(each, 0) for each in facts.run.resources)]
+            said = told.pop((life.asked.name, *span), None)
+            if said != own:
+                where = f"stints.parquet, {life.asked.name} from {span[0]} to {span[1]} us, {span[2]}"
+                yield Broken("stints.amounts", where, f"pods and amounts are {said}, by the decisions {own}")
+    for name, start, end, state, lost in told:
+        where = f"stints.parquet, {name} from {start} to {end} us, {state}"
+        yield Broken("stints.invented", where, f"no decisions tell of it (lost {lost} us)")
+
+
+def _timeline(history: History) -> Iterator[Broken]:
+    """What queues hold and wait for after every change."""
+    facts, levels = history.facts, dict(history.levels)
+    resources = facts.run.resources
+    columns = ("allocated", "pending", "held", "running_jobs", "pending_jobs")
+    now: dict[str, tuple[tuple[int, ...], ...]] = {}
+    for row in facts.run.micros("timeline").collect().iter_rows(named=True):
+        key = row["time"], row["queue"]
+        if key in levels:
+            now[row["queue"]] = levels[key]
+        of_queue = now.get(row["queue"])
+        own = (0,) * len(columns) if of_queue is None else of_queue[resources.index(row["resource"])]
+        said = tuple(row[column] for column in columns)
+        if said != own:
+            where = f"timeline.parquet, {row['resource']} of {row['queue']} at {row['time']} us"
+            yield Broken("timeline.levels", where, f"{columns} are {said}, by the decisions {own}")
+            return
+        if row["resource"] == resources[-1]:
+            levels.pop(key, None)
+    for time, queue in levels:
+        yield Broken("timeline.levels", f"timeline.parquet, {queue} at {time} us", "a change is missing")
+
+
+def _identity(facts: Facts) -> Iterator[Broken]:
+    """Allocated is useful and lost and idle and unfinished, to the microsecond; and the metrics say so."""
+    run = facts.run
+    state_of = [row["state"] for row in facts.table]
+    timeline = run.micros("timeline").collect().to_dicts()
+    metrics = {
+        (row["metric"], row["resource"]): row["value"]
+        for row in run.metrics.iter_rows(named=True)
+        if row["scope"] == "all"
+    }
+    stints = run.micros("stints").collect().to_dicts()
+    for resource in run.resources:
+        allocated, level, since = 0, dict[str, int](), facts.start
+        for row in timeline:
+            if row["resource"] == resource:
+                allocated += sum(level.values()) * (row["time"] - since)
+                level[row["queue"]], since = row["allocated"], row["time"]
+        allocated += sum(level.values()) * (facts.end - since)
+        parts = dict.fromkeys(("useful", "lost", "idle_held", "unfinished"), 0)
+        for row in stints:
+            amount = row[f"{REQUEST}{resource}"]
+            span, lost = row["end"] - row["start"], row["lost"]
+            # What a job had kept before can be lost too, so that it is lost more than this span was long.
+            kind = "useful" if state_of[row["job"]] == "finished" else "unfinished"
+            parts[kind if row["state"] == "progress" else "idle_held"] += amount * (span - lost)
+            parts["lost"] += amount * lost
+        if sum(parts.values()) != allocated:
+            what = f"allocated is {allocated}, and {parts} are {sum(parts.values())} together"
+            yield Broken("identity.allocated", f"{resource} over the run", what)
+        for name, part in {"allocated": allocated, **parts}.items():
+            said = metrics.get((f"utilization.{name}.hours", resource))
+            hours = part / (HOUR * (1000 if resource == "cpu" else 1))
+            if said is not None and not isclose(said, hours, rel_tol=1e-9):
+                what = f"is {said}, by stints and timeline {hours}"
+                yield Broken("identity.metrics", f"utilization.{name}.hours of {resource}", what)
+
+
+def _outcome(facts: Facts, history: History) -> Iterator[Broken]:
+    """What run.json says of the whole run."""
+    info, lives = facts.run.info, history.lives.values()
+    own = {
+        "jobs": len(facts.table),
+        "half_bound_gangs": sorted(
+            (life.asked.name, bound, len(life.wanted))
+            for life in lives
+            if life.state == "alive" and life.asked.gang and facts.on_nodes
+            for bound in (sum(hold.due is None for hold in life.holds.values()),)
+            if 0 < bound < len(life.wanted)
+        ),
+    }
+    said = dict(info["outcome"])
+    said["half_bound_gangs"] = sorted(
+        (each["job"], each["bound"], each["pods"]) for each in said["half_bound_gangs"]
+    )
+    for key, value in own.items():
+        if said[key] != value:
+            yield Broken(f"outcome.{key}", "run.json", f"is {said[key]}, by the decisions {value}")
+    for life in lives:
+        if life.state == "absent":
+            yield Broken("invented.job", f"jobs.parquet, {life.asked.name}", "never arrived")
