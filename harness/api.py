@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from warnings import warn
 
 from harness.errors import OptionError
 from harness.plugins import Plugins, load
@@ -96,7 +97,10 @@ def replay(
         force=force,
         keep=keep,
     )
-    return request.run(plugins=plugins, watch=watch)
+    run = request.run(plugins=plugins, watch=watch)
+    for sentence in run.unmeasured.values():
+        warn(f"{sentence}; the run is kept without it", stacklevel=2)
+    return run
 
 
 def compare(runs: Sequence[Run | str | Path], *, baseline: str | None = None) -> Comparison:

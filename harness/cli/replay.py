@@ -14,7 +14,7 @@ from harness.cli.calibration import calibrated
 from harness.cli.context import command_line, complete_policies, loaded_plugins
 from harness.cli.progress import Progress
 from harness.cli.worlds import World, read_worlds
-from harness.errors import OptionError, StoppedError
+from harness.errors import OptionError, PluginError, StoppedError
 from harness.options import did_you_mean
 from harness.text import printable
 
@@ -142,6 +142,7 @@ def replay(
         say([_ending(run)])
     comparison = Comparison(runs, chosen=f"the first of the {len(runs)} runs of this replay")
     click.echo(json.dumps(comparison.to_json(scope=None, changes=False)) if as_json else comparison.table())
+    _check_measured(runs)
     _check_ends(runs)
 
 
@@ -273,6 +274,21 @@ def _ending(run: Run) -> str:
         return f"{run.label}: stored result {run.path} (--force replays it)"
     spent = run.info["provenance"]["cpu_seconds"]
     return f"{run.label}: {run.info['outcome']['jobs']:,} jobs in {spent:.1f} CPU-s, kept in {run.path}"
+
+
+def _check_measured(runs: Iterable[Run]) -> None:
+    """That no metric failed.
+
+    Raises:
+        PluginError: one did.
+    """
+    told = [f"{run.label}: {sentence}" for run in runs for sentence in run.unmeasured.values()]
+    if told:
+        raise PluginError(
+            "\n".join(told),
+            hint="runs are kept without them; --no-plugin NAME leaves a plugin out, and replaying again "
+            "measures what was not",
+        )
 
 
 def _check_ends(runs: Iterable[Run]) -> None:

@@ -194,6 +194,7 @@ class Comparison:
                     "settings": run.info["settings"],
                     "window": list(run.window),
                     "outcome": run.info["outcome"],
+                    "unmeasured": run.unmeasured,
                 }
                 for name, run, found, jobs in zip(
                     self.names, self.runs, self.head.distinctions, self.pairs.jobs, strict=True

@@ -204,6 +204,7 @@ def remarks(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
     for name, run in zip(names, runs, strict=True):
         if run.stopped is not None:
             yield f"{name}: {run.stopped.told()}"
+        yield from (f"{name}: {sentence}" for sentence in run.unmeasured.values())
         gangs = run.info["outcome"]["half_bound_gangs"]
         if gangs:
             yield f"{name}: {_half_bound(gangs)}"

@@ -21,14 +21,15 @@ import pyarrow as pa
 from harness.cluster.content import content
 from harness.engine import Engine
 from harness.engine.engine import Outcome
-from harness.errors import NOT_THEIRS, PluginError, PolicyError
-from harness.metrics.measurement import Measurement, Window
+from harness.errors import NOT_THEIRS, PolicyError
+from harness.metrics.measurement import Measurement
 from harness.plugins import Plugins
 from harness.policy import Policy
 from harness.recording import schemas
 from harness.recording.parquet import TableWriter, TimeKind
 from harness.recording.recorder import ParquetRecorder
 from harness.runs.identity import Code, code_of_metric
+from harness.runs.measuring import measure
 from harness.runs.plan import Plan
 from harness.runs.run import Keep, Run
 from harness.runs.seal import seal_info, seal_tables
@@ -38,32 +39,6 @@ from harness.trace.jobs import Jobs
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000
 _SHORT = 16
 _PLAYED = ("jobs", "decisions", "stints", "timeline")
-
-
-def measure(run: Run, plugins: Plugins, window: Window | None = None) -> list[Measurement]:
-    """Every registered metric of a run.
-
-    Args:
-        run: the run.
-        plugins: who registered metrics.
-        window: what to measure; the run's own by default.
-    """
-    window = window or run.window
-    found: list[Measurement] = []
-    for spec in plugins.metrics:
-        try:
-            found += (
-                row._replace(value=None if row.value is None else float(row.value))
-                for row in spec.compute(run, window)
-            )
-        except NOT_THEIRS:
-            raise
-        except Exception as error:
-            raise PluginError(
-                f"metric {spec.name!r} of plugin {spec.owner!r} failed: {type(error).__name__}: {error}",
-                hint=f"--debug shows where; --no-plugin {spec.owner} leaves it out",
-            ) from error
-    return found
 
 
 def measured_by(plugins: Plugins) -> dict[str, str | None]:
@@ -110,7 +85,7 @@ def measure_into(folder: Path, run: Run, plan: Plan, plugins: Plugins) -> dict[s
     Raises:
         RunError: a table of it is damaged.
     """
-    info = dict(run.info)
+    info = {key: value for key, value in run.info.items() if key != "unmeasured"}
     info["tables"] = {name: info["tables"][name] for name in _PLAYED}
     for name in _PLAYED:
         shutil.copyfile(run.file(name), folder / f"{name}.parquet")
@@ -118,15 +93,16 @@ def measure_into(folder: Path, run: Run, plan: Plan, plugins: Plugins) -> dict[s
 
 
 def _measure_into(folder: Path, info: Mapping[str, Any], plan: Plan, plugins: Plugins) -> dict[str, Any]:
-    """Write the table of metrics; answers what `run.json` says of them."""
-    rows = measure(Run(folder, info), plugins)
+    """Write the table of metrics; answers what `run.json` says of them, and of those that failed."""
+    rows, failed = measure(Run(folder, info), plugins.metrics)
     writer = TableWriter(folder / "metrics.parquet", schemas.METRICS, _kind(plan))
     writer.write(
         pl.DataFrame(rows, schema=list(Measurement._fields), orient="row", infer_schema_length=None).to_dict()
     )
     writer.close()
     return {
-        "measured_by": measured_by(plugins),
+        "measured_by": measured_by(plugins) | dict.fromkeys(failed),
+        **({"unmeasured": failed} if failed else {}),
         "metrics": [row._asdict() for row in rows if row.scope == "all"],
         "tables": {**info["tables"], **seal_tables(folder, ["metrics"])},
     }

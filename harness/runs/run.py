@@ -112,6 +112,11 @@ class Run:
         return None if found is None else Livelock.read(found)
 
     @property
+    def unmeasured(self) -> Mapping[str, str]:
+        """The metrics that failed -> a sentence that says of which plugin they are, and how they failed."""
+        return dict(self.info.get("unmeasured", {}))
+
+    @property
     def capacity(self) -> Mapping[str, int]:
         """Resource -> amount of the whole cluster."""
         return dict(self.info["cluster"]["capacity"])

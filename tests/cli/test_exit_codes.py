@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -154,23 +155,42 @@ def test_a_policy_that_fails_is_named(
     assert not list(Path().rglob("run.json"))
 
 
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        (HOOKS, "a plugin failed in its hook harness_replay_started: RuntimeError: not today"),
-        (METRIC, "metric 'odd' of plugin 'broken' failed: ValueError: could not convert"),
-    ],
-)
-def test_hooks_and_metrics_that_fail_are_named(
-    source: str, message: str, harness: Callable, trace: str, install: Callable
-) -> None:
+def test_a_hook_that_fails_is_named(harness: Callable, trace: str, install: Callable) -> None:
     """Whatever a plugin does wrong is told as its fault, and no run is left."""
-    install("broken", source)
+    install("broken", HOOKS)
     ended = harness("replay", trace, "-q")
     assert (ended.code, ended.out) == (2, "")
+    message = "a plugin failed in its hook harness_replay_started: RuntimeError: not today"
     assert ended.err.startswith(f"Error: {message}")
     assert not list(Path().rglob("run.json"))
     assert harness("--no-plugin", "broken", "replay", trace, "-q").code == 0
+
+
+def test_a_metric_that_fails_is_named_and_the_run_is_kept(
+    harness: Callable, trace: str, install: Callable
+) -> None:
+    """The table has all other metrics; it is tried again each time, and forgotten without the plugin."""
+    install("broken", METRIC)
+    for how in ("fails", "measured again"):
+        ended = harness("replay", trace, "-p", "none", "-p", "none@other")
+        assert ended.code == 2, how
+        message = "metric 'odd' of plugin 'broken' failed: ValueError: could not convert string to float"
+        assert f"Error: none: {message}" in ended.err
+        assert f"\nother: {message}" in ended.err
+        assert "makespan" in ended.out
+        assert f"none: {message}" in ended.out
+        assert (how in ended.err) is (how == "measured again")
+    none, other = sorted(path.parent for path in Path().rglob("run.json"))
+    ended = harness("compare", none, other, "--json")
+    assert ended.code == 0
+    assert [list(run["unmeasured"]) for run in json.loads(ended.out)["runs"]] == [["odd"], ["odd"]]
+    assert "## At a glance\n\nNot measured\n\n- none: metric 'odd'" in harness(
+        "report", none, "--format", "markdown"
+    ).out.replace("**", "")
+    ended = harness("--no-plugin", "broken", "replay", trace)
+    assert ended.code == 0
+    assert "none: measured again" in ended.err
+    assert json.loads(harness("compare", none, "--json").out)["runs"][0]["unmeasured"] == {}
 
 
 def test_a_defect_of_ours_has_a_code_of_its_own(harness: Callable, install: Callable) -> None:

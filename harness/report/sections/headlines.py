@@ -47,7 +47,7 @@ _IN_WORDS = {"better": "better", "worse": "worse", "same": "no clear change", ""
 def blocks(material: Material) -> Iterator[Block]:
     """Four figures of every run; for several runs what differs, and a sentence of verdicts for each.
 
-    Before them stands which replays were ended because they went nowhere.
+    Before them stands which replays were ended because they went nowhere, and which metrics failed.
     """
     ended = [
         f"{name}: {run.stopped.told()}"
@@ -56,6 +56,13 @@ def blocks(material: Material) -> Iterator[Block]:
     ]
     if ended:
         yield Points(ended, title="Ended before the end")
+    failed = [
+        f"{name}: {sentence}"
+        for name, run in zip(material.names, material.runs, strict=True)
+        for sentence in run.unmeasured.values()
+    ]
+    if failed:
+        yield Points(failed, title="Not measured")
     for group in material.comparison.head.groups:
         yield Points(list(group.sentences), title=f"Different in {', '.join(group.names)}")
     lines = {(line.measured.metric, line.measured.resource): line for line in material.table}

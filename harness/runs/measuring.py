@@ -1,0 +1,73 @@
+"""Measures a run with every registered metric; one that fails takes neither the run nor others with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from traceback import extract_tb
+
+from harness.errors import RunError
+from harness.metrics.measurement import Measurement, Window
+from harness.metrics.scopes import parse_scope
+from harness.plugins import MetricSpec
+from harness.runs.run import Run
+
+
+def measure(
+    run: Run, metrics: Iterable[MetricSpec], window: Window | None = None
+) -> tuple[list[Measurement], dict[str, str]]:
+    """What metrics say of a run.
+
+    Args:
+        run: the run.
+        metrics: who measures.
+        window: what to measure; the run's own by default.
+
+    Returns:
+        What was measured; and metric -> a sentence that names it and its plugin, for those that failed, of
+        which nothing is kept.
+
+    Raises:
+        RunError: a table of the run is damaged.
+    """
+    found: list[Measurement] = []
+    failed: dict[str, str] = {}
+    for spec in metrics:
+        try:
+            found += list(_checked(spec.compute(run, window or run.window)))
+        except Exception as error:  # whatever it is: the replay was made, and may have taken an hour
+            if isinstance(error, RunError):
+                _check(run)
+            how = f"{type(error).__name__}: {error}{_where(error)}"
+            failed[spec.name] = f"metric {spec.name!r} of plugin {spec.owner!r} failed: {how}"
+    return found, failed
+
+
+def _checked(rows: Iterable[Measurement]) -> Iterator[Measurement]:
+    """Rows that fit into the table.
+
+    Raises:
+        TypeError: what stands there is no measurement.
+        OptionError: a scope is of no known kind.
+    """
+    for row in rows:
+        texts = (row.metric, row.unit, row.better, row.scope, row.resource)
+        if not all(isinstance(text, str) for text in texts):
+            raise TypeError(f"{row} has something else where a text belongs")
+        parse_scope(row.scope)
+        yield row._replace(value=None if row.value is None else float(row.value))
+
+
+def _check(run: Run) -> None:
+    """That it is not the run itself that cannot be read."""
+    again = Run(run.path, run.info)
+    for name in run.info["tables"]:
+        again.file(name)
+
+
+def _where(error: Exception) -> str:
+    """The last line of the plugin's own file that the error came through."""
+    frames = extract_tb(error.__traceback__)
+    own = [frame for frame in frames if frame.filename != __file__]
+    last = [frame for frame in own if frame.filename == own[0].filename]
+    return f" ({Path(last[-1].filename).name}:{last[-1].lineno})" if last else ""
