@@ -7,18 +7,24 @@ from collections.abc import Iterator, Sequence
 
 from harness.report.blocks import Block, Cell, Code, Figure, Points, Scores, Table, Text
 from harness.report.report import Report
+from harness.report.section import named
 from harness.text import printable
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~@!&$])")
 
 
 def markdown(report: Report) -> str:
-    """All chapters; what a name could mean in Markdown or HTML is taken from it."""
+    """All chapters; what a name could mean in Markdown or HTML is taken from it.
+
+    Raises:
+        PluginError: a plugin's section cannot be written.
+    """
     lines = [f"# {_text(report.title)}", "", _text(report.summary), ""]
     for chapter in report.chapters:
         lines += [f"## {_text(chapter.title)}", ""]
-        for block in chapter.blocks:
-            lines += [*_block(block), ""]
+        with named(chapter.name, chapter.owner):
+            for block in chapter.blocks:
+                lines += [*_block(block), ""]
     return "\n".join(lines)
 
 

@@ -17,6 +17,7 @@ from string import Template
 from harness.report import drawing, palette
 from harness.report.blocks import Block, Cell, Code, Figure, Key, Points, Score, Scores, Table, Text
 from harness.report.report import Chapter, Report
+from harness.report.section import named
 from harness.text import printable
 
 _WORDS = {"better": "better", "worse": "worse", "same": "no clear change"}
@@ -28,6 +29,7 @@ def page(report: Report, *, interactive: bool = False) -> str:
 
     Raises:
         InputError: what charts are drawn with is not installed.
+        PluginError: a plugin's section cannot be written.
     """
     if any(isinstance(block, Figure) for chapter in report.chapters for block in chapter.blocks):
         drawing.check_installed()
@@ -59,7 +61,8 @@ class _Writer:
 
     def chapter(self, chapter: Chapter) -> str:
         name = _slug(chapter.name)
-        body = "\n".join(self._block(block) for block in chapter.blocks)
+        with named(chapter.name, chapter.owner):
+            body = "\n".join(self._block(block) for block in chapter.blocks)
         return (
             f'<section id="{name}" aria-labelledby="{name}-title">'
             f'<h2 id="{name}-title">{_text(chapter.title)}</h2>\n{body}\n</section>'

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from harness.comparison import Comparison
-from harness.errors import NOT_THEIRS, PluginError
 from harness.plugins import Plugins
 from harness.report.blocks import Block
 from harness.report.material import Material
+from harness.report.section import named
 
 
 class Chapter(NamedTuple):
-    """A section with what stands in it."""
+    """A section with what stands in it; `owner` is the plugin that it is of."""
 
     name: str
+    owner: str
     title: str
     blocks: Sequence[Block]
 
@@ -43,6 +44,7 @@ class Report:
 
         Raises:
             InputError: what charts are drawn with is not installed.
+            PluginError: a chart of a plugin's section cannot be drawn.
         """
         from harness.report.page import page
 
@@ -69,17 +71,13 @@ def compose(comparison: Comparison, plugins: Plugins, *, command: str | None = N
     material = Material(comparison, command=command)
     chapters = []
     for spec in sorted(plugins.sections, key=lambda spec: spec.order):
-        try:
+        with named(spec.name, spec.owner):
             blocks = list(spec.make(material))
-        except NOT_THEIRS:
-            raise
-        except Exception as error:
-            raise PluginError(
-                f"section {spec.name!r} of plugin {spec.owner!r} failed: {type(error).__name__}: {error}",
-                hint=f"--debug shows where; --no-plugin {spec.owner} leaves it out",
-            ) from error
+            for block in blocks:
+                if not isinstance(block, get_args(Block)):
+                    raise TypeError(f"{block!r} is no block")
         if blocks:
-            chapters.append(Chapter(spec.name, spec.title, blocks))
+            chapters.append(Chapter(spec.name, spec.owner, spec.title, blocks))
     trace = material.runs[0].info["trace"]
     title = f"{trace['name']}: {', '.join(material.names)}"
     head = comparison.head.title if len(material.runs) > 1 else "one run"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from harness.errors import NOT_THEIRS, PluginError
 
 if TYPE_CHECKING:
     from harness.report.blocks import Block
@@ -48,3 +51,21 @@ class RegisterSection(Protocol):
             place: sections stand in this order, and of one place in that of their names. Built-in ones are at
                 100, 200, ...; the last of them, what was assumed, at 10,000.
         """
+
+
+@contextmanager
+def named(section: str, owner: str) -> Iterator[None]:
+    """What fails within is told as the fault of a section and its plugin.
+
+    Raises:
+        PluginError: something failed.
+    """
+    try:
+        yield
+    except NOT_THEIRS:
+        raise
+    except Exception as error:
+        raise PluginError(
+            f"section {section!r} of plugin {owner!r} failed: {type(error).__name__}: {error}",
+            hint=f"--debug shows where; --no-plugin {owner} leaves it out",
+        ) from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from policies import Greedy
@@ -112,6 +113,31 @@ def test_a_section_that_fails_names_its_plugin(runs: list[harness.Run]) -> None:
     ) as error:
         harness.make_report(runs, plugins=with_section(make))
     assert "--no-plugin third" in str(error.value.hint)
+
+
+def no_chart(width: int) -> Any:
+    raise ZeroDivisionError(width)
+
+
+@pytest.mark.parametrize(
+    ("block", "said", "fails"),
+    [
+        (Figure("t", "w", no_chart), "ZeroDivisionError: 900", ("html",)),
+        (Text(7), "TypeError: ", ("html", "markdown")),  # type: ignore[arg-type]
+        ("a text", "TypeError: 'a text' is no block", ("html", "markdown")),
+    ],
+)
+def test_a_section_that_cannot_be_written_names_its_plugin(
+    block: Any, said: str, fails: tuple[str, ...], runs: list[harness.Run]
+) -> None:
+    """Charts are drawn when the page is written, long after the section has said what is to stand there."""
+    for form in ("html", "markdown"):
+        if form not in fails:
+            assert "**t.** w" in harness.make_report(runs, plugins=with_section(lambda _: [block])).markdown()
+            continue
+        with pytest.raises(PluginError) as error:
+            getattr(harness.make_report(runs, plugins=with_section(lambda _: [block])), form)()
+        assert f"section 'mine' of plugin 'third' failed: {said}" in str(error.value)
 
 
 def test_two_sections_of_one_name_clash() -> None:
