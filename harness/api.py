@@ -104,7 +104,7 @@ def replay(
 
 
 def compare(runs: Sequence[Run | str | Path], *, baseline: str | None = None) -> Comparison:
-    """Compare runs of one trace on one cluster.
+    """Compare runs of the same jobs, whatever cluster, plugin or settings they had.
 
     Args:
         runs: runs or their folders.
@@ -126,7 +126,7 @@ def make_report(
     plugins: Plugins | None = None,
     command: str | None = None,
 ) -> Report:
-    """A report of runs of one trace on one cluster: `.html()` and `.markdown()` write it.
+    """A report of runs of the same jobs: `.html()` and `.markdown()` write it.
 
     Args:
         runs: runs or their folders, or a comparison of them.

@@ -1,4 +1,4 @@
-"""Two runs of one trace, job by job: the first decision at which they part, and who gained or lost by it."""
+"""Two runs of the same jobs, one by one: the first decision at which they part, and who gained or lost."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from harness.comparison import Comparison
+from harness.comparison.table import head_lines, head_markdown
 from harness.explanation.clock import Clock
 from harness.explanation.explain import units_of
 from harness.explanation.life import Lives
@@ -24,7 +25,7 @@ MOST = 10
 _FOR_THE_RECORD = ("refuse", "nominate", "unnominate")
 """Actions that change nothing: policies word them differently where they decide alike."""
 
-_SAME = ["time", "action", "job", "pods", "pod", "by", "node"]
+_SAME = ["time", "action", "job_id", "pods", "pod", "by", "node"]
 """What makes two decisions the same one."""
 
 _CHANGES = ("first_start", "finish", "lost")
@@ -49,17 +50,20 @@ class Difference:
     """What a second run does differently from a first one.
 
     Args:
-        first, second: runs of one trace on one cluster.
+        first, second: runs of the same jobs, on whatever clusters.
 
     Attributes:
         names: what they are called.
+        head: what differs between their worlds.
+        pairs: the jobs that both have; of the others nothing is told.
 
     Raises:
-        RunError: they are not of one trace and one cluster, or are the same run.
+        RunError: they have too few jobs in common, or are the same run.
     """
 
     def __init__(self, first: Run, second: Run) -> None:
-        self.names = Comparison([first, second]).names
+        comparison = Comparison([first, second])
+        self.names, self.head, self.pairs = comparison.names, comparison.head, comparison.pairs
         self._runs = (first, second)
         self._clock = Clock(first)
 
@@ -71,7 +75,13 @@ class Difference:
         runs have any: a policy that binds pods alone admits nobody.
         """
         with reading(self._runs[1].path):
-            several = [run.micros("decisions").drop("detail", "flavors").collect() for run in self._runs]
+            several = [
+                run.micros("decisions")
+                .drop("detail", "flavors")
+                .filter(self._is_common(place, pl.col("job")))
+                .collect()
+                for place, run in enumerate(self._runs)
+            ]
         admits = all((rows["action"] == "admit").any() for rows in several)
         passed = [*_FOR_THE_RECORD, *(() if admits else ("admit", "start"))]
         several = [
@@ -100,15 +110,26 @@ class Difference:
     def jobs(self) -> pl.DataFrame:
         """What changed for each job, in order of arrival.
 
-        Columns: `job_id, queue`; `first_start, finish`: how much later in the second run (microseconds; null
-        where the job does not start or finish in one of them); `lost`: how much more work preemptions threw
-        away; `preemptions`: how many more there were; `finished`: 1 where only the second run finishes the
-        job, -1 where only the first does.
+        Columns: `job_id, queue`; `first_start, finish`: how much later in the second run, from the submission
+        on (microseconds; null where the job does not start or finish in one of them); `lost`: how much more
+        work preemptions threw away; `preemptions`: how many more there were; `finished`: 1 where only the
+        second run finishes the job, -1 where only the first does.
         """
-        columns = ["job_id", "queue", "start_time", "finish_time", "progress_lost", "preemptions"]
+        columns = [
+            "job_id",
+            "queue",
+            "submit_time",
+            "start_time",
+            "finish_time",
+            "progress_lost",
+            "preemptions",
+        ]
         with reading(self._runs[1].path):
-            first, second = (run.micros("jobs").select(columns).collect() for run in self._runs)
-        both = first.join(second, on="job_id", how="inner", suffix="_second", maintain_order="left")
+            first, second = (
+                run.micros("jobs").select(columns).collect()[rows]
+                for run, rows in zip(self._runs, self.pairs.rows, strict=True)
+            )
+        both = pl.concat([first, second.select(pl.all().name.suffix("_second"))], how="horizontal")
 
         def change(column: str) -> pl.Expr:
             return pl.col(f"{column}_second") - pl.col(column)
@@ -119,8 +140,8 @@ class Difference:
         return both.select(
             "job_id",
             "queue",
-            first_start=change("start_time"),
-            finish=change("finish_time"),
+            first_start=change("start_time") - change("submit_time"),
+            finish=change("finish_time") - change("submit_time"),
             lost=change("progress_lost"),
             preemptions=change("preemptions").cast(pl.Int64),
             finished=finished("finish_time_second") - finished("finish_time"),
@@ -163,14 +184,24 @@ class Difference:
         """
         first, second = self.names
         table = _markdown if markdown else _aligned
-        parts = ["\n".join(printable(line) for line in self._parted(most))]
+        head = list((head_markdown if markdown else head_lines)(self.head))
+        parts = ["\n".join([*head, *(printable(line) for line in self._parted(most))])]
         if self.parting is not None:
             rows = []
             for row in self.queues.iter_rows(named=True):
                 moved = [f"{row['earlier']:,}", f"{row['later']:,}"]
                 rows.append([row["queue"], f"{row['jobs']:,}", *_cells(row), *moved])
-            head = ["queue", "jobs", "first start", "finish", "lost work", "preemptions", "earlier", "later"]
-            parts.append(table([head, *rows]))
+            titles = [
+                "queue",
+                "jobs",
+                "first start",
+                "finish",
+                "lost work",
+                "preemptions",
+                "earlier",
+                "later",
+            ]
+            parts.append(table([titles, *rows]))
             gained, lost = self.extremes(most)
             for title, jobs in (("gain most", gained), ("lose most", lost)):
                 if not jobs.is_empty():
@@ -185,6 +216,7 @@ class Difference:
                 count = (self.jobs["finished"] == sign).sum()
                 if count:
                     remarks.append(f"{count:,} jobs finish only in {name}")
+            remarks += self._left_out()
             parts.append("\n".join(printable(remark) for remark in remarks))
         return "\n\n".join(parts)
 
@@ -194,14 +226,34 @@ class Difference:
         return {
             "schema": "1",
             "runs": [
-                {"name": name, "path": str(run.path)}
-                for name, run in zip(self.names, self._runs, strict=True)
+                {
+                    "name": name,
+                    "path": str(run.path),
+                    "differences": [each.to_json() for each in found],
+                    "jobs_left_out": jobs - self.pairs.count,
+                }
+                for name, run, found, jobs in zip(
+                    self.names, self._runs, self.head.distinctions, self.pairs.jobs, strict=True
+                )
             ],
+            "jobs": self.pairs.count,
             "parting": None if self.parting is None else self.parting._asdict(),
             "queues": self.queues.to_dicts(),
             "gained": gained.to_dicts(),
             "lost": lost.to_dicts(),
         }
+
+    def _is_common(self, place: int, job: pl.Expr) -> pl.Expr:
+        """Whether a row of `jobs.parquet` is of a job that both runs have."""
+        return pl.lit(value=True) if self.pairs.whole else job.is_in(self.pairs.rows[place].implode())
+
+    def _left_out(self) -> Iterator[str]:
+        """Which jobs nothing is told of, and that arrivals differ."""
+        for name, jobs in zip(self.names, self.pairs.jobs, strict=True):
+            if jobs > self.pairs.count:
+                yield f"left out: jobs that only {name} has, {jobs - self.pairs.count:,}"
+        if not self.pairs.same_arrivals:
+            yield "arrivals differ: changes are of the time since a job's submission"
 
     def _parted(self, most: int) -> Iterator[str]:
         parting = self.parting

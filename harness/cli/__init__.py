@@ -16,10 +16,10 @@ from harness.errors import HarnessError
 COMMANDS = {
     "replay": ("harness.cli.replay", "Replay a trace through scheduler plugins and measure what they do."),
     "demo": ("harness.cli.demo", "Replay one of the traces that come with harness."),
-    "compare": ("harness.cli.compare", "Compare finished runs of one trace."),
-    "report": ("harness.cli.report", "Write a report of finished runs of one trace."),
+    "compare": ("harness.cli.compare", "Compare finished runs of the same jobs."),
+    "report": ("harness.cli.report", "Write a report of finished runs of the same jobs."),
     "explain": ("harness.cli.explain", "Tell what happened to a job, in a queue, or at an instant."),
-    "diff": ("harness.cli.diff", "Show where two runs of one trace part, and who gained or lost by it."),
+    "diff": ("harness.cli.diff", "Show where two runs of the same jobs part, and who gained or lost by it."),
     "trace": ("harness.cli.trace", "Check, describe, convert and generate job traces."),
     "cluster": ("harness.cli.cluster", "Check cluster manifests, or make some for a trace."),
     "conform": ("harness.cli.conform", "Compare plugins with recorded decisions of what they model."),

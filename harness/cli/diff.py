@@ -1,4 +1,4 @@
-"""`harness diff`: where two runs of one trace part."""
+"""`harness diff`: where two runs of the same jobs part."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Examples:
 )  # fmt: skip
 @click.option("--json", "layout", flag_value="json", help="The same as --format json.")
 def diff(first: Path, second: Path, most: int, layout: str) -> None:
-    """Show the first decision at which two runs of one trace part, and who gained or lost by it."""
+    """Show the first decision at which two runs of the same jobs part, and who gained or lost by it."""
     from harness.difference import Difference
     from harness.runs.run import Run
 

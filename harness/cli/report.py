@@ -47,7 +47,7 @@ def report(
     baseline: str | None,
     interactive: bool,
 ) -> None:
-    """Write a report of finished runs of one trace: figures, charts, and what they rest on."""
+    """Write a report of finished runs of the same jobs: figures, charts, and what they rest on."""
     from harness import api
 
     if interactive and form != "html":

@@ -107,7 +107,7 @@ def text(comparison: Comparison, metrics: Sequence[str], scope: str | None) -> s
     ]
     table = aligned([["metric", *comparison.names], *rows])
     notes = (printable(remark) for remark in remarks(comparison, shown))
-    return "\n".join([*_head_lines(comparison), table, *notes])
+    return "\n".join([*head_lines(comparison.head, comparison.head.title), table, *notes])
 
 
 def markdown(comparison: Comparison, metrics: Sequence[str], scope: str | None) -> str:
@@ -120,7 +120,7 @@ def markdown(comparison: Comparison, metrics: Sequence[str], scope: str | None) 
     table = ["| " + " | ".join(map(escaped, row)) + " |" for row in (head, *body)]
     notes = [f"- {escaped(remark)}" for remark in remarks(comparison, shown)]
     parts = [
-        *_head_markdown(comparison.head),
+        *head_markdown(comparison.head, comparison.head.title),
         table[0],
         "| " + " | ".join(rule) + " |",
         *table[1:],
@@ -140,26 +140,27 @@ def html(comparison: Comparison) -> str:
     return f"{_head_html(comparison.head)}{table}{notes}"
 
 
-def _head_lines(comparison: Comparison) -> Iterator[str]:
-    """The head for a terminal, with a blank line below it."""
-    head = comparison.head
-    if head.title:
-        yield printable(head.title)
-        for group in head.groups:
-            yield printable(", ".join(group.names))
-            yield from (f"  {printable(sentence)}" for sentence in group.sentences)
+def head_lines(head: Head, title: str = "") -> Iterator[str]:
+    """The head for a terminal, with a blank line below it; nothing where there is nothing to say."""
+    if title:
+        yield printable(title)
+    for group in head.groups:
+        yield printable(", ".join(group.names))
+        yield from (f"  {printable(sentence)}" for sentence in group.sentences)
+    if title or head.groups:
         yield ""
 
 
-def _head_markdown(head: Head) -> Iterator[str]:
-    if head.title:
-        yield escaped(head.title)
+def head_markdown(head: Head, title: str = "") -> Iterator[str]:
+    """The same for a pull request."""
+    if title:
+        yield escaped(title)
         yield ""
-        for group in head.groups:
-            yield f"- {escaped(', '.join(group.names))}"
-            yield from (f"  - {escaped(sentence)}" for sentence in group.sentences)
-        if head.groups:
-            yield ""
+    for group in head.groups:
+        yield f"- {escaped(', '.join(group.names))}"
+        yield from (f"  - {escaped(sentence)}" for sentence in group.sentences)
+    if head.groups:
+        yield ""
 
 
 def _head_html(head: Head) -> str:

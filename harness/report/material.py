@@ -48,7 +48,7 @@ class Lane(NamedTuple):
 
 
 class Material:
-    """Several runs of one trace, ready to be drawn.
+    """Several runs of the same jobs, ready to be drawn.
 
     Args:
         comparison: the runs.

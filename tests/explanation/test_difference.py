@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from small_clusters import queues
 
@@ -89,6 +90,67 @@ def test_runs_of_different_traces_are_refused_with_what_differs(
     run = harness.replay(other, cluster=tmp_path / "cluster.yaml", output=tmp_path / "results")
     with pytest.raises(RunError, match="another trace: other"):
         Difference(runs[0], run)
+
+
+@pytest.fixture
+def alone(runs: tuple[Run, Run], tmp_path: Path) -> Callable[..., Run]:
+    """Replays the same trace with `kueue-classic` under a label, with other choices."""
+
+    def run(label: str, **choices: Any) -> Run:
+        choices = {"cluster": tmp_path / "cluster.yaml", **choices}
+        trace = tmp_path / "trace.parquet"
+        return harness.replay(
+            trace, plugin="kueue-classic", label=label, output=tmp_path / "results", **choices
+        )
+
+    return run
+
+
+def test_runs_on_two_clusters_differ_under_the_head_of_their_comparison(
+    alone: Callable[..., Run], tmp_path: Path, capsys: Any
+) -> None:
+    """What differs between the worlds stands first, in every format that has room for it."""
+    from cli_environment import called
+
+    (tmp_path / "pr.yaml").write_text(queues({**TWO, "b": {"cpu": "4"}}))
+    base, pr = alone("base"), alone("pr", cluster=tmp_path / "pr.yaml")
+    difference = Difference(base, pr)
+    assert difference.text().startswith(
+        "pr\n  ClusterQueue b: nominalQuota cpu 2 -> 4\n\nbase and pr part at "
+    )
+    assert difference.parting is not None
+    assert difference.parting.time == 60_000_000
+    _, second = difference.to_json()["runs"]
+    assert [each["text"] for each in second["differences"]] == ["ClusterQueue b: nominalQuota cpu 2 -> 4"]
+    assert called(["diff", str(base.path), str(pr.path), "--format", "markdown"]) == 0
+    assert capsys.readouterr().out.startswith(
+        "- pr\n  - ClusterQueue b: nominalQuota cpu 2 -&gt; 4\n\nbase and pr"
+    )
+
+
+def test_changes_are_since_the_submission_and_of_jobs_that_both_have(alone: Callable[..., Run]) -> None:
+    """Nothing is early only because it was submitted so; of the other jobs nothing is told."""
+    from harness.trace.calibration import Calibration
+
+    base = alone("base")
+    faster = alone("faster", scale_arrivals=2)
+    difference = Difference(base, faster)
+    waits = [
+        dict(
+            run.micros("jobs").select("job_id", pl.col("start_time") - pl.col("submit_time")).collect().rows()
+        )
+        for run in (base, faster)
+    ]
+    for row in difference.jobs.iter_rows(named=True):
+        assert row["first_start"] == waits[1][row["job_id"]] - waits[0][row["job_id"]]
+    assert "arrivals differ: changes are of the time since a job's submission" in difference.text()
+    part = alone("part", calibration=Calibration.parse(window="0s..30s"))
+    difference = Difference(base, part)
+    assert difference.jobs["job_id"].to_list() == ["early", "theirs"]
+    assert difference.parting is not None
+    assert not any(sentence.startswith("job mine") for sentence in difference.parting.first)
+    assert "left out: jobs that only base has, 1\n" in difference.text()
+    assert [run["jobs_left_out"] for run in difference.to_json()["runs"]] == [1, 0]
 
 
 @pytest.mark.parametrize("layout", ["table", "markdown", "json", "csv"])
