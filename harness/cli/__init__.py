@@ -21,7 +21,7 @@ COMMANDS = {
     "explain": ("harness.cli.explain", "Tell what happened to a job, in a queue, or at an instant."),
     "diff": ("harness.cli.diff", "Show where two runs of the same jobs part, and who gained or lost by it."),
     "trace": ("harness.cli.trace", "Check, describe, convert and generate job traces."),
-    "cluster": ("harness.cli.cluster", "Check cluster manifests, or make some for a trace."),
+    "cluster": ("harness.cli.cluster", "Check or patch cluster manifests, or make some."),
     "conform": ("harness.cli.conform", "Compare plugins with recorded decisions of what they model."),
     "plugins": ("harness.cli.plugins", "List plugins and what they bring."),
 }

@@ -1,4 +1,4 @@
-"""`harness cluster`: checks manifests, and makes some to start from."""
+"""`harness cluster`: checks manifests, changes them, and makes some to start from."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Examples:
 
 @click.group(cls=Group, epilog=_EXAMPLES)
 def cluster() -> None:
-    """Check the manifests that describe a cluster, or make some to start from."""
+    """Check and change manifests of a cluster, or make some to start from."""
 
 
 cluster.add_command(init)
@@ -79,19 +79,53 @@ def convert(file: Path, to: str, *, keep: bool, output: Path | None) -> None:
     """
     from harness.cluster.convert import convert as converted
     from harness.cluster.load import load_cluster
-    from harness.cluster.manifests import dump_yaml
 
     if output is not None:
         spare(file, output)
     found = converted(load_cluster(file), to, keep=keep)
     for note in found.notes:
         click.echo(printable(f"no counterpart: {note}"), err=True)
-    text = dump_yaml(found.manifests)
+    _print_manifests(found.manifests, output)
+
+
+_PATCH_EXAMPLES = """\b
+Examples:
+  harness cluster patch traces/mix.cluster.yaml docs/examples/more-nodes.yaml
+  harness cluster patch traces/mix.cluster.yaml docs/examples/more-quota.yaml -o patched.yaml
+"""
+
+
+@cluster.command(epilog=_PATCH_EXAMPLES)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("patches", nargs=-1, required=True, metavar="PATCH...", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file. [default: stdout]")
+def patch(file: Path, patches: tuple[Path, ...], *, output: Path | None) -> None:
+    """Print manifests as `harness replay --patch` changes them.
+
+    The patches are laid over the manifests of FILE one after the other: each holds kind, name and the fields
+    that change of one or more objects. Comments are lost.
+    """
+    from harness.cluster.load import load_cluster
+    from harness.cluster.manifests import to_manifests
+
+    if output is not None:
+        for each in (file, *patches):
+            spare(each, output)
+    changed = load_cluster(file)
+    for each in patches:
+        changed = changed.patched(each)
+    _print_manifests(to_manifests(changed), output)
+
+
+def _print_manifests(manifests: Sequence[Mapping[str, Any]], output: Path | None) -> None:
+    from harness.cluster.manifests import dump_yaml
+
+    text = dump_yaml(manifests)
     if output is None:
         click.echo(text, nl=False)
         return
     write_output(output, text)
-    click.echo(printable(f"{len(found.manifests):,} manifests written to {output}"))
+    click.echo(printable(f"{len(manifests):,} manifests written to {output}"))
 
 
 def _content(cluster: Cluster) -> dict[str, Any]:

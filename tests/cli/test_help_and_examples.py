@@ -58,8 +58,9 @@ def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with what the examples name, all of it small."""
     place = tmp_path_factory.mktemp("stocked")
     (place / "traces").mkdir()
-    for name in ("philly.cluster.yaml", "mix.yaml"):
+    for name in ("philly.cluster.yaml", "mix.cluster.yaml", "mix.yaml"):
         shutil.copy(ROOT / "traces" / name, place / "traces")
+    shutil.copytree(ROOT / "docs" / "examples", place / "docs" / "examples")
     shutil.copy(place / "traces" / "philly.cluster.yaml", place / "pr.yaml")
     hours = pl.duration(hours=pl.int_range(40), time_unit="us")
     pl.select(

@@ -105,6 +105,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "trace generate": ("-o", "made.parquet"),
     "cluster check": ("cluster.yaml",),
     "cluster convert": ("cluster.yaml", "--to", "elasticquota"),
+    "cluster patch": ("cluster.yaml", "cluster.yaml"),
     "cluster init": ("trace.parquet",),
     "plugins": (),
 }
