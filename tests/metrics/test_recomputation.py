@@ -23,7 +23,9 @@ QUOTAS = {"a": {"cpu": "4", "memory": "4Gi"}, "b": {"cpu": "3", "memory": "6Gi"}
 POOL = queues(QUOTAS, weights={"a": "2"})
 NODES = queues(QUOTAS, weights={"b": "3"}, nodes=2)
 DOORS = queues({"x": QUOTAS["a"], "b": QUOTAS["b"]}) + local_queue("default", "a", "x")
-SHARED = queues({"x": {"cpu": "7", "memory": "10Gi"}}) + "".join(local_queue("default", name, "x") for name in "ab")
+SHARED = queues({"x": {"cpu": "7", "memory": "10Gi"}}) + "".join(
+    local_queue("default", name, "x") for name in "ab"
+)
 
 
 class Randomly(AtRandom):
