@@ -22,6 +22,7 @@ KUEUE = (
     "kueue-cycles-dev",
     "kueue-cycles2-dev",
     "kueue-afs-dev",
+    "kueue-tas-dev",
     "kueue-perf-baseline",
     "kueue-perf-baseline-fair",
     "kueue-perf-large",

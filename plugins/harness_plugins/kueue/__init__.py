@@ -90,6 +90,11 @@ def harness_register_conformance(register: RegisterConformance) -> None:
         help="who is admitted and preempted over time",
         informative=("cycle", "cycles", "heads"),
     )
+    register(
+        "kueue/tas",
+        _answer("conformance.placement", "answer_placement"),
+        help="where topology-aware scheduling places the pods of a workload",
+    )
 
 
 def _running_jobs(cluster: Cluster, at: int = 0) -> Sequence[Arrival]:

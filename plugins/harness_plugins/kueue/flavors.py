@@ -6,18 +6,15 @@ no part in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 
-from harness.cluster.fields import Fields
-from harness.cluster.model import Cluster, ClusterQueue, ResourceFlavor, ResourceGroup
-from harness.cluster.pod_reading import template_of
-from harness.cluster.selectors import Requirement, Toleration, read_requirement, read_toleration
-from harness.errors import ClusterError, Fault
+from harness.cluster.model import Cluster, ClusterQueue, ResourceGroup
 from harness.job import PodSet
 from harness.quota import QuotaTree
 from harness_plugins.kueue.asks import Asks
+from harness_plugins.kueue.constraints import Constraints
 
 PODS = "pods"
 
@@ -59,7 +56,7 @@ def _pod_set_offer(pod_set: PodSet, queue: ClusterQueue, cluster: Cluster, tree:
     requests = dict(pod_set.requests)
     if any(PODS in group.covered_resources for group in queue.resource_groups):
         requests[PODS] = 1
-    constraints = _Constraints(pod_set)
+    constraints = Constraints(pod_set)
     groups = []
     left = dict(requests)
     for group in queue.resource_groups:
@@ -76,7 +73,7 @@ def _group_offer(
     resources: tuple[str, ...],
     requests: Mapping[str, int],
     group: ResourceGroup,
-    constraints: _Constraints,
+    constraints: Constraints,
     cluster: Cluster,
     tree: QuotaTree,
 ) -> GroupOffer:
@@ -93,43 +90,3 @@ def _group_offer(
         tuple(quotas.flavor for quotas in group.flavors),
         tuple(cells),
     )
-
-
-@final
-class _Constraints:
-    """Where the pods of a pod set may run, as far as flavors can tell."""
-
-    def __init__(self, pod_set: PodSet) -> None:
-        faults: list[Fault] = []
-        where = f"pod set {pod_set.name}"
-        spec = Fields(template_of(pod_set, faults, where), where, faults)
-        self._selector = spec.strings("nodeSelector")
-        self._tolerations = [read_toleration(item) for item in spec.items("tolerations")]
-        self._terms = _required_terms(spec.child("affinity"))
-        if faults:
-            raise ClusterError(where, faults)
-
-    def allow(self, flavor: ResourceFlavor) -> bool:
-        """Whether pods tolerate a flavor's taints, and select its labels where they care about them.
-
-        What they select by a label that the flavor does not have is for the flavor's nodes to decide.
-        """
-        tolerations: Iterable[Toleration] = (*self._tolerations, *flavor.tolerations)
-        for taint in flavor.taints:
-            if taint.effect != "PreferNoSchedule" and not any(item.tolerates(taint) for item in tolerations):
-                return False
-        labels = flavor.node_labels
-        if any(labels[key] != value for key, value in self._selector.items() if key in labels):
-            return False
-        terms = [[item for item in term if item.key in labels] for term in self._terms]
-        # Terms are alternatives: one that says nothing about this flavor's labels lets it through.
-        return not terms or any(all(item.matches(labels) for item in term) for term in terms)
-
-
-def _required_terms(affinity: Fields) -> list[list[Requirement]]:
-    """The expressions on labels of the required node affinity, term by term."""
-    required = affinity.child("nodeAffinity").child("requiredDuringSchedulingIgnoredDuringExecution")
-    return [
-        [read_requirement(item) for item in term.items("matchExpressions")]
-        for term in required.items("nodeSelectorTerms")
-    ]

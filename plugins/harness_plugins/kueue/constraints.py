@@ -1,0 +1,74 @@
+"""Where the pods of a pod set may run: tolerations, node selector and required node affinity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import final
+
+from harness.cluster.fields import Fields
+from harness.cluster.model import Node, ResourceFlavor
+from harness.cluster.pod_reading import template_of
+from harness.cluster.selectors import Requirement, Taint, Toleration, read_requirement, read_toleration
+from harness.errors import ClusterError, Fault
+from harness.job import PodSet
+
+
+@final
+class Constraints:
+    """What a pod set's template says of where its pods may run.
+
+    Raises:
+        ClusterError: the template is not what a Pod has.
+    """
+
+    def __init__(self, pod_set: PodSet) -> None:
+        faults: list[Fault] = []
+        where = f"pod set {pod_set.name}"
+        spec = Fields(template_of(pod_set, faults, where), where, faults)
+        self._selector = spec.strings("nodeSelector")
+        self._tolerations = tuple(read_toleration(item) for item in spec.items("tolerations"))
+        self._terms = _required_terms(spec.child("affinity"))
+        if faults:
+            raise ClusterError(where, faults)
+
+    def allow(self, flavor: ResourceFlavor) -> bool:
+        """Whether pods tolerate a flavor's taints, and select its labels where they care about them.
+
+        What they select by a label that the flavor does not have is for the flavor's nodes to decide.
+        """
+        if not self._tolerate(flavor.taints, flavor):
+            return False
+        labels = flavor.node_labels
+        if any(labels[key] != value for key, value in self._selector.items() if key in labels):
+            return False
+        terms = [[item for item in term if item.key in labels] for term in self._terms]
+        # Terms are alternatives: one that says nothing about this flavor's labels lets it through.
+        return not terms or any(all(item.matches(labels) for item in term) for term in terms)
+
+    def suit(self, node: Node, flavor: ResourceFlavor) -> bool:
+        """Whether pods that got a flavor may run on one of its nodes."""
+        labels = node.labels
+        return (
+            self._tolerate(node.taints, flavor)
+            and all(labels.get(key) == value for key, value in self._selector.items())
+            and (
+                not self._terms
+                or any(bool(term) and all(item.matches(labels) for item in term) for term in self._terms)
+            )
+        )
+
+    def _tolerate(self, taints: Iterable[Taint], flavor: ResourceFlavor) -> bool:
+        tolerations: tuple[Toleration, ...] = (*self._tolerations, *flavor.tolerations)
+        return all(
+            taint.effect == "PreferNoSchedule" or any(item.tolerates(taint) for item in tolerations)
+            for taint in taints
+        )
+
+
+def _required_terms(affinity: Fields) -> list[list[Requirement]]:
+    """The expressions on labels of the required node affinity, term by term."""
+    required = affinity.child("nodeAffinity").child("requiredDuringSchedulingIgnoredDuringExecution")
+    return [
+        [read_requirement(item) for item in term.items("matchExpressions")]
+        for term in required.items("nodeSelectorTerms")
+    ]

@@ -1,0 +1,111 @@
+"""Places the pod sets of a workload one after the other, each beside what those before it took."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from harness.cluster.topology import TopologyRequest
+from harness.job import PodSet
+from harness_plugins.kueue.constraints import Constraints
+from harness_plugins.kueue.topology.capacity import capacity_of
+from harness_plugins.kueue.topology.request import wanted_of
+from harness_plugins.kueue.topology.search import Search
+from harness_plugins.kueue.topology.tree import Room, TopologyTree, take
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A pod set that is to be placed: how many of its pods, and what it says of the topology."""
+
+    pod_set: PodSet
+    count: int
+    request: TopologyRequest
+
+
+class Share(NamedTuple):
+    """How many pods go to a leaf, by its place among the leaves."""
+
+    leaf: int
+    pods: int
+
+
+Placement = tuple[Share, ...]
+
+
+def place(
+    tree: TopologyTree, room: Room, asked: Sequence[Asked], *, mixed: bool
+) -> dict[str, Placement | None]:
+    """Where the pods of a workload go, pod set by pod set; None for those that cannot be placed.
+
+    After a failure nobody else is looked at: those pod sets are missing.
+
+    Args:
+        tree: the domains.
+        room: what is left in the leaves; what is placed is taken from it.
+        asked: the pod sets, in the order of the workload.
+        mixed: the gate `TASProfileMixed`.
+    """
+    placed: dict[str, Placement | None] = {}
+    for members in _groups(asked):
+        workers, leader = _roles(members)
+        found = _place_group(tree, room, workers, leader, mixed=mixed)
+        if found is None:
+            placed |= {each.pod_set.name: None for each in members}
+            break
+        for each, placement in zip((workers, leader), found, strict=True):
+            if each is not None:
+                placed[each.pod_set.name] = placement
+                for leaf, pods in placement:
+                    take(room, leaf, each.pod_set.requests, pods)
+    return placed
+
+
+def _groups(asked: Sequence[Asked]) -> list[list[Asked]]:
+    """Pod sets of one group together, in the order of their first member."""
+    groups: dict[tuple[str, str], list[Asked]] = {}
+    for each in asked:
+        group = each.request.group
+        groups.setdefault(("group", group) if group else ("pod set", each.pod_set.name), []).append(each)
+    return list(groups.values())
+
+
+def _roles(members: list[Asked]) -> tuple[Asked, Asked | None]:
+    """The workers and the leader of a group: the larger pod set are the workers, the first of equal ones."""
+    if len(members) == 1:
+        return members[0], None
+    first, second = members[:2]
+    return (second, first) if second.count > first.count else (first, second)
+
+
+def _place_group(
+    tree: TopologyTree, room: Room, workers: Asked, leader: Asked | None, *, mixed: bool
+) -> tuple[Placement, Placement] | None:
+    """Where the workers and one leader pod go."""
+    wanted = wanted_of(workers.request, tree.levels, mixed=mixed)
+    if wanted is None:
+        return None
+    suitable = None
+    if tree.by_host:
+        constraints = Constraints(workers.pod_set)
+        suitable = [constraints.suit(node, tree.flavor) for node in tree.nodes]
+    figures = capacity_of(
+        tree,
+        room,
+        wanted,
+        workers.pod_set.requests,
+        None if leader is None else leader.pod_set.requests,
+        suitable,
+    )
+    search = Search(tree, figures, wanted, 0 if leader is None else 1)
+    chosen = search.place(workers.count)
+    if chosen is None:
+        return None
+    first, leaves = tree.leaves.start, sorted(set(chosen))
+    return (
+        tuple(Share(leaf - first, figures.pods[leaf]) for leaf in leaves if figures.pods[leaf] > 0),
+        tuple(Share(leaf - first, figures.leaders[leaf]) for leaf in leaves if figures.leaders[leaf] > 0)
+        if leader is not None
+        else (),
+    )

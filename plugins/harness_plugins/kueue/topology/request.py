@@ -1,0 +1,71 @@
+"""What a pod set's topology request means in a topology."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import NamedTuple
+
+from harness.cluster.topology import TopologyRequest
+
+
+class Wanted(NamedTuple):
+    """What is looked for.
+
+    A *slice* is a group of pods that has to be in one domain of the slice level; without slices it is one pod
+    at the finest level.
+
+    Attributes:
+        level: where the search begins; levels are numbers, 0 is the coarsest.
+        slice_level: the level of which one domain takes all pods of a slice.
+        size: how many pods a slice has.
+        inner: level -> how many pods are kept together there, below the slice level.
+        required: whether one domain of the level has to take everything.
+        unconstrained: whether any domains will do.
+        least_free: whether the domain with the least room is tried first; else the best fit is.
+    """
+
+    level: int
+    slice_level: int
+    size: int
+    inner: Mapping[int, int]
+    required: bool
+    unconstrained: bool
+    least_free: bool
+
+
+def wanted_of(request: TopologyRequest, levels: tuple[str, ...], *, mixed: bool) -> Wanted | None:
+    """What a request means; None where it asks for a level that is not there, or for layers that do not nest.
+
+    Args:
+        request: the pod set's; an empty one where it has none, which is as if it were unconstrained.
+        levels: the topology's, from the coarsest to the finest.
+        mixed: whether pods that may be anywhere fill up what is nearly full (gate `TASProfileMixed`).
+    """
+    number = {label: at for at, label in enumerate(levels)}
+    slices, finest = request.slices, len(levels) - 1
+    if any(layer.level not in number for layer in slices):
+        return None
+    slice_level = number[slices[0].level] if slices else finest
+    inner: dict[int, int] = {}
+    for outer, layer in pairwise(slices):
+        if number[layer.level] <= number[outer.level] or outer.size % layer.size:
+            return None
+        inner |= dict.fromkeys(range(number[outer.level] + 1, number[layer.level] + 1), layer.size)
+    slice_only = bool(slices) and not (request.required or request.preferred)
+    named = request.required or request.preferred
+    if named and named not in number:
+        return None
+    level = number[named] if named else 0 if slice_only else finest
+    if level > slice_level:
+        return None
+    unconstrained = request.unconstrained or slice_only or not request.explicit
+    return Wanted(
+        level,
+        slice_level,
+        slices[0].size if slices else 1,
+        inner,
+        bool(request.required),
+        unconstrained,
+        unconstrained and mixed,
+    )
