@@ -145,15 +145,20 @@ class Life:
         return self.job.pod_name(pod, self.successors.get(pod, 0))
 
     def is_wanted(self, pod: int) -> bool:
-        """Whether a pod is to run at all; partial admission leaves out the last ones of a pod set."""
+        """Whether a pod is to run at all; partial admission leaves out the last ones of a pod set.
+
+        Pods that have ended count for it, wherever they are.
+        """
         if pod not in self.every_pod:
             return False
-        if self.counts is None:
+        if self.counts is None or pod in self.ended:
             return True
         first = 0
         for pod_set in self.job.pod_sets:
             if pod < first + pod_set.count:
-                return pod - first < self.counts.get(pod_set.name, pod_set.count)
+                before = pod - first
+                later = sum(pod < each < first + pod_set.count for each in self.ended)
+                return before + later < self.counts.get(pod_set.name, pod_set.count)
             first += pod_set.count
         return False
 
@@ -168,7 +173,9 @@ class Life:
         return [unit for _, unit in sorted(self.units.items())]
 
     def reduce(self, counts: Mapping[str, int]) -> None:
-        """Run fewer pods: what partial admission gave to each pod set."""
+        """Run fewer pods: what partial admission gave to each pod set, but at least what has ended of it."""
+        if self.ended:
+            counts = {**counts, **self._ended_of(counts)}
         self.counts = counts
         self.wanted = sum(counts.get(each.name, each.count) for each in self.job.pod_sets)
         if len(self.job.pod_sets) > 1:
@@ -177,6 +184,16 @@ class Life:
                 for resource, amount in each.requests.items():
                     amounts[resource] = amounts.get(resource, 0) + counts.get(each.name, each.count) * amount
             self.amounts = amounts
+
+    def _ended_of(self, counts: Mapping[str, int]) -> dict[str, int]:
+        """Of which pod sets more pods have ended than these counts say, and how many."""
+        found, first = {}, 0
+        for each in self.job.pod_sets:
+            ended = sum(first <= pod < first + each.count for pod in self.ended)
+            if ended > counts.get(each.name, each.count):
+                found[each.name] = ended
+            first += each.count
+        return found
 
     @property
     def dropped(self) -> dict[str, int]:
@@ -211,7 +228,7 @@ class Life:
         first = 0
         for each in self.job.pod_sets:
             wanted = each.count if self.counts is None else self.counts.get(each.name, each.count)
-            left = wanted - sum(first <= pod < first + wanted for pod in done)
+            left = wanted - sum(first <= pod < first + each.count for pod in done)
             for resource, amount in each.requests.items():
                 amounts[resource] = amounts.get(resource, 0) + left * amount
             first += each.count

@@ -13,7 +13,7 @@ from policies import Eager, Greedy, scripted
 from harness import Job, PodSet, View
 from harness.engine import parse_losses
 from harness.errors import DecisionError
-from harness.testing import Decisions, Script, pool, replayed
+from harness.testing import Decisions, Script, nodes, pool, replayed
 from harness.units import SECOND
 
 POOL = pool(cpu=6)
@@ -282,3 +282,37 @@ def test_a_policy_that_goes_by_what_fits_is_never_late() -> None:
         jobs.job(f"j{number}", at=number % 4, cpu=1 + number % 3, seconds=3)
     happened = replayed(Greedy, jobs, POOL)
     assert happened.of("start") == []
+
+
+def test_pods_that_have_ended_are_among_those_of_a_partial_admission() -> None:
+    """The last of three pods ran first; of two pods one is left then, and the job is over with it."""
+    sets = (PodSet("main", 3, 1, {"cpu": 1}),)
+    jobs = Script().job("a", seconds=5, gang=False, pod_sets=sets)
+    steps: dict[float, list[tuple[Any, ...]]] = {
+        0: [("admit", "a"), ("bind", "a", 2, "n")],
+        6: [("preempt", "a")],
+        7: [("admit", "a", {"main": 2}), ("bind", "a", 0, "n")],
+    }
+    happened = replayed(scripted(steps), jobs, nodes(n={"cpu": 9}))
+    assert [(row.time // SECOND, row.pod) for row in happened.of("finish")] == [(5, "a-2"), (12, "a-0")]
+    assert [row.pods for row in happened.of("admit")] == [3, 1]
+    assert happened.jobs["a"].state == "finished"
+    steps[8] = [("bind", "a", 1, "n")]
+    with pytest.raises(DecisionError, match="pod 1 is not one of the 2 pods that are to run"):
+        replayed(scripted(steps), jobs, nodes(n={"cpu": 9}))
+
+
+def test_a_partial_admission_of_fewer_pods_than_have_ended_is_of_those() -> None:
+    """Two pods have ended when one is admitted: none is left to run, and the third may be admitted later."""
+    sets = (PodSet("main", 3, 1, {"cpu": 1}),)
+    jobs = Script().job("a", seconds=5, gang=False, pod_sets=sets)
+    steps: dict[float, list[tuple[Any, ...]]] = {
+        0: [("admit", "a"), ("bind", "a", 0, "n"), ("bind", "a", 1, "n")],
+        6: [("preempt", "a")],
+        7: [("admit", "a", {"main": 1})],
+        8: [("preempt", "a")],
+        9: [("admit", "a"), ("bind", "a", 2, "n")],
+    }
+    happened = replayed(scripted(steps), jobs, nodes(n={"cpu": 9}))
+    assert [(row.time // SECOND, row.pods) for row in happened.of("admit")] == [(0, 3), (7, 0), (9, 1)]
+    assert happened.jobs["a"].finish == 14 * SECOND

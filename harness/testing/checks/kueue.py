@@ -19,7 +19,9 @@ class Kueue(ClusterQuotas):
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
-        self._latency: int = facts.run.info["policy"]["options"].get("evictionLatency", 0)
+        options = facts.run.info["policy"]["options"]
+        self._latency: int = options.get("evictionLatency", 0)
+        self._until_the_last = "ReclaimablePods=false" in options.get("featureGates", "")
         self._going: list[tuple[int, Node, dict[Cell, int]]] = []  # until when Kueue counts it, by queue
 
     def turn(self, step: Step) -> Iterator[Broken]:
@@ -60,6 +62,8 @@ class Kueue(ClusterQuotas):
 
     def _borrows(self, node: Node, now: int) -> bool:
         """Whether a queue uses more than is its own, by what Kueue knows: it hears late of what is gone."""
+        if self._until_the_last:
+            return True  # it counts pods that have ended for as long as others of their job run
         self._going = [each for each in self._going if each[0] >= now]
         used = dict(self.stays.used[node])
         for _, of_node, amounts in self._going:

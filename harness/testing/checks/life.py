@@ -143,19 +143,21 @@ class Life:
         self.state = "alive"
 
     def _admitted(self, row: Row) -> frozenset[int]:
-        """The pods that an admission lets run; partial admission leaves out the last ones of a pod set."""
-        parts = self.asked.parts
-        counts = parse_json(row["detail"]).get("counts", {}) if row["detail"] else {}
-        if len(parts) == 1:
-            counts = {parts[0].name: row["pods"] + len(self.ended)}
-        wanted: set[int] = set()
+        """The pods that an admission lets run; partial admission leaves out the last ones of a pod set.
+
+        Pods that have ended are among those that do.
+        """
+        parts, counts = self.asked.parts, dict[str, int]()
+        if len(parts) > 1 and row["pods"] + len(self.ended) < self.asked.pods:
+            counts = parse_json(row["detail"] or "{}").get("counts", {})
+        wanted = set(self.ended)
         for part in parts:
-            count = counts.get(part.name, part.count)
-            require(part.least <= count <= part.count, f"{count} pods of {part.least} to {part.count}")
-            wanted.update(range(part.first, part.first + count))
-        require(
-            row["pods"] == len(wanted) - len(self.ended), f"{row['pods']} of {len(wanted)} pods are admitted"
-        )
+            left = [pod for pod in range(part.first, part.first + part.count) if pod not in self.ended]
+            wanted.update(left[: row["pods"] if len(parts) == 1 else counts.get(part.name)])
+            some = sum(part.first <= pod < part.first + part.count for pod in wanted)
+            require(part.least <= some, f"{some} pods of {part.name}, which takes {part.least} at least")
+        new = len(wanted - self.ended)
+        require(row["pods"] == new, f"{row['pods']} pods are admitted of {new} that are to run")
         return frozenset(wanted)
 
     def _admit(self, row: Row, pods: frozenset[int], now: int) -> None:

@@ -33,12 +33,14 @@ class Placement(Rule):
         part, node = asked.part_of(pod), self.facts.cluster.nodes[row["node"]]
         chosen = self._flavors.get(asked.name, {}).get(part.name, {})
         flavors = [self.facts.cluster.flavors[name] for name in chosen.values()]
-        wanted = dict(part.selector)
-        tolerations = list(part.tolerations)
+        tolerations = [*part.tolerations, *(each for flavor in flavors for each in flavor.tolerations)]
+        # Where flavors of several groups contradict each other, Kueue keeps the label of one of them.
+        wanted: dict[str, set[str]] = {}
         for flavor in flavors:
-            wanted |= flavor.node_labels
-            tolerations += flavor.tolerations
-        wrong = {key: value for key, value in wanted.items() if node.labels.get(key) != value}
+            for key, value in flavor.node_labels.items():
+                wanted.setdefault(key, set()).add(value)
+        wanted = {key: {value} for key, value in part.selector.items()} | wanted
+        wrong = {key: sorted(values) for key, values in wanted.items() if node.labels.get(key) not in values}
         if wrong:
             yield Broken("placement.selector", step.where, f"node {node.name} has not the labels {wrong}")
         taints = [*node.taints, *([_CORDONED] if node.unschedulable else [])]

@@ -56,14 +56,17 @@ class Binder:
         for pod_set in job.pod_sets:
             chosen = tuple(flavors.get(pod_set.name, _NO_FLAVORS).values())
             template = self._template(job, pod_set, chosen)
-            for pod in range(first, first + counts.get(pod_set.name, pod_set.count)):
-                if pod not in ended:
-                    info = PodInfo(
-                        job.pod_name(pod), template, job.priority, preempts=job.preempts, job=job, pod=pod
-                    )
-                    pods[pod] = info
-                    self._scheduler.add(info)
-            first += pod_set.count
+            last = first + pod_set.count
+            left = [pod for pod in range(first, last) if pod not in ended]
+            # Pods that have ended are among those that were admitted, wherever they are.
+            fewer = pod_set.count - counts.get(pod_set.name, pod_set.count)
+            for pod in left[: max(0, len(left) - fewer)]:
+                info = PodInfo(
+                    job.pod_name(pod), template, job.priority, preempts=job.preempts, job=job, pod=pod
+                )
+                pods[pod] = info
+                self._scheduler.add(info)
+            first = last
 
     def stop(self, job: Job) -> None:
         """A job was evicted: its pods that are not bound yet are not to run any more."""

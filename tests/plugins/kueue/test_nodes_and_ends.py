@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from kueue_worlds import Happened, Jobs, cluster, flavor, node, pod_set, queue
 
+from harness import Bind
+from harness_plugins.kueue.binding import Binder
+
 WITHIN = {"withinClusterQueue": "LowerPriority"}
 FAST, SLOW = "fast", "slow"
 
@@ -77,3 +80,18 @@ def test_a_preempted_job_does_not_run_again_what_had_ended() -> None:
         (0, 2),
         (20, 1),
     ]
+
+
+def test_pods_that_have_ended_are_among_those_of_a_partial_admission() -> None:
+    """The last of three has ended: of two that are admitted one is left to run, and it is the first."""
+    job = Jobs().add("a", "q", 1, pods=3, gang=False)["a"]
+    binder = Binder(cluster(node("n0", 9), queue("q", cpu=9)))
+    binder.hear(0)
+    binder.start(job, {}, {})
+    assert [bind.pods for bind in binder.run() if isinstance(bind, Bind)] == [
+        range(n, n + 1) for n in range(3)
+    ]
+    binder.end(job, range(2, 3))
+    binder.leave(job)
+    binder.start(job, {}, {"main": 2})
+    assert [bind.pods for bind in binder.run() if isinstance(bind, Bind)] == [range(1)]
