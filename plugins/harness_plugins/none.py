@@ -92,11 +92,18 @@ def without_preemption(cluster: Cluster, view: View, options: Mapping[str, Any])
 
 
 def _unheeded(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """PodGroups, where pods are placed alone or jobs start whole."""
+    """PodGroups, where pods are placed alone or jobs start whole; and stopped queues, where quotas decide."""
     if cluster.nodes:
         yield from pods_alone(cluster, options)
-    else:
-        yield from unheeded_groups(cluster, "without nodes, jobs start as a whole")
+        return
+    yield from unheeded_groups(cluster, "without nodes, jobs start as a whole")
+    stopped = {f"ClusterQueue {name}": queue.stop_policy for name, queue in cluster.cluster_queues.items()}
+    stopped |= {
+        f"LocalQueue {'/'.join(name)}": each.stop_policy for name, each in cluster.local_queues.items()
+    }
+    for name, policy in stopped.items():
+        if policy != "None":
+            yield f"{name}: spec.stopPolicy {policy} does not count: quotas alone decide who starts"
 
 
 def _refuse(meaningless: Iterable[Option], options: Mapping[str, Any], because: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -10,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import Cluster
-from harness.cluster.model import ClusterQueue, FlavorQuotas, ResourceGroup, ResourceQuota, frozen
+from harness.cluster.model import ClusterQueue, FlavorQuotas, LocalQueue, ResourceGroup, ResourceQuota, frozen
 from harness.errors import InputError, OptionError
 from harness.options import resolve
+from harness.plugins import load
 from harness.testing import Decisions, Script, nodes, pool, queues, replayed
 from harness.units import SECOND
 from harness_plugins.none import OPTIONS, without_preemption
@@ -167,3 +169,21 @@ def test_a_job_that_waits_is_refused_once_with_what_its_queue_and_cohort_lack() 
         "quota": {"a": {"default/cpu": 2}},
         "pool": {"name": "all", "usage": {"default/cpu": 3}, "quota": {"default/cpu": 4}},
     }
+
+
+def test_without_nodes_a_stopped_queue_is_named_and_admits_all_the_same() -> None:
+    """Kueue would admit nothing there; this queue goes by quotas alone. On nodes there are none to stop."""
+    queue = ClusterQueue("q", stop_policy="Hold")
+    door = LocalQueue("d", "ns", "q", stop_policy="HoldAndDrain")
+    stopped = Cluster(
+        cluster_queues={"q": queue, "open": ClusterQueue("open")}, local_queues={("ns", "d"): door}
+    )
+    unheeded = load().policy("none").unheeded
+    assert unheeded is not None
+    options = resolve(OPTIONS, {}, owner="none")
+    assert list(unheeded(stopped, options)) == [
+        "ClusterQueue q: spec.stopPolicy Hold does not count: quotas alone decide who starts",
+        "LocalQueue ns/d: spec.stopPolicy HoldAndDrain does not count: quotas alone decide who starts",
+    ]
+    on_nodes = replace(stopped, nodes=nodes(n={"cpu": 1}).nodes)
+    assert list(unheeded(on_nodes, options)) == []
