@@ -45,7 +45,7 @@ from harness.policy import (
 from harness.trace.reader import Reading
 
 if TYPE_CHECKING:
-    from harness.api import compare, make_report, replay
+    from harness.api import compare, make_report, replay, replay_all
     from harness.comparison import Comparison
     from harness.explanation.explain import explain
     from harness.runs.plan import Plan
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
 _LAZY = {
     "replay": "harness.api",
+    "replay_all": "harness.api",
     "Request": "harness.runs.request",
     "compare": "harness.api",
     "make_report": "harness.api",
@@ -101,6 +102,7 @@ __all__ = [
     "hookimpl",
     "make_report",
     "replay",
+    "replay_all",
 ]
 
 

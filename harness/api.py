@@ -34,6 +34,7 @@ __all__ = [
     "read_cluster",
     "read_trace",
     "replay",
+    "replay_all",
 ]
 
 
@@ -98,9 +99,52 @@ def replay(
         keep=keep,
     )
     run = request.run(plugins=plugins, watch=watch)
-    for sentence in run.unmeasured.values():
-        warn(f"{sentence}; the run is kept without it", stacklevel=2)
+    _warn_of_metrics([run])
     return run
+
+
+def replay_all(
+    requests: Iterable[Request],
+    *,
+    workers: int | None = None,
+    plugins: Plugins | None = None,
+    watch: Callable[[int, int, int], None] | None = None,
+) -> list[Run]:
+    """Carry out several requests, side by side in several processes.
+
+    What one of them fails with does not keep the others from being carried out. In a script this belongs
+    under `if __name__ == "__main__"`, as all that begins processes.
+
+    Args:
+        requests: what is asked for.
+        workers: how many at once; 1 is this process. By default as many as this process may use cores and
+            there is memory for, and 1 where something cannot be pickled or the traces are short.
+        plugins: what `harness.plugins.load()` gave; loaded when absent.
+        watch: called now and then with the number of a request, its simulated time and the number of jobs
+            that have arrived.
+
+    Returns:
+        The runs, in the order of the requests: the same as one process would make.
+
+    Raises:
+        ReplayError: some failed; names them, and has the runs of the others.
+        HarnessError: what the only one failed with.
+    """
+    from contextlib import closing
+
+    from harness.runs.side_by_side import carry_out, runs_of
+
+    asked = list(requests)
+    with closing(carry_out(asked, plugins or load(), workers=workers, watch=watch)) as news:
+        runs = runs_of(asked, dict(news))
+    _warn_of_metrics(runs)
+    return runs
+
+
+def _warn_of_metrics(runs: Iterable[Run]) -> None:
+    """Tell whoever calls from Python of metrics that failed."""
+    for sentence in dict.fromkeys(sentence for run in runs for sentence in run.unmeasured.values()):
+        warn(f"{sentence}; the run is kept without it", stacklevel=3)
 
 
 def compare(runs: Sequence[Run | str | Path], *, baseline: str | None = None) -> Comparison:

@@ -10,14 +10,19 @@ HarnessError
 │   └── RunError          a run folder that is missing, damaged or not comparable
 ├── PolicyError           a policy failed by itself
 │   └── DecisionError     a policy decided what cannot be; the referee refuses it
+├── ReplayError           some of several replays failed, or the process that made one
 ├── CheckError            a check that the user asked for does not hold; exit 1
 └── StoppedError          a replay went nowhere and was ended; exit 1
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from harness.runs.run import Run
 
 _SHOWN = 20
 
@@ -31,6 +36,16 @@ class HarnessError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Errors go to other processes whatever their own arguments are."""
+        return _again, (type(self), self.args), self.__dict__
+
+
+def _again(kind: type[HarnessError], args: tuple[Any, ...]) -> HarnessError:
+    error = kind.__new__(kind)
+    error.args = args
+    return error
 
 
 class InputError(HarnessError):
@@ -55,6 +70,27 @@ class PolicyError(HarnessError):
 
 class DecisionError(PolicyError):
     """A policy made a decision that the state of the cluster does not allow."""
+
+
+class ReplayError(HarnessError):
+    """Some of several replays failed, or the process in which one was made.
+
+    Attributes:
+        runs: the runs of the others, in the order in which they were asked for; None where one failed.
+        errors: what the failed ones failed with, by their numbers.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        runs: Sequence[Run | None] = (),
+        errors: Mapping[int, BaseException] | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.runs = list(runs)
+        self.errors = dict(errors or {})
 
 
 class CheckError(HarnessError):

@@ -1,11 +1,12 @@
-"""How far a replay has come: one line on a terminal, and nothing anywhere else."""
+"""How far replays have come: one line for each on a terminal, and nothing anywhere else."""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Self
 
 import click
 
@@ -15,56 +16,98 @@ from harness.units import format_duration
 _PAUSE = 0.1  # ten times a second is smooth
 _BAR = 20
 _ERASE = "\r\033[K"
+_ERASE_ABOVE = "\033[A\033[K"
 
 
 class Progress:
-    """A bar with jobs, simulated time and rate.
+    """Bars with jobs, simulated time and rate.
 
-    It is drawn on stderr where that is a terminal that can go back to the beginning of a line, and not under
-    CI, whose terminals are logs. It has no colours, so that NO_COLOR has nothing to say about it.
+    They are drawn on stderr where that is a terminal that can go back to the beginning of a line, and not
+    under CI, whose terminals are logs. They have no colours, so that NO_COLOR has nothing to say about them.
 
     Args:
-        label: what is replayed.
+        labels: what is replayed.
         jobs: how many jobs will arrive at most.
         shown: whether it is wanted at all.
     """
 
-    def __init__(self, label: str, jobs: int, *, shown: bool) -> None:
+    def __init__(self, labels: Sequence[str], jobs: int, *, shown: bool) -> None:
         able = sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("CI")
         self._shown = shown and able
-        self._label, self._jobs = label, jobs
-        self._began = self._last = time.monotonic()
+        self._labels, self._jobs = labels, jobs
+        self._last = time.monotonic()
+        self._began: dict[int, tuple[float, int]] = {}
+        self._lines: dict[int, tuple[int, int]] = {}
+        self._drawn = 0
 
-    def __enter__(self) -> Callable[[int, int], None] | None:
-        return self._update if self._shown else None
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(self, *_: object) -> None:
-        if self._shown:
-            click.echo(_ERASE, nl=False, err=True)
+        self._erase()
 
-    def _update(self, simulated: int, arrived: int) -> None:
+    @property
+    def watch(self) -> Callable[[int, int, int], None] | None:
+        """Is told how far a replay has come: its number, the simulated time, and the jobs that arrived."""
+        return self._update if self._shown else None
+
+    def over(self, number: int) -> None:
+        """A replay is over: its line goes."""
+        if self._lines.pop(number, None) is not None:
+            self._draw()
+
+    def say(self, lines: Iterable[str]) -> None:
+        """Say something above the bars."""
+        self._erase()
+        for line in lines:
+            click.echo(printable(line), err=True)
+        self._draw()
+
+    def _update(self, number: int, simulated: int, arrived: int) -> None:
         now = time.monotonic()
-        if now - self._last < _PAUSE:
-            return
-        self._last = now
+        self._began.setdefault(number, (now, arrived))
+        self._lines[number] = simulated, arrived
+        if now - self._last >= _PAUSE:
+            self._last = now
+            self._draw()
+
+    def _erase(self) -> None:
+        if self._drawn:
+            click.echo(_ERASE + _ERASE_ABOVE * (self._drawn - 1), nl=False, err=True)
+            self._drawn = 0
+
+    def _draw(self) -> None:
+        width, height = _size()
+        lines = [self._line(number, width - 1) for number in sorted(self._lines)[: max(1, height - 1)]]
+        if lines:
+            erased = _ERASE + _ERASE_ABOVE * max(0, self._drawn - 1)
+            click.echo(erased + "\n".join(lines), nl=False, err=True)
+            self._drawn = len(lines)
+        else:
+            self._erase()
+
+    def _line(self, number: int, most: int) -> str:
+        simulated, arrived = self._lines[number]
         done = arrived / max(self._jobs, 1)
-        before = f"{self._label} "
+        began, before_it = self._began[number]
+        rate = (arrived - before_it) / max(time.monotonic() - began, _PAUSE)
+        before = f"{self._labels[number]} "
         after = (
             f" {100 * done:.0f} %  {arrived:,} of {self._jobs:,} jobs  {format_duration(simulated)} simulated"
-            f"  {arrived / (now - self._began):,.0f} jobs/s"
+            f"  {rate:,.0f} jobs/s"
         )
-        most = _width() - 1
         bar = max(0, min(_BAR, most - columns(before + after)))
         filled = round(bar * done)
-        line = f"{before}{'█' * filled}{'░' * (bar - filled)}{after}"
-        click.echo(f"{_ERASE}{_cut(printable(line), most)}", nl=False, err=True)
+        return _cut(printable(f"{before}{'█' * filled}{'░' * (bar - filled)}{after}"), most)
 
 
-def _width() -> int:
+def _size() -> tuple[int, int]:
+    """Columns and lines of the terminal."""
     try:
-        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+        size = os.get_terminal_size(sys.stderr.fileno())
     except (OSError, ValueError):
-        return 80
+        return 80, 24
+    return size.columns or 80, size.lines or 24
 
 
 def _cut(line: str, most: int) -> str:

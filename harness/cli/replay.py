@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import click
 
 from harness.cli.calibration import calibrated
 from harness.cli.context import command_line, complete_policies, loaded_plugins
-from harness.cli.progress import Progress
+from harness.cli.replays import carried_out
 from harness.cli.worlds import World, read_worlds
 from harness.errors import OptionError, PluginError, StoppedError
 from harness.options import did_you_mean
@@ -76,6 +76,11 @@ Examples:
     metavar="DIR", help="Runs are kept as DIR/TRACE/RUN.",
 )  # fmt: skip
 @click.option("--force", is_flag=True, help="Replay even where the same run is there already.")
+@click.option(
+    "--workers", type=click.IntRange(min=1), metavar="N",
+    help="Make so many runs at once, each in a process of its own. [default: the cores, as far as memory "
+    "goes; 1 for a short trace]",
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of a table.")
 @click.option("-q", "--quiet", is_flag=True, help="Only results and errors.")
 @click.pass_context
@@ -93,6 +98,7 @@ def replay(
     calibration: Calibration,
     output: Path,
     force: bool,
+    workers: int | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -129,17 +135,18 @@ def replay(
         if names or spec.name == own
     ]
     plans = [request.plan(plugins) for request in requests]
-    say: Callable[[Iterable[str]], None] = _nothing if quiet else _say
-    say(_preface(opened, worlds, plans, selected=not names))
-    runs = []
-    jobs = count_jobs(opened.frame)
-    for plan in plans:
-        with Progress(plan.label, jobs, shown=not quiet) as watch:
-            run = api.execute(
-                plan, plugins, output=output, force=force, watch=watch, command=command_line(ctx)
-            )
-        runs.append(run)
-        say([_ending(run)])
+    if not quiet:
+        for line in _preface(opened, worlds, plans, selected=not names):
+            click.echo(printable(line), err=True)
+    runs = carried_out(
+        requests,
+        plans,
+        plugins,
+        jobs=count_jobs(opened.frame),
+        workers=workers,
+        command=command_line(ctx),
+        quiet=quiet,
+    )
     comparison = Comparison(runs, chosen=f"the first of the {len(runs)} runs of this replay")
     click.echo(json.dumps(comparison.to_json(scope=None, changes=False)) if as_json else comparison.table())
     _check_measured(runs)
@@ -267,15 +274,6 @@ def _warnings(worlds: Sequence[World], plans: Sequence[Plan]) -> Iterator[str]:
         yield f"warning:{whose} {sentence}"
 
 
-def _ending(run: Run) -> str:
-    if run.measured_again:
-        return f"{run.label}: measured again, kept in {run.path} (--force replays it)"
-    if run.stored:
-        return f"{run.label}: stored result {run.path} (--force replays it)"
-    spent = run.info["provenance"]["cpu_seconds"]
-    return f"{run.label}: {run.info['outcome']['jobs']:,} jobs in {spent:.1f} CPU-s, kept in {run.path}"
-
-
 def _check_measured(runs: Iterable[Run]) -> None:
     """That no metric failed.
 
@@ -307,12 +305,3 @@ def _check_ends(runs: Iterable[Run]) -> None:
         hint="runs are kept as far as they came; the loop is told by: "
         + shlex.join(["harness", "explain", str(first.path), *names]),
     )
-
-
-def _say(lines: Iterable[str]) -> None:
-    for line in lines:
-        click.echo(printable(line), err=True)
-
-
-def _nothing(lines: Iterable[str]) -> None:
-    """Say nothing."""

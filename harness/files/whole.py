@@ -7,13 +7,14 @@ import shutil
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from errno import EACCES, EEXIST, EINVAL, EISDIR, ENOTDIR, ENOTEMPTY
 from pathlib import Path
 
 from harness.files.exchange import exchange
 from harness.files.hold import Hold, clear, held, remove
 
+_TRIES = 10
 _TAKEN = (EEXIST, EISDIR, ENOTDIR, ENOTEMPTY)
 """What renaming to a name says that something else stands for."""
 
@@ -30,9 +31,8 @@ def whole_folder(place: Path) -> Iterator[Path]:
     """
     made: list[Path] = []
     try:
-        _make(place.parent, made)
-        clear(place.parent)
-        with held(place) as hold:
+        with ExitStack() as stack:
+            hold = _held_in_new(place, made, stack)
             hold.path.mkdir()
             yield hold.path
             _put_into_place(hold, place)
@@ -75,6 +75,22 @@ def whole_file(place: Path) -> Iterator[Path]:
         _sync(place.parent)
 
 
+def _held_in_new(place: Path, made: list[Path], stack: ExitStack) -> Hold:
+    """A hidden name beside a place, in a folder that is made where there is none.
+
+    Another process may fail just now, and remove the folder that it made: then it is made once more.
+    """
+    for tries_left in reversed(range(_TRIES)):
+        _make(place.parent, made)
+        clear(place.parent)
+        try:
+            return stack.enter_context(held(place))
+        except FileNotFoundError:
+            if not tries_left:
+                raise
+    raise AssertionError
+
+
 def _put_into_place(hold: Hold, place: Path) -> None:
     """Give a folder its name; what has it now gets the hidden one, or is moved aside for a moment."""
     for each in (*hold.path.iterdir(), hold.path):
@@ -112,7 +128,7 @@ def _make(folder: Path, made: list[Path]) -> None:
         _make(folder.parent, made)
         _make(folder, made)
     except FileExistsError:
-        if not folder.is_dir():
+        if os.path.lexists(folder) and not folder.is_dir():
             raise
     else:
         made.append(folder)

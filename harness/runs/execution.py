@@ -41,13 +41,21 @@ def execute(
     for code in plan.code:
         if code.changed:
             warn(f"{code.unknown}, and is replayed as it was then: import it again", stacklevel=4)
-    store = Store(output)
-    if not force and (found := store.find(plan, plugins, keep)) is not None:
+    if not force and (found := stored(plan, plugins, output=output, keep=keep)) is not None:
         return found
     _call("harness_replay_started", plugins, plan=plan)
-    run = store.record(plan, plugins, keep, watch=watch, command=command)
+    run = Store(output).record(plan, plugins, keep, watch=watch, command=command)
     _call("harness_replay_finished", plugins, run=run)
     return run
+
+
+def stored(plan: Plan, plugins: Plugins, *, output: Path, keep: Keep = "all") -> Run | None:
+    """The run that a plan would give, if it is there; see `execute` for the arguments.
+
+    Raises:
+        RunError: it is to be measured again, and cannot be written.
+    """
+    return Store(output).find(plan, plugins, keep)
 
 
 def _call(hook: str, plugins: Plugins, **arguments: Plan | Run) -> None:

@@ -47,6 +47,8 @@ _METRICS = "metrics"
 _HOME = Path(__file__).parents[1]
 _SOURCES = (*SOURCE_SUFFIXES, *EXTENSION_SUFFIXES)
 _MOST_TOLD = 10_000
+_MAIN = ("__main__", "__mp_main__")
+"""A script's module, and what `multiprocessing` calls it in other processes."""
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
@@ -115,14 +117,16 @@ def _code_of(subject: Any, module: str, besides: Iterable[str] = ()) -> Code:
 
 def _named(module: str) -> str:
     """A module's name, also while it is run as a script."""
-    spec = sys.modules["__main__"].__spec__ if module == "__main__" else None
-    return module if spec is None else spec.name
+    if module not in _MAIN:
+        return module
+    spec = sys.modules[module].__spec__
+    return _MAIN[0] if spec is None else spec.name
 
 
 def _is_theirs(inherited: type) -> bool:
     """Whether a class is neither Python's nor ours, which counts anyway."""
     top = inherited.__module__.partition(".")[0]
-    return top != _OURS and (top == "__main__" or top not in sys.stdlib_module_names)
+    return top != _OURS and (top in _MAIN or top not in sys.stdlib_module_names)
 
 
 def _why_hidden(subject: Any) -> str:

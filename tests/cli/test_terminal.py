@@ -167,6 +167,104 @@ def test_an_interrupted_replay_leaves_nothing(
     assert [path.name.split("-")[0] for path in runs.iterdir()] == ["none"]
 
 
+SEVERAL = SLOW.replace("import time", "import os\n    import time").replace(
+    '    register("slow"',
+    """    class Killed(Slow):
+            def cycle(self, now):
+                os.kill(os.getpid(), 9)
+
+        class Wrong(Slow):
+            def cycle(self, now):
+                yield harness.Wake(0)
+
+        register("killed", Killed, help="its process is killed", options=[pause])
+        register("wrong", Wrong, help="decides what cannot be", options=[pause])
+        register("slow\"""",
+)
+
+
+@pytest.mark.parametrize("ending", ["ctrl-C", "killed"])
+def test_replays_side_by_side_end_together(
+    ending: str, folder: Path, long_trace: Path, install: Callable
+) -> None:
+    """Ctrl-C reaches all processes and is told once; who is killed leaves none behind."""
+    site = install("slow_policy", SLOW)
+    process = subprocess.Popen(
+        [HARNESS, "replay", "long.parquet", "-p", "slow@a", "-p", "slow@b", "--set", "pause=5000"],
+        cwd=folder,
+        env=clean_environment() | {"PYTHONPATH": str(site)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    runs = folder / "results" / "long"
+    deadline = time.monotonic() + 60
+    while len(list(runs.glob(".harness-*/*.parquet"))) < 2:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    if ending == "ctrl-C":
+        os.killpg(process.pid, signal.SIGINT)
+    else:
+        process.kill()
+    out, err = process.communicate(timeout=30)  # until every process has closed them
+    if ending == "ctrl-C":
+        assert process.returncode == 130
+        assert err.endswith("\nError: interrupted; nothing was left half-written\n")
+        assert "Traceback" not in err
+    assert out == ""
+    assert not list(folder.rglob(".harness-*"))
+    assert not list(folder.rglob("run.json"))
+
+
+def test_what_fails_side_by_side_is_named_and_the_others_are_kept(
+    folder: Path, long_trace: Path, shell: Callable, install: Callable
+) -> None:
+    """One message with all that failed, exit code 2 and no table; the same command answers what was kept."""
+    site = install("slow_policy", SEVERAL)
+    line = "harness replay long.parquet --until 100s -p slow -p killed -p none -p wrong --workers 2"
+    first, again = (shell(line, PYTHONPATH=str(site)) for _ in range(2))
+    for ended, kept in ((first, "kept in"), (again, "stored result")):
+        assert (ended.code, ended.out) == (2, ""), ended.err
+        told = [each for each in ended.err.split("\n") if each.startswith(("slow:", "none:"))]
+        assert [each.split(":")[0] for each in told] == ["slow", "none"]
+        assert all(kept in each for each in told)
+        _, _, message = ended.err.partition("Error: ")
+        assert message.split("\n")[0].startswith("killed: its process was ended by SIGKILL")
+        assert message.split("\n")[1].startswith("wrong: policy wrong ")
+        assert message.split("\n")[2] == "Hint: replay fewer at once: --workers 1"
+    assert sorted(path.name.split("-")[0] for path in (folder / "results/long").iterdir()) == ["none", "slow"]
+
+
+def test_progress_of_replays_side_by_side_is_a_line_each(
+    folder: Path, long_trace: Path, install: Callable
+) -> None:
+    """What is said stands above the lines, in the order of the command; in the end they are gone."""
+    site = install("slow_policy", SLOW)
+    command = [HARNESS, "replay", "long.parquet", "-p", "slow@a", "-p", "slow@b", "--set", "a.pause=150"]
+    out, shown = on_terminal(folder, command, PYTHONPATH=str(site))
+    screen: list[str] = [""]
+    both = False
+    for sign in re.findall(r"\x1b\[A|\x1b\[K|[\r\n]|[^\x1b\r\n]+", shown):  # a terminal that knows these
+        if sign == "\n":
+            screen.append("")
+        elif sign == "\x1b[A":
+            assert screen.pop() == ""
+        elif sign == "\x1b[K":
+            screen[-1] = ""
+        elif sign != "\r":
+            screen[-1] += sign
+        drawn = [line for line in screen if "jobs/s" in line]
+        assert len(drawn) <= 2
+        both |= [line[:2] for line in drawn] == ["a ", "b "]
+    assert both, shown
+    ended = [line for line in screen if "10,000 jobs in" in line]
+    assert [line[:2] for line in ended] == ["a:", "b:"]
+    assert not any("jobs/s" in line for line in screen)
+    assert out.startswith("baseline a (plugin slow)")
+
+
 def test_a_replay_goes_on_where_hang_ups_are_ignored(shell: Callable, folder: Path, long_trace: Path) -> None:
     """`nohup` means what it says."""
     begun = "until ls results/long/.harness-*/ >/dev/null 2>&1; do sleep 0.02; done"

@@ -1,0 +1,86 @@
+"""The replays of one command: what is stored is answered, the others are made, and each is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from harness.cli.progress import Progress
+from harness.errors import HarnessError
+
+if TYPE_CHECKING:
+    from harness.plugins import Plugins
+    from harness.runs.plan import Plan
+    from harness.runs.request import Request
+    from harness.runs.run import Run
+
+
+def carried_out(
+    requests: Sequence[Request],
+    plans: Sequence[Plan],
+    plugins: Plugins,
+    *,
+    jobs: int,
+    workers: int | None,
+    command: str,
+    quiet: bool,
+) -> list[Run]:
+    """The run of each request.
+
+    Args:
+        requests: what is asked for.
+        plans: the same, prepared.
+        plugins: what they use.
+        jobs: how many jobs will arrive at most.
+        workers: how many replays are made at once; by default as many as there are cores and memory for.
+        command: the command line, for the runs' provenance.
+        quiet: whether only errors are told.
+
+    Raises:
+        HarnessError: some replays failed; the runs of the others are kept.
+    """
+    from harness.runs.execution import stored
+    from harness.runs.side_by_side import carry_out, runs_of
+
+    outcomes: dict[int, Run | BaseException] = {}
+    for number, (request, plan) in enumerate(zip(requests, plans, strict=True)):
+        try:
+            found = None if request.force else stored(plan, plugins, output=request.output, keep=request.keep)
+        except HarnessError as error:
+            outcomes[number] = error
+        else:
+            if found is not None:
+                outcomes[number] = found
+    left = [number for number in range(len(requests)) if number not in outcomes]
+    asked = [requests[number] for number in left]
+    labels = [plans[number].label for number in left]
+    with Progress(labels, jobs, shown=not quiet) as progress:
+        told = _tell(outcomes, 0, progress, quiet=quiet)
+        with closing(
+            carry_out(asked, plugins, workers=workers, watch=progress.watch, command=command)
+        ) as news:
+            for at, outcome in news:
+                outcomes[left[at]] = outcome
+                progress.over(at)
+                told = _tell(outcomes, told, progress, quiet=quiet)
+    return runs_of(requests, outcomes)
+
+
+def _tell(outcomes: Mapping[int, Run | BaseException], told: int, progress: Progress, *, quiet: bool) -> int:
+    """Tell what came of replays, in the order in which they were asked for; answers how many were told."""
+    while told in outcomes:
+        outcome = outcomes[told]
+        if not quiet and not isinstance(outcome, BaseException):
+            progress.say([_ending(outcome)])
+        told += 1
+    return told
+
+
+def _ending(run: Run) -> str:
+    if run.measured_again:
+        return f"{run.label}: measured again, kept in {run.path} (--force replays it)"
+    if run.stored:
+        return f"{run.label}: stored result {run.path} (--force replays it)"
+    spent = run.info["provenance"]["cpu_seconds"]
+    return f"{run.label}: {run.info['outcome']['jobs']:,} jobs in {spent:.1f} CPU-s, kept in {run.path}"

@@ -1,0 +1,390 @@
+"""Carries out several requests in several processes, as one process would: the same runs, the same errors.
+
+Each process carries out one request after the other. They are started anew (`spawn`), so that they share
+nothing with this one. They end when this one asks them to, or is gone, and leave nothing half-written.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from io import BytesIO
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from typing import Any, NoReturn, TypeAlias, cast
+
+from harness.cluster.model import Cluster
+from harness.errors import HarnessError, OptionError, ReplayError
+from harness.files.hold import clear
+from harness.plugins import Plugins
+from harness.runs.request import Request
+from harness.runs.run import Run
+from harness.runs.workers import workers_for
+from harness.trace.trace import Trace
+
+_PAUSE = 0.1  # seconds between two reports of progress
+_PATIENCE = 10.0  # seconds for a process to tidy up
+_FATAL = (KeyboardInterrupt, SystemExit, GeneratorExit)
+_TO_END = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGINT") if hasattr(signal, name))
+
+Outcome: TypeAlias = Run | BaseException
+Outcomes: TypeAlias = Generator[tuple[int, Outcome], None, None]
+Watch: TypeAlias = Callable[[int, int, int], None]
+"""Gets the number of a request, the simulated time, and how many jobs have arrived."""
+
+
+def carry_out(
+    requests: Sequence[Request],
+    plugins: Plugins,
+    *,
+    workers: int | None = None,
+    watch: Watch | None = None,
+    command: str | None = None,
+) -> Outcomes:
+    """Carry out requests; answers the number of each with its run, or its error, as soon as it is over.
+
+    What one of them fails with does not keep the others from being carried out. Where the iterator is closed,
+    what is being replayed is given up.
+
+    Args:
+        requests: what is asked for.
+        plugins: what all of them use.
+        workers: how many at once; each in a process of its own if more than one. By default as many as there
+            are cores and memory for (`workers_for`), and one where requests cannot go to other processes.
+        watch: is told now and then how far they have come.
+        command: the command line that reproduces the runs, for their provenance.
+
+    Raises:
+        OptionError: more than one process is asked for, and something cannot go there.
+    """
+    if workers is not None and workers < 1:
+        raise OptionError(f"workers: {workers} is not a number of processes")
+    wanted = workers or workers_for(requests)
+    wanted = min(wanted, len(requests))
+    if wanted > 1 and (fault := _fault(requests, plugins)) is not None:
+        if workers is not None:
+            raise OptionError(fault, hint="define it in a module that can be imported, or use one worker")
+        wanted = 1
+    if wanted <= 1:
+        return _here(requests, plugins, watch, command)
+    return _Processes(requests, plugins, wanted, watch, command).outcomes()
+
+
+def runs_of(requests: Sequence[Request], outcomes: Mapping[int, Outcome]) -> list[Run]:
+    """The run of each request.
+
+    Args:
+        requests: what was asked for.
+        outcomes: what came of each, by its number.
+
+    Raises:
+        ReplayError: some of several failed; names them, and has the runs of the others.
+        BaseException: what the only one failed with, or a defect of any of them.
+    """
+    numbers = range(len(requests))
+    errors = {at: error for at in numbers if isinstance(error := outcomes[at], BaseException)}
+    runs = [None if isinstance(run := outcomes[at], BaseException) else run for at in numbers]
+    for error in errors.values():
+        if len(requests) == 1 or not isinstance(error, (HarnessError, MemoryError)):
+            raise error
+    if errors:
+        hints = [getattr(error, "hint", None) for error in errors.values()]
+        raise ReplayError(
+            "\n".join(f"{requests[at].called}: {_about(error)}" for at, error in errors.items()),
+            hint=next(filter(None, hints), None),
+            runs=runs,
+            errors=errors,
+        )
+    return [run for run in runs if run is not None]
+
+
+def _about(error: BaseException) -> str:
+    return error.message if isinstance(error, HarnessError) else "there is not enough memory"
+
+
+def _here(
+    requests: Sequence[Request], plugins: Plugins, watch: Watch | None, command: str | None
+) -> Outcomes:
+    """One after the other in this process."""
+    for number, request in enumerate(requests):
+        told = None if watch is None else _of(number, watch)
+        try:
+            outcome: Outcome = request.run(plugins=plugins, watch=told, command=command)
+        except _FATAL:
+            raise
+        except BaseException as error:  # a panic of polars is no Exception
+            outcome = error
+        yield number, outcome
+
+
+def _of(number: int, watch: Watch) -> Callable[[int, int], None]:
+    return lambda now, jobs: watch(number, now, jobs)
+
+
+# --- what goes to other processes -------------------------------------------------------------------------
+
+
+class _Trial(pickle.Pickler):
+    """Finds out whether a value can be pickled, without the traces and clusters in it, which always can."""
+
+    def persistent_id(self, obj: Any) -> str | None:
+        """Something in place of what is large."""
+        if isinstance(obj, type) and obj.__module__ == "__main__" and not _has_file("__main__"):
+            raise pickle.PicklingError(f"{obj.__qualname__} is in no module that can be imported")
+        return type(obj).__name__ if isinstance(obj, (Trace, Cluster)) else None
+
+
+def _has_file(module: str) -> bool:
+    return getattr(sys.modules[module], "__file__", None) is not None
+
+
+def _fault(requests: Sequence[Request], plugins: Plugins) -> str | None:
+    """Why requests cannot go to other processes; None if they can."""
+    for what, value in (("plugins", plugins), *((f"request {each.called}", each) for each in requests)):
+        try:
+            _Trial(BytesIO()).dump(value)
+        except Exception as error:  # whatever a value's own way of being pickled raises
+            return f"{what} cannot go to another process: {error}"
+    return None
+
+
+# --- this process -----------------------------------------------------------------------------------------
+
+
+class _Worker:
+    """A process, and what it is doing: the number of a request, or None."""
+
+    def __init__(self, plugins: Plugins) -> None:
+        context = get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.process: SpawnProcess = context.Process(target=_work, args=(theirs, plugins), daemon=True)
+        self.number: int | None = None
+        self.ready = False
+        with _signals_blocked():  # a new process would be ended before it can tidy up
+            self.process.start()
+        theirs.close()
+
+    def begin(self, number: int, request: Request, command: str | None, *, watched: bool) -> None:
+        """Have it carry out a request."""
+        self.number = number
+        with suppress(OSError):  # it is gone, which its end says too
+            self.pipe.send_bytes(pickle.dumps((request, command, watched)))
+
+
+class _Processes:
+    """The processes of one call, and what is still to be done."""
+
+    def __init__(
+        self,
+        requests: Sequence[Request],
+        plugins: Plugins,
+        most: int,
+        watch: Watch | None,
+        command: str | None,
+    ) -> None:
+        self._requests, self._watch, self._command = requests, watch, command
+        self._plugins = plugins
+        self._left = deque(range(len(requests)))
+        self._most = most
+        self._workers: list[_Worker] = []
+
+    def outcomes(self) -> Outcomes:
+        """The number of each request with its run or its error, as soon as it is over."""
+        try:
+            while True:
+                while self._left and len(self._workers) < self._most:
+                    self._workers.append(_Worker(self._plugins))
+                    self._next(self._workers[-1])
+                busy = {worker.pipe: worker for worker in self._workers if worker.number is not None}
+                if not busy:
+                    return
+                for pipe in wait(list(busy)):
+                    yield from self._heard(busy[pipe])  # type: ignore[index]
+        finally:
+            self._end()
+
+    def _next(self, worker: _Worker) -> None:
+        """Give a process something to do; it ends where there is nothing."""
+        worker.number = None
+        if self._left:
+            number = self._left.popleft()
+            watched = self._watch is not None
+            worker.begin(number, self._requests[number], self._command, watched=watched)
+        else:
+            worker.pipe.close()
+
+    def _heard(self, worker: _Worker) -> Outcomes:
+        """What a process has to say, or that it is gone."""
+        number = worker.number
+        assert number is not None
+        try:
+            news, *about = worker.pipe.recv()
+        except (EOFError, OSError):
+            lost = self._lost(worker)
+            yield number, lost
+            while not worker.ready and self._left:  # the next one would not begin either
+                yield self._left.popleft(), lost
+            return
+        if news == "ready":
+            worker.ready = True
+        elif news == "progress" and self._watch is not None:
+            self._watch(number, *about)
+        elif news == "over":
+            self._next(worker)
+            yield number, _unpacked(about[0])
+
+    def _lost(self, worker: _Worker) -> ReplayError:
+        """Why a process is gone that had something to do."""
+        assert worker.number is not None
+        self._workers.remove(worker)
+        worker.pipe.close()
+        worker.process.join()
+        _tidy(self._requests[worker.number])
+        code = worker.process.exitcode or 0
+        if code < 0:
+            name = signal.Signals(-code).name
+            why = " (the system does that where memory runs out)" if name == "SIGKILL" else ""
+            return ReplayError(
+                f"its process was ended by {name}{why}", hint="replay fewer at once: --workers 1"
+            )
+        if not worker.ready:
+            return ReplayError(
+                "its process ended before it had begun",
+                hint="a script that replays side by side does so under: if __name__ == '__main__'",
+            )
+        return ReplayError(f"its process ended with exit code {code}")
+
+    def _end(self) -> None:
+        """End all processes that are still there, and wait until they have tidied up."""
+        for worker in self._workers:
+            if worker.number is not None:
+                worker.process.terminate()
+        end = time.monotonic() + _PATIENCE
+        for worker in self._workers:
+            worker.process.join(max(0.0, end - time.monotonic()))
+            if worker.process.exitcode is None:
+                worker.process.kill()
+                worker.process.join()
+            worker.pipe.close()
+            if worker.number is not None:
+                _tidy(self._requests[worker.number])
+        self._workers.clear()
+
+
+@contextmanager
+def _signals_blocked() -> Iterator[None]:
+    """Signals that end a process wait for the end of the block, in processes that begin in it too."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _TO_END)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _tidy(request: Request) -> None:
+    """Remove what a process left that could not."""
+    with suppress(OSError):
+        for folder in request.output.iterdir():
+            clear(folder)
+
+
+def _unpacked(packed: bytes) -> Outcome:
+    outcome: Outcome = pickle.loads(packed)  # noqa: S301 - from a process of ours
+    return outcome
+
+
+# --- the other processes ----------------------------------------------------------------------------------
+
+
+class _Ended(KeyboardInterrupt):
+    """This process is asked to end."""
+
+
+def _work(pipe: Connection, plugins: Plugins) -> None:
+    """Carry out requests that come by a pipe, until it is closed."""
+    try:
+        _heed_signals()
+        pipe.send(("ready",))
+        while True:
+            packed = pipe.recv_bytes()
+            pipe.send(("over", _packed(_outcome(packed, plugins, pipe))))
+    except EOFError:
+        return
+    except (_Ended, BrokenPipeError):
+        os._exit(1)  # at once: nobody waits for what is still in memory
+
+
+def _outcome(packed: bytes, plugins: Plugins, pipe: Connection) -> Outcome:
+    try:
+        request, command, watched = pickle.loads(packed)  # noqa: S301 - from the process that began this one
+    except Exception as error:  # what cannot be found here by its name
+        why = f"it cannot be read in another process: {type(error).__name__}: {error}"
+        return OptionError(why, hint="define it in a module that can be imported, or use one worker")
+    try:
+        return cast(Request, request).run(
+            plugins=plugins, watch=_reports(pipe) if watched else None, command=command
+        )
+    except _FATAL:
+        raise
+    except BaseException as error:
+        return error
+
+
+def _reports(pipe: Connection) -> Callable[[int, int], None]:
+    last = 0.0
+
+    def watch(now: int, jobs: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= _PAUSE:
+            last = time.monotonic()
+            pipe.send(("progress", now, jobs))
+
+    return watch
+
+
+def _packed(outcome: Outcome) -> bytes:
+    """A run or an error as bytes; of an error that cannot be pickled the text."""
+    if isinstance(outcome, BaseException):
+        outcome.add_note("".join(traceback.format_exception(outcome)))
+    try:
+        packed = pickle.dumps(outcome)
+        pickle.loads(packed)  # noqa: S301 - written a line before
+    except Exception:
+        text = f"{type(outcome).__name__}: {outcome}"
+        return pickle.dumps(RuntimeError(text))
+    return packed
+
+
+def _heed_signals() -> None:
+    """Leave ctrl-C to the process that began this one, tidy up when that asks for it, or is gone."""
+
+    def end(_: int, __: object) -> NoReturn:
+        raise _Ended
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, end)
+    hang_up = getattr(signal, "SIGHUP", None)
+    if hang_up is not None and signal.getsignal(hang_up) is not signal.SIG_IGN:
+        signal.signal(hang_up, signal.SIG_IGN)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _TO_END)
+    above = parent_process()
+    assert above is not None
+
+    def outlive() -> None:
+        wait([above.sentinel])
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=outlive, daemon=True).start()

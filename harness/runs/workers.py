@@ -1,0 +1,82 @@
+"""How many replays are made at once: as many as there are cores and memory for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from harness.runs.request import Request
+
+FEW_JOBS = 10_000
+"""So many are replayed by about the time that another process has begun."""
+
+_PROCESS = 300 << 20  # bytes: the interpreter, its libraries, and what a replay takes whatever its length
+_OF_TRACE = 4  # times the bytes that its columns take
+_OF_FILE = 20  # times the bytes of its file, which is compressed
+_OF_GROUP = (
+    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+    ("memory.max", "memory.current"),
+)
+
+
+def workers_for(requests: Sequence[Request]) -> int:
+    """How many processes to make replays in: at most the cores that this process may use.
+
+    Each is counted with 300 MB and four times what the trace takes in memory (of a file that was not read
+    yet, twenty times its size), and all of them with the memory that is free. A trace of fewer than 10,000
+    jobs is replayed in this process.
+    """
+    if len(requests) < 2 or all(_is_short(request) for request in requests):
+        return 1
+    most = min(len(requests), _cores())
+    free = _free_memory()
+    if free is not None:
+        most = min(most, free // max(_memory(request) for request in requests))
+    return max(1, most)
+
+
+def _is_short(request: Request) -> bool:
+    return not isinstance(request.trace, Path) and request.trace.frame.height < FEW_JOBS
+
+
+def _memory(request: Request) -> int:
+    """About how many bytes a process takes that makes a replay."""
+    trace = request.trace
+    if not isinstance(trace, Path):
+        return _PROCESS + _OF_TRACE * int(trace.frame.estimated_size())
+    try:
+        return _PROCESS + _OF_FILE * trace.stat().st_size
+    except OSError:
+        return _PROCESS
+
+
+def _cores() -> int:
+    """The cores that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except (AttributeError, OSError):
+        return os.cpu_count() or 1
+
+
+def _free_memory(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """Bytes that may be taken, of the machine and of the control group; None where nobody says."""
+    found = []
+    for line in _text(proc / "meminfo").splitlines():
+        name, _, amount = line.partition(":")
+        if name == "MemAvailable":
+            found.append(int(amount.split()[0]) * 1024)
+    for most, used in _OF_GROUP:
+        amounts = [_text(groups / name).strip() for name in (most, used)]
+        if all(amount.isdigit() for amount in amounts):
+            found.append(max(0, int(amounts[0]) - int(amounts[1])))
+    return min(found, default=None)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii")
+    except (OSError, ValueError):
+        return ""
