@@ -121,7 +121,9 @@ def _split(text: str, option: str) -> tuple[str, Path]:
     name, equals, path = text.partition("=")
     if text and (not equals or "/" in name):
         return "", Path(text)
-    if not name or not path or len(name) > _LONGEST_NAME or _safe(name) != name:
+    if not path:
+        raise OptionError(f"{option} {text!r} names no file", hint="give a PATH, or NAME=PATH")
+    if not name or len(name) > _LONGEST_NAME or _safe(name) != name:
         raise OptionError(
             f"{option} {text!r}: {name!r} cannot be the name of {path!r}",
             hint=f"use up to {_LONGEST_NAME} letters, digits, and - _ . +; neither - nor . at the beginning",

@@ -289,8 +289,8 @@ def test_files_are_called_by_their_stem_or_by_what_tells_them_apart(
         (["a=x.yaml", "a=y.yaml"], "two would be called 'a'", "second=y.yaml"),
         (["a@b=x.yaml"], "'a@b' cannot be the name of 'x.yaml'", "letters, digits"),
         (["=x.yaml"], "'' cannot be the name of 'x.yaml'", "letters, digits"),
-        ([""], "'' cannot be the name of ''", "letters, digits"),
-        (["a="], "'a' cannot be the name of ''", "letters, digits"),
+        ([""], "--cluster '' names no file", "NAME=PATH"),
+        (["a="], "--cluster 'a=' names no file", "NAME=PATH"),
     ],
 )
 def test_names_that_cannot_be_are_refused(given: list[str], message: str, hint: str, folder: Path) -> None:
