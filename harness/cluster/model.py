@@ -275,6 +275,13 @@ class Cluster:
         text = json.dumps(made, sort_keys=True, separators=(",", ":"), default=_plain)
         return hashlib.sha256(text.encode()).hexdigest()
 
+    @cached_property
+    def follows_manifests(self) -> bool:
+        """Whether it is what its manifests say at its scale, so that changing these changes it."""
+        from harness.cluster.remake import follows_manifests
+
+        return follows_manifests(self)
+
     def patched(self, patch: Patch) -> Cluster:
         """This cluster with a patch over its manifests, as kustomize's strategic merge lays it over objects.
 

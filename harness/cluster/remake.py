@@ -24,15 +24,20 @@ def require_manifests(cluster: Cluster) -> None:
             f"{name} holds no manifests that could be changed",
             hint="make it of manifests: harness.cluster.load.cluster_from(documents, source)",
         )
-    try:
-        same = remade(cluster, _unchanged(cluster), cluster.source).digest == cluster.digest
-    except ClusterError:
-        same = False
-    if not same:
+    if not cluster.follows_manifests:
         raise InputError(
             f"{name} was changed after it was read, and would lose that: its manifests say something else",
             hint="change the manifests instead, and only then scale the cluster, once",
         )
+
+
+def follows_manifests(cluster: Cluster) -> bool:
+    """Whether a cluster's manifests, at its scale, make the same cluster once more."""
+    documents = [Document("", content) for content in cluster.manifests]
+    try:
+        return remade(cluster, documents, cluster.source).digest == cluster.digest
+    except ClusterError:
+        return False
 
 
 def remade(cluster: Cluster, documents: Iterable[Document], source: str) -> Cluster:
@@ -50,7 +55,3 @@ def remade(cluster: Cluster, documents: Iterable[Document], source: str) -> Clus
     if cluster.assumed:
         made = replace(made, assumed=cluster.assumed)
     return scaled_cluster(made, cluster.scale)
-
-
-def _unchanged(cluster: Cluster) -> list[Document]:
-    return [Document("", content) for content in cluster.manifests]
