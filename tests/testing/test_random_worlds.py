@@ -6,11 +6,13 @@ period; `python -m worlds` (in `tests/`) does the same and can go on where it wa
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
-from worlds.__main__ import worlds
+from worlds.__main__ import main, worlds
 from worlds.trial import loaded, one_each, tried
 
 from harness.testing.worlds import random_world
@@ -37,3 +39,26 @@ def test_a_world_under_every_setting(seed: int) -> None:
     """Six plugins, three loss models, with grace and without."""
     (answer,) = worlds([seed])
     assert not answer["wrong"], "\n".join(answer["wrong"])
+
+
+def test_a_campaign_goes_on_where_its_log_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is in the log is not tried again, and counts."""
+    log = tmp_path / "log.jsonl"
+    monkeypatch.setattr(sys, "argv", ["worlds", "3", "4", "--plugin", "none", "--log", str(log)])
+    assert main() == 0
+    assert [json.loads(line)["seed"] for line in log.read_text().splitlines()] == [3]
+    said = capsys.readouterr().out
+    assert "worlds 1; the longest replay took" in said
+    monkeypatch.setattr("worlds.__main__.tried", None)
+    assert main() == 0
+    assert capsys.readouterr().out == said
+
+
+def test_what_hangs_is_ended_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the command that shows it."""
+    monkeypatch.setattr("worlds.trial.LIMIT", 1e-6)
+    found = tried(random_world(3), next(one_each(3)), tmp_path / "results", PLUGINS)
+    assert "TimeoutError: took more than 1e-06 CPU-s" in found["wrong"][0]
+    assert "harness replay world.parquet" in found["wrong"][0]

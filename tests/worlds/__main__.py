@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,8 @@ def main() -> int:
     done = {answer["seed"] for answer in before}
     sums: Counter[str] = Counter()
     longest, wrong = 0.0, 0
-    for answer in [*before, *worlds([seed for seed in seeds if seed not in done], given.plugin)]:
+    wanted = [seed for seed in seeds if seed not in done]
+    for answer in chain(before, worlds(wanted, given.plugin)):
         if given.log is not None and answer["seed"] not in done:
             with given.log.open("a") as log:
                 log.write(json.dumps(answer) + "\n")
