@@ -9,7 +9,7 @@ from operator import ge, gt, le, lt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.comparison.changes import PRACTICAL
-from harness.comparison.table import changed, name_of, shown
+from harness.comparison.figures import changed, name_of, shown
 from harness.errors import InputError, OptionError, RunError
 from harness.metrics.scopes import ALL, KINDS
 from harness.options import did_you_mean, nearest, there_is

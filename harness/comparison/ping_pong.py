@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from harness.comparison.figures import shown
 from harness.runs.run import Run
 
 _NAMED = 3
@@ -19,7 +20,7 @@ def about_loops(run: Run) -> str | None:
     if not times.get("all"):
         return None
     held = [
-        f"{row['value']:.4g} {row['unit']} of {row['resource']}"
+        f"{shown(row['value'], row['unit'], row['resource'])} of {row['resource']}"
         for row in rows.iter_rows(named=True)
         if row["resource"] and row["value"]
     ]

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from harness.comparison.changes import PRACTICAL, Change, Row, Verdict
+from harness.comparison.changes import PRACTICAL, Row, Verdict
+from harness.comparison.figures import changed, name_of, shown
 from harness.comparison.ping_pong import about_loops
 from harness.metrics.utilization import HOURS
 from harness.statistics.bootstrap import LEAST_BLOCKS, RESAMPLES, SEED
-from harness.text import aligned, columns, printable, shortened
-from harness.units import SECOND, format_amount, format_duration
+from harness.text import aligned, columns, printable
+from harness.units import format_amount, format_duration
 
 if TYPE_CHECKING:
     from harness.comparison import Comparison
@@ -49,18 +49,10 @@ HEADLINES = (
 )
 """The metrics that a table shows unless others are asked for; resource-hours only of differing capacities."""
 
-_SIGNS = {
-    True: {Verdict.BETTER: "▲", Verdict.WORSE: "▼", Verdict.NONE: "~"},
-    False: {Verdict.BETTER: "△", Verdict.WORSE: "▽", Verdict.NONE: "~"},
-}
-"""Whether a change was told from chance -> what is said of it -> its sign."""
-
 _OF_CAPACITY = ("utilization.", "fairness.")
 _OF_WINDOW = (*_OF_CAPACITY, "quota.")
 _WORDS = (Verdict.BETTER, Verdict.WORSE)
 _NOTHING = "no metric was measured"
-_WIDEST_NAME = 60
-_GIB = 2**30
 
 
 class Line(NamedTuple):
@@ -81,13 +73,13 @@ def lines(comparison: Comparison, metrics: Sequence[str], scope: str | None) -> 
     if not metrics:
         order = {name: place for place, name in enumerate(HEADLINES)}
         found = sorted(
-            (each for each in found if each[0].metric in order and _is_wanted(comparison, each[0])),
+            (each for each in found if each[0].metric in order and says_something_new(comparison, each[0])),
             key=lambda each: order[each[0].metric],
         )
     return [Line(row, list(_cells(row))) for row in comparison.judge(found)]
 
 
-def _is_wanted(comparison: Comparison, measured: Measurement) -> bool:
+def says_something_new(comparison: Comparison, measured: Measurement) -> bool:
     """Whether a headline says something new: resource-hours do where capacities differ."""
     return not measured.metric.endswith(HOURS) or measured.resource in comparison.differing_capacities
 
@@ -293,12 +285,6 @@ def _about_intervals(shown: Sequence[Line]) -> Iterator[str]:
         yield "△ better, ▽ worse: of the run as a whole; it has no interval, a replay has no chance in it"
 
 
-def name_of(row: Measurement) -> str:
-    """What a line is called: the metric, its resource, and its scope unless that is everything."""
-    name = f"{row.metric} {row.resource}".rstrip()
-    return name if row.scope == "all" else f"{name} {{{shortened(row.scope, _WIDEST_NAME)}}}"
-
-
 def _joined(cell: tuple[str, str], width: int) -> str:
     """Value and change side by side, the changes of a column equally wide."""
     value, changed = cell
@@ -311,43 +297,3 @@ def _cells(row: Row) -> Iterator[tuple[str, str]]:
     yield shown(base, unit, resource), ""
     for value, change in zip(others, row.changes, strict=True):
         yield shown(value, unit, resource), changed(change)
-
-
-def shown(value: float | None, unit: str, resource: str = "") -> str:
-    """A value at a glance."""
-    if value is None or not isfinite(value):
-        return "-"
-    if unit == "ratio":
-        return f"{100 * value:.1f} %"
-    if unit == "s":
-        return format_duration(value * SECOND)
-    if unit in ("core-hours", "resource-hours"):
-        if resource in ("memory", "ephemeral-storage"):
-            return f"{_number(value / _GIB)} GiB·h"
-        return f"{_number(value)} {'core·h' if unit == 'core-hours' else 'h'}"
-    return _number(value)
-
-
-def changed(change: Change) -> str:
-    """How a value differs from the baseline's, its interval, and what is said of it."""
-    return " ".join(filter(None, told(change)))
-
-
-def told(change: Change) -> tuple[str, str]:
-    """How a value differs from the baseline's, with its interval; and the sign for what is said of it."""
-    if change.difference is None:
-        return "", ""
-    sign = _SIGNS[change.tested].get(change.verdict, "")
-    if change.relative is None:
-        return ("" if change.verdict is Verdict.NONE else "from 0"), sign
-    if abs(change.relative) < PRACTICAL:
-        return "", sign
-    relative = f"{100 * change.relative:+,.1f} %"
-    interval = change.relative_interval
-    if interval is not None:
-        relative += f" [{100 * interval[0]:+,.1f}, {100 * interval[1]:+,.1f}]"
-    return relative, sign
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value == int(value) or abs(value) >= 10_000 else f"{value:,.2f}"

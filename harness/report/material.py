@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 import polars as pl
 
 from harness.comparison import Comparison
-from harness.comparison.table import HEADLINES, Line, lines
+from harness.comparison.table import HEADLINES, Line, lines, says_something_new
 from harness.metrics.levels import holders
 from harness.metrics.measurement import Window
 from harness.metrics.scopes import QUEUE, QUOTA
@@ -38,13 +38,13 @@ class Lane(NamedTuple):
         name: for people, printable and short; no two lanes have the same.
         holders: by name.
         colour: the same in every chart.
-        nominal: how much of the charts' resource is their own; None without quotas.
+        nominal: for each run how much of the charts' resource is their own; None without quotas.
     """
 
     name: str
     holders: Sequence[str]
     colour: str
-    nominal: int | None
+    nominal: Sequence[int | None]
 
 
 class Material:
@@ -74,16 +74,17 @@ class Material:
         self.resource = _fullest(comparison)
 
     @property
-    def capacity(self) -> int | None:
-        """How much of `resource` there is, if that is known."""
-        return self.runs[0].capacity.get(self.resource)
+    def capacities(self) -> list[int | None]:
+        """For each run how much of `resource` there is, if that is known."""
+        return [run.capacity.get(self.resource) for run in self.runs]
 
     @cached_property
     def table(self) -> list[Line]:
         """The comparison's headlines and some further metrics over all jobs, judged as one table."""
         measured = {row.metric for row, _ in self.comparison.select()}
         wanted = [metric for metric in (*HEADLINES, *_FURTHER) if metric in measured]
-        found = lines(self.comparison, wanted, "all") if wanted else []
+        every = lines(self.comparison, wanted, "all") if wanted else []
+        found = [line for line in every if says_something_new(self.comparison, line.measured)]
         return sorted(found, key=lambda line: wanted.index(line.measured.metric))
 
     def of_runs(self, ask: Callable[[Run], T]) -> list[T]:
@@ -111,13 +112,12 @@ class Material:
         names = [*alone, others(len(rest))] if rest else alone
         members = [[name] for name in alone] + ([rest] if rest else [])
         tones = [*palette.QUEUES[: len(alone)], palette.OTHER]
-        nominal = {
-            holder.name: holder.nominal.get(self.resource)
-            for holder in holders(self.runs[0])
-            if holder.nominal is not None
-        }
+        nominal = [
+            {each.name: each.nominal.get(self.resource) for each in holders(run) if each.nominal is not None}
+            for run in self.runs
+        ]
         return [
-            Lane(name, own, tone.light, _total(nominal.get(holder) for holder in own))
+            Lane(name, own, tone.light, [total(each.get(holder) for holder in own) for each in nominal])
             for name, own, tone in zip(distinct(names), members, tones, strict=False)
         ]
 
@@ -213,6 +213,7 @@ def _fullest(comparison: Comparison) -> str:
     return max(resources, key=lambda resource: known.get(resource) or 0.0)
 
 
-def _total(amounts: Iterable[int | None]) -> int | None:
+def total(amounts: Iterable[int | None]) -> int | None:
+    """The sum of what is known; None where nothing is."""
     known = [amount for amount in amounts if amount is not None]
     return sum(known) if known else None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -53,12 +55,16 @@ def replayed(write_trace: Callable[..., Path], tmp_path: Path) -> Callable[..., 
 
 
 def told(*runs: harness.Run, **choices: Any) -> list[str]:
-    """The lines of the head but the first, which table, Markdown, HTML and report share."""
+    """The lines of the head but the first, which table, Markdown, JSON, HTML and both reports share."""
     comparison = harness.compare(runs, **choices)
+    said = comparison.to_json()["runs"][1:]
+    assert all(run["differences"] for run in said)
     lines = comparison.table().split("\n\n")[0].split("\n")[1:]
     sentences = [line.removeprefix("  ") for line in lines if line.startswith("  ")]
-    for text in (comparison.markdown(), comparison._repr_html_(), harness.make_report(comparison).markdown()):
-        plain = text.replace("-&gt;", "->").replace("\\", "")
+    report = harness.make_report(comparison)
+    page = replace(report, chapters=report.chapters[:1]).html()  # which has no charts
+    for text in (comparison.markdown(), comparison._repr_html_(), report.markdown(), page):
+        plain = unescape(text).replace("\\", "")
         for sentence in sentences:
             assert sentence in plain, sentence
     return sentences
@@ -149,6 +155,52 @@ def test_two_loss_models_and_other_settings_compare(
 ) -> None:
     """Restart against checkpoint, grace periods that look alike, options of the plugin."""
     assert told(replayed("base"), replayed("other", **choices)) == sentences
+
+
+def test_two_traces_are_refused_in_every_format(
+    replayed: Callable[..., harness.Run], write_trace: Callable[..., Path], tmp_path: Path, capsys: Any
+) -> None:
+    """Other jobs are no other world: nothing is printed or written, and the message says what differs."""
+    from cli_environment import called
+
+    base = replayed("base")
+    rows = ({"job_id": f"other {number}", "queue": "team-a", f"request.{GPU}": 1} for number in range(60))
+    other = harness.replay(
+        write_trace(*({**row, "request.cpu": 0} for row in rows), name="other.parquet"),
+        cluster=tmp_path / "base.yaml", output=tmp_path / "results",
+    )  # fmt: skip
+    runs, page = [str(base.path), str(other.path)], tmp_path / "page.html"
+    for call in (
+        *(["compare", *runs, "--format", layout] for layout in ("table", "markdown", "json", "csv")),
+        *(["report", *runs, "-o", str(page), "--format", form] for form in ("html", "markdown")),
+        ["diff", *runs],
+    ):
+        assert called(call) == 2, call
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert not page.exists()
+        assert f"these runs do not compare with {base.path} (60 jobs):" in err
+        assert "none has the id of a job there; another trace: other (60 jobs, sha256 " in err
+
+
+def test_a_report_says_what_is_of_which_cluster(replayed: Callable[..., harness.Run]) -> None:
+    """Capacity, quotas and the cluster itself are each run's own, in words and in charts."""
+    other = cluster({**QUOTAS, "team-a": {GPU: "32"}})
+    fewer = [each for each in other if each["metadata"]["name"] != "small"]
+    report = harness.make_report([replayed("base"), replayed("pr", fewer)])
+    text = report.markdown().replace("\\", "")
+    assert "**Cluster of base**\n\n- 5 nodes; " in text
+    assert "**Cluster of pr**\n\n- 3 nodes; " in text
+    assert text.count("**Trace**") == 1
+    assert "team-a (own quota base 24, pr 32): " in text
+    assert "team-b (own quota 8): " in text
+    words = next(line for line in text.split("\n") if line.startswith(f"**{GPU} held, by quota.**"))
+    assert " of 32 " in words.partition("pr: ")[0]
+    assert " of 24 " in words.partition("pr: ")[2]
+    same = harness.make_report([replayed("base"), replayed("again")]).markdown()
+    assert "**Cluster**" in same
+    assert "utilization.allocated.hours" in text
+    assert "utilization.allocated.hours" not in same
 
 
 def test_a_sampled_trace_of_another_window_is_told(replayed: Callable[..., harness.Run]) -> None:

@@ -30,7 +30,7 @@ def stacked(
     areas: Sequence[pl.DataFrame],
     peaks: Sequence[pl.DataFrame],
     keys: Sequence[Key],
-    references: Sequence[Reference],
+    references: Sequence[Sequence[Reference]],
     *,
     width: int,
     title: str,
@@ -43,14 +43,15 @@ def stacked(
         areas: for each panel what `per_pixel` says, in the unit of the axis.
         peaks: the same for all series together.
         keys: colours by number of series.
-        references: lines for reference.
+        references: for each panel lines for reference.
         width: of the chart.
         title: of the vertical axis.
     """
-    top = max([*map(highest, peaks), *(each.value for each in references)]) * 1.04
+    top = max([*map(highest, peaks), *(each.value for own in references for each in own)]) * 1.04
     inside = axes.inner(width)
     panels = []
-    for number, (name, area, peak) in enumerate(zip(titles, areas, peaks, strict=True)):
+    of_panels = zip(titles, areas, peaks, references, strict=True)
+    for number, (name, area, peak, own) in enumerate(of_panels):
         last = number == len(titles) - 1
         x, y = axes.time_axis(material, labels=last), axes.amount_axis(title, top=top)
         layers = [
@@ -67,7 +68,7 @@ def stacked(
         layers.append(
             alt.Chart(limits).mark_line(strokeWidth=0.6, color=palette.INK.light).encode(x, y="high:Q")
         )
-        layers += [axes.level(each.value, each.dash) for each in references]
+        layers += [axes.level(each.value, each.dash) for each in own]
         panels.append(axes.panel(layers, title=name, width=inside, height=100))
     return alt.vconcat(*panels, spacing=12)
 

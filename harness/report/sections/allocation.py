@@ -9,7 +9,7 @@ import polars as pl
 
 from harness.report.amounts import number, percent, unit_of
 from harness.report.blocks import Block, Figure, Text
-from harness.report.material import Lane, Material
+from harness.report.material import Lane, Material, total
 
 if TYPE_CHECKING:
     from altair.typing import ChartType
@@ -24,8 +24,8 @@ def blocks(material: Material) -> Iterator[Block]:
             f"These charts show {material.resource}, which the baseline uses most of; the table of all "
             f"figures has {', '.join(others)} too."
         )
-    lines = ["the dashed line is all that there is"] if material.capacity else []
-    if material.capacity and _nominal(material) not in (None, material.capacity):
+    lines = ["the dashed line is all that there is"] if any(material.capacities) else []
+    if any(_apart(*both) for both in zip(_nominal(material), material.capacities, strict=True)):
         lines.append("the dotted line is what all quotas come to")
     yield Figure(
         title=f"{unit.name} held, by {material.holder}",
@@ -37,29 +37,33 @@ def blocks(material: Material) -> Iterator[Block]:
         + ".",
     )
     if len(material.lanes) > 1:
-        quotas = any(lane.nominal is not None for lane in material.lanes)
+        owned = [set(lane.nominal) - {None} for lane in material.lanes]
+        quotas = any(owned)
+        several = any(len(each) > 1 for each in owned)
         yield Figure(
             title=f"{unit.name} held by each {material.holder}" + (", and what is its own" if quotas else ""),
             words=_lane_words(material),
             draw=lambda width: _each(material, width),
             keys=material.run_keys,
             note="Lines are means over three pixels, bands go from the lowest to the highest level in them"
-            + ("; the dashed line is the nominal quota." if quotas else "."),
+            + ("; the dashed line is the nominal quota" if quotas else "")
+            + (", which differs between runs: each has a line." if several else "."),
         )
 
 
 def _words(material: Material) -> str:
     unit, sentences = unit_of(material.resource), []
     peaks = material.per_pixel("allocated", 1, together=True)
-    for name, held, peak in zip(material.names, material.held, peaks, strict=True):
+    of_runs = zip(material.names, material.held, peaks, material.capacities, strict=True)
+    for name, held, peak, capacity in of_runs:
         highest = max(peak["high"], default=0) / unit.size
-        total = sum(held)
-        of = f" of {number(material.capacity / unit.size)}" if material.capacity else ""
-        share = f" ({percent(total / material.capacity)})" if material.capacity else ""
+        mean = sum(held)
+        of = f" of {number(capacity / unit.size)}" if capacity else ""
+        share = f" ({percent(mean / capacity)})" if capacity else ""
         ranked = sorted(zip(held, material.lanes, strict=True), key=lambda each: -each[0])
-        most = ", ".join(f"{lane.name} {number(mean / unit.size)}" for mean, lane in ranked[:3])
+        most = ", ".join(f"{lane.name} {number(part / unit.size)}" for part, lane in ranked[:3])
         sentences.append(
-            f"{name}: on average {number(total / unit.size)}{of} {unit.name} were held{share}, at most "
+            f"{name}: on average {number(mean / unit.size)}{of} {unit.name} were held{share}, at most "
             f"{number(highest)}; most by {most}."
         )
     return " ".join(sentences)
@@ -72,14 +76,22 @@ def _lane_words(material: Material) -> str:
             f"{name} {number(held[place] / unit.size)}"
             for name, held in zip(material.names, material.held, strict=True)
         )
-        own = f" (own quota {number(lane.nominal / unit.size)})" if lane.nominal is not None else ""
+        known = ["none" if each is None else number(each / unit.size) for each in lane.nominal]
+        if len(set(lane.nominal)) > 1:
+            known = [f"{name} {each}" for name, each in zip(material.names, known, strict=True)]
+        own = f" (own quota {', '.join(dict.fromkeys(known))})" if set(lane.nominal) != {None} else ""
         sentences.append(f"{lane.name}{own}: {means}.")
     return f"Mean {unit.name} held. " + " ".join(sentences)
 
 
-def _nominal(material: Material) -> int | None:
-    known = [lane.nominal for lane in material.lanes if lane.nominal is not None]
-    return sum(known) if known else None
+def _nominal(material: Material) -> list[int | None]:
+    """For each run what all quotas come to."""
+    return [total(lane.nominal[place] for lane in material.lanes) for place in range(len(material.runs))]
+
+
+def _apart(nominal: int | None, capacity: int | None) -> bool:
+    """Whether what all quotas come to needs a line of its own."""
+    return bool(capacity) and nominal is not None and nominal != capacity
 
 
 def _stacked(material: Material, width: int) -> ChartType:
@@ -88,11 +100,11 @@ def _stacked(material: Material, width: int) -> ChartType:
     unit = unit_of(material.resource)
     pixels = axes.inner(width) // levels.PIXELS_A_POINT
     references = []
-    if material.capacity:
-        references.append(levels.Reference(material.capacity / unit.size, (6, 3)))
-    nominal = _nominal(material)
-    if nominal is not None and nominal != material.capacity:
-        references.append(levels.Reference(nominal / unit.size, (2, 3)))
+    for nominal, capacity in zip(_nominal(material), material.capacities, strict=True):
+        own = [levels.Reference(capacity / unit.size, (6, 3))] if capacity else []
+        if nominal is not None and nominal != capacity:
+            own.append(levels.Reference(nominal / unit.size, (2, 3)))
+        references.append(own)
     return levels.stacked(
         material,
         material.names,
@@ -111,7 +123,8 @@ def _each(material: Material, width: int) -> ChartType:
     unit = unit_of(material.resource)
 
     def references(lane: Lane) -> list[levels.Reference]:
-        return [levels.Reference(lane.nominal / unit.size, (6, 3))] if lane.nominal is not None else []
+        known = sorted({each for each in lane.nominal if each is not None})
+        return [levels.Reference(each / unit.size, (6, 3)) for each in known]
 
     return levels.by_lane(
         material,

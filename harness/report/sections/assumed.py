@@ -18,15 +18,18 @@ _CONVENTIONS = (
     "Ideal shares are weighted max-min fair over all resources.",
     "A wait is from submission to first progress. Percentiles interpolate linearly between order statistics.",
     "One preemption is one job taken for one other job at one instant, however many pods it had.",
-    "Utilization is compared over the window that all runs share; everything else over each run's own.",
+    "Utilization, fairness and quota are of the window that all runs share, where jobs arrive alike in all.",
 )
 
 
 def blocks(material: Material) -> Iterator[Block]:
     """What a reader needs to trust a figure, or to doubt it."""
-    info = material.runs[0].info
-    yield Points(list(_trace(info["trace"])), title="Trace")
-    yield Points(list(_cluster(info)), title="Cluster")
+    for what, tell in (("Trace", _trace), ("Cluster", _cluster)):
+        alike: dict[tuple[str, ...], list[str]] = {}
+        for name, run in zip(material.names, material.runs, strict=True):
+            alike.setdefault(tuple(tell(run.info)), []).append(name)
+        for told, names in alike.items():
+            yield Points(list(told), title=what if len(alike) == 1 else f"{what} of {', '.join(names)}")
     yield Table(
         caption="Settings of the runs",
         head=["setting", *material.names],
@@ -42,7 +45,8 @@ def blocks(material: Material) -> Iterator[Block]:
     yield Code("\n".join(repeat(material)))
 
 
-def _trace(trace: Mapping[str, Any]) -> Iterator[str]:
+def _trace(info: Mapping[str, Any]) -> Iterator[str]:
+    trace = info["trace"]
     yield f"{trace['name']}, {trace['jobs']:,} jobs, sha256 {trace['sha256']}"
     for reason, count in trace.get("left_out", {}).items():
         yield f"left out: {count:,} rows: {reason}"

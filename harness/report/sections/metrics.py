@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.comparison.changes import Change, Verdict
-from harness.comparison.table import Line, name_of, remarks, told
+from harness.comparison.figures import name_of, told
+from harness.comparison.table import Line, remarks
 from harness.report.blocks import Block, Cell, Points, Table
 from harness.report.blocks import Verdict as Judgement
 from harness.report.material import Material
