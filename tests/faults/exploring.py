@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -144,7 +145,7 @@ class Explorer:
         for name in self.before.keys() - now.keys():
             yield f"{name} is lost"
         for name, data in now.items():
-            if data not in (self.before.get(name), self.after.get(name)):
+            if data not in (self.before.get(name), self.after.get(name)) and not _kept_unmeasured(name, now):
                 yield f"{name} is neither as before nor as it should be"
         for folder in {Path(name).parent for name in now if name.startswith("results/")}:
             whole = {name for name in self.after if Path(name).parent == folder}
@@ -179,6 +180,12 @@ class Explorer:
             return word
         (run,) = self.here.glob(f"results/trace/{label}-*")
         return str(run.relative_to(self.here))
+
+
+def _kept_unmeasured(name: str, files: Mapping[str, bytes]) -> bool:
+    """Whether a file is of a run that is whole but for metrics that failed, and says so."""
+    info = files.get(str(Path(name).parent / "run.json"), b"{}")
+    return Path(name).name in ("metrics.parquet", "run.json") and "unmeasured" in json.loads(info)
 
 
 def some(faults: Iterable[Injected], most: int, seed: int) -> list[Injected]:
