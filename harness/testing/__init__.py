@@ -5,6 +5,8 @@ from harness.testing import Script, pool, replayed
 jobs = Script().job("a", cpu=2000, seconds=10).job("b", at=1, cpu=2000, seconds=5)
 decisions = replayed(MyPolicy, jobs, pool(cpu=2000))
 assert [d.job for d in decisions.of("finish")] == ["a", "b"]
+
+Random worlds are in `harness.testing.worlds`, a checker of whole runs in `harness.testing.checks`.
 """
 
 from __future__ import annotations

@@ -77,11 +77,13 @@ class ClusterQuotas(Rule):
                 names = {chosen.get(each) for each in wanted & set(group.covered_resources)}
                 if len(names) > 1 or not names <= {flavor.flavor for flavor in group.flavors}:
                     yield Broken(
-                        "quotas.flavor", step.where, f"{part.name} gets the flavors {names} of a group"
+                        "quotas.flavor", step.where, f"{part.name} gets the flavors {sorted(map(str, names))}"
                     )
                 wanted -= set(group.covered_resources)
             if wanted:
-                yield Broken("quotas.flavor", step.where, f"queue {queue.name} does not cover {wanted}")
+                yield Broken(
+                    "quotas.flavor", step.where, f"queue {queue.name} does not cover {sorted(wanted)}"
+                )
 
     def _count(self, life: Life, node: Node) -> None:
         """Keep the usage of its queue up to date."""
