@@ -159,8 +159,7 @@ def compare(runs: Sequence[Run | str | Path], *, baseline: str | None = None) ->
     """
     from harness.comparison import Comparison
 
-    opened = [run if isinstance(run, Run) else Run.open(run) for run in runs]
-    return Comparison(opened, baseline=baseline)
+    return Comparison.of(runs, baseline=baseline)
 
 
 def make_report(

@@ -58,13 +58,13 @@ def compare(
     Changes of what comes from single jobs (waits, slowdown, lost work) have a 95 % interval; ~ stands where
     neither better nor worse can be said.
     """
-    from harness import api
+    from harness.comparison import Comparison  # not by way of `harness.api`, which knows how to replay
     from harness.comparison.conditions import parse_condition
     from harness.comparison.gate import checks_markdown, checks_text
     from harness.errors import CheckError, HarnessError
 
     parsed = [parse_condition(text) for text in conditions]
-    comparison = api.compare(runs, baseline=baseline)
+    comparison = Comparison.of(runs, baseline=baseline)
     checks: list[Check] = []
     undecided: HarnessError | None = None
     try:

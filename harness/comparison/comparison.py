@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
 from math import isfinite
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import polars as pl
@@ -71,6 +72,11 @@ class Comparison:
         self.pairs = Pairs(self.runs)
         self.head = Head(self.runs, self.names, chosen or chosen_by(runs, baseline))
         self.window = self._shared_window() if self.pairs.same_arrivals else None
+
+    @classmethod
+    def of(cls, runs: Sequence[Run | str | Path], *, baseline: str | None = None) -> Comparison:
+        """Compare runs or their folders; see `harness.compare`."""
+        return cls([run if isinstance(run, Run) else Run.open(run) for run in runs], baseline=baseline)
 
     def __repr__(self) -> str:
         return f"<Comparison of {', '.join(self.names)}>"

@@ -100,12 +100,12 @@ class Samples:
             raise RunError(
                 f"{self._run.path} has no job of {scope!r}", hint=hint_at(Scope(kind, name), known)
             )
-        return found.gather(self._rows)
+        return found[self._rows]
 
     def of(self, column: str) -> pl.Series:
         """One value for each of the jobs, null where it has none."""
         values = self._lost[column] if column.startswith("lost.") else self._times[column]
-        return values.gather(self._rows)
+        return values[self._rows]
 
     @cached_property
     def _height(self) -> int:
