@@ -135,6 +135,7 @@ class Samples:
         stints = (
             self._run.micros("stints")
             .filter((pl.col("lost") > 0) & (pl.col("end") <= self._run.window.end))
+            .select("job", "lost", *(f"request.{each}" for each in self._run.resources))
             .collect()
         )
         for resource in self._run.resources:
