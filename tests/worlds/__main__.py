@@ -8,16 +8,18 @@ import os
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from harness.testing.worlds import random_world
-from worlds.trial import every, loaded, tried
+from worlds.trial import Trial, every, loaded, one_each, tried
 
 
-def worlds(seeds: Iterable[int], plugin: str | None = None) -> Iterator[dict[str, Any]]:
+def worlds(
+    seeds: Iterable[int], plugin: str | None = None, trials: Callable[[int], Iterator[Trial]] = every
+) -> Iterator[dict[str, Any]]:
     """What came of each world under all settings, one after the other in this process."""
     plugins = loaded()
     for seed in seeds:
@@ -25,7 +27,7 @@ def worlds(seeds: Iterable[int], plugin: str | None = None) -> Iterator[dict[str
         answer: dict[str, Any] = {"seed": seed, "replays": 0, "cpu": 0.0, "longest": 0.0, "wrong": []}
         counts: Counter[str] = Counter()
         with tempfile.TemporaryDirectory(prefix="worlds-") as name:
-            for trial in every(seed):
+            for trial in trials(seed):
                 if plugin not in (None, trial.plugin):
                     continue
                 found = tried(world, trial, Path(name) / "results", plugins)
@@ -46,6 +48,7 @@ def main() -> int:
     parser.add_argument("first", type=int, help="the first seed")
     parser.add_argument("end", type=int, nargs="?", help="the seed to stop before")
     parser.add_argument("--plugin", help="only this one")
+    parser.add_argument("--brief", action="store_true", help="under one setting each, not under all six")
     parser.add_argument("--log", type=Path, help="answers, one a line; seeds in it are not tried again")
     given = parser.parse_args()
     os.fsync = lambda descriptor: None  # type: ignore[assignment]  # thousands of runs need not survive
@@ -56,7 +59,7 @@ def main() -> int:
     sums: Counter[str] = Counter()
     longest, wrong = 0.0, 0
     wanted = [seed for seed in seeds if seed not in done]
-    for answer in chain(before, worlds(wanted, given.plugin)):
+    for answer in chain(before, worlds(wanted, given.plugin, one_each if given.brief else every)):
         if given.log is not None and answer["seed"] not in done:
             with given.log.open("a") as log:
                 log.write(json.dumps(answer) + "\n")
