@@ -45,7 +45,15 @@ class Moment:
         self._lives = Lives(run, units)
         known = self._lives.jobs["queue"].unique().sort().to_list()
         if queue is not None and queue not in known:
-            raise RunError(f"the run has no jobs of queue {queue!r}", hint=close_to(queue, known))
+            raise RunError(f"the run has no jobs of queue {queue!r}", hint=self._meant(queue, known))
+
+    def _meant(self, name: str, known: list[str]) -> str:
+        """What a queue that no job names may be: a quota, or another name."""
+        quota_of = self._run.info["cluster"]["quota_of"]
+        queues = [queue for queue, quota in quota_of.items() if quota == name]
+        if not queues:
+            return close_to(name, known)
+        return f"{name} is a quota; jobs of {', '.join(queues)} count against it"
 
     def text(self, *, everything: bool = False) -> str:
         """The answer, safe for a terminal.
@@ -163,10 +171,18 @@ class Moment:
         """What each queue held and waited for after the instant."""
         rows = self._run.micros("timeline").filter(pl.col("time") <= self.at)
         if self.queue is not None:
-            rows = rows.filter(pl.col("queue") == self.queue)
+            rows = rows.filter(pl.col("queue").is_in(self._in_timeline))
         with reading(self._run.path):
             last = rows.group_by("queue", "resource").last().sort("queue", "resource").collect()
         return last.drop("time")
+
+    @property
+    def _in_timeline(self) -> list[str]:
+        """What the queue is called there: with its namespace where its name stands for several quotas."""
+        of_queue = self._run.scan("jobs").filter(pl.col("queue") == self.queue)
+        with reading(self._run.path):
+            namespaces = of_queue.select(pl.col("namespace").unique().sort()).collect().to_series().to_list()
+        return [str(self.queue), *(f"{namespace}/{self.queue}" for namespace in namespaces)]
 
     def _standing(self) -> str:
         assert self.at is not None

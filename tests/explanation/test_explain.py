@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from policies import scripted
-from small_clusters import queues
+from small_clusters import local_queue, queues
 
 import harness
 from harness import Admit, Decision, Job, Preempt, Refuse, Why
@@ -119,6 +119,24 @@ def test_an_instant_tells_levels_waiting_jobs_and_the_last_decisions(kueue: Run)
     assert "mine since 0d 00:01:00 (5s)" in text
     assert "job theirs of queue b: preempted by job mine of queue a" in text
     assert "mine since" not in "\n".join(lines(kueue, queue="b", at="65s"))
+
+
+def test_a_queue_is_what_jobs_name_and_its_quotas_stand_beside_it(
+    write_trace: WriteTrace, tmp_path: Path
+) -> None:
+    """One LocalQueue name in two namespaces is shown with each; a ClusterQueue is no queue."""
+    rows = [
+        {"queue": "door", "namespace": namespace, "request.cpu": 2000, "duration": 60}
+        for namespace in ("left", "right")
+    ]
+    doors = local_queue("left", "door", "a") + local_queue("right", "door", "b")
+    run = replayed(write_trace(*rows), queues(TWO) + doors, tmp_path, plugin="kueue-classic")
+    text = "\n".join(lines(run, queue="door", at="5s"))
+    assert "left/door" in text
+    assert "right/door" in text
+    with pytest.raises(RunError, match="no jobs of queue 'b'") as error:
+        lines(run, queue="b")
+    assert error.value.hint == "b is a quota; jobs of right/door count against it"
 
 
 def test_a_queue_tells_who_preempted_it_and_which_jobs_lost(kueue: Run) -> None:
