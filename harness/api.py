@@ -152,7 +152,7 @@ def compare(runs: Sequence[Run | str | Path], *, baseline: str | None = None) ->
 
     Args:
         runs: runs or their folders.
-        baseline: the label of the run that the others are compared with; the first by default.
+        baseline: label or folder of the run that the others are compared with; the first by default.
 
     Raises:
         RunError: a folder is no run, or the runs cannot be compared; says what differs.
@@ -173,7 +173,7 @@ def make_report(
 
     Args:
         runs: runs or their folders, or a comparison of them.
-        baseline: the label of the run that the others are compared with; the first by default.
+        baseline: label or folder of the run that the others are compared with; the first by default.
         plugins: who registers sections; loaded when absent.
         command: the command line that makes the report, to be shown in it.
 
