@@ -193,7 +193,8 @@ class _Processes:
     ) -> None:
         self._requests, self._watch, self._command = requests, watch, command
         self._plugins = plugins
-        self._left = deque(range(len(requests)))
+        # What takes longest should begin first, and the plainest is most often the first, as the baseline.
+        self._left = deque(reversed(range(len(requests))))
         self._most = most
         self._workers: list[_Worker] = []
 
