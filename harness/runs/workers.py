@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 FEW_JOBS = 10_000
 """So many are replayed by about the time that another process has begun."""
 
-_PROCESS = 300 << 20  # bytes: the interpreter, its libraries, and what a replay takes whatever its length
+_PROCESS = 400 << 20  # bytes: the interpreter, its libraries, and what a replay takes whatever its length
 _OF_TRACE = 4  # times the bytes that its columns take
 _OF_FILE = 20  # times the bytes of its file, which is compressed
 _OF_GROUP = (
@@ -25,7 +25,7 @@ _OF_GROUP = (
 def workers_for(requests: Sequence[Request]) -> int:
     """How many processes to make replays in: at most the cores that this process may use.
 
-    Each is counted with 300 MB and four times what the trace takes in memory (of a file that was not read
+    Each is counted with 400 MB and four times what the trace takes in memory (of a file that was not read
     yet, twenty times its size), and all of them with the memory that is free. A trace of fewer than 10,000
     jobs is replayed in this process.
     """

@@ -272,7 +272,7 @@ def test_there_are_as_many_processes_as_cores_and_memory_allow(
     assert workers_for([paths]) == 1
     assert workers_for([replace(paths, trace=trace)] * 8) == 1
     assert workers_for([replace(paths, trace=long)] * 8) == 6
-    for free, most in ((0, 1), (700 << 20, 2), (1 << 40, 6)):
+    for free, most in ((0, 1), (900 << 20, 2), (1 << 40, 6)):
         monkeypatch.setattr(workers, "_free_memory", lambda free=free: free)
         assert workers_for([replace(paths, trace=long)] * 8) == most
 
