@@ -225,3 +225,21 @@ def test_a_file_that_may_not_be_written_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(PermissionError), whole_file(place):
         pass
     assert place.read_text() == "before"
+
+
+def test_a_folder_that_another_process_removes_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that fails removes the folders that it made, maybe just before we use them."""
+    removed: list[Path] = []
+
+    def clear(folder: Path) -> None:
+        if len(removed) < 2:
+            folder.rmdir()
+            removed.append(folder)
+
+    monkeypatch.setattr("harness.files.whole.clear", clear)
+    with whole_folder(tmp_path / "a" / "run") as folder:
+        (folder / "x").write_text("whole")
+    assert (tmp_path / "a" / "run" / "x").read_text() == "whole"
+    assert len(removed) == 2

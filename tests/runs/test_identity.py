@@ -182,6 +182,25 @@ def test_a_module_that_is_imported_late_counts_as_it_was_imported(importable: Pa
     assert replay(plugin=acme.make).stored
 
 
+def test_an_edit_while_the_trace_is_read_is_noticed(
+    importable: Path, replay: Replay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading may take minutes, and what was imported before it is what is replayed."""
+    file = importable / "mine.py"
+    file.write_text(LAST_FIRST)
+    mine: Any = imported("mine")
+
+    def slowly(*args: Any) -> Any:
+        file.write_text(FIRST_FIRST)
+        return read_trace(*args)
+
+    monkeypatch.setattr("harness.runs.request.read_trace", slowly)
+    with pytest.warns(UserWarning, match="was changed"):
+        run = replay(plugin=mine.Acme)
+    assert first_to_end(run) == "j1"
+    assert run.info["policy"]["code"]["unknown"]
+
+
 def test_code_without_a_file_is_never_stored(importable: Path, replay: Replay) -> None:
     """A cell of a notebook, a class of a function, a function with what it closes over."""
     exec(LAST_FIRST, cell := {"__name__": "__main__"})
