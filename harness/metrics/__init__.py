@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from harness.hookspecs import hookimpl
 from harness.metrics.measurement import Measurement, Window
-from harness.plugins import RegisterMetric
 
 if TYPE_CHECKING:
+    from harness.plugins import RegisterMetric
     from harness.runs.run import Run
 
 

@@ -6,18 +6,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.engine.livelock import Livelock
 from harness.errors import RunError
 from harness.metrics.measurement import Window
 from harness.recording.parquet import TIMES
 from harness.runs.folder import TABLES, check_present, check_table, read_info, reading, tables_of
 from harness.runs.older import with_numbers, with_scopes_of_quotas
+
+if TYPE_CHECKING:
+    from harness.engine.livelock import Livelock
 
 _BATCH = 1 << 18  # rows
 _KEEP_ALL = "replay it with keep='all'"
@@ -109,7 +111,11 @@ class Run:
     def stopped(self) -> Livelock | None:
         """What ended it before its end: preemptions that went nowhere; None where nothing did."""
         found = self.info["outcome"].get("stopped")
-        return None if found is None else Livelock.read(found)
+        if found is None:
+            return None
+        from harness.engine.livelock import Livelock  # with all that replays, which readers do without
+
+        return Livelock.read(found)
 
     @property
     def unmeasured(self) -> Mapping[str, str]:
