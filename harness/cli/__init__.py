@@ -9,7 +9,7 @@ from importlib import import_module
 import click
 
 from harness.cli.context import ARGUMENTS, PluginChoice
-from harness.cli.failure import end_like_ctrl_c, ended
+from harness.cli.failure import end_like_ctrl_c, ended, warnings_in_words
 from harness.cli.group import Group
 from harness.errors import HarnessError
 
@@ -120,7 +120,7 @@ def main(args: list[str] | None = None) -> None:
         if _COMPLETE in os.environ:
             cli.main(prog_name="harness")
         # Not by way of click's own main(), which has exit codes of its own for ctrl-C and for broken pipes.
-        with cli.make_context("harness", given) as ctx:
+        with warnings_in_words(), cli.make_context("harness", given) as ctx:
             cli.invoke(ctx)
     except SystemExit:
         raise

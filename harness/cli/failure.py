@@ -6,6 +6,9 @@ import os
 import signal
 import sys
 import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import StringIO
 from typing import NoReturn
 
@@ -49,6 +52,18 @@ def end_like_ctrl_c() -> None:
 
 def _end(number: int, _: object) -> NoReturn:
     raise Ended(number)
+
+
+@contextmanager
+def warnings_in_words() -> Iterator[None]:
+    """While a command runs, what code warns of is a line on stderr, without the place in the code."""
+
+    def tell(message: Warning | str, *_: object, **__: object) -> None:
+        click.echo(printable(f"warning: {message}"), err=True)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = tell
+        yield
 
 
 def ended(error: BaseException, *, debug: bool) -> int:

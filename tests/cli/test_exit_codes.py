@@ -65,6 +65,18 @@ METRIC = """
 """
 
 
+WARNING = """
+    import warnings
+    import harness
+
+    @harness.hookimpl
+    def harness_register_commands(cli):
+        @cli.command()
+        def caution():
+            warnings.warn("mine.py was changed")
+"""
+
+
 @pytest.fixture
 def trace(folder: Path, write_trace: Callable[..., Path]) -> str:
     """A small trace in the folder."""
@@ -82,6 +94,12 @@ def test_success_is_0(harness: Callable, trace: str) -> None:
         ["trace", "check", trace],
     ):
         assert harness(*call).code == 0
+
+
+def test_a_warning_of_code_is_a_line_without_its_place(shell: Callable, install: Callable) -> None:
+    """Whoever replays is told what is the matter, not where in our code it was noticed."""
+    site = install("cautious", WARNING)
+    assert shell("harness caution", PYTHONPATH=str(site)) == (0, "", "warning: mine.py was changed\n")
 
 
 def test_a_check_that_does_not_hold_is_1(harness: Callable, install: Callable) -> None:
