@@ -13,7 +13,13 @@ HERE = Path(__file__).parent
 WHOLE = HERE.parents[2] / "shared" / "conformance"
 """Where the whole corpora are, on machines that have them."""
 
-KUEUE = (
+CORPORA = (
+    "kube-preempt-named",
+    "kube-preempt-dev",
+    "kube-cycles-named",
+    "kube-cycles-dev",
+    "elasticquota-upstream",
+    "elasticquota-dev",
     "kueue-targets-upstream",
     "kueue-targets-random-dev",
     "kueue-targets-focus-dev",
@@ -44,18 +50,8 @@ def test_recorded_decisions_are_reproduced(path: Path) -> None:
     assert disagreements(report) == []
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "kube-preempt-named",
-        "kube-preempt-dev",
-        "kube-cycles-named",
-        "kube-cycles-dev",
-        "elasticquota-upstream",
-        "elasticquota-dev",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in KUEUE),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CORPORA)
 def test_whole_corpora_are_reproduced(name: str) -> None:
     """The same for all cases there are."""
     path = WHOLE / f"{name}.jsonl.gz"
