@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol, final
+from typing import Any, NamedTuple, Protocol
 
 from harness.job import Job
 
@@ -38,8 +38,7 @@ NEVER = -1
 Amounts = Mapping[str, int]
 
 
-@final
-class Fact:
+class Fact(NamedTuple):
     """One decision that took effect, or one thing that happened by itself.
 
     A fact is about `pods` pods of its job. As a rule what they ask for follows from their number; where it
@@ -66,51 +65,24 @@ class Fact:
         unused: quota that is given back by pods which were admitted and never held resources.
     """
 
-    __slots__ = (
-        "action", "alive", "amounts", "by", "cycle", "detail", "dropped", "flavors", "holding", "job", "node",
-        "pod", "pods", "quota", "reason", "successor", "time", "unused",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        time: int,
-        cycle: int,
-        action: int,
-        job: Job,
-        pods: int,
-        amounts: Amounts | None = None,
-        *,
-        pod: int = NEVER,
-        successor: int = 0,
-        by: Job | None = None,
-        reason: str | None = None,
-        node: str | None = None,
-        flavors: Mapping[str, Mapping[str, str]] | None = None,
-        detail: Mapping[str, Any] | None = None,
-        alive: int = 0,
-        holding: int = 0,
-        quota: int = 0,
-        dropped: Amounts | None = None,
-        unused: Amounts | None = None,
-    ) -> None:
-        self.time = time
-        self.cycle = cycle
-        self.action = action
-        self.job = job
-        self.pods = pods
-        self.amounts = amounts
-        self.pod = pod
-        self.successor = successor
-        self.by = by
-        self.reason = reason
-        self.node = node
-        self.flavors = flavors
-        self.detail = detail
-        self.alive = alive
-        self.holding = holding
-        self.quota = quota
-        self.dropped = dropped
-        self.unused = unused
+    time: int
+    cycle: int
+    action: int
+    job: Job
+    pods: int
+    amounts: Amounts | None = None
+    pod: int = NEVER
+    successor: int = 0
+    by: Job | None = None
+    reason: str | None = None
+    node: str | None = None
+    flavors: Mapping[str, Mapping[str, str]] | None = None
+    detail: Mapping[str, Any] | None = None
+    alive: int = 0
+    holding: int = 0
+    quota: int = 0
+    dropped: Amounts | None = None
+    unused: Amounts | None = None
 
     @property
     def pod_name(self) -> str | None:

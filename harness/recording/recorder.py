@@ -5,18 +5,17 @@ Memory follows the chunk, not the length of the replay.
 
 from __future__ import annotations
 
-import json
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import polars as pl
 
 from harness.engine.events import ACTIONS, NEVER, STINTS, Amounts, Fact
 from harness.job import Job
-from harness.memo import Memo
 from harness.recording import schemas
+from harness.recording.facts import Facts, Texts
 from harness.recording.job_results import JobResults
 from harness.recording.parquet import TableWriter, TimeKind, as_series
 from harness.recording.timeline import Change, Timeline
@@ -26,11 +25,6 @@ if TYPE_CHECKING:
     from harness.trace.jobs import Jobs
 
 _CHUNK = 1 << 17  # rows; large enough that the cost of a chunk is nothing, small enough that its memory is
-
-_FACTS = 1 << 15
-"""Facts that wait to be written: as objects they take ten times the memory of their row."""
-
-_JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=dict, check_circular=False)
 
 
 @final
@@ -83,22 +77,15 @@ class ParquetRecorder:
         for code, name in enumerate(names):
             self._behind.setdefault(tenants.quotas[name] or "", []).append(code)
         self._shares: list[tuple[int, int, float, int]] = []
-        self._texts = _Texts()
+        self._texts = Texts()
         self._seq = 0
-        self._facts: list[Fact] = []
-        self._flavors: list[str | None] = []
-        self._details: list[str | None] = []
+        self._facts = Facts(self._texts, _CHUNK, self._flush_facts)
         self._stints = _Stints()
         self._results = JobResults(folder / "jobs.parquet", jobs, kind, _CHUNK)
 
     def record(self, fact: Fact) -> None:
         """See `harness.engine.events.Recorder`."""
-        self._facts.append(fact)
-        # At once: what cannot be written is the fault of the policy that has just said it.
-        self._flavors.append(self._texts.of(fact.flavors))
-        self._details.append(self._texts.of(fact.detail))
-        if len(self._facts) == _FACTS:
-            self._flush_facts()
+        self._facts.add(fact)
 
     def stint(
         self, job: Job, pods: int, amounts: Amounts | None, start: int, end: int, state: int, lost: int
@@ -154,45 +141,35 @@ class ParquetRecorder:
     # --- chunks -------------------------------------------------------------------------------------------
 
     def _flush_facts(self) -> None:
-        facts, self._facts = self._facts, []
-        flavors, self._flavors = self._flavors, []
-        details, self._details = self._details, []
-        rows = len(facts)
+        facts, self._facts = self._facts, Facts(self._texts, _CHUNK, self._flush_facts)
+        facts.settle()
+        rows = len(facts.time)
         if rows == 0:
             return
-        job = _numbers("i", [fact.job.index for fact in facts])
-        time = _numbers("q", [fact.time for fact in facts])
-        action = _numbers("b", [fact.action for fact in facts])
-        pods = _numbers("i", [fact.pods for fact in facts])
-        pod = _numbers("i", [fact.pod for fact in facts])
-        by = _numbers("i", [NEVER if fact.by is None else fact.by.index for fact in facts])
-        successor = _numbers("i", [fact.successor for fact in facts])
-        change = Change(
-            quota=_numbers("b", [fact.quota for fact in facts]),
-            alive=_numbers("b", [fact.alive for fact in facts]),
-            holding=_numbers("b", [fact.holding for fact in facts]),
-        )
+        job, time, action = as_series(facts.job), as_series(facts.time), as_series(facts.action)
+        pods, pod, by = as_series(facts.pods), as_series(facts.pod), as_series(facts.by)
+        change = Change(as_series(facts.quota), as_series(facts.alive), as_series(facts.holding))
         pod, by = pod.set(pod == NEVER, None), by.set(by == NEVER, None)
         self._decisions_file.write(
             {
                 "seq": pl.int_range(self._seq, self._seq + rows, eager=True),
                 "time": time,
-                "cycle": _numbers("q", [fact.cycle for fact in facts]),
+                "cycle": as_series(facts.cycle),
                 "action": pl.Series(ACTIONS, dtype=pl.String).gather(action),
                 "job": job,
                 "job_id": self._job_ids.gather(job),
-                "pod": pl.Series([fact.pod_name for fact in facts], dtype=pl.String),
+                "pod": pl.Series(facts.pod_name, dtype=pl.String),
                 "pod_number": pod,
-                "successor": successor.set(pod.is_null(), None),
+                "successor": as_series(facts.successor).set(pod.is_null(), None),
                 "pods": pods,
                 "holding": change.holding,
                 "queue": self._queues.gather(job),
                 "by": self._job_ids.gather(by),
                 "by_job": by,
-                "reason": pl.Series([fact.reason for fact in facts], dtype=pl.String),
-                "node": pl.Series([fact.node for fact in facts], dtype=pl.String),
-                "flavors": pl.Series(flavors, dtype=pl.String),
-                "detail": pl.Series(details, dtype=pl.String),
+                "reason": pl.Series(facts.reason, dtype=pl.String),
+                "node": pl.Series(facts.node, dtype=pl.String),
+                "flavors": pl.Series(facts.flavors, dtype=pl.String),
+                "detail": pl.Series(facts.detail, dtype=pl.String),
             }
         )
         self._timeline.feed(
@@ -200,9 +177,9 @@ class ParquetRecorder:
             action,
             self._tenant_codes.gather(job),
             change,
-            self._held(job, pods, _few([fact.amounts for fact in facts])),
-            self._few_amounts([fact.dropped for fact in facts]),
-            self._few_amounts([fact.unused for fact in facts]),
+            self._held(job, pods, facts.amounts),
+            self._few_amounts(rows, facts.dropped),
+            self._few_amounts(rows, facts.unused),
             self._shares,
         )
         self._shares.clear()
@@ -246,43 +223,11 @@ class ParquetRecorder:
             held[resource] = amounts
         return held
 
-    def _few_amounts(self, amounts: Sequence[Amounts | None]) -> dict[str, pl.Series]:
+    def _few_amounts(self, rows: int, few: Mapping[int, Amounts]) -> dict[str, pl.Series]:
         """Resource -> amounts that few rows have, 0 elsewhere; empty where no row has any."""
-        few = _few(amounts)
         return {
-            resource: pl.zeros(len(amounts), pl.Int64, eager=True).scatter(
+            resource: pl.zeros(rows, pl.Int64, eager=True).scatter(
                 list(few), [each.get(resource, 0) for each in few.values()]
             )
             for resource in (self._totals if few else ())
         }
-
-
-def as_json(value: Mapping[str, Any]) -> str:
-    """Canonical JSON: equal values give equal text."""
-    return _JSON.encode(value)
-
-
-class _Texts:
-    """Objects as canonical JSON; one that was seen before is not turned into text again."""
-
-    def __init__(self) -> None:
-        self._seen: Memo[int, tuple[object, str]] = Memo()
-
-    def of(self, value: Mapping[str, Any] | None) -> str | None:
-        if value is None:
-            return None
-        seen = self._seen.get(id(value))
-        if seen is not None and seen[0] is value:
-            return seen[1]
-        text = as_json(value)
-        self._seen[id(value)] = (value, text)
-        return text
-
-
-def _numbers(typecode: str, values: list[int]) -> pl.Series:
-    return as_series(array(typecode, values))
-
-
-def _few(amounts: Sequence[Amounts | None]) -> dict[int, Amounts]:
-    """Row -> amounts, for the few rows that have any."""
-    return {row: each for row, each in enumerate(amounts) if each is not None}

@@ -59,8 +59,9 @@ class Cache:
         self.repelling: dict[Template, None] = {}
         self.attracting: dict[Template, None] = {}
         self.expecting: dict[NodeInfo, None] = {}
-        self._log: list[int] = []
+        self._log: list[int] = []  # of the versions after `_cut`
         self._cut = 0
+        self._most = _KEPT * len(self.nodes) + _KEPT
 
     # --- changes ------------------------------------------------------------------------------------------
 
@@ -79,7 +80,7 @@ class Cache:
         node.generation += 1
         self.version += 1
         self._log.append(node.position)
-        if len(self._log) > _KEPT * len(self.nodes) + _KEPT:
+        if self.version - self._cut > self._most:
             half = len(self._log) // 2
             del self._log[:half]
             self._cut += half

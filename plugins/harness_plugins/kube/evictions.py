@@ -54,7 +54,7 @@ class PodEvictions:
     def end(self, job: Job, pods: range) -> None:
         """Pods have ended."""
         self._evictions.progress()
-        for pod in pods:
+        for pod in pods if self._victims else ():
             self._victims.pop((job.index, pod), None)
         if len(pods) == job.pods:
             self._claimants.pop(job.index, None)
@@ -83,9 +83,11 @@ class PodEvictions:
         return self._evictions.wakes()
 
     def _bound(self, bind: Bind, now: int) -> None:
-        job = bind.job
-        for pod in bind.pods:
-            victim = self._victims.get((job.index, pod))
+        job, victims = bind.job, self._victims
+        if not victims:
+            self._evictions.progress()
+        for pod in bind.pods if victims else ():
+            victim = victims.get((job.index, pod))
             if victim is None:
                 self._evictions.progress()
             else:
