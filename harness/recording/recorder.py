@@ -15,7 +15,7 @@ import polars as pl
 from harness.engine.events import ACTIONS, NEVER, STINTS, Amounts, Fact
 from harness.job import Job
 from harness.recording import schemas
-from harness.recording.facts import Facts, Texts
+from harness.recording.fact_columns import FactColumns, Texts
 from harness.recording.job_results import JobResults
 from harness.recording.parquet import TableWriter, TimeKind, as_series
 from harness.recording.timeline import Change, Timeline
@@ -79,7 +79,7 @@ class ParquetRecorder:
         self._shares: list[tuple[int, int, float, int]] = []
         self._texts = Texts()
         self._seq = 0
-        self._facts = Facts(self._texts, _CHUNK, self._flush_facts)
+        self._facts = FactColumns(self._texts, _CHUNK, self._flush_facts)
         self._stints = _Stints()
         self._results = JobResults(folder / "jobs.parquet", jobs, kind, _CHUNK)
 
@@ -141,7 +141,7 @@ class ParquetRecorder:
     # --- chunks -------------------------------------------------------------------------------------------
 
     def _flush_facts(self) -> None:
-        facts, self._facts = self._facts, Facts(self._texts, _CHUNK, self._flush_facts)
+        facts, self._facts = self._facts, FactColumns(self._texts, _CHUNK, self._flush_facts)
         facts.settle()
         rows = len(facts.time)
         if rows == 0:

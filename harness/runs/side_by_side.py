@@ -209,7 +209,7 @@ class _Processes:
                 if not busy:
                     return
                 for pipe in wait(list(busy)):
-                    yield from self._heard(busy[pipe])  # type: ignore[index]
+                    yield from self._heard(busy[cast(Connection, pipe)])
         finally:
             self._end()
 

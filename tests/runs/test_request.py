@@ -78,7 +78,7 @@ def requests(draw: st.DrawFn) -> Request:
         until=draw(st.none() | st.sampled_from(["7d"]) | st.integers(0, LONGEST)),
         scale_arrivals=draw(st.fractions(Fraction(1, 1000), 1000, max_denominator=1000) | st.just("0.5")),
         calibration=draw(st.sampled_from([None, Calibration.parse(**steps)])),
-        output=draw(st.sampled_from(["results", "/tmp/x"])),
+        output=draw(st.sampled_from(["results", "elsewhere/runs"])),
         force=draw(st.booleans()),
         keep=draw(st.sampled_from(["all", "metrics", "nothing"])),
     )

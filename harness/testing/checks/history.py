@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -29,7 +30,7 @@ class Step:
         return at(self.row)
 
 
-class Rule:
+class Rule(ABC):
     """Follows a run, decision by decision.
 
     Args:
@@ -39,9 +40,9 @@ class Rule:
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
 
+    @abstractmethod
     def turn(self, step: Step) -> Iterator[Broken]:
         """What a decision that took effect breaks."""
-        raise NotImplementedError
 
     def close(self) -> Iterator[Broken]:
         """What is broken over the whole run."""

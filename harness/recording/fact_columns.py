@@ -17,7 +17,7 @@ _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=dict, ch
 
 
 @final
-class Facts:
+class FactColumns:
     """Facts that are not written yet: a column for each of their attributes.
 
     `amounts`, `dropped` and `unused` are those of the few rows that have any, by row.
