@@ -83,7 +83,8 @@ def limited(seconds: float) -> Iterator[None]:
         raise TimeoutError(f"took more than {seconds} CPU-s")
 
     before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
+    # Again and again: what is raised in a finalizer or a callback of the collector is lost.
+    signal.setitimer(signal.ITIMER_PROF, seconds, min(seconds, 1))
     try:
         yield
     finally:
