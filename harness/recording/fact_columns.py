@@ -1,91 +1,91 @@
-"""What happened in a replay, as columns of numbers and texts."""
+"""What happened in a replay, as columns."""
 
 from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, final
+from collections.abc import Mapping
+from typing import Any, TypeVar, final
 
 from harness.engine.events import NEVER, Amounts, Fact
 from harness.memo import Memo
 
-_BATCH = 1 << 11
-"""Facts that are taken apart together: few enough to be in the processor's cache still."""
-
 _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=dict, check_circular=False)
+
+_V = TypeVar("_V")
 
 
 @final
 class FactColumns:
     """Facts that are not written yet: a column for each of their attributes.
 
-    `amounts`, `dropped` and `unused` are those of the few rows that have any, by row.
-
-    Args:
-        texts: turns flavors and details into text.
-        most: how many it takes; a power of two.
-        full: called when it has so many.
+    What few of them have is kept by row: the preemptor's index, reason, flavors and detail (as text),
+    `amounts`, `dropped` and `unused`.
     """
 
-    def __init__(self, texts: Texts, most: int, full: Callable[[], None]) -> None:
-        self.job, self.pods, self.pod, self.successor, self.by = (array("i") for _ in range(5))
+    __slots__ = (
+        "action", "alive", "amounts", "by", "cycle", "detail", "dropped", "flavors", "holding", "job", "node",
+        "pod", "pod_name", "pods", "quota", "reason", "rows", "successor", "time", "unused",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.rows = 0
         self.time, self.cycle = array("q"), array("q")
+        self.job, self.pods, self.pod, self.successor = (array("i") for _ in range(4))
         self.action, self.alive, self.holding, self.quota = (array("b") for _ in range(4))
         self.pod_name: list[str | None] = []
-        self.reason: list[str | None] = []
         self.node: list[str | None] = []
-        self.flavors: list[str | None] = []
-        self.detail: list[str | None] = []
+        self.by: dict[int, int] = {}
+        self.reason: dict[int, str] = {}
+        self.flavors: dict[int, str] = {}
+        self.detail: dict[int, str] = {}
         self.amounts: dict[int, Amounts] = {}
         self.dropped: dict[int, Amounts] = {}
         self.unused: dict[int, Amounts] = {}
-        self._texts = texts
-        self._most = most
-        self._full = full
-        self._batch: list[Fact] = []
 
-    def add(self, fact: Fact) -> None:
-        """Append a fact."""
-        batch, flavors, detail = self._batch, fact.flavors, fact.detail
-        batch.append(fact)
-        # At once: what cannot be written is the fault of the policy that has just said it.
-        self.flavors.append(None if flavors is None else self._texts.of(flavors))
-        self.detail.append(None if detail is None else self._texts.of(detail))
-        if len(batch) == _BATCH:
-            self.settle()
-            if len(self.time) == self._most:
-                self._full()
-
-    def settle(self) -> None:
-        """Complete the columns; those of the last facts are not until this is called."""
-        if not self._batch:
-            return
-        row = len(self.time)
+    def add(self, fact: Fact, texts: Texts) -> int:
+        """Append a fact; answers how many there are."""
         (
-            time, cycle, action, jobs, pods, amounts, pod, successor, by, reason, node, _, _, alive, holding,
-            quota, dropped, unused,
-        ) = zip(*self._batch, strict=True)  # fmt: skip
-        self._batch.clear()
-        self.time.extend(time)
-        self.cycle.extend(cycle)
-        self.action.extend(action)
-        self.job.extend([job.index for job in jobs])
-        self.pods.extend(pods)
-        self.pod.extend(pod)
-        self.successor.extend(successor)
-        self.by.extend([NEVER if job is None else job.index for job in by])
-        self.pod_name += [
-            None if number == NEVER else job.pod_name(number, recreated)
-            for job, number, recreated in zip(jobs, pod, successor, strict=True)
-        ]
-        self.reason += reason
-        self.node += node
-        self.alive.extend(alive)
-        self.holding.extend(holding)
-        self.quota.extend(quota)
-        for kept, given in ((self.amounts, amounts), (self.dropped, dropped), (self.unused, unused)):
-            _keep(kept, given, row)
+            time, cycle, action, job, pods, amounts, pod, successor, by, reason, node, flavors, detail, alive,
+            holding, quota, dropped, unused,
+        ) = fact  # fmt: skip
+        row = self.rows
+        # First what may fail: what cannot be written is the fault of the policy that has just said it.
+        if flavors is not None:
+            self.flavors[row] = texts.of(flavors)
+        if detail is not None:
+            self.detail[row] = texts.of(detail)
+        if by is not None:
+            self.by[row] = by.index
+        if reason is not None:
+            self.reason[row] = reason
+        if amounts is not None:
+            self.amounts[row] = amounts
+        if dropped is not None:
+            self.dropped[row] = dropped
+        if unused is not None:
+            self.unused[row] = unused
+        self.time.append(time)
+        self.cycle.append(cycle)
+        self.action.append(action)
+        self.job.append(job.index)
+        self.pods.append(pods)
+        self.pod.append(pod)
+        self.successor.append(successor)
+        self.pod_name.append(None if pod == NEVER else job.pod_name(pod, successor))
+        self.node.append(node)
+        self.alive.append(alive)
+        self.holding.append(holding)
+        self.quota.append(quota)
+        self.rows = row + 1
+        return row + 1
+
+    def whole(self, few: Mapping[int, _V]) -> list[_V | None]:
+        """A column of which few rows have anything."""
+        column: list[_V | None] = [None] * self.rows
+        for row, value in few.items():
+            column[row] = value
+        return column
 
 
 @final
@@ -96,20 +96,10 @@ class Texts:
         self._seen: Memo[int, tuple[object, str]] = Memo()
 
     def of(self, value: Mapping[str, Any]) -> str:
-        """Its text."""
+        """Its text; equal objects have equal texts."""
         seen = self._seen.get(id(value))
         if seen is not None and seen[0] is value:
             return seen[1]
-        text = as_json(value)
+        text = _JSON.encode(value)
         self._seen[id(value)] = (value, text)
         return text
-
-
-def as_json(value: Mapping[str, Any]) -> str:
-    """Canonical JSON: equal values give equal text."""
-    return _JSON.encode(value)
-
-
-def _keep(kept: dict[int, Amounts], given: Sequence[Amounts | None], row: int) -> None:
-    """Add the amounts of the rows from `row` on that have any."""
-    kept.update((at, each) for at, each in enumerate(given, row) if each is not None)

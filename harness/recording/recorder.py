@@ -79,13 +79,14 @@ class ParquetRecorder:
         self._shares: list[tuple[int, int, float, int]] = []
         self._texts = Texts()
         self._seq = 0
-        self._facts = FactColumns(self._texts, _CHUNK, self._flush_facts)
+        self._facts = FactColumns()
         self._stints = _Stints()
         self._results = JobResults(folder / "jobs.parquet", jobs, kind, _CHUNK)
 
     def record(self, fact: Fact) -> None:
         """See `harness.engine.events.Recorder`."""
-        self._facts.add(fact)
+        if self._facts.add(fact, self._texts) == _CHUNK:
+            self._flush_facts()
 
     def stint(
         self, job: Job, pods: int, amounts: Amounts | None, start: int, end: int, state: int, lost: int
@@ -141,15 +142,15 @@ class ParquetRecorder:
     # --- chunks -------------------------------------------------------------------------------------------
 
     def _flush_facts(self) -> None:
-        facts, self._facts = self._facts, FactColumns(self._texts, _CHUNK, self._flush_facts)
-        facts.settle()
-        rows = len(facts.time)
+        facts, self._facts = self._facts, FactColumns()
+        rows = facts.rows
         if rows == 0:
             return
         job, time, action = as_series(facts.job), as_series(facts.time), as_series(facts.action)
-        pods, pod, by = as_series(facts.pods), as_series(facts.pod), as_series(facts.by)
+        pods, pod = as_series(facts.pods), as_series(facts.pod)
+        by = pl.Series(facts.whole(facts.by), dtype=pl.Int32)
         change = Change(as_series(facts.quota), as_series(facts.alive), as_series(facts.holding))
-        pod, by = pod.set(pod == NEVER, None), by.set(by == NEVER, None)
+        pod = pod.set(pod == NEVER, None)
         self._decisions_file.write(
             {
                 "seq": pl.int_range(self._seq, self._seq + rows, eager=True),
@@ -166,10 +167,10 @@ class ParquetRecorder:
                 "queue": self._queues.gather(job),
                 "by": self._job_ids.gather(by),
                 "by_job": by,
-                "reason": pl.Series(facts.reason, dtype=pl.String),
+                "reason": pl.Series(facts.whole(facts.reason), dtype=pl.String),
                 "node": pl.Series(facts.node, dtype=pl.String),
-                "flavors": pl.Series(facts.flavors, dtype=pl.String),
-                "detail": pl.Series(facts.detail, dtype=pl.String),
+                "flavors": pl.Series(facts.whole(facts.flavors), dtype=pl.String),
+                "detail": pl.Series(facts.whole(facts.detail), dtype=pl.String),
             }
         )
         self._timeline.feed(

@@ -7,7 +7,7 @@ visible without going on for ever at one instant. Kueue's plugins and those that
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Generic, NamedTuple, Protocol, TypeVar, final
 
@@ -131,13 +131,19 @@ class Evictions(Generic[V]):
             self._alarms.append(due)
         return due
 
-    def due(self, now: int) -> Iterator[V]:
+    def due(self, now: int) -> Sequence[V]:
         """The victims whose resources are free now, by name."""
-        while self._returning and self._returning[0][0] <= now:
-            yield heappop(self._returning)[3]
+        returning = self._returning
+        if not returning or returning[0][0] > now:
+            return ()  # as nearly always, and this is asked in every cycle
+        victims = []
+        while returning and returning[0][0] <= now:
+            victims.append(heappop(returning)[3])
+        return victims
 
-    def wakes(self) -> Iterator[Wake]:
-        """Ask for the instants at which victims that have left since the last cycle are due."""
-        for due in self._alarms:
-            yield Wake(due)
-        self._alarms.clear()
+    def wakes(self) -> Sequence[Wake]:
+        """Asks for the instants at which victims that have left since the last cycle are due."""
+        if not self._alarms:
+            return ()
+        alarms, self._alarms = self._alarms, []
+        return [Wake(due) for due in alarms]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from typing import TypeAlias, final
 
-from harness import Bind, Decision, Job, Preempt, Wake
+from harness import Bind, Job, Preempt, Wake
 from harness_plugins.evictions import Evictions, Round
 
 Place: TypeAlias = tuple[int, int]
@@ -65,24 +65,16 @@ class PodEvictions:
         last = victim.round if victim is not None else None
         return self._evictions.leave((job, pod), job.pod_name(pod), last, now) == now
 
-    def due(self, now: int) -> Iterator[tuple[Job, int]]:
+    def due(self, now: int) -> Sequence[tuple[Job, int]]:
         """The pods of which the scheduler now knows that they are gone."""
         return self._evictions.due(now)
 
-    def noted(self, decisions: Iterable[Decision], now: int) -> Iterator[Decision]:
-        """The decisions of a scheduler; preemptions say which round of a loop they are."""
-        for decision in decisions:
-            if type(decision) is Bind:
-                self._bound(decision, now)
-            elif type(decision) is Preempt:
-                self._preempted(decision, now)
-            yield decision
-
-    def wakes(self) -> Iterator[Wake]:
-        """Ask for the instants at which pods that have left since the last cycle are due."""
+    def wakes(self) -> Sequence[Wake]:
+        """Asks for the instants at which pods that have left since the last cycle are due."""
         return self._evictions.wakes()
 
-    def _bound(self, bind: Bind, now: int) -> None:
+    def bound(self, bind: Bind, now: int) -> None:
+        """Take note of a binding."""
         job, victims = bind.job, self._victims
         if not victims:
             self._evictions.progress()
@@ -96,7 +88,8 @@ class PodEvictions:
         if claimant is not None:
             claimant.admissions += 1
 
-    def _preempted(self, preempt: Preempt, now: int) -> None:
+    def preempted(self, preempt: Preempt, now: int) -> None:
+        """Take note of a preemption; it says which round of a loop it is."""
         claimant = None
         if preempt.by is not None:
             claimant = self._claimants.setdefault(preempt.by.index, Claimant())

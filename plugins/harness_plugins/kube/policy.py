@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol, final
 
-from harness import Cluster, Decision, Job, Option, PodSet, Reject, View, Why, boolean
+from harness import Bind, Cluster, Decision, Job, Option, PodSet, Preempt, Reject, View, Why, boolean
 from harness.cluster.pod_reading import pod_spec_of, runs_on
 from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness.errors import ClusterError, Fault, InputError
@@ -193,14 +193,20 @@ class DefaultPreemption:
     def cycle(self, now: int) -> Iterator[Decision]:
         """Schedule pods until those that are left wait for something to happen."""
         self.scheduler.hear(now)
-        for job, pod in self._evictions.due(now):
+        evictions = self._evictions
+        for job, pod in evictions.due(now):
             self.scheduler.delete(self._pods.pop((job.index, pod)))
             self._add(job, pod)
-        for job, why in self._rejected:
-            yield Reject(job, why)
-        self._rejected.clear()
-        yield from self._evictions.noted(self.scheduler.run(), now)
-        yield from self._evictions.wakes()
+        if self._rejected:
+            yield from [Reject(job, why) for job, why in self._rejected]
+            self._rejected.clear()
+        for decision in self.scheduler.run():
+            if type(decision) is Bind:
+                evictions.bound(decision, now)
+            elif type(decision) is Preempt:
+                evictions.preempted(decision, now)
+            yield decision
+        yield from evictions.wakes()
 
     def _add(self, job: Job, pod: int) -> None:
         """A pod waits, or runs already; one that was evicted comes back as a new pod, behind its equals."""
