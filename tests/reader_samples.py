@@ -157,6 +157,43 @@ INSTANCES = "".join(
     for index in range(2)
 )
 
+SLURM = """\
+JobIDRaw|JobID|User|QOS|Submit|Eligible|Start|End|ElapsedRaw|State|NNodes|ReqTRES|AllocTRES|JobName|Suspended
+44|44|bob|low|1795318713|1795318713|1795318713|1795318722|9|REQUEUED|1|cpu=2,node=1|cpu=2,mem=2M,node=1|a|00:00:00
+44.0|44.0|||1795318713|1795318713|1795318713|1795318722|9|CANCELLED|1||cpu=2,mem=2048M,node=1|batch|00:00:00
+44|44|bob|low|1795318722|1795318843|1795318847|1795318865|18|COMPLETED|1|cpu=2|cpu=2,mem=2M,node=1|a|00:00:00
+83|83+0|ann|low|2026-11-22T03:39:00|2026-11-22T03:39:00|2026-11-22T03:39:11|2026-11-22T03:39:18|7|COMPLETED|1\
+|cpu=2,mem=1.75G,node=1|billing=2,cpu=2,mem=1.75G,node=1|b|00:00:00
+84|83+1|ann|low|2026-11-22T03:39:00|2026-11-22T03:39:00|2026-11-22T03:39:11|2026-11-22T03:39:18|7|COMPLETED|1\
+|cpu=3,gres/gpu:a100=1,node=2|cpu=3,gres/gpu:a100=1,gres/gpu=1,node=2|b|c|00:00:00
+90|89_[5-9%2]|ann|low|2026-11-22T03:39:00|Unknown|Unknown|Unknown|0|PENDING|1|cpu=3,node=1||d|00:00:00
+91|91|ann|low|2026-11-22T03:39:00|Unknown|None|2026-11-22T03:39:18|0|CANCELLED by 7|1|cpu=3,node=1||e|00:00:00
+"""
+_COUNTED = {"type": "cpu", "name": None, "count": 4}
+SLURM_JSON = json.dumps(
+    {
+        "jobs": [
+            {
+                "account": "bio", "allocation_nodes": 1, "association": {}, "derived_exit_code": 0,
+                "array": {"job_id": 7, "task_id": {"set": True, "infinite": False, "number": 3}},
+                "het": {"job_id": 0, "job_offset": None}, "job_id": 9, "name": "n", "partition": "batch",
+                "qos": "low", "user": "ann", "state": {"current": ["COMPLETED"], "reason": "None"},
+                "kill_request_user": "", "restart_cnt": 2, "steps": [{}],
+                "time": {
+                    "elapsed": 5, "eligible": 1795318791, "start": 1795318792, "end": 1795318797,
+                    "submission": 1795318790, "suspended": 0,
+                    "limit": {"set": True, "infinite": True, "number": 0},
+                },
+                "tres": {
+                    "allocated": [_COUNTED, {"type": "mem", "name": "", "count": 2048}],
+                    "requested": [_COUNTED, {"type": "gres", "name": "gpu", "count": 1}],
+                },
+            }
+        ]
+    },
+    indent=1,
+)  # fmt: skip
+
 SAMPLES = {
     "parquet": _one(
         "parquet",
@@ -202,6 +239,8 @@ SAMPLES = {
     "csv": _one("csv", "jobs.csv", CSV),
     "philly-log": _one("philly-log", "cluster_job_log", PHILLY_LOG),
     "kubernetes": _one("kubernetes", "answer.json", KUBERNETES),
+    "slurm": _one("slurm", "sacct.txt", SLURM),
+    "slurm json": _one("slurm", "sacct.json", SLURM_JSON),
 }
 SAMPLES["pai jobs"], SAMPLES["pai tasks"] = _two(
     "pai", "pai_job_table.csv", PAI_JOBS, "pai_task_table.csv", PAI_TASKS

@@ -13,7 +13,7 @@ from fuzz.junk import HOSTILE, NUMBERS, PIECES, QUANTITIES, TIMES, damaged, muta
 from harness.options import Option
 from harness.plugins import load
 
-_JSON = ("philly-log", "kubernetes")
+_JSON = ("philly-log", "kubernetes", "slurm json")
 _LINES = ("google collections", "google instances")
 _BINARY = ("parquet", "opendc", "swf in gzip")
 
@@ -71,7 +71,7 @@ def _changed(name: str, sample: Sample, random: Random) -> bytes:
 def _cells(lines: list[bytes], random: Random) -> list[bytes]:
     """Delimited text with other cells, or with a line that is there again."""
     place = random.randrange(len(lines))
-    delimiter = next((each for each in (b"\t", b",", b" ") if each in lines[place]), b",")
+    delimiter = next((each for each in (b"\t", b"|", b",", b" ") if each in lines[place]), b",")
     for _ in range(random.choice((1, 1, 2))):
         cells = lines[place].split(delimiter)
         column = random.randrange(len(cells))

@@ -97,6 +97,13 @@ FORMATS: tuple[Format, ...] = (
         options=options.KUBERNETES_OPTIONS,
     ),
     Format(
+        "slurm",
+        "slurm",
+        "Slurm's accounting: sacct -P and sacct --json",
+        signs.is_slurm,
+        options=options.SLURM_OPTIONS,
+    ),
+    Format(
         "csv",
         "mapped_csv",
         "delimited text of any columns, by a mapping",

@@ -158,3 +158,48 @@ KUBERNETES_OPTIONS = (
         choices=("number", "class"),
     ),
 )
+
+SLURM_OPTIONS = (
+    Option(
+        "tenant", "partition", "which column is the queue", choices=("partition", "account", "qos", "user")
+    ),
+    Option(
+        "arrival",
+        "eligible",
+        "when a job arrives: when it could first be considered, or when it was first submitted",
+        choices=("eligible", "submit"),
+    ),
+    Option(
+        "resources",
+        "allocated",
+        "what a job asks for: what it was granted, or what it asked for",
+        choices=("allocated", "requested"),
+    ),
+    Option(
+        "attempts",
+        "last",
+        "how long a job that was requeued runs: as its last run, or all its runs together",
+        choices=("last", "total"),
+    ),
+    Option(
+        "unfinished",
+        "drop",
+        "jobs that had started and not ended: leave them out, or let them run as long as they had, or until "
+        "their time limit",
+        choices=("drop", "elapsed", "limit"),
+    ),
+    Option("timezone", "UTC", "in which sacct ran, for times without one"),
+    Option("qos", "", "a file of what sacctmgr -P show qos printed, for priorities"),
+    Option(
+        "priority",
+        "number",
+        "the QOS as a number (with the option qos), as the name of a priority class, or not at all",
+        choices=("number", "class", "none"),
+    ),
+    Option(
+        "gpu_model",
+        "affinity",
+        "whether jobs that asked for a type of GPUs need nodes of it",
+        choices=("affinity", "ignore"),
+    ),
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -75,6 +76,20 @@ def is_canonical_csv(path: Path, head: bytes) -> bool:
 def is_kubernetes(path: Path, head: bytes) -> bool:
     """Whether a file begins like an object, or a list of objects, of Kubernetes."""
     return head.removeprefix(_MARK).lstrip().startswith(b"{") and b'"apiVersion"' in head
+
+
+_SACCT = re.compile(rb"[A-Za-z]+")
+_SACCT_JSON = (b'"association"', b'"derived_exit_code"', b'"allocation_nodes"')
+
+
+def is_slurm(path: Path, head: bytes) -> bool:
+    """Whether the first line names columns of `sacct` or is its error, or a file begins like its JSON."""
+    head = head.removeprefix(_MARK).lstrip()
+    if head.startswith(b"{"):
+        return b'"jobs"' in head and all(name in head for name in _SACCT_JSON)
+    first = head.partition(b"\n")[0]
+    names = set(_SACCT.findall(first))
+    return first.startswith(b"sacct: ") or (bool(names & {b"JobID", b"JobIDRaw"}) and b"State" in names)
 
 
 def is_philly_log(path: Path, head: bytes) -> bool:

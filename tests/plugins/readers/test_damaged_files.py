@@ -24,7 +24,7 @@ from harness.trace.write import write_trace
 
 PLUGINS = load(only=["readers"])
 BINARY = ("parquet", "opendc", "swf in gzip")
-JSON = ("philly-log", "kubernetes")
+JSON = ("philly-log", "kubernetes", "slurm json")
 JSON_LINES = ("google collections", "google instances")
 DELIMITED = [name for name in SAMPLES if name not in (*BINARY, *JSON, *JSON_LINES)]
 TEXT = [name for name in SAMPLES if name not in BINARY]
@@ -137,10 +137,15 @@ def refusals(sample: Sample, folder: Path, damaged: bytes) -> str:
 def data_lines(sample: Sample) -> Iterator[int]:
     """Places of the lines that hold data, from 0."""
     lines = sample.contents.splitlines()
-    headed = lines[0].startswith((b"timestamp", b"name", b"job_", b"instance_"))
+    headed = lines[0].startswith((b"timestamp", b"name", b"job_", b"instance_", b"JobID"))
     for place, line in enumerate(lines):
         if not line.startswith(b";") and not (headed and place == 0):
             yield place
+
+
+def delimiter_of(name: str) -> bytes:
+    """What stands between the cells of a sample."""
+    return {"machines": b"\t", "swf": b" ", "extended swf": b" ", "slurm": b"|"}.get(name, b",")
 
 
 @every_sample
@@ -184,7 +189,7 @@ def test_a_line_with_a_column_too_many(tmp_path: Path, name: str) -> None:
     sample = SAMPLES[name]
     lines = sample.contents.splitlines()
     place = list(data_lines(sample))[-1]
-    lines[place] += b"\t7" if name == "machines" else b" 7" if sample.reader == "swf" else b",7"
+    lines[place] += delimiter_of(name) + b"7"
     message = refusals(sample, tmp_path, b"\n".join(lines))
     assert f"line {place + 1}: has " in message
 
@@ -203,7 +208,7 @@ def test_bytes_that_are_no_utf_8(tmp_path: Path, name: str) -> None:
 def test_a_number_without_end(tmp_path: Path, name: str) -> None:
     """400 digits are out of range, and no other number."""
     sample = SAMPLES[name]
-    delimiter = b"\t" if name == "machines" else b" " if sample.reader == "swf" else b","
+    delimiter = delimiter_of(name)
     lines = sample.contents.splitlines()
     place = list(data_lines(sample))[-1]
     for column in range(len(lines[place].split(delimiter))):

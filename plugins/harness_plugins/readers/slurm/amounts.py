@@ -1,0 +1,144 @@
+"""Amounts as Slurm writes them: trackable resources (TRES), and memory with all its suffixes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from harness.units import INT64_MAX
+
+MIB = 2**20
+_SCALE = {"": MIB, "K": 2**10, "M": MIB, "G": 2**30, "T": 2**40, "P": 2**50, "E": 2**60}
+"""Memory without a suffix is in MiB, as `--noconvert` and JSON have it."""
+
+_MEMORY = re.compile(r"([0-9]{1,18})(\.[0-9]{1,9})?([KMGTPE]?)(?:i?B)?")
+_COUNT = re.compile(r"[0-9]{1,18}")
+_GPU = "gres/gpu"
+_OF_A_JOB = ("gres/", "license/", "bb/")
+_MOST = {"cpu": 10**9, "node": 10**6, _GPU: 10**6}
+"""More of them than any machine has are a mistake, and would not fit what is computed with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tres:
+    """What a whole job asks for or holds; None is what is not said.
+
+    Attributes:
+        cpus: CPUs as Slurm counts them: threads, where a core has several.
+        memory: bytes.
+        nodes: over how many nodes.
+        gpus: devices, over all nodes.
+        models: types of GPUs that are named.
+        others: further devices and licences that are named, which a trace does not ask for.
+        rounded: whether the memory was cut to two decimals when it was printed.
+    """
+
+    cpus: int | None = None
+    memory: int | None = None
+    nodes: int | None = None
+    gpus: int | None = None
+    models: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    rounded: bool = False
+
+    def __bool__(self) -> bool:
+        """Whether anything is said at all."""
+        return self != _NOTHING
+
+
+_NOTHING = Tres()
+
+
+@lru_cache(maxsize=1 << 16)
+def tres_of_text(text: str) -> Tres:
+    """The TRES of a cell such as `billing=4,cpu=2,gres/gpu:a100=1,gres/gpu=1,mem=4G,node=1`.
+
+    Raises:
+        ValueError: not such a text, with what is wrong.
+    """
+    counts: dict[str, int] = {}
+    rounded = False
+    for part in text.split(",") if text else ():
+        name, equals, amount = part.partition("=")
+        if not (name and equals):
+            raise ValueError("is not a list such as cpu=4,mem=8G,node=1")
+        if name == "mem":
+            counts[name], rounded = memory_of(amount)
+        elif name in ("cpu", "node") or name.startswith(_GPU):
+            counts[name] = _count(name, amount)
+        elif amount not in ("", "0"):
+            counts[name] = 1
+    return tres_of_counts(counts, rounded=rounded)
+
+
+def tres_of_counts(counts: dict[str, int], *, rounded: bool = False) -> Tres:
+    """The TRES of amounts by name, memory in bytes.
+
+    GPUs are told twice, as `gres/gpu` and once for each type as `gres/gpu:TYPE`: the first is the sum of the
+    others, so that these count only where it is not said.
+    """
+    typed = {name: amount for name, amount in counts.items() if name.startswith(f"{_GPU}:")}
+    gpus = counts.get(_GPU, sum(typed.values()) if typed else None)
+    return Tres(
+        counts.get("cpu"),
+        counts.get("mem"),
+        counts.get("node"),
+        gpus,
+        tuple(sorted(name.removeprefix(f"{_GPU}:") for name, amount in typed.items() if amount)),
+        tuple(
+            sorted(
+                name
+                for name, amount in counts.items()
+                if amount and name.startswith(_OF_A_JOB) and not _is_gpu(name)
+            )
+        ),
+        rounded,
+    )
+
+
+def _is_gpu(name: str) -> bool:
+    return name == _GPU or name.startswith(f"{_GPU}:")
+
+
+def _count(name: str, text: str) -> int:
+    most = next(limit for start, limit in _MOST.items() if name.startswith(start))
+    if not _COUNT.fullmatch(text) or int(text) > most:
+        raise ValueError(f"{name} is not a whole number from 0 to {most:,}")
+    return int(text)
+
+
+def memory_of(text: str) -> tuple[int, bool]:
+    """Bytes of `1024M`, `9999G`, `1.50G` or `700`, and whether the number was rounded for print.
+
+    Raises:
+        ValueError: not such an amount.
+    """
+    found = _MEMORY.fullmatch(text)
+    if not found:
+        raise ValueError("is not an amount of memory such as 4096M or 1.50G")
+    scale = _SCALE[found[3]]
+    fraction = found[2] or ""
+    amount = int(found[1]) * scale
+    if fraction:
+        amount += round(int(fraction[1:]) * scale / 10 ** (len(fraction) - 1))
+    if amount > INT64_MAX // 2:
+        raise ValueError("is more memory than 64 bits can count")
+    return amount, bool(fraction)
+
+
+def requested_memory(text: str, cpus: int | None, nodes: int | None) -> tuple[int | None, bool]:
+    """Bytes of a whole job in the column `ReqMem`: older versions end it with `c` a CPU or `n` a node.
+
+    Raises:
+        ValueError: not such an amount.
+    """
+    if text in ("", "0", "?"):
+        return None, False
+    if text[-1] not in "cn":
+        return memory_of(text)
+    each, rounded = memory_of(text[:-1])
+    count = cpus if text[-1] == "c" else nodes
+    if count is not None and each * count > INT64_MAX // 2:
+        raise ValueError("is more memory than 64 bits can count")
+    return (None, False) if count is None else (each * count, rounded)

@@ -1,0 +1,201 @@
+"""The lines of `sacct -P` as cells: any delimiter, names that hold the delimiter or a line break."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations_with_replacement, islice
+from pathlib import Path
+
+from harness.errors import Fault, TraceError
+from harness_plugins.readers.source import contents, lines_of, shown, stop_at_many
+
+COMMAND = (
+    "SLURM_TIME_FORMAT=%s sacct -aXDP --noconvert -S 2026-10-01 -E 2026-11-01 -o JobIDRaw,JobID,Cluster,"
+    "Partition,QOS,Account,User,Submit,Eligible,Start,End,ElapsedRaw,State,NNodes,ReqCPUS,ReqMem,ReqTRES,"
+    "AllocTRES,TimelimitRaw,Suspended,JobName"
+)
+
+_FREE = (
+    "JobName", "Comment", "AdminComment", "SystemComment", "SubmitLine", "WorkDir", "WCKey", "Container",
+    "Extra", "FailedNode", "StdErr", "StdIn", "StdOut",
+)  # fmt: skip
+"""Columns of whatever text users write; `sacct` does not quote it."""
+
+_FIRST = re.compile(r"([A-Za-z]+)([^A-Za-z]+)")
+_BEGINS = re.compile(r"[0-9]+(?:[_+.][^|]*)?[^A-Za-z0-9 ]")
+_WAYS = 200
+_JOINED = 200
+
+
+Meaning = Callable[[Sequence[str], Sequence[str]], Hashable | None]
+"""What cells under names of columns mean but for names and comments; None for what is no row."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """What `sacct -P` printed.
+
+    Attributes:
+        path: the file.
+        names: of its columns.
+        lines: cells of each row, with the number of its line.
+        counted: sentence -> how many rows it concerns, known when all lines were taken.
+    """
+
+    path: Path
+    names: tuple[str, ...]
+    lines: Iterator[tuple[int, list[str]]]
+    counted: dict[str, int] = field(default_factory=dict)
+
+
+def open_cells(path: Path, faults: list[Fault], meaning: Meaning) -> Table:
+    """The rows of a file of `sacct -P` or `-p`.
+
+    Args:
+        path: the file.
+        faults: where lines that are no rows are added.
+        meaning: tells which cells of a row with too many belong to a name.
+
+    Raises:
+        TraceError: a file that has no head of columns, with what to ask `sacct` for.
+    """
+    lines = lines_of(path, contents(path))
+    number, first = next(lines)
+    head = _decoded(first, number, faults)
+    if head is None:
+        raise TraceError(str(path), faults)
+    if head.startswith("sacct: "):
+        what = f"holds an error of sacct, which then prints no rows: {head.removeprefix('sacct: ')[:200]}"
+        raise TraceError(
+            str(path), [Fault(f"line {number:,}", what)], hint="sacct -e lists its columns; " + _ASK
+        )
+    found = _FIRST.match(head)
+    delimiter = found[2] if found else ""
+    if delimiter and not delimiter.strip(" "):
+        what = "has columns cut to a width, in which long values end with +"
+        raise TraceError(str(path), [Fault(f"line {number:,}", what)], hint=f"ask with -P: {COMMAND}")
+    names = head.split(delimiter) if delimiter else [head]
+    trailing = names[-1] == ""
+    names = [name.strip() for name in (names[:-1] if trailing else names)]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        what = f"names the column {shown(twice[0])} twice"
+        raise TraceError(str(path), [Fault(f"line {number:,}", what)])
+    if not {"JobID", "JobIDRaw"} & set(names):
+        what = f"is {shown(head)}, not columns of sacct with JobID among them"
+        raise TraceError(str(path), [Fault(f"line {number:,}", what)], hint=_ASK)
+    counted: dict[str, int] = {}
+    splitter = _Splitter(path, tuple(names), delimiter, head, faults, meaning, counted, trailing=trailing)
+    return Table(path, tuple(names), splitter.rows(lines), counted)
+
+
+_ASK = f"ask with {COMMAND}"
+_NAMED = "rows with the delimiter in a name or comment were told apart by what the other columns can hold"
+_BROKEN = "lines go on a name or comment that has line breaks"
+_HEADS = "further heads, as files that were joined have them"
+
+
+@dataclass(frozen=True)
+class _Splitter:
+    """Cuts lines into the cells of the columns."""
+
+    path: Path
+    names: tuple[str, ...]
+    delimiter: str
+    head: str
+    faults: list[Fault]
+    meaning: Meaning
+    counted: dict[str, int]
+    trailing: bool
+
+    def rows(self, lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, list[str]]]:
+        """The cells of every line, or of lines that a line break in a name tore apart."""
+        waiting: list[tuple[int, str]] = []
+        goes_on = False
+        for number, line in lines:
+            stop_at_many(self.path, self.faults)
+            text = _decoded(line, number, self.faults)
+            if text is None:
+                continue
+            if text == self.head:
+                self._count(_HEADS)
+                continue
+            width = self._width(text)
+            if width >= len(self.names):
+                self._torn(waiting)
+                waiting = []
+                yield from self._row(number, text)
+                goes_on = self.names[-1] in _FREE
+                continue
+            if not waiting and goes_on and not _BEGINS.match(text):
+                self._count(_BROKEN)
+                continue
+            waiting.append((number, text))
+            joined = "\n".join(part for _, part in waiting)
+            if len(waiting) > 1 and self._width(joined) >= len(self.names):
+                yield from self._row(waiting[0][0], joined)
+                waiting = []
+            elif len(waiting) >= _JOINED or not self._free:
+                self._torn(waiting)
+                waiting = []
+        self._torn(waiting)
+
+    @property
+    def _free(self) -> list[int]:
+        return [place for place, name in enumerate(self.names) if name in _FREE]
+
+    def _width(self, text: str) -> int:
+        return text.count(self.delimiter) + (not self.trailing) if self.delimiter else 1
+
+    def _torn(self, waiting: Sequence[tuple[int, str]]) -> None:
+        for number, text in waiting:
+            what = f"has {self._width(text):,} columns instead of {len(self.names):,}"
+            self.faults.append(Fault(f"line {number:,}", what))
+
+    def _row(self, number: int, text: str) -> Iterator[tuple[int, list[str]]]:
+        cells = text.split(self.delimiter) if self.delimiter else [text]
+        if self.trailing and cells.pop().strip():
+            self.faults.append(Fault(f"line {number:,}", f"does not end with {shown(self.delimiter)}"))
+            return
+        cells = [cell.strip() for cell in cells]
+        if len(cells) > len(self.names):
+            told = self._told_apart(cells)
+            if told is None:
+                what = f"has {len(cells):,} columns instead of {len(self.names):,}"
+                advice = ": ask for JobName as the last column, or with --delimiter" if self._free else ""
+                self.faults.append(Fault(f"line {number:,}", what + advice))
+                return
+            self._count(_NAMED)
+            cells = told
+        yield number, cells
+
+    def _told_apart(self, cells: list[str]) -> list[str] | None:
+        """Cells of a row with too many, joined so that they mean something, if that is one thing only."""
+        free = self._free
+        surplus = len(cells) - len(self.names)
+        found: dict[Hashable, list[str]] = {}
+        for places in islice(combinations_with_replacement(free, surplus), _WAYS):
+            joined: list[str] = []
+            at = 0
+            for place in range(len(self.names)):
+                more = places.count(place)
+                joined.append(self.delimiter.join(cells[at : at + more + 1]))
+                at += more + 1
+            means = self.meaning(self.names, joined)
+            if means is not None:
+                found.setdefault(means, joined)
+        return next(iter(found.values())) if len(found) == 1 else None
+
+    def _count(self, what: str) -> None:
+        self.counted[what] = self.counted.get(what, 0) + 1
+
+
+def _decoded(line: bytes, number: int, faults: list[Fault]) -> str | None:
+    try:
+        return line.decode()
+    except UnicodeDecodeError as error:
+        what = f"is not UTF-8 text: byte {line[error.start]:#04x} at its place {error.start + 1}"
+        faults.append(Fault(f"line {number:,}", what))
+        return None

@@ -1,0 +1,214 @@
+"""Rows of one job put together: its runs after requeues, its sizes after a change, its components.
+
+The database keeps a row for each run of a job (`sacct -D`), all with one number. A number can
+also be given again, after the controller lost its state or counted to the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from harness.units import DAY, SECOND
+from harness_plugins.readers.slurm.record import (
+    CANCELLED,
+    NODE_FAIL,
+    PENDING,
+    PREEMPTED,
+    REQUEUED,
+    RESIZING,
+    RUNNING,
+    SUSPENDED,
+    Identity,
+    Record,
+)
+
+_BACK_OFF = 121 * SECOND
+"""How long a requeued job waits before it is eligible again: the lifetime of its credential, by default
+120 s, and a second (Slurm's `job_mgr.c`)."""
+
+_GOES_ON = (REQUEUED, RESIZING, PREEMPTED, NODE_FAIL)
+_NOT_OVER = (PENDING, RUNNING, SUSPENDED)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a job.
+
+    Attributes:
+        first: its row, or of a job that was resized the first one: what it began with.
+        last: its row with the end.
+    """
+
+    first: Record
+    last: Record
+
+    @property
+    def start(self) -> int:
+        """When it began."""
+        assert self.first.start is not None
+        return self.first.start
+
+    @property
+    def end(self) -> int | None:
+        """When it ended; None if it has not, or nobody knows."""
+        return self.last.end if self.last.ended else None
+
+    @property
+    def work(self) -> int | None:
+        """How long it worked, without suspension."""
+        return self.last.work
+
+    @property
+    def resized(self) -> bool:
+        """Whether what it held was changed; where only its last row is known, Submit is after Start."""
+        submit, start = self.last.submit, self.last.start
+        return self.first is not self.last or (submit is not None and start is not None and submit > start)
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """All rows of one job, task or component, in the order of its life.
+
+    Attributes:
+        records: its rows.
+        runs: those of them that held something.
+        again: how often its number had been given before.
+    """
+
+    records: tuple[Record, ...]
+    runs: tuple[Run, ...]
+    again: int = 0
+
+    @property
+    def identity(self) -> Identity:
+        """What it is called, as its last row has it: a task of an array is named when it is split off."""
+        return self.records[-1].identity
+
+    @property
+    def last(self) -> Record:
+        """Its last row."""
+        return self.records[-1]
+
+    @property
+    def submit(self) -> int | None:
+        """When it was first submitted: each requeue overwrites the time of its own row."""
+        return min((record.submit for record in self.records if record.submit is not None), default=None)
+
+    @property
+    def eligible(self) -> int | None:
+        """When its first run could first be considered."""
+        begun = self.runs[0].first if self.runs else self.records[0]
+        return begun.eligible
+
+    @property
+    def backed_off(self) -> bool:
+        """Whether its first row here looks like one after a requeue, by the time until it was eligible."""
+        submit, eligible = self.records[0].submit, self.records[0].eligible
+        return submit is not None and eligible is not None and eligible - submit == _BACK_OFF
+
+    @property
+    def preemptions(self) -> int:
+        """How many of its runs were preempted."""
+        return sum(run.last.state == PREEMPTED for run in self.runs)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it was requeued, and how it ended is not in the rows."""
+        return bool(self.runs) and self.last.state in (PENDING, REQUEUED)
+
+
+def chains_of(records: Iterable[Record]) -> tuple[list[Chain], int]:
+    """The jobs that rows are of, in the order of their first rows, and how many rows repeat another one."""
+    rows: dict[tuple[str, str, int | None], list[Record]] = {}
+    for record in records:
+        identity = record.identity
+        key = (record.cluster, identity.number or identity.label, identity.task)
+        rows.setdefault(key, []).append(record)
+    chains: list[Chain] = []
+    repeated = 0
+    for key in rows:
+        ordered = sorted(rows[key], key=_life)
+        kept = _without_repeated(ordered)
+        repeated += len(ordered) - len(kept)
+        chains += _split(kept)
+    return chains, repeated
+
+
+def _life(record: Record) -> tuple[int, bool, int]:
+    """The place of a row among those of its job."""
+    known = (record.submit, record.eligible, record.start, record.end)
+    begun = next((time for time in known if time is not None), 0)
+    return begun, record.start is None, record.start or 0
+
+
+def _without_repeated(rows: Sequence[Record]) -> list[Record]:
+    """Rows without those that another one of the same run stands for, as in dumps of overlapping windows."""
+    by_submission: dict[int | None, list[Record]] = {}
+    for row in rows:
+        by_submission.setdefault(row.eligible if row.submit is None else row.submit, []).append(row)
+    kept: list[Record] = []
+    for same in by_submission.values():
+        different = list({(row.start, row.end, row.state): row for row in same}.values())
+        if len(different) > 1 and not any(row.state in _GOES_ON for row in different):
+            over = [row for row in different if row.state not in _NOT_OVER]
+            different = over or different[:1]  # rows that have started come first
+        kept += different
+    return sorted(kept, key=_life)
+
+
+def _split(rows: Sequence[Record]) -> list[Chain]:
+    """The jobs that had one number, one after the other."""
+    lives: list[list[Record]] = []
+    for row in rows:
+        if lives and _continues(lives[-1][-1], row):
+            lives[-1].append(row)
+        else:
+            lives.append([row])
+    return [Chain(tuple(life), _runs(life), again) for again, life in enumerate(lives)]
+
+
+def _continues(before: Record, row: Record) -> bool:
+    """Whether a row is of the same job as the row before it, which has the same number."""
+    if before.state in (REQUEUED, RESIZING) or before.end is None:
+        return True
+    if (before.user, before.account) != (row.user, row.account):
+        return False
+    if before.state == CANCELLED and not before.by:
+        return False  # the controller lost its state, and counts its jobs anew
+    since = row.submit if row.submit is not None else row.eligible
+    soon = since is not None and since - before.end <= DAY
+    return soon and (before.state in _GOES_ON or before.name == row.name)
+
+
+def _runs(rows: Sequence[Record]) -> tuple[Run, ...]:
+    runs: list[Run] = []
+    resized: Record | None = None
+    for row in rows:
+        if not row.ran:
+            continue
+        if resized is not None and resized.start == row.start:
+            runs[-1] = Run(runs[-1].first, row)
+        else:
+            runs.append(Run(row, row))
+        resized = row if row.state == RESIZING else None
+    return tuple(runs)
+
+
+def cut_to_window(records: Sequence[Record]) -> set[int]:
+    """Places in the list of rows whose start or end `sacct -T` made up.
+
+    It gives jobs that have not ended an end, that of its window, and jobs that started before its window the
+    window's start; no job that ended is later or earlier than these.
+    """
+    ends = {row.end for row in records if row.state in _NOT_OVER and row.end is not None}
+    if not ends:
+        return set()
+    begin = min(
+        (row.start for row in records if row.start is not None and row.state != PENDING), default=None
+    )
+    return {
+        place
+        for place, row in enumerate(records)
+        if row.state != PENDING and row.start is not None and (row.start == begin or row.end in ends)
+    }

@@ -1,0 +1,76 @@
+"""What the numbers of jobs tell of what a dump does not show: numbers in no row, overwritten submissions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from harness_plugins.readers.slurm.record import Record
+
+
+def missing_numbers(records: Iterable[Record]) -> int:
+    """How many numbers between the first and the last of each cluster are in no row.
+
+    Every job, task that was split off and component of a heterogeneous job takes one.
+    """
+    seen: dict[str, set[int]] = {}
+    for record in records:
+        if record.identity.number:
+            seen.setdefault(record.cluster, set()).add(int(record.identity.number))
+    return sum(max(numbers) - min(numbers) + 1 - len(numbers) for numbers in seen.values())
+
+
+def missing_tasks(records: Iterable[Record]) -> tuple[int, int]:
+    """How many arrays have gaps in the numbers of their tasks, and how many numbers these are."""
+    arrays: dict[tuple[str, str], set[int]] = {}
+    for record in records:
+        identity = record.identity
+        if identity.task is not None:
+            arrays.setdefault((record.cluster, identity.base), set()).add(identity.task)
+    gaps = [max(tasks) - min(tasks) + 1 - len(tasks) for tasks in arrays.values()]
+    return sum(gap > 0 for gap in gaps), sum(gaps)
+
+
+def overwritten(records: Sequence[Record]) -> set[tuple[str, str]]:
+    """Clusters and numbers of jobs whose earliest row cannot have their first submission.
+
+    Numbers are given in the order of submission, but for tasks of arrays that are split off later. A job that
+    was submitted after one with a larger number was therefore requeued or resized. That the first numbers of
+    all are the last jobs of all means that numbers began anew instead.
+    """
+    first: dict[str, dict[int, int]] = {}
+    for record in records:
+        identity = record.identity
+        if identity.number and record.submit is not None:
+            submits = first.setdefault(record.cluster, {})
+            number = int(identity.number)
+            submits[number] = min(record.submit, submits.get(number, record.submit))
+    own = {
+        (record.cluster, int(record.identity.number))
+        for record in records
+        if record.identity.number
+        and (record.identity.task is None or record.identity.number == record.identity.base)
+    }
+    found: set[tuple[str, str]] = set()
+    for cluster, submits in first.items():
+        late: list[int] = []
+        earliest: int | None = None
+        for number in sorted(submits, reverse=True):
+            if earliest is not None and submits[number] > earliest:
+                late.append(number)
+            elif (cluster, number) in own:
+                earliest = submits[number]
+        found |= {(cluster, str(number)) for number in _without_new_beginning(late, submits)}
+    return found
+
+
+def _without_new_beginning(late: Sequence[int], submits: dict[int, int]) -> list[int]:
+    """Late numbers without those with which the counting began anew."""
+    flagged = set(late)
+    prefix: list[int] = []
+    for number in sorted(submits):
+        if number not in flagged:
+            break
+        prefix.append(number)
+    others = [submits[number] for number in submits if number not in set(prefix)]
+    anew = prefix and others and min(submits[number] for number in prefix) > max(others)
+    return [number for number in late if number not in prefix] if anew else list(late)

@@ -1,0 +1,252 @@
+"""What a reading of Slurm's accounting did and cannot know, in sentences with how many jobs each concerns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from harness_plugins.readers.slurm.chains import Chain
+from harness_plugins.readers.slurm.hidden import missing_numbers, missing_tasks
+from harness_plugins.readers.slurm.jobs import Job, held_by
+from harness_plugins.readers.slurm.pods import CPU, MEMORY, amounts_of
+from harness_plugins.readers.slurm.record import CANCELLED, NODE_FAIL, PREEMPTED, Clock, Dump, Record
+from harness_plugins.readers.slurm.table import tenant_of
+
+_LISTED = 8
+
+
+def notes_of(
+    jobs: Sequence[Job],
+    dump: Dump,
+    clock: Clock,
+    options: Mapping[str, Any],
+    priorities: Mapping[str, int] | None,
+    lost: Callable[[Job], bool],
+) -> tuple[str, ...]:
+    """Every convention and every doubt.
+
+    Args:
+        jobs: of the trace.
+        dump: what it was made of.
+        clock: which has read its times.
+        options: of the reader.
+        priorities: QOS -> priority, if they were given.
+        lost: whether earlier rows of a job are not in the dump.
+    """
+    return (
+        *_about_times(jobs, clock, options),
+        *_about_amounts(jobs, options),
+        *_about_runs(jobs, options, lost),
+        *_about_ends(jobs, options),
+        *_about_tenants(jobs, options, priorities),
+        *_about_components(jobs),
+        *dump.notes,
+        *_about_hidden(dump.records),
+    )
+
+
+def _count(jobs: Sequence[Job], holds: Callable[[Job], object]) -> int:
+    return sum(bool(holds(job)) for job in jobs)
+
+
+def _many(jobs: Sequence[Job], holds: Callable[[Job], object], says: str) -> Iterator[str]:
+    """A sentence that begins with how many jobs it concerns, if there are any."""
+    count = _count(jobs, holds)
+    if count:
+        yield f"{count:,} jobs {says}"
+
+
+def _about_times(jobs: Sequence[Job], clock: Clock, options: Mapping[str, Any]) -> Iterator[str]:
+    zone = options["timezone"]
+    if clock.local:
+        yield (
+            f"times have no zone and are taken as local times of {zone}: say in which zone sacct ran with "
+            "--set timezone=ZONE, or ask it with SLURM_TIME_FORMAT=%s"
+        )
+    if clock.doubtful:
+        yield f"{clock.doubtful:,} times are in an hour that {zone} repeats or skips; the first is meant"
+    if options["arrival"] == "submit":
+        yield "a job arrives at its first Submit"
+    else:
+        late = _count(jobs, lambda job: _later(job.chain.eligible, job.chain.submit))
+        yield f"a job arrives when it was first Eligible, for {late:,} jobs later than their Submit"
+    yield from _many(jobs, lambda job: job.chain.eligible is None, "do not say when they were Eligible")
+    suspended = "were suspended: they run without that, and recorded times are on the clock"
+    yield from _many(jobs, lambda job: any(run.last.suspended for run in job.chain.runs), suspended)
+
+
+def _later(one: int | None, other: int | None) -> bool:
+    return one is not None and other is not None and one > other
+
+
+def _about_amounts(jobs: Sequence[Job], options: Mapping[str, Any]) -> Iterator[str]:
+    which, other = "were granted", "asked for"
+    if options["resources"] == "requested":
+        which, other = other, which
+    differs = _count(jobs, lambda job: any(_differs(chain, options) for chain in job.components))
+    yield f"jobs ask for what they {which}; {differs:,} jobs {other} something else"
+    several = _count(jobs, lambda job: sum(pods.count for pods in job.pods.values()) > 1)
+    yield f"a job is a pod on each of its nodes, {several:,} jobs have several and are gangs"
+    uneven = (
+        "have amounts that do not divide by their nodes: their pods hold shares as equal as can be, for how "
+        "much each node held is not in the accounting"
+    )
+    yield from _many(jobs, lambda job: len(job.pods) > len(job.components), uneven)
+    rounded = "have memory that was rounded to two decimals: ask with --noconvert"
+    yield from _many(
+        jobs, lambda job: any(_held(chain, options).rounded for chain in job.components), rounded
+    )
+    memory = "do not say how much memory they have and ask for none"
+    yield from _many(jobs, lambda job: any(not pods.each.get(MEMORY) for pods in job.pods.values()), memory)
+    cpu = "do not say how many CPUs they have and ask for none"
+    yield from _many(jobs, lambda job: any(not pods.each.get(CPU) for pods in job.pods.values()), cpu)
+    others: Counter[str] = Counter()
+    for job in jobs:
+        others.update({name for chain in job.components for name in _held(chain, options).others})
+    if others:
+        yield f"jobs held more that the trace does not ask for: {_listed(others)} jobs"
+    if options["gpu_model"] == "affinity":
+        models = "need nodes with GPUs of the type that they asked for (the label nvidia.com/gpu.product)"
+        yield from _many(jobs, lambda job: any(pods.selector for pods in job.pods.values()), models)
+        mixed = "asked for several types of GPUs at once, which pods cannot: any node will do for them"
+        yield from _many(
+            jobs, lambda job: any(len(chain.last.requested.models) > 1 for chain in job.components), mixed
+        )
+
+
+def _held(chain: Chain, options: Mapping[str, Any]) -> Any:
+    return held_by(chain.runs[-1], options)[0] if chain.runs else chain.last.allocated
+
+
+def _differs(chain: Chain, options: Mapping[str, Any]) -> bool:
+    if not chain.runs:
+        return False
+    held, other = held_by(chain.runs[-1], options)
+    return bool(other) and amounts_of(held, other) != amounts_of(other, held)
+
+
+def _about_runs(
+    jobs: Sequence[Job], options: Mapping[str, Any], lost: Callable[[Job], bool]
+) -> Iterator[str]:
+    again = [job for job in jobs if len(job.chain.runs) > 1]
+    if again:
+        runs = sum(len(job.chain.runs) - 1 for job in again)
+        how = "all their runs together" if options["attempts"] == "total" else "their last run"
+        yield (
+            f"{len(again):,} jobs were requeued, {runs:,} times in all: each is one job that runs as long as "
+            f"{how}, with recorded_start of the first, recorded_end of the last, and all in recorded_runs"
+        )
+    preempted = _count(jobs, lambda job: job.chain.preemptions)
+    if preempted:
+        for_good = _count(jobs, lambda job: job.chain.last.state == PREEMPTED)
+        yield (
+            f"{preempted:,} jobs were preempted (recorded_preemptions); {for_good:,} of them have no "
+            "later row, as they ended so or wait unseen to be eligible again: they run as long as they did"
+        )
+    yield from _many(
+        jobs,
+        lost,
+        "have a Submit after that of larger numbers, or 121 s before Eligible as after a requeue: their "
+        "earlier rows and first submission are not in the dump (ask with -D, and for the time before), and "
+        "recorded_restarts is unknown",
+    )
+    yield from _many(
+        jobs,
+        lambda job: any(run.resized for run in job.chain.runs),
+        "were resized while they ran: they hold for the whole run what its first row in the dump says",
+    )
+    reused = _count(jobs, lambda job: job.chain.again)
+    if reused:
+        yield f"{reused:,} jobs have a number that another job had before; theirs ends in #2, #3, ..."
+
+
+def _about_ends(jobs: Sequence[Job], options: Mapping[str, Any]) -> Iterator[str]:
+    early = {
+        job.name: job.chain.last.state for job in jobs if job.chain.last.state not in ("COMPLETED", "FAILED")
+    }
+    if early:
+        states = _listed(Counter(early.values()))
+        yield f"{len(early):,} jobs did not end by themselves ({states}) and run as long as they did"
+    yield from _many(
+        jobs,
+        lambda job: job.chain.last.state == CANCELLED and not job.chain.last.by,
+        "are CANCELLED by nobody: the controller lost its state, and their end is the last that the database "
+        "heard of it, which may be before the true one",
+    )
+    yield from _many(
+        jobs,
+        lambda job: any(run.last.state == NODE_FAIL for run in job.chain.runs),
+        "lost a node: the end of that run is when the controller gave up, not when the work stopped",
+    )
+    if options["unfinished"] != "drop":
+        how = "as long as they had" if options["unfinished"] == "elapsed" else "until their time limit"
+        yield from _many(jobs, lambda job: not job.over, f"had not ended when sacct was asked, and run {how}")
+
+
+def _about_tenants(
+    jobs: Sequence[Job], options: Mapping[str, Any], priorities: Mapping[str, int] | None
+) -> Iterator[str]:
+    tenant = options["tenant"]
+    yield f"the queue is the {tenant}"
+    yield from _many(
+        jobs, lambda job: not tenant_of(job, tenant), f"have no {tenant} and are in queue 'default'"
+    )
+    if options["priority"] == "class":
+        yield "the priority class is the QOS"
+    elif options["priority"] == "number" and priorities is not None:
+        yield "the priority is that of the QOS"
+        unknown = "have a QOS that is not in the list: their priority is 0"
+        yield from _many(jobs, lambda job: job.chain.last.qos not in priorities, unknown)
+    else:
+        yield (
+            "there are no priorities: --set qos=FILE takes them from what sacctmgr -P show qos printed, and "
+            "--set priority=class names them after the QOS"
+        )
+
+
+def _about_components(jobs: Sequence[Job]) -> Iterator[str]:
+    several = [job for job in jobs if len(job.components) > 1]
+    if several:
+        yield (
+            f"{len(several):,} jobs are heterogeneous: each component is a pod set, and the first gives "
+            "queue and QOS"
+        )
+    other = "have components in another partition, account or QOS than the first"
+    yield from _many(several, lambda job: len({_place(chain) for chain in job.components}) > 1, other)
+    never = "have components that never started and are no pods"
+    yield from _many(several, lambda job: any(not chain.runs for chain in job.components), never)
+    times = "have components that started or ended at another time than the first"
+    yield from _many(
+        several, lambda job: len({_span(chain) for chain in job.components if chain.runs}) > 1, times
+    )
+
+
+def _place(chain: Chain) -> tuple[str, str, str]:
+    return chain.last.partition, chain.last.account, chain.last.qos
+
+
+def _span(chain: Chain) -> tuple[int, int | None]:
+    return chain.runs[-1].start, chain.runs[-1].end
+
+
+def _about_hidden(records: Sequence[Record]) -> Iterator[str]:
+    """What the rows tell of jobs that are not among them."""
+    numbers = missing_numbers(records)
+    if numbers:
+        yield (
+            f"{numbers:,} numbers of jobs between the first and the last are in no row: jobs of others, of "
+            "another time, or never eligible, which sacct does not show unless it is asked for them with -j"
+        )
+    arrays, tasks = missing_tasks(records)
+    if arrays:
+        yield (
+            f"{arrays:,} arrays have gaps in the numbers of their tasks ({tasks:,} numbers): tasks that were "
+            "not asked for, or cancelled before they started, which leaves no row"
+        )
+
+
+def _listed(counts: Counter[str]) -> str:
+    shown = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    more = f" and {len(shown) - _LISTED:,} more kinds" if len(shown) > _LISTED else ""
+    return ", ".join(f"{name} {count:,}" for name, count in shown[:_LISTED]) + more

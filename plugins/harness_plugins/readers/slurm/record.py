@@ -1,0 +1,253 @@
+"""One allocation as Slurm's database has it: a run of a job, of a task of an array, or of a component."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
+
+from harness.units import MINUTE, SECOND
+from harness_plugins.readers.slurm.amounts import Tres
+
+PENDING, RUNNING, SUSPENDED, CANCELLED = "PENDING", "RUNNING", "SUSPENDED", "CANCELLED"
+REQUEUED, RESIZING, PREEMPTED, NODE_FAIL = "REQUEUED", "RESIZING", "PREEMPTED", "NODE_FAIL"
+NO_TIME = ("", "Unknown", "None", "N/A", "0")
+"""Words for no time: not yet, never, and what `%s` or JSON may have in their place."""
+
+_LABEL = re.compile(
+    r"(?P<base>[0-9]{1,18})(?:_(?P<task>[0-9]{1,18})|_\[(?P<tasks>[^\]]{1,9999})\]|\+(?P<offset>[0-9]{1,9}))?"
+)
+_STEP = re.compile(r"[0-9]+(?:_(?:[0-9]+|\[[^\]]*\])|\+[0-9]+)?\.(?:[a-z]+|TBD|[0-9]+(?:\+[0-9]+)?)")
+_NUMBER = re.compile(r"[0-9]{1,18}")
+_EPOCH = re.compile(r"[0-9]{1,12}")
+_ISO = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?(?:Z|[+-][0-9]{2}:?[0-9]{2})?"
+)
+_SPAN = re.compile(r"(?:([0-9]{1,6})-)?(?:([0-9]{1,6}):)?([0-9]{1,6}):([0-9]{2})(?:\.[0-9]{1,6})?")
+_LATEST = 253_402_300_799
+_EPOCH_START = datetime(1970, 1, 1, tzinfo=UTC)
+_LONGEST_MINUTES = 100 * 365 * 24 * 60
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What an allocation is called.
+
+    Attributes:
+        number: the database's own number, `JobIDRaw`; empty where it was not asked for.
+        label: `JobID`, for people.
+        base: the number in the label: of the array, the heterogeneous job, or the job.
+        task: which task of an array; None for none.
+        tasks: `5-9%2` for tasks that were not split off yet.
+        offset: which component of a heterogeneous job; None for none.
+    """
+
+    number: str
+    label: str
+    base: str
+    task: int | None = None
+    tasks: str = ""
+    offset: int | None = None
+
+
+@lru_cache(maxsize=1 << 12)
+def identity_of(number: str, label: str) -> Identity:
+    """The identity in the cells `JobIDRaw` and `JobID`, either of which may be empty.
+
+    Raises:
+        ValueError: neither is one.
+    """
+    if number and not _NUMBER.fullmatch(number):
+        raise ValueError(f"{number[:40]!r} is not the number of a job")
+    found = _LABEL.fullmatch(label or number)
+    if not found:
+        raise ValueError(f"{label[:40]!r} is not a job such as 35, 35_2, 35_[4-6] or 83+1")
+    return Identity(
+        number,
+        label or number,
+        found["base"],
+        None if found["task"] is None else int(found["task"]),
+        found["tasks"] or "",
+        None if found["offset"] is None else int(found["offset"]),
+    )
+
+
+def is_step(name: str) -> bool:
+    """Whether a name is that of a step of a job: `13.batch`, `35_2.0`, `83+0.extern`."""
+    return _STEP.fullmatch(name) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One allocation; times and spans are microseconds, times since 1970 in UTC; None is what is not said.
+
+    Attributes:
+        place: where it stands in the source, for messages.
+        cluster: its cluster; empty where that was not asked for.
+        identity: what it is called.
+        state: the first word, without `by 1003`.
+        by: whether the state says who cancelled it.
+        submit: when it was submitted, or after a requeue when that was.
+        eligible: when it could first be considered.
+        start, end: when it started and ended.
+        elapsed: what it worked, without suspension.
+        suspended: how long it was suspended.
+        limit: its time limit; None also for no limit.
+        restarts: how often it was requeued, which only newer versions say.
+        allocated: what it was granted; nothing until it started.
+        requested: what it asked for.
+        assigned: whether it has nodes; None where nothing says so.
+    """
+
+    place: str
+    cluster: str
+    identity: Identity
+    user: str
+    account: str
+    partition: str
+    qos: str
+    name: str | None
+    state: str
+    by: bool
+    submit: int | None
+    eligible: int | None
+    start: int | None
+    end: int | None
+    elapsed: int | None
+    suspended: int
+    limit: int | None
+    restarts: int | None
+    allocated: Tres
+    requested: Tres
+    assigned: bool | None
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is over; rows that `sacct -T` cut have an end and are not."""
+        return self.end is not None and self.state not in (PENDING, RUNNING, SUSPENDED)
+
+    @property
+    def ran(self) -> bool:
+        """Whether it held anything: a job that was refused after its submission has a start and no node."""
+        if self.start is None or self.state == PENDING:
+            return False
+        return self.assigned is not False
+
+    @property
+    def work(self) -> int | None:
+        """How long it worked."""
+        if self.elapsed is not None or self.end is None or self.start is None:
+            return self.elapsed
+        return max(0, self.end - self.start - self.suspended)
+
+
+@dataclass
+class Dump:
+    """What a source of allocations holds.
+
+    Attributes:
+        records: one an allocation and run.
+        read: how many rows the source has.
+        left_out: reason -> rows that are no allocations.
+        notes: sentences about the source.
+        lacks: columns that a trace is the poorer for.
+    """
+
+    records: list[Record]
+    read: int
+    left_out: dict[str, int]
+    notes: list[str] = field(default_factory=list)
+    lacks: tuple[str, ...] = ()
+
+
+STEPS = "steps, which are parts of jobs"
+
+
+class Clock:
+    """Reads times: seconds since 1970, or ISO 8601, which without an offset are local times of one zone.
+
+    Attributes:
+        local: how many times had no offset.
+        doubtful: how many of these are in the hour that a change of clocks skips or repeats; of a repeated
+            hour the first is meant, unless the job would end before it started.
+    """
+
+    def __init__(self, zone: tzinfo) -> None:
+        self._zone = zone
+        self.local = 0
+        self.doubtful = 0
+
+    def time(self, text: str, since: int | None = None) -> int | None:
+        """The time of a cell, None for `Unknown` and its like; after `since` if a repeated hour allows it.
+
+        Raises:
+            ValueError: no time.
+        """
+        if text in NO_TIME:
+            return None
+        if _EPOCH.fullmatch(text):
+            if int(text) > _LATEST:
+                raise ValueError("is no second of the years 1970 to 9999")
+            return int(text) * SECOND
+        if not _ISO.fullmatch(text):
+            raise ValueError("is not a time such as 2026-11-22T03:38:14 or 1795318694")
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is None:
+            self.local += 1
+            return self._of_zone(moment, since)
+        return _microseconds(moment)
+
+    def _of_zone(self, moment: datetime, since: int | None) -> int:
+        if self._zone is UTC:
+            return _microseconds(moment.replace(tzinfo=UTC))
+        first, second = (moment.replace(tzinfo=self._zone, fold=fold) for fold in (0, 1))
+        early, late = _microseconds(first), _microseconds(second)
+        if early != late:
+            self.doubtful += 1
+            if since is not None and early < since <= late:
+                return late
+        return early
+
+
+def _microseconds(moment: datetime) -> int:
+    try:
+        since = moment - _EPOCH_START
+    except OverflowError as error:
+        raise ValueError("is no time of the years 1 to 9999") from error
+    return since // timedelta(microseconds=1)
+
+
+def span_of(text: str) -> int:
+    """Microseconds of `[days-][hours:]minutes:seconds`.
+
+    Raises:
+        ValueError: not such a text.
+    """
+    found = _SPAN.fullmatch(text)
+    if not found:
+        raise ValueError("is not a span such as 1-02:30:00")
+    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * SECOND
+
+
+def limit_of(text: str) -> int | None:
+    """The time limit in a cell of minutes or a span; None for `UNLIMITED` and for a partition's own.
+
+    Raises:
+        ValueError: no time limit.
+    """
+    if text in ("", "UNLIMITED", "INFINITE", "Partition_Limit"):
+        return None
+    if ":" in text:
+        return span_of(text)
+    return minutes_of(int(text)) if _NUMBER.fullmatch(text) else _no_limit()
+
+
+def minutes_of(minutes: int) -> int | None:
+    """Microseconds of a time limit; None for one longer than a century, Slurm's numbers for none."""
+    return minutes * MINUTE if minutes <= _LONGEST_MINUTES else None
+
+
+def _no_limit() -> int:
+    raise ValueError("is not a time limit such as 90 (minutes), 01:30:00 or UNLIMITED")

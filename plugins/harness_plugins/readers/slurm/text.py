@@ -1,0 +1,210 @@
+"""`sacct -P` as records: every cell that is used is checked, and what is wrong is named by its line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC
+from pathlib import Path
+from typing import TypeVar
+
+from harness.errors import Fault, TraceError
+from harness.units import SECOND
+from harness_plugins.readers.slurm.amounts import Tres, requested_memory, tres_of_text
+from harness_plugins.readers.slurm.cells import COMMAND, open_cells
+from harness_plugins.readers.slurm.record import (
+    STEPS,
+    Clock,
+    Dump,
+    Record,
+    identity_of,
+    is_step,
+    limit_of,
+    span_of,
+)
+from harness_plugins.readers.source import refusal, shown, stop_at_many
+
+T = TypeVar("T")
+
+_NEEDED = (
+    ("JobIDRaw", "JobID"), ("State",), ("Submit", "Eligible"), ("Start",), ("End",),
+    ("AllocTRES", "ReqTRES", "AllocCPUS", "NCPUS", "ReqCPUS"),
+)  # fmt: skip
+"""Of each of these one must be there."""
+
+_NO_NODES = ("None assigned", "None", "")
+_COUNT_MOST = 10**9
+
+
+def read_text(path: Path, clock: Clock) -> Dump:
+    """The records of a file of `sacct -P`.
+
+    Raises:
+        TraceError: columns that are missing, or malformed lines, all of them named.
+    """
+    faults: list[Fault] = []
+    table = open_cells(path, faults, _meaning)
+    _require_columns(path, table.names)
+    row = _Row(table.names, clock, faults)
+    records: list[Record] = []
+    steps = 0
+    for number, cells in table.lines:
+        if row.is_step(cells):
+            steps += 1
+        else:
+            record = row.record(number, cells)
+            if record is not None:
+                records.append(record)
+        stop_at_many(path, faults)
+    if faults:
+        raise refusal(path, faults, "")
+    if not records:
+        raise TraceError(str(path), [Fault("", "holds no jobs")], hint=f"ask with {COMMAND}")
+    notes = [f"{count:,} {what}" for what, count in table.counted.items()]
+    wanted = ("AllocTRES", "Suspended", "JobIDRaw", "Eligible", "Submit")
+    lacks = tuple(name for name in wanted if name not in table.names)
+    return Dump(records, len(records) + steps, {STEPS: steps} if steps else {}, notes, lacks)
+
+
+def _require_columns(path: Path, names: Sequence[str]) -> None:
+    missing = [" or ".join(some) for some in _NEEDED if not set(some) & set(names)]
+    if missing:
+        what = f"has no column {', '.join(missing)}; the columns are {', '.join(names)[:300]}"
+        raise TraceError(str(path), [Fault("header", what)], hint=f"ask with {COMMAND}")
+
+
+def _meaning(names: Sequence[str], cells: Sequence[str]) -> Hashable | None:
+    """What a row says but for the job's name; None for cells that are no row."""
+    faults: list[Fault] = []
+    row = _Row(names, Clock(UTC), faults)
+    if row.is_step(cells):
+        return STEPS
+    record = row.record(0, cells)
+    return None if record is None or faults else replace(record, name=None)
+
+
+class _Row:
+    """Reads the cells of one row after the other."""
+
+    def __init__(self, names: Sequence[str], clock: Clock, faults: list[Fault]) -> None:
+        self._places: Mapping[str, int] = {name: place for place, name in enumerate(names)}
+        self._ids = [self._places[name] for name in ("JobIDRaw", "JobID") if name in self._places]
+        self._clock = clock
+        self._faults = faults
+        self._line = 0
+        self._cells: Sequence[str] = ()
+
+    def is_step(self, cells: Sequence[str]) -> bool:
+        """Whether a row is a step: its name has a dot, as `13.batch` and `35_2.0`."""
+        return any(is_step(cells[place]) for place in self._ids)
+
+    def record(self, line: int, cells: Sequence[str]) -> Record | None:
+        """The allocation of a row; None, and faults, where it is none."""
+        self._line, self._cells = line, cells
+        before = len(self._faults)
+        number, label = self._text("JobIDRaw"), self._text("JobID")
+        name = "JobID" if label else "JobIDRaw"
+        identity = self._parsed(name, lambda _: identity_of(number, label))
+        submit = self._time("Submit", None)
+        eligible = self._time("Eligible", submit)
+        start = self._time("Start", eligible)
+        end = self._time("End", start)
+        state, _, tail = self._text("State").partition(" ")
+        if not state.replace("_", "").isalpha():
+            self._fault("State", "is not a state such as COMPLETED")
+        allocated, requested = self._amounts()
+        suspended = self._parsed("Suspended", span_of) or 0
+        elapsed = self._count("ElapsedRaw")
+        record_elapsed = self._parsed("Elapsed", span_of) if elapsed is None else elapsed * SECOND
+        limit = self._parsed("TimelimitRaw" if "TimelimitRaw" in self._places else "Timelimit", limit_of)
+        restarts = self._count("Restarts")
+        if len(self._faults) > before or identity is None:
+            return None
+        return Record(
+            f"line {line:,}",
+            self._text("Cluster"),
+            identity,
+            self._text("User"),
+            self._text("Account"),
+            self._text("Partition"),
+            self._text("QOS"),
+            self._text("JobName") if "JobName" in self._places else None,
+            state,
+            bool(tail),
+            submit,
+            eligible,
+            start,
+            end,
+            record_elapsed,
+            suspended,
+            limit,
+            restarts,
+            allocated,
+            requested,
+            self._assigned(allocated),
+        )
+
+    def _amounts(self) -> tuple[Tres, Tres]:
+        """What it was granted and what it asked for, of TRES and where these do not say of other columns."""
+        allocated = self._parsed("AllocTRES", tres_of_text) or Tres()
+        requested = self._parsed("ReqTRES", tres_of_text) or Tres()
+        nodes = self._first("NNodes", "ReqNodes") if requested.nodes is None else requested.nodes
+        cpus = self._first("ReqCPUS", "NCPUS") if requested.cpus is None else requested.cpus
+        memory, rounded = requested.memory, requested.rounded
+        if memory is None:
+            memory, rounded = self._parsed("ReqMem", lambda text: requested_memory(text, cpus, nodes)) or (
+                None,
+                False,
+            )
+        requested = replace(requested, nodes=nodes, cpus=cpus, memory=memory, rounded=rounded)
+        if "AllocTRES" not in self._places:
+            allocated = Tres(
+                cpus=self._first("AllocCPUS", "NCPUS", "ReqCPUS"), nodes=self._first("AllocNodes", "NNodes")
+            )
+        return allocated, requested
+
+    def _assigned(self, allocated: Tres) -> bool | None:
+        """Whether it has nodes, by whichever column says so."""
+        if "AllocTRES" in self._places:
+            return bool(allocated)
+        if "NodeList" in self._places:
+            return self._text("NodeList") not in _NO_NODES
+        if "AllocNodes" in self._places:
+            return self._first("AllocNodes") != 0
+        return None
+
+    def _text(self, name: str) -> str:
+        place = self._places.get(name)
+        return "" if place is None else self._cells[place]
+
+    def _parsed(self, name: str, parse: Callable[[str], T]) -> T | None:
+        """What a cell means; None where it is empty or not there, and with a fault where it is malformed."""
+        text = self._text(name)
+        if not text:
+            return None
+        try:
+            return parse(text)
+        except ValueError as error:
+            self._fault(name, str(error))
+            return None
+
+    def _time(self, name: str, since: int | None) -> int | None:
+        return self._parsed(name, lambda text: self._clock.time(text, since))
+
+    def _count(self, name: str) -> int | None:
+        return self._parsed(name, _whole)
+
+    def _first(self, *names: str) -> int | None:
+        """The first of these columns that says a number."""
+        return next((count for name in names if (count := self._count(name)) is not None), None)
+
+    def _fault(self, name: str, what: str) -> None:
+        self._faults.append(Fault(f"line {self._line:,}", f"{name}: {shown(self._text(name))} {what}"))
+
+
+def _whole(text: str) -> int | None:
+    if text in ("Unknown", "None"):
+        return None
+    if not (text.isascii() and text.isdecimal()) or len(text) > 18 or int(text) > _COUNT_MOST:
+        raise ValueError(f"is not a whole number from 0 to {_COUNT_MOST:,}")
+    return int(text)
