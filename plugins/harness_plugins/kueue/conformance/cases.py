@@ -52,8 +52,7 @@ def setting_of(case: Mapping[str, Any]) -> Setting:
     cluster = cluster_from([*case["objects"], manifest], case["id"], webhooks=False)
     assert cluster.kueue is not None
     gates = gates_from(config.get("featureGates") or {})
-    faults = [Fault(name, _UNKNOWN) for name in case if name not in _FIELDS]
-    faults += [Fault(f"config.{name}", _UNKNOWN) for name in config if name not in _SECTIONS]
+    faults = [Fault(f"config.{name}", _UNKNOWN) for name in config if name not in _SECTIONS]
     faults += [Fault("", text) for text in cluster.warnings if NOT_MODELLED in text or NOT_READ in text]
     if faults:
         raise ClusterError(case["id"], faults)
@@ -66,13 +65,17 @@ class Question:
 
     Args:
         case: the case.
+
+    Attributes:
+        fields: what is given.
+        faults: of the case, as far as they are known.
     """
 
     def __init__(self, case: Mapping[str, Any]) -> None:
         self._name = case["id"]
-        self._faults: list[Fault] = []
         self._known: dict[str, tuple[PodSet, ...]] = {}
-        self.fields = Fields(case["given"], self._name, self._faults, "given")
+        self.faults = [Fault(name, _UNKNOWN) for name in case if name not in _FIELDS]
+        self.fields = Fields(case["given"], self._name, self.faults, "given")
 
     def workload(self, holder: Fields) -> Workload:
         """The Workload of a mapping that has one."""
@@ -93,12 +96,13 @@ class Question:
         fields.fault(name, f"must be a number >= 0, not {value!r}")
         return None
 
-    def finish(self) -> None:
-        """Everything that is known was read.
+    def finish(self, *sections: Fields) -> None:
+        """Everything that is known was read, of what is given and of other sections of the case.
 
         Raises:
             ClusterError: fields are faulty, or nobody asked for them.
         """
-        faults = [*self._faults, *(Fault(path, _UNKNOWN) for path in self.fields.unread())]
+        unread = [path for section in (*sections, self.fields) for path in section.unread()]
+        faults = [*self.faults, *(Fault(path, _UNKNOWN) for path in unread)]
         if faults:
             raise ClusterError(self._name, faults)

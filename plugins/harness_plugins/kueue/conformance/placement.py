@@ -10,20 +10,19 @@ from harness.cluster.load import cluster_from
 from harness.cluster.pods import Pod
 from harness.cluster.topology import read_topology, read_topology_request
 from harness.cluster.workloads import read_pod_set
-from harness.errors import ClusterError, Fault
-from harness_plugins.kueue.topology.placement import Asked, Placement, place
+from harness.errors import Fault
+from harness_plugins.kueue.conformance.cases import Question
+from harness_plugins.kueue.topology.placement import PodSetRequest, TopologyAssignment, place
 from harness_plugins.kueue.topology.tree import Room, TopologyTree, take
-
-_FIELDS = {"id", "component", "source", "features", "config", "objects", "given", "expect", "recorded"}
 
 
 def answer_placement(case: Mapping[str, Any]) -> Mapping[str, Any]:
     """The domains of each pod set, as Kueue's topology assignment lists them."""
-    faults: list[Fault] = [Fault(name, "cannot be taken") for name in case if name not in _FIELDS]
-    config = Fields(case.get("config") or {}, case["id"], faults, "config")
+    question = Question(case)
+    config = Fields(case.get("config") or {}, case["id"], question.faults, "config")
     mixed = config.child("featureGates").boolean("TASProfileMixed", True)
-    given = Fields(case["given"], case["id"], faults, "given")
-    tree, pods = _tree(case["id"], case["objects"], faults)
+    given = question.fields
+    tree, pods = _tree(case["id"], case["objects"], question.faults)
     room = tree.room()
     for pod in pods:
         leaf = tree.leaf_of(pod.node)
@@ -38,10 +37,8 @@ def answer_placement(case: Mapping[str, Any]) -> Mapping[str, Any]:
     for item in spec.items("podSets"):
         request = read_topology_request(item.child("topologyRequest"))
         pod_set = read_pod_set(item)
-        asked.append(Asked(pod_set, pod_set.count, request))
-    faults += [Fault(path, "cannot be taken") for path in (*config.unread(), *given.unread())]
-    if faults:
-        raise ClusterError(case["id"], faults)
+        asked.append(PodSetRequest(pod_set, pod_set.count, request))
+    question.finish(config)
     placed = place(tree, room, asked, mixed=mixed)
     return {"placements": {name: _as_answer(tree, found) for name, found in placed.items()}}
 
@@ -81,7 +78,7 @@ def _use(tree: TopologyTree, room: Room, given: Fields) -> None:
             take(room, leaf, requests, count)
 
 
-def _as_answer(tree: TopologyTree, placement: Placement | None) -> Mapping[str, Any]:
+def _as_answer(tree: TopologyTree, placement: TopologyAssignment | None) -> Mapping[str, Any]:
     if placement is None:
         return {"fails": True}
     first = tree.leaves.start

@@ -16,7 +16,7 @@ from harness_plugins.kueue.topology.tree import Room, TopologyTree, take
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PodSetRequest:
     """A pod set that is to be placed: how many of its pods, and what it says of the topology."""
 
     pod_set: PodSet
@@ -24,19 +24,19 @@ class Asked:
     request: TopologyRequest
 
 
-class Share(NamedTuple):
+class DomainAssignment(NamedTuple):
     """How many pods go to a leaf, by its place among the leaves."""
 
     leaf: int
     pods: int
 
 
-Placement = tuple[Share, ...]
+TopologyAssignment = tuple[DomainAssignment, ...]
 
 
 def place(
-    tree: TopologyTree, room: Room, asked: Sequence[Asked], *, mixed: bool
-) -> dict[str, Placement | None]:
+    tree: TopologyTree, room: Room, asked: Sequence[PodSetRequest], *, mixed: bool
+) -> dict[str, TopologyAssignment | None]:
     """Where the pods of a workload go, pod set by pod set; None for those that cannot be placed.
 
     After a failure nobody else is looked at: those pod sets are missing.
@@ -47,7 +47,7 @@ def place(
         asked: the pod sets, in the order of the workload.
         mixed: the gate `TASProfileMixed`.
     """
-    placed: dict[str, Placement | None] = {}
+    placed: dict[str, TopologyAssignment | None] = {}
     for members in _groups(asked):
         workers, leader = _roles(members)
         found = _place_group(tree, room, workers, leader, mixed=mixed)
@@ -62,16 +62,16 @@ def place(
     return placed
 
 
-def _groups(asked: Sequence[Asked]) -> list[list[Asked]]:
+def _groups(asked: Sequence[PodSetRequest]) -> list[list[PodSetRequest]]:
     """Pod sets of one group together, in the order of their first member."""
-    groups: dict[tuple[str, str], list[Asked]] = {}
+    groups: dict[tuple[str, str], list[PodSetRequest]] = {}
     for each in asked:
         group = each.request.group
         groups.setdefault(("group", group) if group else ("pod set", each.pod_set.name), []).append(each)
     return list(groups.values())
 
 
-def _roles(members: list[Asked]) -> tuple[Asked, Asked | None]:
+def _roles(members: list[PodSetRequest]) -> tuple[PodSetRequest, PodSetRequest | None]:
     """The workers and the leader of a group: the larger pod set are the workers, the first of equal ones."""
     if len(members) == 1:
         return members[0], None
@@ -80,8 +80,8 @@ def _roles(members: list[Asked]) -> tuple[Asked, Asked | None]:
 
 
 def _place_group(
-    tree: TopologyTree, room: Room, workers: Asked, leader: Asked | None, *, mixed: bool
-) -> tuple[Placement, Placement] | None:
+    tree: TopologyTree, room: Room, workers: PodSetRequest, leader: PodSetRequest | None, *, mixed: bool
+) -> tuple[TopologyAssignment, TopologyAssignment] | None:
     """Where the workers and one leader pod go."""
     wanted = wanted_of(workers.request, tree.levels, mixed=mixed)
     if wanted is None:
@@ -104,8 +104,14 @@ def _place_group(
         return None
     first, leaves = tree.leaves.start, sorted(set(chosen))
     return (
-        tuple(Share(leaf - first, figures.pods[leaf]) for leaf in leaves if figures.pods[leaf] > 0),
-        tuple(Share(leaf - first, figures.leaders[leaf]) for leaf in leaves if figures.leaders[leaf] > 0)
+        tuple(
+            DomainAssignment(leaf - first, figures.pods[leaf]) for leaf in leaves if figures.pods[leaf] > 0
+        ),
+        tuple(
+            DomainAssignment(leaf - first, figures.leaders[leaf])
+            for leaf in leaves
+            if figures.leaders[leaf] > 0
+        )
         if leader is not None
         else (),
     )

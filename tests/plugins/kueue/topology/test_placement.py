@@ -13,7 +13,7 @@ from harness.cluster.model import Node, ResourceFlavor, frozen
 from harness.cluster.selectors import Taint
 from harness.cluster.topology import SliceLayer, Topology, TopologyRequest
 from harness.job import PodSet
-from harness_plugins.kueue.topology.placement import Asked, place
+from harness_plugins.kueue.topology.placement import PodSetRequest, place
 from harness_plugins.kueue.topology.tree import TopologyTree, take
 
 BLOCK, RACK, HOST = "block", "rack", "kubernetes.io/hostname"
@@ -32,13 +32,15 @@ def tree(*nodes: Node, topology: Topology = LEVELS) -> TopologyTree:
     return TopologyTree(topology, FLAVOR, nodes)
 
 
-def workers(count: int, name: str = "workers", gpus: int = 1, **request: object) -> Asked:
+def workers(count: int, name: str = "workers", gpus: int = 1, **request: object) -> PodSetRequest:
     """Pods of so many GPUs each."""
     pod_set = PodSet(name, count, count, frozen({"gpu": gpus}))
-    return Asked(pod_set, count, TopologyRequest(**request))  # type: ignore[arg-type]
+    return PodSetRequest(pod_set, count, TopologyRequest(**request))  # type: ignore[arg-type]
 
 
-def placed(where: TopologyTree, *asked: Asked, mixed: bool = True) -> dict[str, dict[str, int] | None]:
+def placed(
+    where: TopologyTree, *asked: PodSetRequest, mixed: bool = True
+) -> dict[str, dict[str, int] | None]:
     """Pod set -> host -> pods; None for a pod set that cannot be placed."""
     hosts = [where.values[leaf][-1] for leaf in where.leaves]
     found = place(where, where.room(), asked, mixed=mixed)
