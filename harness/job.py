@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TypeAlias, final
+from typing import TYPE_CHECKING, TypeAlias, final
+
+if TYPE_CHECKING:
+    from harness.cluster.topology import TopologyRequest
 
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 _NO_LABELS: Mapping[str, str] = MappingProxyType({})
@@ -25,6 +28,7 @@ class PodSet:
         labels, node_selector: as in a Pod.
         tolerations, affinity, pod_template: JSON text as in a Pod, or None.
         reclaimed: pods that had ended before the job arrived and are not in `count`.
+        topology: what it asks of the topology that its pods are placed in; None for nothing.
     """
 
     name: str
@@ -38,6 +42,7 @@ class PodSet:
     affinity: str | None = None
     pod_template: str | None = None
     reclaimed: int = 0
+    topology: TopologyRequest | None = None
 
 
 @final

@@ -30,6 +30,7 @@ from harness.cluster.node_kinds import amount_text, canonical, digest, node_kind
 from harness.cluster.pod_groups import PodGroup
 from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness.cluster.selectors import LabelSelector, Requirement, Taint
+from harness.cluster.topology import Topology
 
 MOST_OBJECTS = 1000
 """Of one kind; further ones are counted and hashed."""
@@ -46,6 +47,7 @@ _KINDS: Mapping[str, type] = {
     "ElasticQuota": ElasticQuota,
     "LocalQueue": LocalQueue,
     "ResourceFlavor": ResourceFlavor,
+    "Topology": Topology,
     "PriorityClass": PriorityClass,
     "WorkloadPriorityClass": PriorityClass,
     "PodDisruptionBudget": PodDisruptionBudget,
@@ -61,6 +63,7 @@ _WORDS = {
     "is_parent": "parent of others",
     "lends": "allow-lent-resource",
     "strategies": "fairSharing.preemptionStrategies",
+    "topology": "topologyName",
 }
 """What fields of the model are called in manifests where that is not the same name in camel case."""
 
@@ -107,6 +110,7 @@ def _objects(cluster: Cluster) -> dict[str, Objects]:
         cluster.elastic_quotas,
         local,
         cluster.flavors,
+        cluster.topologies,
         cluster.priority_classes,
         cluster.workload_priority_classes,
         budgets,

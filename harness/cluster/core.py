@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.fields import Fields
@@ -27,14 +28,27 @@ def read_node(fields: Fields, draft: Draft) -> None:
     metadata = read_metadata(fields)
     spec = fields.child("spec")
     spec.ignore("configSource", "externalID", "podCIDR", "podCIDRs", "providerID")
+    status = fields.child("status")
+    ready = _is_ready(status.raw("conditions"))
     node = Node(
         metadata.name,
-        _allocatable(fields, "status"),
+        _allocatable(status),
         metadata.labels,
         read_taints(spec, "taints"),
         spec.boolean("unschedulable"),
+        ready,
     )
     draft.nodes.add(node.name, node, fields)
+
+
+def _is_ready(conditions: Any) -> bool:
+    """Whether no condition says that a node is not ready; manifests that were written by hand have none."""
+    found = conditions if isinstance(conditions, list) else ()
+    return all(
+        each.get("status") == "True"
+        for each in found
+        if isinstance(each, Mapping) and each.get("type") == "Ready"
+    )
 
 
 def read_node_pool(fields: Fields, draft: Draft) -> None:
@@ -56,7 +70,7 @@ def read_node_pool(fields: Fields, draft: Draft) -> None:
     if "allocatable" in template:
         allocatable = template.amounts("allocatable")
     else:
-        allocatable = _allocatable(template, "status")
+        allocatable = _allocatable(template.child("status"))
     if len(draft.nodes) + count > MOST_NODES:
         spec.fault(
             "count", f"{count:,} and the nodes before are more than {MOST_NODES:,}, the most there can be"
@@ -69,9 +83,8 @@ def read_node_pool(fields: Fields, draft: Draft) -> None:
         draft.nodes.add(name, node, fields)
 
 
-def _allocatable(fields: Fields, name: str) -> Mapping[str, int]:
+def _allocatable(status: Fields) -> Mapping[str, int]:
     """What a node's status says that pods can use: `allocatable`, else all of its `capacity`."""
-    status = fields.child(name)
     which = "allocatable" if "allocatable" in status else "capacity"
     if which not in status:
         status.fault("allocatable", "is missing: nothing can run on a node without resources")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from harness.cluster.pod_groups import PodGroup
     from harness.cluster.pods import Pod
     from harness.cluster.scheduler_configuration import SchedulerConfiguration
+    from harness.cluster.topology import Topology
     from harness.cluster.workloads import Workload
     from harness.job import PodSet
 
@@ -126,6 +127,7 @@ class Draft:
     namespaces: Objects[str, Mapping[str, str]] = field(default_factory=Objects)
     priority_classes: Objects[str, PriorityClass] = field(default_factory=Objects)
     workload_priority_classes: Objects[str, PriorityClass] = field(default_factory=Objects)
+    topologies: Objects[str, Topology] = field(default_factory=Objects)
     flavors: Objects[str, ResourceFlavor] = field(default_factory=Objects)
     cluster_queues: Objects[str, ClusterQueue] = field(default_factory=Objects)
     cohorts: Objects[str, Cohort] = field(default_factory=Objects)

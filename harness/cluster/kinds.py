@@ -12,6 +12,7 @@ from harness.cluster.elastic_rules import check_elastic
 from harness.cluster.fields import Fields
 from harness.cluster.kueue_configuration import read_kueue_configuration
 from harness.cluster.pod_groups import read_pod_group
+from harness.cluster.topology import check_topologies, read_topology
 from harness.cluster.workloads import read_workload
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -34,7 +35,6 @@ class Kind:
 
 _KUEUE = ("v1beta1", "v1beta2")
 _NO_CHECKS = "admission checks are treated as always ready"
-_NO_TOPOLOGY = "jobs are placed without regard to topology"
 _POD_GROUP = {
     "spec.minResources": "a group is tried whatever the whole cluster has left",
     "spec.scheduleTimeoutSeconds": "a group is placed at one instant, so no pod waits for the others",
@@ -65,11 +65,11 @@ KINDS: Mapping[tuple[str, str], Kind] = {
     ),
     ("scheduling.x-k8s.io", "ElasticQuota"): Kind(("v1alpha1",), elastic.read_elastic_quota),
     ("scheduling.sigs.k8s.io", "ElasticQuota"): Kind(("v1alpha1",), elastic.read_elastic_quota),
+    ("kueue.x-k8s.io", "Topology"): Kind(("v1alpha1", *_KUEUE), read_topology),
     ("kueue.x-k8s.io", "ResourceFlavor"): Kind(
         _KUEUE,
         kueue.read_resource_flavor,
         {
-            "spec.topologyName": _NO_TOPOLOGY,
             "spec.resourceWeights": "all resources count alike in a share",
         },
     ),
@@ -95,7 +95,6 @@ KINDS: Mapping[tuple[str, str], Kind] = {
         read_workload,
         {
             "spec.maximumExecutionTimeSeconds": "no job is stopped because it runs for long",
-            "spec.podSets[].topologyRequest": _NO_TOPOLOGY,
             "spec.preemptionGates": "the workload may preempt at any time",
             "status.admissionChecks": _NO_CHECKS,
             "status.requeueState": "no backoff is waited for",
@@ -108,6 +107,7 @@ KINDS: Mapping[tuple[str, str], Kind] = {
 CHECKS: tuple[Callable[[Draft], None], ...] = (
     core.check_core,
     kueue.check_kueue,
+    check_topologies,
     scheduling.check_scheduling,
     check_elastic,
 )

@@ -46,6 +46,7 @@ def read_resource_flavor(fields: Fields, draft: Draft) -> None:
         spec.strings("nodeLabels"),
         read_taints(spec, "nodeTaints"),
         tuple(read_toleration(item) for item in spec.items("tolerations")),
+        spec.string("topologyName"),
     )
     draft.flavors.add(name, flavor, fields)
 

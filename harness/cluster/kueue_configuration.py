@@ -34,6 +34,9 @@ GATES: Mapping[str, bool] = frozen(
         "ReclaimablePods": True,
         "RecomputeAssignmentUponPreemptionTargetsOverlap": True,
         "SchedulingEquivalenceHashing": True,
+        "TASHandleOverlappingFlavors": True,
+        "TASProfileMixed": True,
+        "TASRecomputeAssignmentWithinSchedulingCycle": True,
     }
 )
 """The feature gates that are modelled, with their defaults."""

@@ -177,6 +177,7 @@ def cluster_of(
         namespaces=frozen(draft.namespaces),
         priority_classes=frozen(draft.priority_classes),
         workload_priority_classes=frozen(draft.workload_priority_classes),
+        topologies=frozen(draft.topologies),
         flavors=frozen(draft.flavors),
         cluster_queues=frozen(draft.cluster_queues),
         cohorts=frozen(implied_cohorts(draft)),

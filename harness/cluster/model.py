@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from harness.cluster.pod_groups import PodGroup
     from harness.cluster.pods import Pod
     from harness.cluster.scheduler_configuration import SchedulerConfiguration
+    from harness.cluster.topology import Topology
     from harness.cluster.workloads import Workload
 
 _T = TypeVar("_T")
@@ -47,13 +48,17 @@ def frozen(mapping: Mapping[str, _T] | None = None) -> Mapping[str, _T]:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A machine; `allocatable` is resource -> amount (cpu in millicores)."""
+    """A machine; `allocatable` is resource -> amount (cpu in millicores).
+
+    `ready` is False where its condition Ready says anything but True: topologies leave such a node out.
+    """
 
     name: str
     allocatable: Mapping[str, int]
     labels: Mapping[str, str] = field(default_factory=frozen)
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
+    ready: bool = field(default=True, metadata=NEWER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +82,13 @@ SYSTEM_PRIORITY_CLASSES: Mapping[str, PriorityClass] = Frozen(
 
 @dataclass(frozen=True, slots=True)
 class ResourceFlavor:
-    """A kind of nodes that quota can be given for."""
+    """A kind of nodes that quota can be given for; `topology` is the Topology of these nodes, "" for none."""
 
     name: str
     node_labels: Mapping[str, str] = field(default_factory=frozen)
     taints: tuple[Taint, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
+    topology: str = field(default="", metadata=NEWER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,9 +205,10 @@ class Cluster:
     """Everything about the cluster that a replay starts from.
 
     Attributes:
-        nodes, namespaces, priority_classes, workload_priority_classes, flavors, cluster_queues, cohorts,
-            local_queues: by name (local queues by namespace and name), in the order of the manifests. A
-            namespace is its labels. Cohorts that are only referred to come last, without quota or parent.
+        nodes, namespaces, priority_classes, workload_priority_classes, topologies, flavors, cluster_queues,
+            cohorts, local_queues: by name (local queues by namespace and name), in the order of the
+            manifests. A namespace is its labels. Cohorts that are only referred to come last, without quota
+            or parent.
         workloads: Kueue's Workloads, in the order of the manifests.
         pods: pods that run already, or wait; in the order of the manifests.
         disruption_budgets: PodDisruptionBudgets, in the order of the manifests.
@@ -236,6 +243,7 @@ class Cluster:
     source: str = ""
     manifests: tuple[Mapping[str, Any], ...] = ()
     scale: Fraction = Fraction(1)
+    topologies: Mapping[str, Topology] = field(default_factory=frozen, metadata=NEWER)
 
     @cached_property
     def capacity(self) -> Mapping[str, int]:
@@ -263,13 +271,14 @@ class Cluster:
         """SHA-256 of what is modelled of the manifests, as JSON with sorted keys.
 
         It is the same for YAML and JSON of one content, and whatever stands in fields that nothing reads,
-        such as `status.conditions`, `resourceVersion` or most annotations. Warnings, assumptions, the
+        such as `status.nodeInfo`, `resourceVersion` or most annotations. Warnings, assumptions, the
         manifests themselves and where they are from do not count.
         """
         made = {
             item.name: list(value.items()) if isinstance(value, Mapping) else value
             for item in fields(self)
             if item.name not in ("warnings", "assumed", "source", "manifests", "scale")
+            and _counts(item, self)
             for value in (getattr(self, item.name),)
         }
         text = json.dumps(made, sort_keys=True, separators=(",", ":"), default=_plain)

@@ -23,9 +23,9 @@ def node_kinds(nodes: Sequence[Node]) -> dict[str, Any]:
 
     Returns:
         `nodes`, the kinds in the order in which they come first: `count`, the `first` and `last` by name, a
-        hash of all `names`, `allocatable` and, where there are any, `labels`, `taints`, `unschedulable`; one
-        with `kinds` joins so many of them, with the sum of what is allocatable. `labels`, those that tell too
-        many nodes apart and are left out above: label -> `count` of its values, `sha256`.
+        hash of all `names`, `allocatable` and, where there are any, `labels`, `taints`, `unschedulable`,
+        `ready`; one with `kinds` joins so many of them, with the sum of what is allocatable. `labels`, those
+        that tell too many nodes apart and are left out above: label -> `count` of its values, `sha256`.
     """
     values: dict[str, dict[str, str]] = {}
     for node in nodes:
@@ -57,7 +57,7 @@ def _shapes(nodes: Iterable[Node], labels: Sequence[str]) -> list[list[Node]]:
     alike: dict[Any, list[Node]] = {}
     for node in nodes:
         own = tuple(None if _is_own(node, key) else node.labels.get(key) for key in labels)
-        key = (tuple(sorted(node.allocatable.items())), node.taints, node.unschedulable, own)
+        key = (tuple(sorted(node.allocatable.items())), node.taints, node.unschedulable, node.ready, own)
         alike.setdefault(key, []).append(node)
     return list(alike.values())
 
@@ -80,6 +80,8 @@ def _kind(nodes: Sequence[Node], labels: Iterable[str]) -> dict[str, Any]:
         found["taints"] = [taint_text(taint) for taint in first.taints]
     if first.unschedulable:
         found["unschedulable"] = True
+    if not first.ready:
+        found["ready"] = False
     return found
 
 

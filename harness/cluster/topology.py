@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
-from harness.cluster.draft import read_metadata
+from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.fields import Fields
+from harness.cluster.model import ResourceFlavor
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +54,8 @@ class TopologyRequest:
         return bool(self.required or self.preferred or self.unconstrained or self.slices)
 
 
-def read_topology(fields: Fields) -> Topology:
-    """A Topology from its manifest."""
+def read_topology(fields: Fields, draft: Draft) -> None:
+    """A Topology: its levels."""
     name = read_metadata(fields).name
     levels: list[str] = []
     for item in fields.child("spec").items("levels"):
@@ -63,7 +65,45 @@ def read_topology(fields: Fields) -> Topology:
         levels.append(label)
     if not levels:
         fields.child("spec").fault("levels", "must name at least one level")
-    return Topology(name, tuple(levels))
+    draft.topologies.add(name, Topology(name, tuple(levels)), fields)
+
+
+def check_topologies(draft: Draft) -> None:
+    """A topology that a flavor names has to exist; warn of what its nodes cannot be grouped by."""
+    for name, flavor in draft.flavors.items():
+        topology = draft.topologies.get(flavor.topology)
+        if topology is not None:
+            _check_nodes(draft, flavor, topology)
+        elif flavor.topology:
+            what = f"there is no Topology {flavor.topology}: give its manifest, or leave the name out"
+            draft.flavors.fields(name).fault("spec.topologyName", what)
+
+
+def _check_nodes(draft: Draft, flavor: ResourceFlavor, topology: Topology) -> None:
+    """Warn of nodes without a label of a level, of none with all, and of values in several domains."""
+    wanted = flavor.node_labels.items()
+    own = [node for node in draft.nodes.values() if wanted <= node.labels.items()]
+    for node in own:
+        missing = [level for level in topology.levels if level not in node.labels]
+        if missing:
+            what = f"has no label {missing[0]}, a level of Topology {topology.name}: no job is placed there"
+            draft.warnings.add("Node", node.name, what)
+    grouped = [node.labels for node in own if node.labels.keys() >= set(topology.levels)]
+    if not grouped:
+        what = f"no node has its labels and those of Topology {topology.name}: no job is placed there"
+        draft.warnings.add("ResourceFlavor", flavor.name, what)
+    for outer, inner in pairwise(topology.levels):
+        above: dict[str, set[str]] = {}
+        for labels in grouped:
+            above.setdefault(labels[inner], set()).add(labels[outer])
+        for value, parents in above.items():
+            if len(parents) > 1:
+                what = (
+                    f"{inner} {value} is in {outer} {' and '.join(sorted(parents)[:2])}: "
+                    "levels do not nest, and it counts as one domain in each"
+                )
+                draft.warnings.add("Topology", topology.name, what)
+                break
 
 
 def read_topology_request(fields: Fields) -> TopologyRequest:

@@ -12,6 +12,7 @@ from harness.cluster.containers import Container, pod_requests, read_resources, 
 from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.fields import Fields
 from harness.cluster.model import frozen
+from harness.cluster.topology import read_topology_request
 from harness.job import PodSet
 
 PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
@@ -188,6 +189,9 @@ def read_pod_set(fields: Fields) -> PodSet:
         tolerations=_as_json(spec.raw("tolerations")),
         affinity=_as_json(spec.raw("affinity")),
         pod_template=_as_json(_rest_of_template(spec)),
+        topology=read_topology_request(fields.child("topologyRequest"))
+        if "topologyRequest" in fields
+        else None,
     )
     spec.ignore_rest()
     return pod_set

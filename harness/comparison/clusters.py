@@ -12,7 +12,7 @@ from harness.units import format_amount
 
 _TOLD_OF_NEW = 4  # fields of an object that is only in one of the clusters
 _SAY_LITTLE = ("pods", "ephemeral-storage")  # resources that say little of a node
-_COMMON = ("kinds", "allocatable", "taints", "unschedulable")
+_COMMON = ("kinds", "allocatable", "taints", "unschedulable", "ready")
 _NONE_COUNTED: Mapping[str, Any] = {"count": 0, "sha256": ""}
 
 Info = Mapping[str, Any]
@@ -145,9 +145,10 @@ def _changed_nodes(before: Info, after: Info) -> Iterator[Distinction]:
     taints = [", ".join(each.get("taints", ())) or NOTHING for each in (before, after)]
     if taints[0] != taints[1]:
         yield Distinction(NODES, _range(before), "taints", *taints)
-    cordoned = [str(each.get("unschedulable", False)).lower() for each in (before, after)]
-    if cordoned[0] != cordoned[1]:
-        yield Distinction(NODES, _range(before), "unschedulable", *cordoned)
+    for name, usual in (("unschedulable", False), ("ready", True)):
+        said = [str(each.get(name, usual)).lower() for each in (before, after)]
+        if said[0] != said[1]:
+            yield Distinction(NODES, _range(before), name, *said)
 
 
 def _about(kind: Info) -> str:

@@ -442,14 +442,14 @@ def test_what_is_not_modelled_is_named_with_what_is_assumed() -> None:
     names = ["a", "b", "c", "d", "e"]
     manifests = [FLAVOR, *(queue(name, "v1beta1", admissionChecks=["check"]) for name in names)]
     manifests.append(queue("f", novelty=1))
-    manifests.append(manifest("ResourceFlavor", "g", {"topologyName": "rack"}))
+    manifests.append(manifest("ResourceFlavor", "g", {"resourceWeights": [{"name": "cpu", "weight": 2}]}))
     assert cluster_from(manifests, "test").warnings == (
         (
             "ClusterQueue a, b, c and 2 more: spec.admissionChecks is not modelled: "
             "admission checks are treated as always ready"
         ),
         "ClusterQueue f: spec.novelty is not modelled",
-        "ResourceFlavor g: spec.topologyName is not modelled: jobs are placed without regard to topology",
+        "ResourceFlavor g: spec.resourceWeights is not modelled: all resources count alike in a share",
     )
 
 

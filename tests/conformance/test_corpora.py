@@ -29,6 +29,7 @@ CORPORA = (
     "kueue-cycles2-dev",
     "kueue-afs-dev",
     "kueue-tas-dev",
+    "kueue-tas-cycles-dev",
     "kueue-perf-baseline",
     "kueue-perf-baseline-fair",
     "kueue-perf-large",

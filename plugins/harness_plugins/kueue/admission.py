@@ -6,7 +6,7 @@ cycle lasts and taken back at its end.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, final
 
 from harness_plugins.kueue.assignment import DEFERRED_FIT, FIT, NO_FIT, PREEMPT, Assignment
@@ -15,6 +15,7 @@ from harness_plugins.kueue.configuration import Gates
 from harness_plugins.kueue.entries import Entry, Order
 from harness_plugins.kueue.nomination import Nominator
 from harness_plugins.kueue.search import Target, fits, put_back, remove
+from harness_plugins.kueue.topology.flavors import Placed
 from harness_plugins.kueue.workload import Amounts, Workload
 
 NO_QUOTA = "NoFit"
@@ -76,10 +77,11 @@ class AdmissionCycle:
         self._gates = gates
         self._by_kin = gates.scheduling_equivalence_hashing
         self._recomputes = gates.recompute_assignment_upon_preemption_targets_overlap
+        self._places_anew = gates.tas_recompute_assignment_within_scheduling_cycle
         self.parked = False
         self.refused: list[Refused] = []
         self.restless: set[int] = set()
-        self._reserved: list[tuple[int, Amounts]] = []
+        self._reserved: list[tuple[int, Amounts, Sequence[Placed]]] = []
         self._victims: dict[int, dict[Workload, None]] = {}
 
     def run(self, heads: list[Workload], cycle: int) -> Iterator[Admitted | Preempted]:
@@ -99,8 +101,10 @@ class AdmissionCycle:
                 outcome = self._serve(entry, cycle)
                 if outcome is not None:
                     yield outcome
-        for node, amounts in reversed(self._reserved):
+        for node, amounts, places in reversed(self._reserved):
             self._tree.refund(node, amounts)
+            for placed in places:
+                placed.refund()
         self._reserved.clear()
         for entry in entries:
             if entry.reason:
@@ -131,7 +135,11 @@ class AdmissionCycle:
         mode = entry.assignment.mode
         if mode == NO_FIT:
             entry.reason = NO_QUOTA
-        elif mode == PREEMPT and not entry.assignment.targets and not self._reserves(workload):
+        elif (
+            mode == PREEMPT
+            and not (entry.assignment.targets or entry.assignment.placed)
+            and not self._reserves(workload)
+        ):
             entry.reason = NO_PREEMPTION_CANDIDATES
         return entry
 
@@ -143,6 +151,13 @@ class AdmissionCycle:
         assignment = entry.assignment
         if victims and self._recomputes and _overlap(assignment, victims):
             assignment = entry.assignment = self._reassign(entry, victims, cycle)
+        elif (
+            assignment.placed
+            and self._places_anew
+            and self._fits(assignment, queue.node, victims)
+            and not self._has_place(assignment, victims)
+        ):
+            assignment = entry.assignment = self._nominator.reassign(workload, assignment, cycle)
         targets = assignment.targets
         if assignment.mode == NO_FIT:
             entry.reason = NO_QUOTA
@@ -152,13 +167,17 @@ class AdmissionCycle:
         elif assignment.mode == DEFERRED_FIT:
             entry.reason = PENDING_PREEMPTION
             workload.memory = None
-            self._reserve(queue.node, assignment.usage)
-        elif (victims and _overlap(assignment, victims)) or not self._fits(assignment, queue.node, victims):
+            self._reserve(queue.node, assignment.usage, assignment.placed)
+        elif (
+            (victims and _overlap(assignment, victims))
+            or not self._fits(assignment, queue.node, victims)
+            or not self._has_place(assignment, victims)
+        ):
             entry.reason = FAILED_AFTER_NOMINATION
             if not self._gates.flavor_fungibility_preserve_scan_progress:
                 workload.memory = None
         else:
-            self._reserve(queue.node, assignment.usage)
+            self._reserve(queue.node, assignment.usage, assignment.placed)
             if assignment.mode == FIT:
                 workload.home.remove(workload)
                 return Admitted(workload, assignment)
@@ -172,7 +191,10 @@ class AdmissionCycle:
         return None
 
     def _reassign(self, entry: Entry, victims: dict[Workload, None], cycle: int) -> Assignment:
-        """Look for other targets as if the victims of this cycle were gone already."""
+        """Look for other targets as if the victims of this cycle were gone already.
+
+        What fits then has to wait until they are.
+        """
         for victim in victims:
             remove(self._tree, victim)
             self._cache.strike(victim)
@@ -181,10 +203,10 @@ class AdmissionCycle:
             put_back(self._tree, victim)
             assert victim.queue is not None
             self._cache.enrol(victim, victim.queue)
-        return assignment
+        return assignment._replace(mode=DEFERRED_FIT) if assignment.mode == FIT else assignment
 
     def _fits(self, assignment: Assignment, node: int, victims: dict[Workload, None]) -> bool:
-        """Whether an assignment fits once all victims, its own among them, are gone."""
+        """Whether the quota for an assignment is there once all victims, its own among them, are gone."""
         tree = self._tree
         gone = [*victims, *[target.workload for target in assignment.targets]]
         for workload in gone:
@@ -194,10 +216,28 @@ class AdmissionCycle:
             put_back(tree, workload)
         return enough
 
-    def _reserve(self, node: int, amounts: Amounts) -> None:
-        """Let the entries that follow see an amount as used."""
+    def _has_place(self, assignment: Assignment, victims: dict[Workload, None]) -> bool:
+        """Whether the places of an assignment are free once all victims, its own among them, are gone."""
+        if not assignment.placed:
+            return True
+        gone = [
+            placed
+            for workload in (*victims, *(target.workload for target in assignment.targets))
+            for placed in workload.placed
+        ]
+        for placed in gone:
+            placed.refund()
+        free = all(placed.fits() for placed in assignment.placed)
+        for placed in gone:
+            placed.charge()
+        return free
+
+    def _reserve(self, node: int, amounts: Amounts, places: Sequence[Placed]) -> None:
+        """Let the entries that follow see an amount as used, and places as taken."""
         self._tree.charge(node, amounts)
-        self._reserved.append((node, amounts))
+        for placed in places:
+            placed.charge()
+        self._reserved.append((node, amounts, places))
 
     def _reserve_for_later(self, entry: Entry) -> None:
         """Keep for an entry that cannot preempt what others could otherwise take from it for good."""
@@ -214,7 +254,7 @@ class AdmissionCycle:
                 reserved.append((cell, amount if limit is None else min(amount, left + limit)))
             else:
                 reserved.append((cell, max(0, min(amount, left))))
-        self._reserve(queue.node, tuple(reserved))
+        self._reserve(queue.node, tuple(reserved), entry.assignment.placed)
 
     def _reserves(self, workload: Workload) -> bool:
         """Whether a reservation helps: who may reclaim from anybody always gets its quota back."""

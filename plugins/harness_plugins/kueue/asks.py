@@ -102,6 +102,7 @@ class Asking:
             pod_set.min_count,
             tuple(sorted(pod_set.requests.items())),
             described.shape,
+            pod_set.topology,
         )
 
 

@@ -13,8 +13,11 @@ from harness.cluster.model import FlavorFungibility
 from harness.memo import Memo
 from harness_plugins.kueue.cache import Cache, Queue
 from harness_plugins.kueue.configuration import Gates
-from harness_plugins.kueue.flavors import GroupOffer, PodSetOffer
+from harness_plugins.kueue.flavors import PODS, GroupOffer, PodSetOffer
 from harness_plugins.kueue.search import Incoming, Search, Target, put_back, remove
+from harness_plugins.kueue.topology.flavors import Placed
+from harness_plugins.kueue.topology.joint import joint_groups
+from harness_plugins.kueue.topology.workload import WorkloadTopologies, WorkloadTopology
 from harness_plugins.kueue.workload import Amounts, Workload
 
 NO_FIT, PREEMPT, FIT, DEFERRED_FIT = range(4)
@@ -54,6 +57,7 @@ class Assignment(NamedTuple):
         chosen: the flavors.
         tried: the flavors that were looked at.
         untried: whether some group still has a flavor that was not looked at.
+        placed: where its pods go in the topologies of its flavors.
         targets: whom to preempt for it.
     """
 
@@ -66,6 +70,7 @@ class Assignment(NamedTuple):
     chosen: Chosen
     tried: Tried
     untried: bool
+    placed: tuple[Placed, ...]
     targets: Sequence[Target]
 
     def with_targets(self, targets: Sequence[Target]) -> Assignment:
@@ -100,13 +105,26 @@ class Assigner:
         search: finds preemption targets.
         fair: whether fair sharing is on.
         gates: the feature gates.
+        topologies: finds what workloads ask of topologies; None where no flavor has one.
     """
 
-    def __init__(self, cache: Cache, search: Search, *, fair: bool, gates: Gates) -> None:
+    def __init__(
+        self,
+        cache: Cache,
+        search: Search,
+        *,
+        fair: bool,
+        gates: Gates,
+        topologies: WorkloadTopologies | None = None,
+    ) -> None:
         self._cache = cache
         self._tree = cache.tree
         self._search = search
         self._fair = fair
+        self._topologies = topologies
+        self._pods = {
+            cell for cell, (_, resource) in enumerate(self._tree.flavor_resources) if resource == PODS
+        }
         # What follows from the flavors chosen is put together once; offers are few and live on.
         self._known: Memo[
             tuple[tuple[PodSetOffer, ...], tuple[int, ...], tuple[tuple[_Choice, ...], ...]], Assignment
@@ -144,7 +162,11 @@ class Assigner:
             if number:
                 _take(offers[number - 1], choices[-1], counts[number - 1], assumed)
             found = None
-            if pod_set.covered or not counts[number]:
+            if pod_set.mates:
+                if number == pod_set.mates[0]:
+                    joined = self._assign_together(offers, number, counts, assumed, tried, allowed, questions)
+                found = joined.get(number)
+            elif pod_set.covered or not counts[number]:
                 found = self._assign_pod_set(
                     pod_set,
                     counts[number],
@@ -160,9 +182,76 @@ class Assigner:
         assignment = self._known.get(key)
         if assignment is None:
             assignment = self._known[key] = _assembled(*key)
+        asked = None
+        if self._topologies is not None and any(pod_set.placed for pod_set in offers):
+            assignment, asked = self._place(self._topologies, assignment, offers)
         if assignment.mode != PREEMPT:
             return assignment
-        return assignment.with_targets(questions.targets(assignment.usage, assignment.need))
+        targets = questions.targets(self._searched(assignment.usage), assignment.need, asked)
+        if asked is not None and targets:
+            placed = asked.place_without(target.workload.placed for target in targets)
+            assignment = assignment._replace(placed=placed or ())
+        return assignment.with_targets(targets)
+
+    def _searched(self, usage: Amounts) -> Amounts:
+        """What targets are looked for: Kueue leaves out how many pods there are, where quotas count pods.
+
+        A search ends as soon as all else fits, so that what it finds may still leave too few pods.
+        """
+        if not self._pods:
+            return usage
+        return tuple((cell, amount) for cell, amount in usage if cell not in self._pods)
+
+    def _place(
+        self, topologies: WorkloadTopologies, assignment: Assignment, offers: tuple[PodSetOffer, ...]
+    ) -> tuple[Assignment, WorkloadTopology | None]:
+        """Place the pods beside those that are there, else as if nobody were: then others have to go.
+
+        All that the placed pod sets take counts as what only preemption can give, also quota that is free.
+        """
+        if assignment.mode == NO_FIT:
+            return assignment, None
+        asked = topologies.asked(offers, assignment.chosen, assignment.counts)
+        if asked is None:
+            return assignment._replace(mode=NO_FIT), None
+        placed = asked.place() if assignment.mode == FIT else None
+        if placed is not None:
+            return assignment._replace(placed=placed), asked
+        placed = asked.place(empty=True)
+        if placed is None:
+            return assignment._replace(mode=NO_FIT), asked
+        need = tuple(sorted(asked.cells.union(assignment.need)))
+        return assignment._replace(mode=PREEMPT, need=need, placed=placed), asked
+
+    def _assign_together(
+        self,
+        offers: tuple[PodSetOffer, ...],
+        first: int,
+        counts: tuple[int, ...],
+        assumed: dict[int, int],
+        tried: Tried,
+        allowed: Chosen | None,
+        questions: Questions,
+    ) -> dict[int, tuple[_Choice, ...]]:
+        """Flavors for the pod sets of one group, by number; empty when some resource group has none."""
+        mates = offers[first].mates
+        if any(counts[number] and not offers[number].covered for number in mates):
+            return {}
+        found: dict[int, dict[int, _Choice]] = {number: {} for number in mates}
+        for joint in joint_groups(offers, mates):
+            start, part = 0, joint.entry
+            if part is not None and part.pod_set < len(tried) and part.group < len(tried[part.pod_set]):
+                start = tried[part.pod_set][part.group] + 1
+            one = joint.parts[0]
+            only = None if allowed is None else allowed[one.pod_set][one.group]
+            group = joint.with_counts(offers, counts)
+            choice = self._scan(group, 1, assumed, start, only, questions)
+            if choice is None:
+                return {}
+            for number, at, resources in joint.parts:
+                each = tuple(choice.each[resource] for resource in resources)
+                found[number][at] = choice._replace(each=each)
+        return {number: tuple(choices[at] for at in sorted(choices)) for number, choices in found.items()}
 
     def _assign_pod_set(
         self,
@@ -320,6 +409,7 @@ def _assembled(
         chosen=tuple(tuple(choice.flavor for choice in chosen) for chosen in choices),
         tried=tried,
         untried=any(flavor != START_OVER for chosen in tried for flavor in chosen),
+        placed=(),
         targets=(),
     )
 
@@ -345,14 +435,22 @@ class Questions:
         self.in_vain: list[Incoming] = []
         self.found_targets = False
         self._search = search
-        self._known: dict[tuple[Amounts, tuple[int, ...]], list[Target]] = {}
+        self._known: dict[tuple[Amounts, tuple[int, ...], WorkloadTopology | None], list[Target]] = {}
 
-    def targets(self, requests: Amounts, need: tuple[int, ...]) -> list[Target]:
-        """Whom to preempt for `requests`, where `need` is what preemption has to give."""
-        question = requests, need
+    def targets(
+        self, requests: Amounts, need: tuple[int, ...], topology: WorkloadTopology | None = None
+    ) -> list[Target]:
+        """Whom to preempt for `requests`, where `need` is what preemption has to give.
+
+        Args:
+            requests: what is asked for.
+            need: what preemption has to give.
+            topology: what is to be placed, too; None for nothing.
+        """
+        question = requests, need, topology
         found = self._known.get(question)
         if found is None:
-            incoming = Incoming(self.workload, self.workload.home.queue, requests, need)
+            incoming = Incoming(self.workload, self.workload.home.queue, requests, need, topology)
             found = self._known[question] = self._search.find_targets(incoming)
             if found:
                 self.found_targets = True

@@ -222,7 +222,7 @@ def _attempt(tree: QuotaTree, incoming: Incoming, phases: list[_Phase], *, borro
                 reason = _reason(workload, phase) if guards else IN_CLUSTER_QUEUE
                 remove(tree, workload)
                 targets.append(Target(workload, reason))
-                if fits(tree, node, incoming.requests, borrowing=borrowing):
+                if fits(tree, node, incoming.requests, borrowing=borrowing) and incoming.has_place():
                     fill_back(tree, incoming, targets, borrowing=borrowing)
                     for target in targets:
                         put_back(tree, target.workload)

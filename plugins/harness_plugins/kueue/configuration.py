@@ -36,6 +36,9 @@ class Gates:
     reclaimable_pods: bool
     recompute_assignment_upon_preemption_targets_overlap: bool
     scheduling_equivalence_hashing: bool
+    tas_handle_overlapping_flavors: bool
+    tas_profile_mixed: bool
+    tas_recompute_assignment_within_scheduling_cycle: bool
 
 
 def gates_from(settings: Mapping[str, bool]) -> Gates:
@@ -51,7 +54,7 @@ def gates_from(settings: Mapping[str, bool]) -> Gates:
 
 
 def _in_python(name: str) -> str:
-    return re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower()
+    return re.sub(r"(?<=[a-z])([A-Z])|(?<=[A-Z])([A-Z])(?=[a-z])", r"_\1\2", name).lower()
 
 
 def parse_gates(text: str) -> dict[str, bool]:

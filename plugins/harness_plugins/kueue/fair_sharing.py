@@ -359,4 +359,4 @@ class _Search:
         """Make a candidate a target; answers whether the incoming fits now."""
         remove(self._tree, workload)
         self.targets.append(Target(workload, reason))
-        return self._tree.covers(self._own.node, self._incoming.requests)
+        return self._tree.covers(self._own.node, self._incoming.requests) and self._incoming.has_place()

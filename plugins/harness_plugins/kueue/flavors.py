@@ -1,12 +1,12 @@
 """Which flavors of a queue a job could use: worked out once for all jobs that ask for the same.
 
-Taints, node selectors and required node affinity decide whether a flavor suits a pod set at all; quota has
-no part in it.
+Taints, node selectors, required node affinity and topologies decide whether a flavor suits a pod set at all;
+quota has no part in it, nor has the room in a topology.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -14,7 +14,7 @@ from harness.cluster.model import Cluster, ClusterQueue, ResourceGroup
 from harness.job import PodSet
 from harness.quota import QuotaTree
 from harness_plugins.kueue.asks import Asks
-from harness_plugins.kueue.constraints import Constraints
+from harness_plugins.kueue.topology.suiting import Suiting, mates_of
 
 PODS = "pods"
 
@@ -40,50 +40,80 @@ class GroupOffer:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class PodSetOffer:
-    """What a queue can offer to a pod set; `covered` is False when no group has a resource that it needs."""
+    """What a queue can offer to a pod set.
+
+    Attributes:
+        covered: False when no group has a resource that it needs.
+        placed: whether its pods are placed in the topology of a flavor.
+        mates: the numbers of the pod sets that get their flavors together with it, itself included; () where
+            it gets its own.
+    """
 
     pod_set: PodSet
     covered: bool
     groups: tuple[GroupOffer, ...]
+    placed: bool = False
+    mates: tuple[int, ...] = ()
 
 
 def offer(asks: Asks, queue: ClusterQueue, cluster: Cluster, tree: QuotaTree) -> tuple[PodSetOffer, ...]:
     """What a queue can offer to a job, pod set by pod set."""
-    return tuple(_pod_set_offer(pod_set, queue, cluster, tree) for pod_set in asks.pod_sets)
+    suits = Suiting(queue, cluster)
+    mates = mates_of(asks.pod_sets)
+    return tuple(
+        _pod_set_offer(pod_set, [asks.pod_sets[mate] for mate in together], together, queue, suits, tree)
+        for pod_set, together in zip(asks.pod_sets, mates, strict=True)
+    )
 
 
-def _pod_set_offer(pod_set: PodSet, queue: ClusterQueue, cluster: Cluster, tree: QuotaTree) -> PodSetOffer:
-    requests = dict(pod_set.requests)
-    if any(PODS in group.covered_resources for group in queue.resource_groups):
-        requests[PODS] = 1
-    constraints = Constraints(pod_set)
+def _pod_set_offer(
+    pod_set: PodSet,
+    members: Sequence[PodSet],
+    mates: tuple[int, ...],
+    queue: ClusterQueue,
+    suits: Suiting,
+    tree: QuotaTree,
+) -> PodSetOffer:
+    requests = requests_of(pod_set, queue)
+    if not requests:  # it is placed where its mates are
+        requests = {resource: 0 for group in suits.of_topologies for resource in group.covered_resources}
+        requests = {each: 0 for member in members for each in member.requests if each in requests}
     groups = []
     left = dict(requests)
     for group in queue.resource_groups:
         resources = tuple(resource for resource in left if resource in group.covered_resources)
         if resources:
-            groups.append(_group_offer(resources, requests, group, constraints, cluster, tree))
+            groups.append(_group_offer(resources, requests, group, members or (pod_set,), suits, tree))
             for resource in resources:
                 del left[resource]
     covered = not any(left.values())
-    return PodSetOffer(pod_set, covered, tuple(groups))
+    return PodSetOffer(pod_set, covered, tuple(groups), suits.places(pod_set), mates)
+
+
+def requests_of(pod_set: PodSet, queue: ClusterQueue) -> Mapping[str, int]:
+    """What a pod of a pod set takes of a queue's quotas, of which some count pods."""
+    if any(PODS in group.covered_resources for group in queue.resource_groups):
+        return {**pod_set.requests, PODS: 1}
+    return pod_set.requests
 
 
 def _group_offer(
     resources: tuple[str, ...],
     requests: Mapping[str, int],
     group: ResourceGroup,
-    constraints: Constraints,
-    cluster: Cluster,
+    members: Sequence[PodSet],
+    suits: Suiting,
     tree: QuotaTree,
 ) -> GroupOffer:
+    """Args: `members` are the pod sets that the flavor has to suit."""
     cells: list[tuple[int, ...] | None] = []
     for quotas in group.flavors:
-        flavor = cluster.flavors.get(quotas.flavor)
         numbers = [tree.cell(quotas.flavor, resource) for resource in resources]
         present = tuple(number for number in numbers if number is not None)
-        suits = flavor is not None and len(present) == len(numbers) and constraints.allow(flavor)
-        cells.append(present if suits else None)
+        able = len(present) == len(numbers) and all(
+            suits.suits(member, quotas.flavor, group) for member in members
+        )
+        cells.append(present if able else None)
     return GroupOffer(
         resources,
         tuple(requests[resource] for resource in resources),

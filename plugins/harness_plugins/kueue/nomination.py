@@ -6,7 +6,6 @@ from typing import NamedTuple, final
 
 from harness.cluster.model import Cluster
 from harness_plugins.kueue.assignment import (
-    DEFERRED_FIT,
     FIT,
     PREEMPT,
     Assigner,
@@ -20,6 +19,7 @@ from harness_plugins.kueue.configuration import Gates
 from harness_plugins.kueue.flavors import PodSetOffer, offer
 from harness_plugins.kueue.hopeless import Hopeless, why_hopeless
 from harness_plugins.kueue.search import Search
+from harness_plugins.kueue.topology.flavors import TopologyFlavors
 from harness_plugins.kueue.workload import Workload
 
 
@@ -41,16 +41,24 @@ class Nominator:
         assigner: assigns flavors to a fixed number of pods.
         search: the way of choosing whom to preempt.
         gates: the feature gates.
+        topologies: the flavors with a topology; None where there is none.
     """
 
     def __init__(
-        self, cluster: Cluster, cache: Cache, assigner: Assigner, search: Search, gates: Gates
+        self,
+        cluster: Cluster,
+        cache: Cache,
+        assigner: Assigner,
+        search: Search,
+        gates: Gates,
+        topologies: TopologyFlavors | None = None,
     ) -> None:
         self._cluster = cluster
         self._cache = cache
         self._search = search
         self._assigner = assigner
         self._gates = gates
+        self._topologies = topologies
 
     def nominate(self, workload: Workload, cycle: int) -> Assignment:
         """The assignment of a head in this cycle; it remembers which flavors were looked at.
@@ -61,6 +69,8 @@ class Nominator:
         tried = () if workload.memory is None else self._where_to_go_on(workload, workload.memory, cycle)
         queue = workload.home.queue
         version = self._cache.version[queue.root]
+        if self._topologies is not None:
+            version += self._topologies.version  # room is shared between trees
         hopeless = workload.kin.hopeless
         if (
             not tried
@@ -88,10 +98,10 @@ class Nominator:
 
     def _look(self, workload: Workload, tried: Tried) -> Assignment:
         """Assign anew; note why, if it is in vain for everything of its kin."""
-        if tried or workload.asks.reducible:
+        offers = self.offers(workload)
+        if tried or workload.asks.reducible or any(pod_set.placed for pod_set in offers):
             return self._assign(workload, tried)
         questions = self._assigner.questions(workload)
-        offers = self.offers(workload)
         assignment = self._assigner.assign(workload, offers, workload.counts, questions=questions)
         hopeless = why_hopeless(assignment, questions, workload.home.queue, self._search)
         if hopeless is not None:  # else what was in vain before may be so again
@@ -105,13 +115,10 @@ class Nominator:
             workload.memory = ScanMemory(assignment.tried, cycle, workload.home.queue.generation)
 
     def reassign(self, workload: Workload, first: Assignment, cycle: int) -> Assignment:
-        """Assign again in a state where others' victims are gone, to the flavors that were chosen before.
-
-        What fits then has to wait until they are.
-        """
+        """Assign again within a cycle, to the flavors that were chosen before."""
         assignment = self._assign(workload, (), first.chosen)
         self._remember(workload, assignment, cycle)
-        return assignment._replace(mode=DEFERRED_FIT) if assignment.mode == FIT else assignment
+        return assignment
 
     def offers(self, workload: Workload) -> tuple[PodSetOffer, ...]:
         """What a workload's queue can offer to it."""

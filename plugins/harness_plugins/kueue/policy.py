@@ -269,6 +269,9 @@ class KueuePolicy:
         fewer = counts_of(workload, assignment)
         if fewer:
             detail = {**detail, "counts": fewer}
+        if assignment.placed:
+            topology = {each.pod_set.name: each.as_manifest() for each in assignment.placed}
+            detail = {**detail, "topology": topology}
         asks = workload.asks
         runs = named(asks, workload.running(assignment.counts), asks.present)
         return Admit(workload.job, self.flavors_of(workload, assignment), runs, detail)

@@ -27,6 +27,8 @@ from harness_plugins.kueue.nomination import Nominator
 from harness_plugins.kueue.pending import Pending
 from harness_plugins.kueue.search import IN_COHORT_RECLAIM_WHILE_BORROWING, Search, Target
 from harness_plugins.kueue.shares import Shares, weights_of
+from harness_plugins.kueue.topology.flavors import TopologyFlavors
+from harness_plugins.kueue.topology.workload import WorkloadTopologies
 from harness_plugins.kueue.workload import Amounts, Workload
 
 _MILLISECOND = 1000
@@ -49,6 +51,7 @@ class Scheduler:
         cache: who holds which quota.
         pending: the pending workloads, by ClusterQueue.
         shares: the shares of all nodes.
+        topologies: the flavors with a topology, and the room in them; None where there is none.
         ledger: the usage of LocalQueues; None where it orders no queue.
         fair: whether fair sharing is on.
         cycles: how many cycles were run.
@@ -83,8 +86,13 @@ class Scheduler:
             within_nominal = gates.fair_sharing_preempt_within_nominal
             search = FairSharing(cache, self.shares, strategies, within_nominal=within_nominal)
             order = FairOrder(cache, self.shares, gates)
-        assigner = Assigner(cache, search, fair=fair, gates=gates)
-        self.nominator = Nominator(cluster, cache, assigner, search, gates)
+        self.topologies: TopologyFlavors | None = None
+        asked: WorkloadTopologies | None = None
+        if any(flavor.topology for flavor in cluster.flavors.values()):
+            self.topologies = TopologyFlavors(cluster, overlapping=gates.tas_handle_overlapping_flavors)
+            asked = WorkloadTopologies(self.topologies, mixed=gates.tas_profile_mixed)
+        assigner = Assigner(cache, search, fair=fair, gates=gates, topologies=asked)
+        self.nominator = Nominator(cluster, cache, assigner, search, gates, self.topologies)
         self._cycle = AdmissionCycle(cache, self.nominator, order, gates)
         self.pending: Mapping[str, Pending] = {
             name: Pending(queue, number) for number, (name, queue) in enumerate(cache.queues.items())
@@ -177,6 +185,9 @@ class Scheduler:
         if assignment.counts != workload.counts:
             usage = self._needed(workload, assignment)
         self.cache.hold(workload, pending.queue, usage, assignment.uses, _whole_seconds(now))
+        if self.topologies is not None:
+            workload.placed = assignment.placed
+            self.topologies.hold(workload.placed)
         self._count(workload)
         if self.ledger is not None and workload.account is not None:
             self.ledger.charge(workload.account, self._requests(workload))
@@ -197,6 +208,9 @@ class Scheduler:
         self._heads.wake(workload.queue.root)
         self._uncount(workload)
         self.cache.drop(workload)
+        if self.topologies is not None:
+            self.topologies.drop(workload.placed)
+            workload.placed = ()
 
     def reclaim(self, workload: Workload, ended: tuple[int, ...]) -> None:
         """Some of a workload's pods have ended: what it does not need any more is free.
@@ -287,7 +301,10 @@ class Scheduler:
             busy = True
             yield outcome
         self.idle = not (busy or self._cycle.parked or heads.parked)
-        self._heads.settle(restless | self._cycle.restless)
+        restless |= self._cycle.restless
+        if self.topologies is not None:  # whoever takes room takes it from all trees
+            restless.update(workload.home.queue.root for workload in heads.workloads)
+        self._heads.settle(restless)
 
     @property
     def refused(self) -> Sequence[Refused]:

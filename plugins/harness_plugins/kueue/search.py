@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol, final
 from harness.quota import QuotaTree
 from harness_plugins.kueue.cache import Queue
 from harness_plugins.kueue.shares import NOTHING, Share
+from harness_plugins.kueue.topology.workload import WorkloadTopology
 from harness_plugins.kueue.workload import Amounts, Workload
 
 IN_CLUSTER_QUEUE = "InClusterQueue"
@@ -36,6 +37,7 @@ class Incoming:
         queue: the queue that it was submitted to.
         requests: what it asks for, all of it.
         need: the flavor-resources that only preemption can give.
+        topology: what of it is to be placed in topologies; None for nothing.
 
     Attributes:
         mask: `need` as a bit mask.
@@ -43,9 +45,16 @@ class Incoming:
             known; before it the queue's generation and the share of the incoming's queue that it is good for.
     """
 
-    __slots__ = ("given", "mask", "need", "queue", "requests", "workload")
+    __slots__ = ("_topology", "given", "mask", "need", "queue", "requests", "workload")
 
-    def __init__(self, workload: Workload, queue: Queue, requests: Amounts, need: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        workload: Workload,
+        queue: Queue,
+        requests: Amounts,
+        need: tuple[int, ...],
+        topology: WorkloadTopology | None = None,
+    ) -> None:
         self.workload = workload
         self.queue = queue
         self.requests = requests
@@ -54,6 +63,11 @@ class Incoming:
         for cell in need:
             self.mask |= 1 << cell
         self.given: dict[Queue, tuple[int, Share, list[Amounts] | None]] = {}
+        self._topology = topology
+
+    def has_place(self) -> bool:
+        """Whether there is a place for all that is to be placed, beside what is left now."""
+        return self._topology is None or self._topology.place() is not None
 
 
 class WhyNone(NamedTuple):
@@ -222,10 +236,12 @@ def within_nominal(tree: QuotaTree, node: int, need: tuple[int, ...]) -> bool:
 
 
 def remove(tree: QuotaTree, workload: Workload) -> None:
-    """Take a holder's usage out of the tree, for a trial."""
+    """Take a holder's usage out of the tree, for a trial, and its pods out of the room of their flavor."""
     assert workload.queue is not None
     node = workload.queue.node
     tree.refund(node, workload.usage)
+    for each in workload.placed:
+        each.refund()
 
 
 def put_back(tree: QuotaTree, workload: Workload) -> None:
@@ -233,6 +249,8 @@ def put_back(tree: QuotaTree, workload: Workload) -> None:
     assert workload.queue is not None
     node = workload.queue.node
     tree.charge(node, workload.usage)
+    for each in workload.placed:
+        each.charge()
 
 
 def fill_back(tree: QuotaTree, incoming: Incoming, targets: list[Target], *, borrowing: bool) -> None:
@@ -244,7 +262,7 @@ def fill_back(tree: QuotaTree, incoming: Incoming, targets: list[Target], *, bor
     node = incoming.queue.node
     for at in range(len(targets) - 2, -1, -1):
         put_back(tree, targets[at].workload)
-        if fits(tree, node, incoming.requests, borrowing=borrowing):
+        if fits(tree, node, incoming.requests, borrowing=borrowing) and incoming.has_place():
             targets[at] = targets[-1]
             targets.pop()
         else:

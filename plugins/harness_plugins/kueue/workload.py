@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from harness_plugins.kueue.ledger import Account
     from harness_plugins.kueue.nomination import Nomination
     from harness_plugins.kueue.pending import Kin, Pending
+    from harness_plugins.kueue.topology.flavors import Placed
 
 Amounts = tuple[tuple[int, int], ...]
 """Amounts by number of a flavor-resource, in ascending order of the numbers."""
@@ -34,6 +35,7 @@ class Workload:
         usage: what it holds there.
         uses: the flavor-resources that it was admitted to as a bit mask, also those of which it holds
             nothing (any more).
+        placed: where its pods are in the topologies of its flavors.
         reserved: when it got its quota, microseconds.
         evicted: whether it was told to go and still holds its quota.
         leaving: whether its pods are gone, but the scheduler does not know yet.
@@ -72,6 +74,7 @@ class Workload:
         "memory",
         "name",
         "nomination",
+        "placed",
         "priority",
         "queue",
         "rank",
@@ -104,6 +107,7 @@ class Workload:
         self.queue: Queue | None = None
         self.usage: Amounts = ()
         self.uses = 0
+        self.placed: tuple[Placed, ...] = ()
         self.reserved = 0
         self.evicted = False
         self.leaving = False

@@ -132,7 +132,7 @@ def _add_spec(asked: Case) -> None:
 
 def _add_topology(asked: Case) -> None:
     pod_set = asked["given"]["workloads"][0]["workload"]["spec"]["podSets"][0]
-    pod_set["topologyRequest"] = {"required": "rack"}
+    pod_set["topologyRequest"] = {"nearest": "rack"}
 
 
 def _add_annotation(asked: Case) -> None:
@@ -159,7 +159,7 @@ def _add_top(asked: Case) -> None:
         (_add_gate, "feature gate 'NewGate' is not modelled"),
         (_add_field, r"given.workloads\[0\].pause: cannot be taken"),
         (_add_spec, r"workload.spec.maximumExecutionTimeSeconds: cannot be taken"),
-        (_add_topology, r"podSets\[0\].topologyRequest: cannot be taken"),
+        (_add_topology, r"podSets\[0\].topologyRequest.nearest: cannot be taken"),
         (_add_annotation, "annotations.kueue.x-k8s.io/other: cannot be taken"),
         (_add_check, "spec.admissionChecks is not modelled"),
         (_add_object, r"ConfigMap \(v1\): 1 object is not read"),

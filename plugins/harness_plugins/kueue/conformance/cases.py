@@ -68,14 +68,13 @@ class Question:
 
     Attributes:
         fields: what is given.
-        faults: of the case, as far as they are known.
     """
 
     def __init__(self, case: Mapping[str, Any]) -> None:
         self._name = case["id"]
         self._known: dict[str, tuple[PodSet, ...]] = {}
-        self.faults = [Fault(name, _UNKNOWN) for name in case if name not in _FIELDS]
-        self.fields = Fields(case["given"], self._name, self.faults, "given")
+        self._faults = [Fault(name, _UNKNOWN) for name in case if name not in _FIELDS]
+        self.fields = Fields(case["given"], self._name, self._faults, "given")
 
     def workload(self, holder: Fields) -> Workload:
         """The Workload of a mapping that has one."""
@@ -96,13 +95,12 @@ class Question:
         fields.fault(name, f"must be a number >= 0, not {value!r}")
         return None
 
-    def finish(self, *sections: Fields) -> None:
-        """Everything that is known was read, of what is given and of other sections of the case.
+    def finish(self) -> None:
+        """Everything that is known was read.
 
         Raises:
             ClusterError: fields are faulty, or nobody asked for them.
         """
-        unread = [path for section in (*sections, self.fields) for path in section.unread()]
-        faults = [*self.faults, *(Fault(path, _UNKNOWN) for path in unread)]
+        faults = [*self._faults, *(Fault(path, _UNKNOWN) for path in self.fields.unread())]
         if faults:
             raise ClusterError(self._name, faults)

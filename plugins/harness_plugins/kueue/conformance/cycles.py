@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from harness.cluster.fields import Fields
-from harness.cluster.model import Cluster
+from harness.cluster.model import Cluster, frozen
 from harness.cluster.workloads import Workload as Manifest
 from harness.engine import Engine
 from harness.job import Arrival
@@ -45,7 +46,8 @@ def answer(case: Mapping[str, Any]) -> Mapping[str, Any]:
     inactive = {arrival[0].index for arrival, manifest in found if not manifest.active}
     plain = admission.sampling_interval if admission is not None and _unordered(cluster) else None
     driver = Driver(policy, [duration for _, duration, _ in arrivals], inactive, until, plain)
-    Engine([arrivals], cluster, record, until=until).run(driver, name="kueue")
+    without_nodes = replace(cluster, nodes=frozen())  # nobody bound pods: what was admitted ran at once
+    Engine([arrivals], without_nodes, record, until=until).run(driver, name="kueue")
     return record.counts(len(arrivals)) if counting else record.answer()
 
 

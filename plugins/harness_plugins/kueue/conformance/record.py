@@ -46,8 +46,7 @@ class Record:
                 "flavors": fact.flavors or {},
                 "borrowing": fact.detail["borrowing"] > 0,
             }
-            if "counts" in fact.detail:
-                entry["counts"] = fact.detail["counts"]
+            entry |= {name: fact.detail[name] for name in ("counts", "topology") if name in fact.detail}
         elif action == PREEMPT:
             assert fact.by is not None
             entry |= {"preempt": job.id, "by": fact.by.id, "reason": fact.reason}
