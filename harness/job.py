@@ -117,8 +117,14 @@ class Job:
         return total
 
 
-Arrival: TypeAlias = tuple[Job, int, int | None]
-"""A job, how long one undisturbed run takes, and its own checkpoint interval or None; microseconds."""
+Arrival: TypeAlias = tuple[Job, int, int | None] | tuple[Job, int, int | None, "Startup"]
+"""A job, how long one undisturbed run takes, its own checkpoint interval or None, and how long its pods take
+until they are ready, where they are not at once; microseconds."""
+
+Startup: TypeAlias = tuple[int, ...]
+"""From the moment at which pods that progress as one hold what they ask for until they are ready: for the
+first time, the second..., the last number for all later ones; `ENDLESS` where they never are."""
 
 ENDLESS = 2**62
-"""The run time of work that does not end by itself; it does not keep a replay alive."""
+"""The run time of work that does not end by itself, and the start-up of pods that never are ready; neither
+keeps a replay alive."""

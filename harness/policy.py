@@ -169,7 +169,12 @@ Decision: TypeAlias = Admit | Bind | Preempt | Nominate | Unnominate | Reject | 
 
 
 class Policy(Protocol):
-    """The calls that the engine makes. `pods` are numbers of pods within the job."""
+    """The calls that the engine makes. `pods` are numbers of pods within the job.
+
+    A policy with a further method `ready(job, pods, now)` is told, too, when pods are ready: they hold what
+    they asked for and have started up, so that they can make progress. It hears of pods that need no time for
+    that at the instant at which they start, after its cycle, which is then followed by another one.
+    """
 
     def submit(self, job: Job, pods: range, now: int) -> None:
         """These pods are waiting: the job arrived, or what was preempted is back in its queue."""

@@ -1,9 +1,9 @@
 """The event loop: a virtual clock that delivers what happens and applies what the policy decides.
 
-Order within one instant: ends; evicted work that is gone, each at once followed by its return to the queue;
-starts of jobs that were admitted before; arrivals; then the policy's cycle. Ends and departures are ordered
-by name, arrivals by their place in the trace. A cycle runs once an instant, and again only if it made
-something due at that very instant.
+Order within one instant: ends; pods that are ready, for a policy that wants to know; evicted work that is
+gone, each at once followed by its return to the queue; starts of jobs that were admitted before; arrivals;
+then the policy's cycle. Ends, pods that are ready and departures are ordered by name, arrivals by their place
+in the trace. A cycle runs once an instant, and again only if it made something due at that very instant.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from harness.engine.events import Recorder
 from harness.engine.lifecycle import HalfBound, Lifecycle
 from harness.engine.livelock import Livelock
 from harness.engine.losses import Losses
+from harness.engine.readiness import Readiness
 from harness.engine.referee import Referee
 from harness.errors import NOT_THEIRS, PolicyError
 from harness.job import Arrival
@@ -99,6 +100,9 @@ class Engine:
         """
         lifecycle = self._lifecycle
         lifecycle.policy = policy
+        tell_ready = getattr(policy, "ready", None)
+        if tell_ready is not None:
+            lifecycle.readiness = Readiness(tell_ready)
         self._next_arrival()
         start = 0 if self._arrival == _FAR else self._arrival
         referee = Referee(lifecycle, self._recorder, name)

@@ -26,8 +26,8 @@ ACTIONS = (
     SUBMIT, ADMIT, START, BIND, NOMINATE, UNNOMINATE, PREEMPT, EVICT, GONE, FINISH, REJECT, REQUEUE, REFUSE,
 ) = range(len(ACTIONS))  # fmt: skip
 
-STINTS = ("progress", "waiting", "restoring", "terminating")
-PROGRESS, WAITING, RESTORING, TERMINATING = range(len(STINTS))
+STINTS = ("progress", "waiting", "restoring", "terminating", "starting")
+PROGRESS, WAITING, RESTORING, TERMINATING, STARTING = range(len(STINTS))
 
 STATES = ("pending", "running", "finished", "rejected")
 PENDING, RUNNING, FINISHED, REJECTED = range(len(STATES))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import final
 
 from harness.engine.events import NEVER, PENDING, RUNNING, Amounts
-from harness.job import Job
+from harness.job import Job, Startup
 
 
 @final
@@ -32,13 +32,30 @@ class Unit:
         bound: how many of them hold resources and are not terminating; it progresses when all do.
         kept: progress that survived earlier evictions, microseconds.
         began: when the present stint began, NEVER between stints.
-        since: when progress began in it, later than `began` by what restoring a checkpoint takes.
+        ready: when its pods are ready in it, NEVER where they need no time for it.
+        since: when progress began in it, later than `began` by start-up and the time to restore a checkpoint.
+        starts: how often it began a stint, where its pods need time until they are ready.
+        alarm: tells a stale entry in the heap of those that will be ready.
         due: when it will end, NEVER when it is not progressing; tells a stale entry in the heap of ends.
         name: orders ends of one instant; known when it starts.
         amounts: what its pods hold together, None where that follows from their number.
     """
 
-    __slots__ = ("amounts", "began", "bound", "due", "kept", "life", "name", "pod", "pods", "since")
+    __slots__ = (
+        "alarm",
+        "amounts",
+        "began",
+        "bound",
+        "due",
+        "kept",
+        "life",
+        "name",
+        "pod",
+        "pods",
+        "ready",
+        "since",
+        "starts",
+    )
 
     def __init__(self, life: Life, pods: int, amounts: Amounts | None = None, pod: int = NEVER) -> None:
         self.life = life
@@ -47,7 +64,10 @@ class Unit:
         self.bound = 0
         self.kept = 0
         self.began = NEVER
+        self.ready = NEVER
         self.since = NEVER
+        self.starts = 0
+        self.alarm = 0
         self.due = NEVER
         self.name = ""
         self.amounts = amounts
@@ -61,6 +81,7 @@ class Life:
         job: the job.
         work: its undisturbed run time, microseconds.
         interval: its own checkpoint interval, or None.
+        startup: how long its pods take until they are ready; None where they are at once.
         every_pod: the numbers of all its pods.
         wanted: pods that are to run: all, or fewer after a partial admission.
         counts: pod set -> pods after a partial admission, else None.
@@ -88,6 +109,7 @@ class Life:
         "lost",
         "preemptions",
         "started",
+        "startup",
         "successors",
         "terminating",
         "unit",
@@ -96,10 +118,11 @@ class Life:
         "work",
     )
 
-    def __init__(self, job: Job, work: int, interval: int | None) -> None:
+    def __init__(self, job: Job, work: int, interval: int | None, startup: Startup | None) -> None:
         self.job = job
         self.work = work
         self.interval = interval
+        self.startup = startup
         self.every_pod = range(job.pods)
         self.wanted = job.pods
         self.counts: Mapping[str, int] | None = None

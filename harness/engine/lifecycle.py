@@ -29,8 +29,9 @@ from harness.engine.events import (
 from harness.engine.life import Hold, Life, Unit, runs
 from harness.engine.losses import Losses
 from harness.engine.progress import Progress
+from harness.engine.readiness import Readiness
 from harness.errors import InputError
-from harness.job import ENDLESS, Job
+from harness.job import ENDLESS, Job, Startup
 from harness.policy import Policy, Why
 
 
@@ -61,6 +62,7 @@ class Lifecycle:
         lives: the jobs that are alive, by index.
         books: capacity and allocation.
         policy: hears what waits and what is free; set by the engine.
+        readiness: tells the policy when pods are ready; None where it does not listen; set by the engine.
     """
 
     policy: Policy
@@ -75,6 +77,7 @@ class Lifecycle:
         self.on_nodes = bool(cluster.nodes)
         self._recorder = recorder
         self._progress = Progress(recorder, losses)
+        self.readiness: Readiness | None = None
         self._ends: list[tuple[int, str, int, Unit]] = []
         self._departures: list[tuple[int, str, int, Life, int]] = []
         self._to_start: dict[
@@ -90,16 +93,18 @@ class Lifecycle:
     # --- what is due --------------------------------------------------------------------------------------
 
     def next_due(self, otherwise: int) -> int:
-        """When the next end or departure is due; `otherwise` if that is earlier or there is none."""
+        """When the next end or departure is due, or pods are ready; `otherwise` if that is earlier."""
         ends = self._ends
         while ends and ends[0][3].due != ends[0][0]:
             heappop(ends)  # cancelled by an eviction: it must not make an instant happen
         due = ends[0][0] if ends and ends[0][0] < otherwise else otherwise
+        if self.readiness is not None:
+            due = self.readiness.next_due(due)
         departures = self._departures
         return departures[0][0] if departures and departures[0][0] < due else due
 
     def deliver(self) -> None:
-        """Deliver the ends and then the departures of this instant, each in the order of names.
+        """Deliver the ends of this instant, the pods that are ready, and the departures, each by name.
 
         Then those start that were admitted before and waited for what is free now.
         """
@@ -108,6 +113,8 @@ class Lifecycle:
             unit = heappop(ends)[3]
             if unit.due == now:
                 self._end(unit)
+        if self.readiness is not None:
+            self.readiness.deliver(now)
         while departures and departures[0][0] == now:
             _, _, _, life, pod = heappop(departures)
             self._leave(life, pod)
@@ -116,11 +123,11 @@ class Lifecycle:
 
     # --- arrival and start --------------------------------------------------------------------------------
 
-    def arrive(self, job: Job, work: int, interval: int | None) -> None:
+    def arrive(self, job: Job, work: int, interval: int | None, startup: Startup | None = None) -> None:
         """A job arrives and waits."""
         now = self.last = self.now
         self.progressed += 1
-        life = self.lives[job.index] = Life(job, work, interval)
+        life = self.lives[job.index] = Life(job, work, interval, startup)
         self._recorder.record(Fact(now, self.cycles, SUBMIT, job, job.pods, alive=1))
         self.policy.submit(job, life.every_pod, now)
 
@@ -189,13 +196,15 @@ class Lifecycle:
             self._start(unit)
 
     def _start(self, unit: Unit) -> None:
-        if unit.life.started == NEVER:
+        if unit.life.started == NEVER and not unit.starts:
             self.progressed += 1
         self._progress.start(unit, self.now)
+        if self.readiness is not None:
+            self.readiness.expect(unit, self.now)
         if unit.due < ENDLESS:
             self._serial += 1
             heappush(self._ends, (unit.due, unit.name, self._serial, unit))
-        elif unit.life.work < ENDLESS:
+        elif unit.life.work < ENDLESS and unit.ready < ENDLESS:
             raise InputError(
                 f"job {unit.life.job.id} would end more than 146,000 years after the origin, which is later "
                 "than simulated time is counted",

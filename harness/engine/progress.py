@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.engine.events import NEVER, PROGRESS, RESTORING, Recorder
+from harness.engine.events import NEVER, PROGRESS, RESTORING, STARTING, Recorder
 from harness.engine.life import Hold, Life, Unit
 from harness.engine.losses import Losses
 
@@ -24,17 +24,25 @@ class Progress:
         self.kept = 0
 
     def start(self, unit: Unit, now: int) -> None:
-        """All pods of a unit hold their resources: it progresses once its checkpoint is restored."""
+        """All pods of a unit hold their resources: it progresses once they are ready.
+
+        A checkpoint is restored from then on.
+        """
         life = unit.life
-        unit.began = now
-        unit.since = now + self._losses.restore if unit.kept else now
+        unit.began = ready = now
+        if life.startup is not None:
+            ready = unit.ready = now + life.startup[min(unit.starts, len(life.startup) - 1)]
+            unit.starts += 1
+        unit.since = ready + self._losses.restore if unit.kept else ready
         unit.due = unit.since + life.work - unit.kept
-        if life.started == NEVER:
+        if life.started == NEVER and life.startup is None:
             life.started = unit.since
 
     def stop(self, unit: Unit, now: int, *, evicted: bool) -> None:
         """A unit stops; an eviction throws away what the loss model says, nothing else does."""
         life, began, since = unit.life, unit.began, unit.since
+        if life.startup is not None:
+            began = self._started_up(unit, now)
         if since > began and now > began:
             self.idle(life, unit.pods, unit, began, min(since, now), RESTORING)
         if now > since:
@@ -52,6 +60,15 @@ class Progress:
         else:
             for hold in life.holds.values():
                 hold.since = now
+
+    def _started_up(self, unit: Unit, now: int) -> int:
+        """Account for the start-up of a stint that ends now; answers when the pods were ready."""
+        life, ready, since = unit.life, unit.ready, unit.since
+        self.idle(life, unit.pods, unit, unit.began, min(ready, now), STARTING)
+        if since <= now and (life.started == NEVER or since < life.started):
+            life.started = since
+        unit.ready = NEVER
+        return ready
 
     def held(self, life: Life, pod: int, hold: Hold, now: int, state: int) -> None:
         """One pod held its resources up to now, in a state without progress."""

@@ -126,7 +126,7 @@ class Plan:
     def _left_out(self) -> Iterator[str]:
         """What is there already according to the manifests, and the policy does not begin with."""
         name, cluster = self.policy.name, self.cluster
-        taken = {job.id for job, _, _ in self.policy.running(cluster, 0)} if self.policy.running else set()
+        taken = {job.id for job, *_ in self.policy.running(cluster, 0)} if self.policy.running else set()
         pods = sum(
             pod.node in cluster.nodes and not pod.terminating and f"{pod.namespace}/{pod.name}" not in taken
             for pod in cluster.pods

@@ -19,7 +19,7 @@ from harness.cluster.model import (
 from harness.engine import Engine, Losses
 from harness.engine.engine import Outcome
 from harness.engine.events import ACTIONS, STATES, STINTS, Amounts, Fact
-from harness.job import Arrival, Job, PodSet
+from harness.job import ENDLESS, Arrival, Job, PodSet
 from harness.options import resolve
 from harness.policy import PolicyFactory
 from harness.units import SECOND
@@ -158,6 +158,7 @@ class Script:
         preempts: bool = True,
         grace: float = 0,
         checkpoint: float | None = None,
+        startup: float | None = 0,
         pod_sets: tuple[PodSet, ...] = (),
         **requests: int,
     ) -> Script:
@@ -174,6 +175,7 @@ class Script:
             preempts: False for `preemptionPolicy: Never`.
             grace: how long its pods keep their resources when preempted, seconds.
             checkpoint: a checkpoint interval of its own, seconds.
+            startup: how long its pods take until they are ready, seconds; None for never.
             pod_sets: several pod sets, instead of `pods` and `requests`.
             requests: resource -> amount of one pod; `gpu` stands for `nvidia.com/gpu`.
         """
@@ -198,7 +200,11 @@ class Script:
             total,
         )
         interval = None if checkpoint is None else round(checkpoint * SECOND)
-        self._arrivals.append((job, round(seconds * SECOND), interval))
+        arrival = (job, round(seconds * SECOND), interval)
+        if startup == 0:
+            self._arrivals.append(arrival)
+        else:
+            self._arrivals.append((*arrival, (ENDLESS if startup is None else round(startup * SECOND),)))
         return self
 
     def chunks(self) -> Iterator[list[Arrival]]:
@@ -206,7 +212,7 @@ class Script:
         yield list(self._arrivals)
 
     def __getitem__(self, name: str) -> Job:
-        return next(job for job, _, _ in self._arrivals if job.id == name)
+        return next(job for job, *_ in self._arrivals if job.id == name)
 
 
 def pool(cohort: str = "", **capacity: int) -> Cluster:

@@ -160,7 +160,7 @@ def _check_sums(running: Sequence[Arrival], frame: pl.DataFrame, cluster: Cluste
         name: int(frame[f"{REQUEST}{name}"].sum())  # fits, as `open_trace` checked
         for name in resources_of(frame.columns)
     }
-    for job, _, _ in running:
+    for job, *_ in running:
         where = f"{job.id}, which is there when the replay begins"
         if job.pods > _MOST_PODS:
             what = f"has {job.pods:,} pods; at most {_MOST_PODS:,} can be counted"
@@ -188,7 +188,7 @@ def _running_rows(running: Sequence[Arrival]) -> pl.DataFrame:
             "duration": None if duration == ENDLESS else duration,
             **{f"{REQUEST}{name}": amount for name, amount in job.requests_of(range(job.pods)).items()},
         }
-        for job, duration, _ in running
+        for job, duration, *_ in running
     ]
     frame = pl.DataFrame(rows, infer_schema_length=None)
     return frame.cast({"priority": pl.Int32, "pods": pl.Int32, "duration": pl.Int64})

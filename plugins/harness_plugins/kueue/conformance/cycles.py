@@ -45,7 +45,7 @@ def answer(case: Mapping[str, Any]) -> Mapping[str, Any]:
     record = Record(policy, counting=counting)
     inactive = {arrival[0].index for arrival, manifest in found if not manifest.active}
     plain = admission.sampling_interval if admission is not None and _unordered(cluster) else None
-    driver = Driver(policy, [duration for _, duration, _ in arrivals], inactive, until, plain)
+    driver = Driver(policy, [each[1] for each in arrivals], inactive, until, plain)
     without_nodes = replace(cluster, nodes=frozen())  # nobody bound pods: what was admitted ran at once
     Engine([arrivals], without_nodes, record, until=until).run(driver, name="kueue")
     return record.counts(len(arrivals)) if counting else record.answer()
