@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from harness.cluster.draft import NOT_MODELLED, Draft
 from harness.cluster.fields import Fields, shown
 from harness.cluster.model import NEWER, frozen
-from harness.errors import InputError
-from harness.units import MINUTE, parse_duration
+from harness.cluster.wait_for_pods_ready import WaitForPodsReady, read_duration, read_wait_for_pods_ready
+from harness.units import MINUTE
 
 TO_FINAL_SHARE = "LessThanOrEqualToFinalShare"
 TO_INITIAL_SHARE = "LessThanInitialShare"
@@ -71,12 +71,14 @@ class KueueConfiguration:
         gates: the modelled feature gates that it sets.
         evicted_last: whether a workload that was evicted because its pods were not ready in time queues by
             the time of its eviction.
+        pods_ready: what becomes of workloads whose pods are not ready in time; None where nobody looks.
     """
 
     strategies: tuple[str, ...] | None = None
     admission: AdmissionFairSharing | None = field(default=None, metadata=NEWER)
     gates: Mapping[str, bool] = field(default_factory=frozen)
     evicted_last: bool = True
+    pods_ready: WaitForPodsReady | None = field(default=None, metadata=NEWER)
 
 
 def read_kueue_configuration(fields: Fields, draft: Draft) -> None:
@@ -84,9 +86,8 @@ def read_kueue_configuration(fields: Fields, draft: Draft) -> None:
     sharing = fields.child("fairSharing")
     strategies: tuple[str, ...] | None = None
     # v1beta1 has a switch; in v1beta2 the section itself is the switch.
-    if "fairSharing" in fields and sharing.boolean(
-        "enable", not fields.string("apiVersion").endswith("v1beta1")
-    ):
+    older = fields.string("apiVersion").endswith("v1beta1")
+    if "fairSharing" in fields and sharing.boolean("enable", not older):
         strategies = sharing.texts("preemptionStrategies") or STRATEGIES
         if strategies not in PERMITTED_STRATEGIES:
             sharing.fault("preemptionStrategies", f"must be {TO_FINAL_SHARE}, {TO_INITIAL_SHARE}, or both so")
@@ -109,22 +110,14 @@ def read_kueue_configuration(fields: Fields, draft: Draft) -> None:
             gates[name] = on
         else:
             draft.warnings.add("Configuration", "of Kueue", f"feature gate {name} {NOT_MODELLED}")
-    ready = fields.child("waitForPodsReady")
-    timestamp = ready.child("requeuingStrategy").choice("timestamp", ("Eviction", "Creation"), "Eviction")
-    if "waitForPodsReady" in fields and ready.boolean("enable", True):
-        draft.warnings.add(
-            "Configuration",
-            "of Kueue",
-            f"waitForPodsReady {NOT_MODELLED}: no workload is evicted because its pods are not ready in time",
-        )
+    pods_ready, evicted_last = read_wait_for_pods_ready(fields, older=older)
     for name, effect in _UNMODELLED.items():
         if name in fields:
             draft.warnings.add("Configuration", "of Kueue", f"{name} {NOT_MODELLED}: {effect}")
-    for part in (sharing, table, ready, fields):
+    for part in (sharing, table, fields):
         part.ignore_rest()
-    ready.child("requeuingStrategy").ignore_rest()
     draft.kueue_configurations.append(
-        KueueConfiguration(strategies, admission, frozen(gates), timestamp == "Eviction")
+        KueueConfiguration(strategies, admission, frozen(gates), evicted_last, pods_ready)
     )
     if len(draft.kueue_configurations) > 1:
         fields.fault("", "is a second Configuration of Kueue; give one")
@@ -132,26 +125,12 @@ def read_kueue_configuration(fields: Fields, draft: Draft) -> None:
 
 def _admission_fair_sharing(fields: Fields) -> AdmissionFairSharing:
     """Its section, with Kueue's defaults; a sampling interval of 0 means the default, too."""
-    interval = _duration(fields, "usageSamplingInterval")
+    interval = read_duration(fields, "usageSamplingInterval")
     return AdmissionFairSharing(
-        _duration(fields, "usageHalfLifeTime"),
+        read_duration(fields, "usageHalfLifeTime") or 0,
         interval or _SAMPLING_INTERVAL,
         _resource_weights(fields.child("resourceWeights")),
     )
-
-
-def _duration(fields: Fields, name: str) -> int:
-    """A duration in the units of Go, which has neither days nor weeks; 0 when absent or faulty."""
-    text = fields.string(name)
-    if not text:
-        return 0
-    try:
-        if not set("dw") & set(text):
-            return parse_duration(text)
-    except InputError:
-        pass
-    fields.fault(name, f"{text!r} is not a duration of Kubernetes, such as 168h, 5m or 90s")
-    return 0
 
 
 def _resource_weights(table: Fields) -> Mapping[str, float]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.cluster.kueue_configuration import AdmissionFairSharing
+from harness.cluster.kueue_configuration import AdmissionFairSharing, KueueConfiguration
 from harness.cluster.load import cluster_from
 from harness.cluster.model import (
     UNLIMITED,
@@ -24,8 +24,9 @@ from harness.cluster.model import (
     ResourceQuota,
 )
 from harness.cluster.selectors import LabelSelector, Requirement, Taint, Toleration
+from harness.cluster.wait_for_pods_ready import WaitForPodsReady
 from harness.errors import ClusterError
-from harness.units import HOUR, MINUTE
+from harness.units import HOUR, MINUTE, SECOND
 
 API = "kueue.x-k8s.io"
 
@@ -500,6 +501,68 @@ def test_all_faults_of_admission_fair_sharing_come_at_once() -> None:
         f"spec.admissionScope.admissionMode: 'UsageBasedFairSharing' is not one of {modes}",
     ]
     assert faults(FLAVOR, queue(admissionScope={})) == ["spec.admissionScope.admissionMode: is missing"]
+
+
+def pods_ready(section: Any, version: str = "v1beta2") -> KueueConfiguration:
+    """Kueue's Configuration with this `waitForPodsReady`; nothing of it is worth a warning."""
+    manifest = {"apiVersion": f"config.kueue.x-k8s.io/{version}", "kind": "Configuration"}
+    cluster = cluster_from([manifest | {"waitForPodsReady": section}], "test")
+    assert cluster.warnings == ()
+    assert cluster.kueue is not None
+    return cluster.kueue
+
+
+def test_wait_for_pods_ready_is_read_with_the_defaults_of_its_version() -> None:
+    """In v1beta2 the section turns it on, in v1beta1 its switch; the older defaults are stricter."""
+    assert pods_ready({}).pods_ready == WaitForPodsReady(30 * MINUTE, 30 * MINUTE)
+    older = pods_ready({"enable": True}, "v1beta1")
+    assert older.pods_ready == WaitForPodsReady(5 * MINUTE, 5 * MINUTE, block_admission=True)
+    assert pods_ready({"timeout": "5m"}, "v1beta1").pods_ready is None
+    assert pods_ready({"enable": False}).pods_ready is None
+    assert pods_ready(None).pods_ready is None
+    strategy = {
+        "timestamp": "Creation",
+        "backoffLimitCount": 0,
+        "backoffBaseSeconds": 5,
+        "backoffMaxSeconds": 9,
+    }
+    section = {
+        "timeout": "90s",
+        "recoveryTimeout": "0s",
+        "blockAdmission": True,
+        "requeuingStrategy": strategy,
+    }
+    found = pods_ready(section)
+    assert found.pods_ready == WaitForPodsReady(
+        90 * SECOND,
+        None,
+        block_admission=True,
+        limit=0,
+        backoff_base=5 * SECOND,
+        backoff_max=9 * SECOND,
+    )
+    assert (found.evicted_last, pods_ready({}).evicted_last) == (False, True)
+
+
+def test_all_faults_of_wait_for_pods_ready_come_at_once() -> None:
+    """Also those of a section that is turned off."""
+    section = {
+        "enable": False,
+        "timeout": "0s",
+        "recoveryTimeout": "200ms",
+        "requeuingStrategy": {"timestamp": "Later", "backoffLimitCount": -1, "backoffBaseSeconds": 10**10},
+    }
+    with pytest.raises(ClusterError) as caught:
+        cluster_from([CONFIGURATION | {"waitForPodsReady": section}], "test")
+    assert [
+        str(fault).split(": ", 1)[1].removeprefix("waitForPodsReady.") for fault in caught.value.faults
+    ] == [
+        "requeuingStrategy.timestamp: 'Later' is not one of Eviction, Creation",
+        "timeout: must be 1s or more: Kueue knows times in whole seconds",
+        "recoveryTimeout: must be 0s or at least 1s: Kueue knows times in whole seconds",
+        "requeuingStrategy.backoffLimitCount: -1 is out of range (0 to 2147483647)",
+        "requeuingStrategy.backoffBaseSeconds: 10000000000 is out of range (0 to 1000000000)",
+    ]
 
 
 def test_local_queue_has_a_weight_and_what_its_status_says_it_consumed() -> None:

@@ -28,6 +28,7 @@ CORPORA = (
     "kueue-cycles-dev",
     "kueue-cycles2-dev",
     "kueue-afs-dev",
+    "kueue-podsready-dev",
     "kueue-tas-dev",
     "kueue-tas-cycles-dev",
     "kueue-perf-baseline",

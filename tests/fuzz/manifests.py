@@ -245,7 +245,18 @@ OTHERS: list[dict[str, Any]] = [
             "resourceWeights": {"cpu": 1.5, "memory": 0},
         },
         "featureGates": {"PartialAdmission": True},
-        "waitForPodsReady": {"enable": False, "requeuingStrategy": {"timestamp": "Creation"}},
+        "waitForPodsReady": {
+            "enable": True,
+            "timeout": "5m",
+            "recoveryTimeout": "0s",
+            "blockAdmission": False,
+            "requeuingStrategy": {
+                "timestamp": "Creation",
+                "backoffLimitCount": 2,
+                "backoffBaseSeconds": 10,
+                "backoffMaxSeconds": 60,
+            },
+        },
     },
     {
         "apiVersion": _KUEUE,

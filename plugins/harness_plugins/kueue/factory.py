@@ -20,6 +20,7 @@ from harness_plugins.kueue.configuration import (
     parse_weights,
 )
 from harness_plugins.kueue.imported import used_flavor_resources
+from harness_plugins.kueue.pods_ready import PodsReady
 from harness_plugins.kueue.policy import KueuePolicy
 from harness_plugins.kueue.scheduler import Scheduler
 
@@ -59,6 +60,7 @@ def _policy(
         weights=weights,
         admission=_admission(cluster),
         by_namespace=options["localQueueIdentity"] == BY_NAMESPACE,
+        evicted_last=_configuration(cluster).evicted_last,
         also=used_flavor_resources(cluster.workloads),
     )
     binder = None
@@ -66,7 +68,18 @@ def _policy(
         from harness_plugins.kueue.binding import Binder
 
         binder = Binder(cluster)
-    return KueuePolicy(scheduler, cluster, latency=options["evictionLatency"], binder=binder)
+    return KueuePolicy(
+        scheduler,
+        cluster,
+        latency=options["evictionLatency"],
+        binder=binder,
+        pods_ready=pods_ready(_configuration(cluster)),
+    )
+
+
+def pods_ready(configuration: KueueConfiguration) -> PodsReady | None:
+    """Who knows whose pods are not ready; None where Kueue does not look."""
+    return None if configuration.pods_ready is None else PodsReady(configuration.pods_ready)
 
 
 def _configuration(cluster: Cluster) -> KueueConfiguration:

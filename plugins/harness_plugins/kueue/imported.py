@@ -10,20 +10,27 @@ from harness.job import PodSet
 from harness.quota import FlavorResource
 from harness_plugins.kueue.cache import Cache, Queue
 from harness_plugins.kueue.configuration import Gates
+from harness_plugins.kueue.pods_ready import TIMED_OUT
 from harness_plugins.kueue.search import IN_COHORT_RECLAIM_WHILE_BORROWING
 from harness_plugins.kueue.workload import Workload
 
 _BEGINNING = -(1 << 62)  # a workload without creation time is older than all others
-_REQUEUED_LATER = ("PodsReadyTimeout", "AdmissionCheck")
+_REQUEUED_LATER = (TIMED_OUT, "AdmissionCheck")
 _MILLISECOND = 1000
 
 
-def workload_of(manifest: manifests.Workload, gates: Gates) -> Workload:
-    """A manifest's workload, without the quota that it may hold."""
+def workload_of(manifest: manifests.Workload, gates: Gates, *, evicted_last: bool = True) -> Workload:
+    """A manifest's workload, without the quota that it may hold.
+
+    Args:
+        manifest: the manifest.
+        gates: the feature gates.
+        evicted_last: whether one whose pods were not ready in time queues by its eviction.
+    """
     priority = manifest.priority + (manifest.boost if gates.priority_boost else 0)
     created = _BEGINNING if manifest.created is None else manifest.created
     workload = Workload(manifest.key, manifest.uid, priority, created)
-    workload.timestamp = queue_order_time(manifest, gates, created)
+    workload.timestamp = queue_order_time(manifest, gates, created, evicted_last=evicted_last)
     return workload
 
 
@@ -39,10 +46,17 @@ def _without_ended(pod_set: PodSet, ended: int) -> PodSet:
     return replace(pod_set, count=pod_set.count - gone, reclaimed=gone) if gone else pod_set
 
 
-def queue_order_time(manifest: manifests.Workload, gates: Gates, created: int) -> int:
+def queue_order_time(
+    manifest: manifests.Workload, gates: Gates, created: int, *, evicted_last: bool = True
+) -> int:
     """The time that orders a workload among equals; only evictions that it is to blame for move it."""
     evicted = manifest.conditions.get("Evicted")
-    if evicted is not None and evicted.status and evicted.reason in _REQUEUED_LATER:
+    if (
+        evicted is not None
+        and evicted.status
+        and evicted.reason in _REQUEUED_LATER
+        and (evicted_last or evicted.reason != TIMED_OUT)
+    ):
         return evicted.since
     if not gates.priority_sorting_within_cohort:
         preempted = manifest.conditions.get("Preempted")

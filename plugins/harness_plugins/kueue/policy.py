@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 from harness.cluster.model import Cluster
@@ -10,19 +11,17 @@ from harness.job import Job
 from harness.policy import Admit, Decision, Preempt, Refuse, Reject, Wake, Why
 from harness_plugins.evictions import Evictions
 from harness_plugins.kueue.admission import Admitted, Preempted
-from harness_plugins.kueue.asks import Asks
 from harness_plugins.kueue.assignment import Assignment
 from harness_plugins.kueue.beginning import Beginning, Start
 from harness_plugins.kueue.figures import Figures
+from harness_plugins.kueue.pod_counts import counts_of, ended_so_far, named
+from harness_plugins.kueue.pods_ready import DEACTIVATED, TIMED_OUT, PodsReady
 from harness_plugins.kueue.scheduler import Scheduler
 from harness_plugins.kueue.search import Target
 from harness_plugins.kueue.workload import Workload
 
 if TYPE_CHECKING:
     from harness_plugins.kueue.binding import Binder
-
-_ALL: Mapping[str, int] = {}
-"""No pod set gets another number of pods than usual."""
 
 _QUIET = 3
 """Cycles in a row that change nothing after which nothing more is expected at this instant."""
@@ -38,6 +37,12 @@ class KueuePolicy:
         latency: how long it takes until the scheduler knows that an evicted job is gone, microseconds; None
             where it knows at once however often that happens, see `Evictions`.
         binder: binds the pods of admitted jobs; None where they start as a whole.
+        pods_ready: knows whose pods are not ready; None where nobody looks.
+
+    Attributes:
+        scheduler: the scheduler.
+        pods_ready: knows whose pods are not ready; None where nobody looks.
+        ready: hears when pods are ready, see `Policy`; None where nobody wants to know.
     """
 
     def __init__(
@@ -47,12 +52,17 @@ class KueuePolicy:
         *,
         latency: int | None = None,
         binder: Binder | None = None,
+        pods_ready: PodsReady | None = None,
     ) -> None:
         self.scheduler = scheduler
         self._cluster = cluster
         self._figures = Figures(scheduler.cache, scheduler.shares if scheduler.fair else None)
         self._evictions: Evictions[Workload] = Evictions(latency)
         self._binder = binder
+        self.pods_ready = pods_ready
+        self.ready: Callable[[Job, range, int], None] | None = None
+        if pods_ready is not None:
+            self.ready = self._start_up
         self._workloads: dict[int, Workload] = {}
         self._beginning = Beginning(cluster)
         self._present: list[tuple[Workload, Start]] = []
@@ -60,9 +70,11 @@ class KueuePolicy:
         self._stopped = {key: local.stop_policy for key, local in doors if local.stop_policy != "None"}
         self._homeless: list[Job] = []
         self._inactive: list[tuple[Job, str]] = []
-        self._now: int | None = None
-        self._deciding = False
-        self._gone: list[Workload] = []
+        self._given_up: list[Workload] = []
+        self._now = -1
+        self._cycling = False
+        self._afterwards: list[Callable[[], None]] = []
+        self._still: Iterator[Decision | None] | None = None
         self._sample = 0
         self._flavors: dict[tuple[int, Any], Mapping[str, Mapping[str, str]]] = {}
 
@@ -76,7 +88,7 @@ class KueuePolicy:
         if start is not None:
             workload = self._workloads[job.index] = self.scheduler.take_over(start, job, self._beginning)
             if workload.queue is None:
-                self._enqueue(workload)
+                self._then(partial(self._enqueue, workload))
             else:
                 self._present.append((workload, start))
             return
@@ -86,7 +98,7 @@ class KueuePolicy:
             return
         workload = self.scheduler.workload_of(job, self.scheduler.pending[queue.name])
         self._workloads[job.index] = workload
-        self._enqueue(workload)
+        self._then(partial(self._enqueue, workload))
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
         """Pods ended, or a job is gone; the scheduler hears after its cycle of what goes during it."""
@@ -97,13 +109,14 @@ class KueuePolicy:
             return
         if self._binder is not None:
             self._binder.leave(job)
-        if self._deciding:
-            self._gone.append(workload)
-        else:
-            self._leave(workload, now)
+        self._leave(workload, now)
 
     def cycle(self, now: int) -> Iterator[Decision]:
-        """Run cycles until several in a row change nothing, then bind pods."""
+        """Run cycles until several in a row change nothing, then bind pods.
+
+        Where nothing may be admitted before all workloads are ready, a cycle stands still until they are;
+        what happens meanwhile is not seen in it.
+        """
         self._hear(now)
         for job in self._homeless:
             yield Reject(job, f"there is no LocalQueue or ClusterQueue {job.queue}")
@@ -112,6 +125,38 @@ class KueuePolicy:
             yield from self._begin(now)
         for workload in self._evictions.due(now):
             self._return(workload)
+        if self.pods_ready is not None:
+            yield from self._end_terms(self.pods_ready, now)
+            yield from self._deactivate(self.pods_ready)
+        decisions = self._still or self._cycles()
+        self._still = None
+        for decision in decisions:
+            if decision is None:
+                self._still = decisions
+                break
+            yield decision
+        for job, message in self._inactive:
+            yield Refuse(job, "Inadmissible", {"message": message})
+        self._inactive.clear()
+        yield from self._wakes(now)
+        if self._binder is not None:
+            yield from self._binder.run()
+        if self._still is None:  # else the quota tree has in it what the cycle reserves
+            yield from self._figures.changed_shares()
+
+    def _wakes(self, now: int) -> Iterator[Wake]:
+        """The instants to ask for."""
+        yield from self._evictions.wakes()
+        sample = self.scheduler.next_sample() if self._still is None else None
+        if sample is not None and not now < self._sample <= sample:
+            self._sample = sample
+            yield Wake(sample)
+        term = self.pods_ready.next_wake(now) if self.pods_ready is not None else None
+        if term is not None:
+            yield Wake(term)
+
+    def _cycles(self) -> Iterator[Decision | None]:
+        """Run cycles until several in a row change nothing; None where one stands still."""
         scheduler = self.scheduler
         idle = 0
         while idle < _QUIET:
@@ -121,53 +166,44 @@ class KueuePolicy:
                 scheduler.rest(_QUIET - idle)
                 break
             if outcomes:
-                yield from self._carry_out(outcomes, now)
+                yield from self._carry_out(outcomes)
             idle = idle + 1 if scheduler.idle else 0
-        for job, message in self._inactive:
-            yield Refuse(job, "Inadmissible", {"message": message})
-        self._inactive.clear()
-        yield from self._evictions.wakes()
-        sample = self.scheduler.next_sample()
-        if sample is not None and not now < self._sample <= sample:
-            self._sample = sample
-            yield Wake(sample)
-        if self._binder is not None:
-            yield from self._binder.run()
-        yield from self._figures.changed_shares()
 
     def _hear(self, now: int) -> None:
         """It is `now`; whoever keeps time hears of it once an instant."""
         if now == self._now:
             return
         self._now = now
-        self.scheduler.hear(now)
+        self._then(partial(self.scheduler.hear, now))
         if self._binder is not None:
             self._binder.hear(now)
 
-    def _carry_out(self, outcomes: Iterable[Admitted | Preempted], now: int) -> Iterator[Decision]:
-        """Say what comes of a cycle while it runs, then do what follows from it."""
-        scheduler = self.scheduler
-        admitted: list[Admitted] = []
-        evicted: list[Target] = []
-        self._deciding = True
+    def _then(self, follow: Callable[[], None]) -> None:
+        """Let the scheduler know of something: at once, or when its cycle is over."""
+        if self._cycling:
+            self._afterwards.append(follow)
+        else:
+            follow()
+
+    def _carry_out(self, outcomes: Iterable[Admitted | Preempted]) -> Iterator[Decision | None]:
+        """Say what comes of a cycle while it runs, then do what follows from it.
+
+        None is answered where nothing may be admitted yet; it goes on when there is news.
+        """
+        scheduler, pods_ready = self.scheduler, self.pods_ready
+        self._cycling = True
         for outcome in outcomes:
             if isinstance(outcome, Admitted):
-                admitted.append(outcome)
-                admit = self._admit(outcome)
-                if self._binder is not None:
-                    self._binder.start(admit.job, admit.flavors, admit.counts)
-                yield admit
+                while pods_ready is not None and pods_ready.blocks:
+                    yield None
+                self._then(partial(scheduler.reserve, outcome, self._now))
+                yield self._admit(outcome)
             else:
-                evicted += outcome.targets
-                yield from self._preempt(outcome, now)
-        self._deciding = False
-        for each in admitted:
-            scheduler.reserve(each, now)
-        for target in evicted:
-            scheduler.evict(target, now)
-        for workload in self._gone:
-            self._leave(workload, now)
-        self._gone.clear()
+                yield from self._preempt(outcome, self._now)
+        self._cycling = False
+        for follow in self._afterwards:
+            follow()
+        self._afterwards.clear()
         for refused in scheduler.refused:
             detail = self._figures.refusal(refused, scheduler.nominator.offers(refused.workload))
             yield Refuse(refused.workload.job, refused.reason, detail)
@@ -178,8 +214,15 @@ class KueuePolicy:
         self._evictions.progress()
         if self._binder is not None:
             self._binder.end(job, pods)
+        if self.pods_ready is not None:
+            self.pods_ready.ended(workload, pods)
+        self._then(partial(self._give_back, workload, pods))
+
+    def _give_back(self, workload: Workload, pods: range) -> None:
+        """What pods held that have ended is free, as soon as the scheduler knows."""
+        job = workload.job
         if len(pods) < job.pods:
-            ended = _ended_so_far(workload, pods)
+            ended = ended_so_far(workload, pods)
             if ended != workload.wanted:
                 self.scheduler.reclaim(workload, ended)
                 return
@@ -190,7 +233,7 @@ class KueuePolicy:
 
     def _leave(self, workload: Workload, now: int) -> None:
         """The pods of an evicted workload are gone; its quota is free as soon as the scheduler knows."""
-        if workload.queue is None or workload.leaving:
+        if not workload.holding or workload.leaving:
             return
         if self._evictions.leave(workload, workload.name, workload.round, now) == now:
             self._return(workload)
@@ -198,10 +241,16 @@ class KueuePolicy:
             workload.leaving = True
 
     def _return(self, workload: Workload) -> None:
-        """An evicted workload's quota is free, and it waits again."""
-        workload.leaving = False
-        self.scheduler.free(workload)
-        self._enqueue(workload)
+        """An evicted workload's quota is free, and it waits again unless it stays away from its queue."""
+        workload.leaving = workload.holding = False
+        self._then(partial(self.scheduler.free, workload))
+        if self.pods_ready is not None:
+            self.pods_ready.gone(workload)
+            if self.pods_ready.gives_up(workload):
+                self._given_up.append(workload)
+            if self.pods_ready.stays_away(workload):
+                return
+        self._then(partial(self._enqueue, workload))
 
     def _enqueue(self, workload: Workload) -> None:
         """A workload waits in its queue; where that or its LocalQueue is inactive, for good."""
@@ -226,15 +275,13 @@ class KueuePolicy:
             parts.append([each for each in present if not each[2]])
         for part in parts:
             for workload, start, _ in part:
-                if self._binder is not None:
-                    self._binder.start(workload.job, start.flavors, start.counts)
+                self._begin_to_hold(workload, start.flavors, start.counts)
                 yield Admit(workload.job, start.flavors, start.counts)
             for workload, _, reason in part:
                 if reason:
                     if not workload.evicted:
                         self.scheduler.evict(Target(workload, reason), now)
-                    if self._binder is not None:
-                        self._binder.stop(workload.job)
+                    self._stop(workload)
                     yield Preempt(workload.job, None, reason)
 
     def _to_leave(self, workload: Workload, start: Start) -> str:
@@ -251,15 +298,81 @@ class KueuePolicy:
         """Evict the targets of one preemptor, by name; those that are going already are left alone."""
         preemptor, assignment, targets = preempted
         details = self._figures.preemptions(preemptor, assignment, targets)
+        if self.pods_ready is not None:  # some may have gone while the cycle stood still
+            targets = [target for target in targets if self.pods_ready.stays(target.workload)]
+        for target in targets:
+            self._then(partial(self.scheduler.evict, target, now))
         for workload, reason in sorted(targets, key=lambda target: target.workload.name):
             detail = details[workload]
             held = now - workload.reserved
             workload.round = self._evictions.begin(workload.round, preemptor, held, now)
             if workload.round.number > 1:
                 detail["round"] = workload.round.number
-            if self._binder is not None:
-                self._binder.stop(workload.job)
+            self._stop(workload)
             yield Preempt(workload.job, preemptor.job, reason, detail=detail)
+
+    def _begin_to_hold(
+        self, workload: Workload, flavors: Mapping[str, Mapping[str, str]], counts: Mapping[str, int]
+    ) -> None:
+        """A workload holds quota from now on: its pods are to run."""
+        job = workload.job
+        workload.holding = True
+        if self._binder is not None:
+            self._binder.start(job, flavors, counts)
+        if self.pods_ready is not None:
+            pods = sum(counts.get(each.name, each.count) for each in job.pod_sets) - sum(workload.ended)
+            self.pods_ready.admitted(workload, pods, self._now)
+
+    def _stop(self, workload: Workload) -> None:
+        """A workload is told to go: its pods are not to run any more."""
+        if self._binder is not None:
+            self._binder.stop(workload.job)
+        if self.pods_ready is not None:
+            self.pods_ready.told_to_go(workload)
+
+    # --- waitForPodsReady ---------------------------------------------------------------------------------
+
+    def _start_up(self, job: Job, pods: range, now: int) -> None:
+        """Pods are ready."""
+        self._hear(now)
+        assert self.pods_ready is not None
+        self.pods_ready.started(self._workloads[job.index], pods)
+
+    def change_readiness(self, job: Job, now: int, *, ready: bool) -> None:
+        """Pods of a job that was ready are lost, or back; in a replay, nobody's are lost."""
+        self._hear(now)
+        assert self.pods_ready is not None
+        workload = self._workloads[job.index]
+        if ready:
+            self.pods_ready.recovered(workload)
+        else:
+            self.pods_ready.lost(workload, now)
+
+    def _end_terms(self, pods_ready: PodsReady, now: int) -> Iterator[Preempt]:
+        """Evict those whose pods are not ready in time, and queue those whose backoff is over, by name."""
+        for workload in pods_ready.due(now):
+            if pods_ready.stays(workload):
+                self._stop(workload)
+                timed_out = pods_ready.time_out(workload, now)
+                reason = TIMED_OUT if timed_out.requeue_at is not None else DEACTIVATED
+                workload.round = None  # no loop: it took as long as the time-out says
+                self._then(partial(self.scheduler.evict, Target(workload, reason), now))
+                yield Preempt(workload.job, None, reason, detail=timed_out.detail)
+            elif not pods_ready.holds(workload):
+                self._then(partial(self._enqueue, workload))
+
+    def _deactivate(self, pods_ready: PodsReady) -> Iterator[Reject]:
+        """Give up those that have timed out too often, once they are gone."""
+        for workload in self._given_up:
+            job = workload.job
+            times = pods_ready.forget(workload)
+            del self._workloads[job.index]
+            if self._binder is not None:
+                self._binder.forget(job)
+            yield Reject(job, f"{DEACTIVATED}: its pods were not ready in time {times:,} times")
+        self._given_up.clear()
+
+    # --- decisions ----------------------------------------------------------------------------------------
 
     def _admit(self, admitted: Admitted) -> Admit:
         workload, assignment = admitted
@@ -274,7 +387,9 @@ class KueuePolicy:
             detail = {**detail, "topology": topology}
         asks = workload.asks
         runs = named(asks, workload.running(assignment.counts), asks.present)
-        return Admit(workload.job, self.flavors_of(workload, assignment), runs, detail)
+        flavors = self.flavors_of(workload, assignment)
+        self._begin_to_hold(workload, flavors, runs)
+        return Admit(workload.job, flavors, runs, detail)
 
     def flavors_of(self, workload: Workload, assignment: Assignment) -> Mapping[str, Mapping[str, str]]:
         """Pod set -> resource -> flavor; the same object for the same choice."""
@@ -291,31 +406,3 @@ class KueuePolicy:
                 for pod_set, chosen in zip(offers, assignment.chosen, strict=True)
             }
         return flavors
-
-
-def counts_of(workload: Workload, assignment: Assignment) -> Mapping[str, int]:
-    """Pod set -> pods, for pod sets that get quota for fewer than all they ever had."""
-    return named(workload.asks, assignment.counts, workload.asks.full)
-
-
-def named(asks: Asks, counts: tuple[int, ...], usual: tuple[int, ...]) -> Mapping[str, int]:
-    """Pod set -> pods, where that is not the usual number."""
-    if counts == usual:
-        return _ALL
-    return {
-        pod_set.name: count
-        for pod_set, count, whole in zip(asks.pod_sets, counts, usual, strict=True)
-        if count != whole
-    }
-
-
-def _ended_so_far(workload: Workload, pods: range) -> tuple[int, ...]:
-    """How many pods of each pod set have ended, with these."""
-    pod_sets = workload.asks.pod_sets
-    ended = list(workload.ended) or [0] * len(pod_sets)
-    first = 0
-    for number, pod_set in enumerate(pod_sets):
-        last = first + pod_set.count
-        ended[number] += max(0, min(pods.stop, last) - max(pods.start, first))
-        first = last
-    return tuple(ended)

@@ -25,6 +25,7 @@ from harness_plugins.kueue.imported import hold, workload_of
 from harness_plugins.kueue.ledger import Ledger
 from harness_plugins.kueue.nomination import Nominator
 from harness_plugins.kueue.pending import Pending
+from harness_plugins.kueue.pods_ready import TIMED_OUT
 from harness_plugins.kueue.search import IN_COHORT_RECLAIM_WHILE_BORROWING, Search, Target
 from harness_plugins.kueue.shares import Shares, weights_of
 from harness_plugins.kueue.topology.flavors import TopologyFlavors
@@ -45,6 +46,8 @@ class Scheduler:
         weights: fair-sharing weights that replace those of the manifests.
         admission: how usage of LocalQueues is counted; None where it orders no queue.
         by_namespace: whether LocalQueues of one name in two namespaces are told apart among candidates, too.
+        evicted_last: whether a workload whose pods were not ready in time queues by its eviction, until it is
+            admitted again.
         also: flavor-resources that are used although nobody has a quota for them.
 
     Attributes:
@@ -68,10 +71,12 @@ class Scheduler:
         weights: Mapping[str, float] | None = None,
         admission: AdmissionFairSharing | None = None,
         by_namespace: bool = False,
+        evicted_last: bool = True,
         also: set[FlavorResource] | None = None,
     ) -> None:
         self._cluster = cluster
         self._gates = gates
+        self._evicted_last = evicted_last
         cache = self.cache = Cache(cluster, also=also or ())
         self.shares = Shares(cache.tree, weights_of(cache.tree, cluster, weights or {}))
         self.ledger: Ledger | None = None
@@ -138,7 +143,7 @@ class Scheduler:
     def take_over(self, start: Start, job: Job, beginning: Beginning) -> Workload:
         """A workload that was there before the replay began, with the quota that it holds."""
         manifest, gates = start.manifest, self._gates
-        workload = workload_of(manifest, gates)
+        workload = workload_of(manifest, gates, evicted_last=self._evicted_last)
         workload.created = beginning.moment(workload.created, job.submit)
         workload.timestamp = beginning.moment(workload.timestamp, job.submit)
         self.house(workload, job, self.pending[start.queue])
@@ -194,7 +199,9 @@ class Scheduler:
 
     def evict(self, target: Target, now: int) -> None:
         """A workload was told to go; until it is gone it holds its quota."""
-        if (
+        if target.reason == TIMED_OUT and self._evicted_last:
+            target.workload.timestamp = _whole_seconds(now)
+        elif (
             not self._gates.priority_sorting_within_cohort
             and target.reason == IN_COHORT_RECLAIM_WHILE_BORROWING
         ):

@@ -38,6 +38,8 @@ class Workload:
         placed: where its pods are in the topologies of its flavors.
         reserved: when it got its quota, microseconds.
         evicted: whether it was told to go and still holds its quota.
+        holding: whether it was admitted and is not gone; also where the scheduler only hears of the one or
+            the other when its cycle is over.
         leaving: whether its pods are gone, but the scheduler does not know yet.
         rank: its place among candidates for preemption; smaller goes first.
         job: the job of the replay.
@@ -67,6 +69,7 @@ class Workload:
         "created",
         "ended",
         "evicted",
+        "holding",
         "home",
         "job",
         "kin",
@@ -110,6 +113,7 @@ class Workload:
         self.placed: tuple[Placed, ...] = ()
         self.reserved = 0
         self.evicted = False
+        self.holding = False
         self.leaving = False
         self.rank: Rank = (True, 0, 0, "")
         self.ticket = 0

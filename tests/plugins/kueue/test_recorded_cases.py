@@ -53,7 +53,7 @@ def told(asked: Case) -> list[str]:
     """Decisions, such as `0 admit a`."""
     words = []
     for decision in answer(asked)["decisions"]:
-        action = next(each for each in ("admit", "preempt", "finish") if each in decision)
+        action = next(each for each in ("admit", "preempt", "evict", "finish") if each in decision)
         words.append(f"{decision['t']} {action} {decision[action]}")
     return words
 
@@ -148,8 +148,62 @@ def _add_object(asked: Case) -> None:
     asked["objects"].append({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}})
 
 
+def _add_waiting(asked: Case) -> None:
+    asked["config"]["waitForPodsReady"] = {"blockEverything": True}
+
+
+def _add_startup(asked: Case) -> None:
+    asked["given"]["workloads"][0]["readyAfter"] = [1.5]
+
+
 def _add_top(asked: Case) -> None:
     asked["clock"] = {}
+
+
+def test_pods_of_a_case_may_be_lost_and_come_back() -> None:
+    """In the first admission they come back in time, in the second they do not; each run begins anew."""
+    lost = arriving("a", 4) | {
+        "duration": 30,
+        "readyAfter": [1, 2],
+        "lostAfter": [5, 7],
+        "backAfter": [2, None],
+    }
+    strategy = {"backoffBaseSeconds": 4}
+    waiting = {"timeout": "10s", "recoveryTimeout": "3s", "requeuingStrategy": strategy}
+    assert told(case(lost, waitForPodsReady=waiting)) == ["0 admit a", "31 finish a"]
+    lost["backAfter"] = [None, 1]
+    found = answer(case(lost, waitForPodsReady=waiting))
+    assert found["decisions"][1:] == [
+        {
+            "t": 9,
+            "evict": "a",
+            "reason": "PodsReadyTimeout",
+            "cause": "WaitForRecovery",
+            "count": 1,
+            "requeueAt": 13,
+        },
+        {**found["decisions"][0], "t": 13, "cycle": 2},
+        {"t": 45, "finish": "a"},
+    ]
+    assert found["final"] == {"admitted": [], "pending": [], "deactivated": []}
+
+
+def test_a_workload_of_a_case_may_be_deactivated() -> None:
+    """It is not among those that are pending."""
+    stuck = arriving("a", 4) | {"readyAfter": [None]}
+    waiting = {"timeout": "10s", "requeuingStrategy": {"backoffLimitCount": 0}}
+    found = answer(case(stuck, waitForPodsReady=waiting))
+    reason = "DeactivatedDueToRequeuingLimitExceeded"
+    assert found["decisions"][1:] == [{"t": 10, "evict": "a", "reason": reason}]
+    assert found["final"] == {"admitted": [], "pending": [], "deactivated": ["a"]}
+
+
+def test_a_single_cycle_cannot_wait_for_pods() -> None:
+    """Nothing happens over time in it."""
+    asked = case(arriving("a", 4), waitForPodsReady={})
+    asked["given"] |= {"maxCycles": 1, "now": "2025-01-01T00:00:00Z"}
+    with pytest.raises(HarnessError, match=r"config.waitForPodsReady: cannot be taken"):
+        answer(asked)
 
 
 @pytest.mark.parametrize(
@@ -164,6 +218,8 @@ def _add_top(asked: Case) -> None:
         (_add_check, "spec.admissionChecks is not modelled"),
         (_add_object, r"ConfigMap \(v1\): 1 object is not read"),
         (_add_top, "clock: cannot be taken"),
+        (_add_waiting, "waitForPodsReady.blockEverything is not modelled"),
+        (_add_startup, r"readyAfter: must be a list of whole seconds or null, not \[1.5\]"),
     ],
 )
 def test_what_a_case_says_and_the_model_does_not_take_is_an_error(

@@ -16,10 +16,14 @@ from harness.cluster.model import Cluster
 from harness.cluster.workloads import PRIORITY_BOOST, Workload, workload_from
 from harness.errors import ClusterError, Fault
 from harness.job import PodSet
+from harness.units import SECOND
 from harness_plugins.kueue.configuration import Gates, gates_from
 
 _SECTIONS = ("admissionFairSharing", "fairSharing", "featureGates")
 """The sections of Kueue's Configuration that cases have."""
+
+_OVER_TIME = "waitForPodsReady"
+"""A section that only cases over time have."""
 
 _UNKNOWN = "cannot be taken: nothing is known of such a field"
 
@@ -40,8 +44,12 @@ class Setting(NamedTuple):
     gates: Gates
 
 
-def setting_of(case: Mapping[str, Any]) -> Setting:
+def setting_of(case: Mapping[str, Any], *, over_time: bool = False) -> Setting:
     """Read a case's configuration and objects.
+
+    Args:
+        case: the case.
+        over_time: whether it is about what happens over time.
 
     Raises:
         ClusterError: they are faulty, or say what is not modelled.
@@ -52,7 +60,8 @@ def setting_of(case: Mapping[str, Any]) -> Setting:
     cluster = cluster_from([*case["objects"], manifest], case["id"], webhooks=False)
     assert cluster.kueue is not None
     gates = gates_from(config.get("featureGates") or {})
-    faults = [Fault(f"config.{name}", _UNKNOWN) for name in config if name not in _SECTIONS]
+    sections = (*_SECTIONS, _OVER_TIME) if over_time else _SECTIONS
+    faults = [Fault(f"config.{name}", _UNKNOWN) for name in config if name not in sections]
     faults += [Fault("", text) for text in cluster.warnings if NOT_MODELLED in text or NOT_READ in text]
     if faults:
         raise ClusterError(case["id"], faults)
@@ -95,6 +104,16 @@ class Question:
         fields.fault(name, f"must be a number >= 0, not {value!r}")
         return None
 
+    def spans(self, fields: Fields, name: str) -> tuple[int | None, ...]:
+        """A list of whole seconds as microseconds, None for never; empty when absent."""
+        found = fields.raw(name)
+        if found is None:
+            return ()
+        if isinstance(found, list) and found and all(each is None or _is_whole(each) for each in found):
+            return tuple(None if each is None else each * SECOND for each in found)
+        fields.fault(name, f"must be a list of whole seconds or null, not {found!r}")
+        return ()
+
     def finish(self) -> None:
         """Everything that is known was read.
 
@@ -104,3 +123,7 @@ class Question:
         faults = [*self._faults, *(Fault(path, _UNKNOWN) for path in self.fields.unread())]
         if faults:
             raise ClusterError(self._name, faults)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

@@ -16,8 +16,10 @@ from harness_plugins.kueue.configuration import Gates
 from harness_plugins.kueue.conformance.cases import Question, setting_of
 from harness_plugins.kueue.conformance.driver import Driver
 from harness_plugins.kueue.conformance.jobs import job_of
+from harness_plugins.kueue.conformance.readiness import Interruptions, Readiness
 from harness_plugins.kueue.conformance.record import Record
 from harness_plugins.kueue.conformance.single_cycle import answer_single_cycle
+from harness_plugins.kueue.factory import pods_ready
 from harness_plugins.kueue.policy import KueuePolicy
 from harness_plugins.kueue.scheduler import Scheduler
 
@@ -29,26 +31,30 @@ def answer(case: Mapping[str, Any]) -> Mapping[str, Any]:
     """Answer a case of `kueue/cycles`: who is admitted and preempted when."""
     if "maxCycles" in case["given"]:
         return answer_single_cycle(case)
-    cluster, configuration, gates = setting_of(case)
+    cluster, configuration, gates = setting_of(case, over_time=True)
     question = Question(case)
     found = [_arrival(question, item, gates) for item in question.fields.items("workloads")]
     until = round((question.number(question.fields, "until") or 0) * SECOND)
     question.finish()
     found.sort(key=lambda each: each[0][0].submit)
-    for index, (arrival, _) in enumerate(found):
+    for index, (arrival, _, _) in enumerate(found):
         arrival[0].index = index
     admission = configuration.admission if gates.admission_fair_sharing else None
-    scheduler = Scheduler(cluster, gates, configuration.strategies, admission=admission)
-    policy = KueuePolicy(scheduler, cluster)
-    arrivals = [arrival for arrival, _ in found]
+    scheduler = Scheduler(
+        cluster, gates, configuration.strategies, admission=admission, evicted_last=configuration.evicted_last
+    )
+    waits = pods_ready(configuration)
+    policy = KueuePolicy(scheduler, cluster, pods_ready=waits)
+    arrivals = [arrival for arrival, _, _ in found]
     counting = "counts" in case["expect"]
     record = Record(policy, counting=counting)
-    inactive = {arrival[0].index for arrival, manifest in found if not manifest.active}
+    inactive = {arrival[0].index for arrival, manifest, _ in found if not manifest.active}
     plain = admission.sampling_interval if admission is not None and _unordered(cluster) else None
-    driver = Driver(policy, [each[1] for each in arrivals], inactive, until, plain)
+    interruptions = Interruptions([readiness for _, _, readiness in found])
+    driver = Driver(policy, [each[1] for each in arrivals], inactive, until, plain, interruptions)
     without_nodes = replace(cluster, nodes=frozen())  # nobody bound pods: what was admitted ran at once
     Engine([arrivals], without_nodes, record, until=until).run(driver, name="kueue")
-    return record.counts(len(arrivals)) if counting else record.answer()
+    return record.counts(len(arrivals)) if counting else record.answer(deactivating=waits is not None)
 
 
 def _unordered(cluster: Cluster) -> bool:
@@ -59,7 +65,7 @@ def _unordered(cluster: Cluster) -> bool:
     )
 
 
-def _arrival(question: Question, item: Fields, gates: Gates) -> tuple[Arrival, Manifest]:
+def _arrival(question: Question, item: Fields, gates: Gates) -> tuple[Arrival, Manifest, Readiness]:
     """A workload that arrives, as a job of a replay that is not numbered yet."""
     manifest = question.workload(item)
     submit = question.number(item, "submitMs")
@@ -71,4 +77,6 @@ def _arrival(question: Question, item: Fields, gates: Gates) -> tuple[Arrival, M
         gates,
     )
     run = round((seconds or 0) * SECOND) if duration is None else round(duration * _MILLISECOND)
-    return (job, run, None), manifest
+    readiness = Readiness(*(question.spans(item, name) for name in ("readyAfter", "lostAfter", "backAfter")))
+    startup = readiness.startup
+    return ((job, run, None) if startup is None else (job, run, None, startup)), manifest, readiness

@@ -9,6 +9,7 @@ from harness.errors import PolicyError
 from harness.job import Job
 from harness.policy import Admit, Decision, Refuse, Wake, Why
 from harness.units import SECOND
+from harness_plugins.kueue.conformance.readiness import Interruptions
 from harness_plugins.kueue.policy import KueuePolicy
 
 _CYCLES = 1000
@@ -25,6 +26,7 @@ class Driver:
         inactive: the jobs that are deactivated; nobody hears of them.
         until: the end of the replay.
         plain: how often LocalQueues are sampled that nothing orders by usage; None where there are none.
+        interruptions: when pods are lost, and when they are back.
     """
 
     def __init__(
@@ -34,12 +36,16 @@ class Driver:
         inactive: Collection[int],
         until: int,
         plain: int | None,
+        interruptions: Interruptions,
     ) -> None:
         self._durations = durations
         self._inactive = inactive
         self._policy = policy
         self._until = until
         self._plain = plain
+        self._interruptions = interruptions
+        self._alarms: list[int] = []
+        self.ready = self._start_up if policy.ready is not None else None
         self._ledger = policy.scheduler.ledger
         self._ends: set[int] = set()
         self._stirred = False
@@ -54,7 +60,15 @@ class Driver:
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
         """A job ended, or is gone."""
         self._stirred = True
+        self._interruptions.gone(job)
         self._policy.release(job, pods, now, why)
+
+    def _start_up(self, job: Job, pods: range, now: int) -> None:
+        """The pods of a job are ready."""
+        self._stirred = True
+        assert self._policy.ready is not None
+        self._policy.ready(job, pods, now)
+        self._expect(self._interruptions.ready(job, now))
 
     def cycle(self, now: int) -> Iterator[Decision]:
         """The policy's decisions but for notes, each admission with a wake at the end that is due then.
@@ -64,12 +78,27 @@ class Driver:
         Raises:
             PolicyError: it goes on for ever; what was recorded came to rest.
         """
-        if self._stirred or now in self._ends or now == self._next_sample(now - 1):
+        for job, ready, following in self._interruptions.due(now):
+            self._stirred = True
+            self._policy.change_readiness(job, now, ready=ready)
+            self._expect(following)
+        for alarm in self._alarms:
+            yield Wake(alarm)
+        self._alarms.clear()
+        if (
+            self._stirred
+            or now == self._next_term()
+            or now in self._ends
+            or now == self._next_sample(now - 1)
+        ):
             yield from self._decide(now)
             self._stirred = False  # what its own evictions bring back belongs to this instant
         sample = self._next_sample(now)
         if sample is not None and sample <= self._until:
             yield Wake(sample)
+        term = self._next_term()
+        if term is not None and term <= self._until:
+            yield Wake(term)
 
     def _decide(self, now: int) -> Iterator[Decision]:
         scheduler = self._policy.scheduler
@@ -81,10 +110,23 @@ class Driver:
                 continue
             yield decision
             if isinstance(decision, Admit):
-                due = now + self._durations[decision.job.index]
+                ready = self._interruptions.admitted(decision.job)
+                if ready is None:
+                    continue
+                due = now + ready + self._durations[decision.job.index]
                 if now < due <= self._until:
                     self._ends.add(due)
                     yield Wake(due)
+
+    def _next_term(self) -> int | None:
+        """When somebody times out next, or some backoff is over, as it stands."""
+        pods_ready = self._policy.pods_ready
+        return None if pods_ready is None else pods_ready.next_term()
+
+    def _expect(self, change: int | None) -> None:
+        """Ask for the instant at which pods are lost or back."""
+        if change is not None and change <= self._until:
+            self._alarms.append(change)
 
     def _next_sample(self, now: int) -> int | None:
         """When a LocalQueue is sampled next after a time."""

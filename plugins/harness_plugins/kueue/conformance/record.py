@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, final
 
-from harness.engine.events import ADMIT, FINISH, PREEMPT, Fact
+from harness.engine.events import ADMIT, EVICT, FINISH, PREEMPT, Fact
 from harness.units import SECOND
+from harness_plugins.kueue.pods_ready import DEACTIVATED
 from harness_plugins.kueue.policy import KueuePolicy
 
 _MILLISECOND = 1000
@@ -28,6 +29,7 @@ class Record:
         self._number = dict.fromkeys((ADMIT, PREEMPT, FINISH), 0)
         self._makespan = 0
         self._held: dict[str, bool] = {}
+        self._deactivated: set[str] = set()
 
     def record(self, fact: Fact) -> None:
         """Keep admissions, preemptions and ends."""
@@ -50,6 +52,12 @@ class Record:
         elif action == PREEMPT:
             assert fact.by is not None
             entry |= {"preempt": job.id, "by": fact.by.id, "reason": fact.reason}
+        elif action == EVICT:
+            entry = {"t": entry["t"], "evict": job.id, "reason": fact.reason}
+            if fact.reason == DEACTIVATED:
+                self._deactivated.add(job.id)
+            else:
+                entry |= fact.detail or {}
         elif action == FINISH:
             entry = {"t": entry["t"], "finish": job.id}
             self._held.pop(job.id)
@@ -70,14 +78,22 @@ class Record:
     def job(self, *_: Any) -> None:
         """Not asked for."""
 
-    def answer(self) -> Mapping[str, Any]:
-        """The answer of a whole trace."""
+    def answer(self, *, deactivating: bool) -> Mapping[str, Any]:
+        """The answer of a whole trace.
+
+        Args:
+            deactivating: whether workloads may be deactivated.
+        """
+        waiting = (name for name, held in self._held.items() if not held)
+        final = {
+            "admitted": sorted(name for name, held in self._held.items() if held),
+            "pending": sorted(name for name in waiting if name not in self._deactivated),
+        }
+        if deactivating:
+            final["deactivated"] = sorted(self._deactivated)
         return {
             "decisions": self._decisions,
-            "final": {
-                "admitted": sorted(name for name, held in self._held.items() if held),
-                "pending": sorted(name for name, held in self._held.items() if not held),
-            },
+            "final": final,
             "cycles": self._policy.scheduler.cycles,
         }
 

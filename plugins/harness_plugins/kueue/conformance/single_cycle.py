@@ -10,7 +10,8 @@ from harness_plugins.kueue.admission import Admitted
 from harness_plugins.kueue.conformance.cases import Question, setting_of
 from harness_plugins.kueue.conformance.jobs import job_of
 from harness_plugins.kueue.imported import hold_quota, used_flavor_resources, workload_of
-from harness_plugins.kueue.policy import KueuePolicy, counts_of
+from harness_plugins.kueue.pod_counts import counts_of
+from harness_plugins.kueue.policy import KueuePolicy
 from harness_plugins.kueue.scheduler import Scheduler
 from harness_plugins.kueue.workload import Workload
 
