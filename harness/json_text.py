@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from math import isfinite
-from typing import Any
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
 
 DEEPEST = 100
 """Levels of nesting that are read; deeper ones would exhaust the interpreter's stack somewhere later."""
@@ -26,20 +28,44 @@ def parse_json(
         ValueError: no JSON, nested more than 100 levels deep, or a number that is not finite or has more than
             100 digits.
     """
+    content = _bounded(lambda: json.loads(text, object_pairs_hook=pairs))
+    _require_plain(content)
+    return content
+
+
+def leading_json(
+    text: str, start: int, *, pairs: Callable[[list[tuple[str, Any]]], dict[str, Any]] | None = None
+) -> tuple[Any, int]:
+    """The value of JSON text that begins at a place, and where it ends; other text may follow.
+
+    Args:
+        text: what is read.
+        start: where the value begins, without space before it.
+        pairs: see `parse_json`.
+
+    Raises:
+        ValueError: see `parse_json`.
+    """
+    decoder = json.JSONDecoder(object_pairs_hook=pairs)
+    content, end = _bounded(lambda: decoder.raw_decode(text, start))
+    _require_plain(content)
+    return content, end
+
+
+_DEEP = f"is nested more than {DEEPEST} levels deep"
+_LONG = f"holds a number of more than {_LONGEST_NUMBER} digits"
+
+
+def _bounded(read: Callable[[], _T]) -> _T:
+    """What a call of Python's decoder gives, with its own bounds in our words."""
     try:
-        content = json.loads(text, object_pairs_hook=pairs)
+        return read()
     except RecursionError as error:
         raise ValueError(_DEEP) from error
     except (json.JSONDecodeError, UnicodeDecodeError):
         raise
     except ValueError as error:  # Python refuses to read very long numbers
         raise ValueError(_LONG) from error
-    _require_plain(content)
-    return content
-
-
-_DEEP = f"is nested more than {DEEPEST} levels deep"
-_LONG = f"holds a number of more than {_LONGEST_NUMBER} digits"
 
 
 def _require_plain(content: Any) -> None:

@@ -22,6 +22,7 @@ _EXAMPLES = """\b
 Examples:
   harness cluster check traces/philly.cluster.yaml
   harness cluster check --json traces/philly.cluster.yaml
+  harness cluster check - < traces/philly.cluster.yaml
 """
 
 
@@ -39,9 +40,9 @@ cluster.add_command(init)
 def check(file: Path, *, as_json: bool) -> None:
     """Check manifests and show what a replay would take from them.
 
-    FILE holds Kubernetes manifests as kubectl prints them, in YAML or JSON, or is a folder of such files.
-    What they say that is not modelled is named on stderr. Faults are listed, all of them, and the exit code
-    is 2.
+    FILE holds Kubernetes manifests as kubectl prints them, in YAML or JSON, also gzipped, or is a folder of
+    such files, or - for standard input; several are one cluster with commas between them. What they say that
+    is not modelled is named on stderr. Faults are listed, all of them, and the exit code is 2.
     """
     from harness.cluster.load import load_cluster
     from harness.errors import ClusterError, InputError
@@ -79,9 +80,11 @@ def convert(file: Path, to: str, *, keep: bool, output: Path | None) -> None:
     """
     from harness.cluster.convert import convert as converted
     from harness.cluster.load import load_cluster
+    from harness.cluster.sources import sources
 
     if output is not None:
-        spare(file, output)
+        for each in sources(file):
+            spare(each, output)
     found = converted(load_cluster(file), to, keep=keep)
     for note in found.notes:
         click.echo(printable(f"no counterpart: {note}"), err=True)
@@ -107,10 +110,12 @@ def patch(file: Path, patches: tuple[Path, ...], *, output: Path | None) -> None
     """
     from harness.cluster.load import load_cluster
     from harness.cluster.manifests import to_manifests
+    from harness.cluster.sources import sources
 
     if output is not None:
-        for each in (file, *patches):
-            spare(each, output)
+        for path in (file, *patches):
+            for each in sources(path):
+                spare(each, output)
     changed = load_cluster(file)
     for each in patches:
         changed = changed.patched(each)

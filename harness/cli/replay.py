@@ -41,9 +41,10 @@ Examples:
     "[default: what a KubeSchedulerConfiguration of the cluster selects, else none]",
 )  # fmt: skip
 @click.option(
-    "--cluster", "clusters", multiple=True, type=click.Path(path_type=str), metavar="[NAME=]PATH",
-    help="Kubernetes manifests, a file or a folder; on each of several every plugin is replayed, as "
-    "PLUGIN@NAME. [default: TRACE's .cluster.yaml beside it, else made from the trace]",
+    "--cluster", "clusters", multiple=True, type=click.Path(path_type=str), metavar="[NAME=]PATH[,PATH...]",
+    help="Kubernetes manifests of one cluster: files, folders, - for stdin, with commas between them. Given "
+    "several times, every plugin is replayed on each cluster, as PLUGIN@NAME. [default: TRACE's "
+    ".cluster.yaml beside it, else made from the trace]",
 )  # fmt: skip
 @click.option(
     "--patch", "patches", multiple=True, type=click.Path(path_type=str), metavar="[NAME=]PATH",

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.cluster.derive import plain_stem
+from harness.cluster.sources import sources
 from harness.errors import OptionError
+from harness.files.standard_input import CALLED, STANDARD_INPUT
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
@@ -105,7 +108,7 @@ def named_files(texts: Iterable[str], option: str) -> list[tuple[str, Path]]:
         alike = [at for at, name in enumerate(names) if count[name] > 1]
         if not alike:
             return [(name, path) for name, (_, path) in zip(names, given, strict=True)]
-        grown = [at for at in alike if not given[at][0] and levels[at] < len(_parts(given[at][1]))]
+        grown = [at for at in alike if not given[at][0] and levels[at] < _levels(given[at][1])]
         if not grown or any(taken.count(names[at]) > 1 for at in alike):
             name, path = given[alike[-1]]
             raise OptionError(
@@ -132,15 +135,22 @@ def _split(text: str, option: str) -> tuple[str, Path]:
 
 
 def _name(path: Path, level: int) -> str:
-    """The last parts of a path as a name."""
-    name = "-".join(_parts(path)[-level:])
+    """The last parts of a path as a name; of several, with + between them."""
+    name = "+".join("-".join(_parts(each)[-level:]) for each in sources(path))
     return _safe(name)[-_LONGEST_NAME:].lstrip(".-") or "cluster"
+
+
+def _levels(path: Path) -> int:
+    """How many folders a name can tell of."""
+    return max(len(_parts(each)) for each in sources(path))
 
 
 def _parts(path: Path) -> tuple[str, ...]:
     """The folders of a path and its name without endings."""
+    if path == STANDARD_INPUT:
+        return (CALLED,)
     whole = path.resolve() if ".." in path.parts else path.absolute()
-    stem = whole.name if whole.is_dir() else whole.stem
+    stem = whole.name if whole.is_dir() else plain_stem(whole)
     for ending in _ENDINGS:
         stem = stem.removesuffix(ending)
     return (*whole.parts[1:-1], stem)

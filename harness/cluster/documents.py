@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from math import isfinite
 from typing import Any
@@ -20,15 +21,18 @@ from typing import Any
 import yaml
 
 from harness.errors import Fault
-from harness.json_text import DEEPEST, parse_json
+from harness.json_text import DEEPEST, leading_json
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _LARGEST_EXPANSION = 1_000_000
 _LONGEST_NUMBER = 100
+_LONGEST_WORD = 40
 
 _MARK = re.compile(r"^---(?=[ \t\r]|$)", re.MULTILINE)
-_NO_CONTENT = re.compile(r"(?:---)?[ \t\r]*(?:[#%].*)?")
+_MARK_TEXT = "---"
+_NO_CONTENT = re.compile(r"(?:---|\.\.\.)?[ \t\r]*(?:[#%].*)?")
+_NO_SPACE = re.compile(r"[^ \t\r\n]")
 _BOOLEANS = {
     spelling: value
     for words, value in (("y yes true on", True), ("n no false off", False))
@@ -58,18 +62,27 @@ def read_documents(text: str, faults: list[Fault]) -> tuple[list[Document], bool
     """The documents of a manifest file, without empty ones, and whether they are all there.
 
     Args:
-        text: YAML of one or more documents, or JSON.
+        text: YAML of one or more documents, or JSON objects one after the other.
         faults: where faults are added; a document that cannot be read to its end is left out.
     """
-    if text.lstrip().startswith("{"):
-        document = _read_json(text, faults)
-        if document is not None:
-            return [document], True
     documents: list[Document] = []
-    complete, expanded = True, 0
-    for number, (line, chunk) in enumerate(_chunks(text), 1):
-        builder = _Builder(f"document {number} (line {line})", line, faults, expanded)
-        content = builder.build(chunk)
+    complete, expanded, number = True, 0, 0
+    for first, chunk in _chunks(text):
+        found, line, rest = _leading_objects(chunk, first, number, faults)
+        documents += found
+        number += len(found)
+        if _is_empty(rest):
+            continue
+        number += 1
+        where = f"document {number} (line {line})"
+        if found and not rest.startswith("{"):
+            word = rest.split(maxsplit=1)[0][:_LONGEST_WORD]
+            what = f"{word!r} follows a JSON object: write a line --- between documents"
+            faults.append(Fault(where, what))
+            complete = False
+            continue
+        builder = _Builder(where, line, faults, expanded)
+        content = builder.build(rest)
         expanded = builder.expanded
         complete = complete and not builder.broken
         if content is not None and not builder.broken:
@@ -88,27 +101,51 @@ def reads_as_text(plain: str) -> bool:
     )
 
 
-def _read_json(text: str, faults: list[Fault]) -> Document | None:
-    """The only document of a JSON file; None when the text is no JSON and YAML should say why."""
-    where = "document 1 (line 1)"
-    found: list[Fault] = []
+def _leading_objects(
+    chunk: str, line: int, number: int, faults: list[Fault]
+) -> tuple[list[Document], int, str]:
+    """The JSON objects that text begins with, one after the other as `kubectl get -o json` prints each.
 
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        mapping = dict(pairs)
-        if len(mapping) < len(pairs):
-            names = Counter(name for name, _ in pairs)
-            twice = sorted(name for name, count in names.items() if count > 1)
-            found.append(Fault(where, f"{', '.join(map(repr, twice))} is given twice in one mapping"))
-        return mapping
+    Args:
+        chunk: text without `---` but at its very beginning.
+        line: the number of its first line.
+        number: how many documents stand before it.
+        faults: where faults are added.
 
-    try:
-        content = parse_json(text, pairs=unique)
-        if _ESCAPED_SURROGATE.search(text):
-            json.dumps(content, ensure_ascii=False).encode()
-    except ValueError:
-        return None
-    faults.extend(found)
-    return Document(where, content)
+    Returns:
+        The documents, and what of the text is no JSON, for YAML to read or to say what is wrong, with the
+        number of the line where it begins.
+    """
+    documents: list[Document] = []
+    at, counted = len(_MARK_TEXT) if chunk.startswith(_MARK_TEXT) else 0, 0
+    begin, begins = 0, line
+    while True:
+        found = _NO_SPACE.search(chunk, at)
+        if documents:
+            begin = len(chunk) if found is None else found.start()
+            begins += chunk.count("\n", counted, begin)
+            counted = begin
+        if found is None or found[0] != "{":
+            return documents, begins, chunk[begin:]
+        where = f"document {number + len(documents) + 1} (line {begins})"
+        twice: list[str] = []
+        try:
+            content, at = leading_json(chunk, found.start(), pairs=partial(_unique, twice))
+            if _ESCAPED_SURROGATE.search(chunk, found.start(), at):
+                json.dumps(content, ensure_ascii=False).encode()
+        except ValueError:
+            return documents, begins, chunk[begin:]
+        faults += (Fault(where, f"{names} is given twice in one mapping") for names in twice)
+        documents.append(Document(where, content))
+
+
+def _unique(twice: list[str], pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A mapping of pairs; names that are given twice are added to `twice`."""
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
+        count = Counter(name for name, _ in pairs)
+        twice.append(", ".join(repr(name) for name in sorted(count) if count[name] > 1))
+    return mapping
 
 
 def _chunks(text: str) -> Iterator[tuple[int, str]]:
@@ -118,9 +155,14 @@ def _chunks(text: str) -> Iterator[tuple[int, str]]:
     line = 1
     for start, end in pairwise(bounds):
         chunk = text[start:end]
-        if not all(_NO_CONTENT.fullmatch(row) for row in chunk.split("\n")):
+        if not _is_empty(chunk):
             yield line, chunk
         line += chunk.count("\n")
+
+
+def _is_empty(text: str) -> bool:
+    """Whether text has no content: only comments, directives, and marks of where documents begin and end."""
+    return all(_NO_CONTENT.fullmatch(row) for row in text.split("\n"))
 
 
 class _FatalError(Exception):

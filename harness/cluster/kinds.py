@@ -33,6 +33,9 @@ class Kind:
     unmodelled: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
 
 
+KUEUE_CONFIGURATION = "config.kueue.x-k8s.io"
+"""The API group of Kueue's own Configuration."""
+
 _KUEUE = ("v1beta1", "v1beta2")
 _NO_CHECKS = "admission checks are treated as always ready"
 _POD_GROUP = {
@@ -101,7 +104,7 @@ KINDS: Mapping[tuple[str, str], Kind] = {
             "status.unhealthyNodes": "no pod is moved to another node",
         },
     ),
-    ("config.kueue.x-k8s.io", "Configuration"): Kind(_KUEUE, read_kueue_configuration),
+    (KUEUE_CONFIGURATION, "Configuration"): Kind(_KUEUE, read_kueue_configuration),
 }
 
 CHECKS: tuple[Callable[[Draft], None], ...] = (

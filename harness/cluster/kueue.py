@@ -240,8 +240,10 @@ def check_kueue(draft: Draft) -> None:
     """The rules that hold between Kueue's objects."""
     for key, local in draft.local_queues.items():
         if local.cluster_queue and local.cluster_queue not in draft.cluster_queues:
-            draft.local_queues.fields(key).refuse(
-                "spec.clusterQueue", f"there is no ClusterQueue {local.cluster_queue!r}"
+            draft.warnings.add(
+                "LocalQueue",
+                "/".join(key),
+                f"there is no ClusterQueue {local.cluster_queue}: Kueue admits nothing that names the queue",
             )
     for queue in draft.cluster_queues.values():
         for group in queue.resource_groups:

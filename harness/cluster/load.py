@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -13,26 +11,28 @@ from harness.cluster.documents import Document, read_documents
 from harness.cluster.draft import INDEX, NOT_MODELLED, NOT_READ, Draft
 from harness.cluster.elastic_rules import quotas_of
 from harness.cluster.fields import Fields, Refusal, shown
-from harness.cluster.kinds import CHECKS, KINDS
+from harness.cluster.kinds import CHECKS, KINDS, KUEUE_CONFIGURATION
 from harness.cluster.kueue import implied_cohorts
 from harness.cluster.model import Cluster, frozen
+from harness.cluster.sources import files_of, text_of
 from harness.errors import ClusterError, Fault
 from harness.frozen import Frozen
 
-_ENDINGS = (".json", ".yaml", ".yml")
-_KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+_CONFIGURATION = "controller_manager_config.yaml"
+"""Under which name Kueue's ConfigMap, `kueue-manager-config`, has the Configuration."""
 
 
 def load_cluster(path: Path) -> Cluster:
     """The cluster that manifests describe, as `kubectl get -o yaml` or `-o json` prints objects.
 
     Args:
-        path: a file, or a folder: all of its .yaml, .yml and .json files and those of the folders in it, in
-            the order of their paths, but for hidden ones.
+        path: a file, plain or gzipped; a folder: all of its .yaml, .yml and .json files (also .gz) and those
+            of the folders in it, in the order of their paths, but for hidden ones; `-`, standard input; or
+            several of these with commas between them, which make one cluster together.
 
     Raises:
         ClusterError: a file cannot be read or its manifests are faulty; every fault names document, object
-            and field, and in a folder the file.
+            and field, and of several files the file.
     """
     faults: list[Fault] = []
     documents, complete = read_manifests(path, faults)
@@ -44,58 +44,18 @@ def load_cluster(path: Path) -> Cluster:
 
 
 def read_manifests(path: Path, faults: list[Fault]) -> tuple[list[Document], bool]:
-    """The documents of a file or folder, as they stand there, and whether they are all there.
+    """The documents of files and folders, as they stand there, and whether they are all there.
 
     Raises:
         ClusterError: a file cannot be read at all.
     """
     documents: list[Document] = []
     complete = True
-    for where, file in _files(path):
+    for where, file in files_of(path):
         found, whole = _documents(file, where, faults)
         documents += found
         complete = complete and whole
     return documents, complete
-
-
-def _files(path: Path) -> list[tuple[str, Path]]:
-    """The files to read, each with what it is called in messages: nothing where it is the only one.
-
-    Raises:
-        ClusterError: the folder is to be built by kustomize first, or holds no such file.
-    """
-    if not path.is_dir():
-        return [("", path)]
-    found: list[tuple[str, Path]] = []
-
-    def unreadable(error: OSError) -> None:
-        raise _unreadable(path, error) from error
-
-    for folder, folders, names in os.walk(path, onerror=unreadable):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        for name in names:
-            file = Path(folder, name)
-            if name in _KUSTOMIZATIONS:
-                raise ClusterError(
-                    str(path),
-                    [Fault(file.relative_to(path).as_posix(), "says what kustomize makes of other files")],
-                    hint=f"kubectl kustomize {shlex.quote(str(file.parent))} > FILE, and give that file",
-                )
-            if file.suffix in _ENDINGS and not name.startswith("."):
-                found.append((file.relative_to(path).as_posix(), file))
-    if not found:
-        raise ClusterError(str(path), [Fault("", f"is a folder without {', '.join(_ENDINGS)} files")])
-    return sorted(found)
-
-
-def _unreadable(path: Path, error: OSError | ValueError) -> ClusterError:
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    where = str(error.filename) if isinstance(error, OSError) and error.filename else str(path)
-    return ClusterError(
-        where,
-        [Fault("", f"cannot be read: {reason}")],
-        hint="give a file or a folder of Kubernetes manifests",
-    )
 
 
 def _documents(path: Path, where: str, faults: list[Fault]) -> tuple[list[Document], bool]:
@@ -104,17 +64,8 @@ def _documents(path: Path, where: str, faults: list[Fault]) -> tuple[list[Docume
     Raises:
         ClusterError: the file cannot be read.
     """
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ClusterError(
-            str(path),
-            [Fault("", f"is not text in UTF-8: byte {error.start} is {error.object[error.start]:#04x}")],
-        ) from error
-    except (OSError, ValueError) as error:
-        raise _unreadable(path, error) from error
     own: list[Fault] = []
-    documents, complete = read_documents(text, own)
+    documents, complete = read_documents(text_of(path), own)
     if where:
         documents = [Document(f"{where}, {each.where}", each.content) for each in documents]
         own = [Fault(f"{where}, {fault.where}", fault.what) for fault in own]
@@ -203,12 +154,18 @@ def _objects(count: int) -> str:
 
 
 def unpacked(document: Document, faults: list[Fault]) -> Iterator[Document]:
-    """The objects of a document: its own, or the items of a list such as `kubectl get` prints."""
+    """The objects of a document: its own, or the items of a list such as `kubectl get` prints.
+
+    Kueue's ConfigMap stands for the Configuration that is its text.
+    """
     content = document.content
     if not isinstance(content, Mapping):
         faults.append(Fault(document.where, f"must be a Kubernetes object, not {shown(content)}"))
         return
     kind, items = content.get("kind"), content.get("items")
+    if kind == "ConfigMap":
+        yield from _configuration_in(document, faults)
+        return
     if not (isinstance(kind, str) and kind.endswith("List") and "items" in content):
         yield document
         return
@@ -220,12 +177,24 @@ def unpacked(document: Document, faults: list[Fault]) -> Iterator[Document]:
         {} if kind == "List" else {"apiVersion": content.get("apiVersion"), "kind": kind[: -len("List")]}
     )
     for number, item in enumerate(items, 1):
+        missing = implied if isinstance(item, Mapping) else {}
+        missing = {name: value for name, value in missing.items() if name not in item}
         where = f"{document.where}, item {number}"
-        if isinstance(item, Mapping):
-            missing = {name: value for name, value in implied.items() if name not in item}
-            yield Document(where, {**missing, **item} if missing else item)
-        else:
-            faults.append(Fault(where, f"must be a Kubernetes object, not {shown(item)}"))
+        yield from unpacked(Document(where, {**missing, **item} if missing else item), faults)
+
+
+def _configuration_in(config_map: Document, faults: list[Fault]) -> Iterator[Document]:
+    """Kueue's Configuration in the ConfigMap from which its controller reads it; else the ConfigMap."""
+    data = config_map.content.get("data")
+    text = data.get(_CONFIGURATION) if isinstance(data, Mapping) else None
+    if not isinstance(text, str) or KUEUE_CONFIGURATION not in text:  # other controllers have such a key too
+        yield config_map
+        return
+    where = f"{config_map.where}, ConfigMap {_name(config_map.content)}".rstrip() + f", {_CONFIGURATION}"
+    own: list[Fault] = []
+    for each in read_documents(text, own)[0]:
+        yield Document(f"{where}, {each.where}", each.content)
+    faults += (Fault(f"{where}, {fault.where}", fault.what) for fault in own)
 
 
 def read_object(document: Document, draft: Draft, not_read: Counter[str]) -> Fields | None:

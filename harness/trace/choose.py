@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.errors import Fault, TraceError
+from harness.files.packed import GZIP
 
 if TYPE_CHECKING:
     from harness.plugins import Plugins, ReaderSpec
 
 _SNIFFED = 4096
-_GZIP = b"\x1f\x8b"
 
 
 def choose_reader(path: Path, plugins: Plugins, name: str | None = None) -> ReaderSpec:
@@ -73,7 +73,7 @@ def _head(path: Path) -> bytes:
     """The first bytes, decompressed; what cannot be decompressed is left as it is."""
     with path.open("rb") as file:
         head = file.read(_SNIFFED)
-    if head.startswith(_GZIP):
+    if head.startswith(GZIP):
         try:
             return zlib.decompressobj(wbits=31).decompress(head, _SNIFFED)
         except zlib.error:

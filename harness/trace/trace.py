@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from harness.errors import NOT_THEIRS, Fault, PluginError, TraceError
+from harness.files.standard_input import CALLED, STANDARD_INPUT, standard_input_file
 from harness.options import resolve
 from harness.trace.choose import choose_reader
 from harness.trace.digest import frame_digest
@@ -83,7 +84,7 @@ def open_trace(
     """Read a trace and check it.
 
     Args:
-        path: the file.
+        path: the file; `-` is standard input.
         plugins: whose readers are asked.
         reader: the reader's name; by default the file's suffix decides, then its first bytes.
         options: the reader's options; unnamed ones take their defaults.
@@ -95,6 +96,8 @@ def open_trace(
         OptionError: an option that the reader does not have, or not such a value.
     """
     path = Path(path)
+    if path == STANDARD_INPUT:
+        return _open_standard_input(plugins, reader=reader, options=options, cluster=cluster)
     spec = choose_reader(path, plugins, reader)
     values = resolve(spec.options, options, owner=f"reader {spec.name}")
     reading = _read(path, spec, values)
@@ -123,6 +126,19 @@ def open_trace(
     if cluster is not None and (faults := cluster_faults(trace, cluster)):
         raise TraceError(str(path), faults)
     return trace
+
+
+def _open_standard_input(plugins: Plugins, **how: Any) -> Trace:
+    """The trace in standard input, which is kept in a file meanwhile: readers may read twice, and seek."""
+    called = Path(CALLED)
+    try:
+        with standard_input_file() as file:
+            return replace(open_trace(file, plugins, **how), path=called)
+    except OSError as error:
+        raise TraceError(CALLED, [Fault("", f"cannot be read: {error.strerror or error}")]) from error
+    except TraceError as error:
+        hint = error.hint and error.hint.replace(error.source, str(STANDARD_INPUT))
+        raise TraceError(CALLED, error.faults, hint=hint) from error
 
 
 def _read(path: Path, spec: ReaderSpec, options: Mapping[str, Any]) -> Reading:

@@ -186,14 +186,24 @@ def _unknown_queues(frame: pl.DataFrame, cluster: Cluster) -> list[Fault]:
     return [
         Fault(
             f"row {row + 1:,} (job {shown(job)}), queue",
-            f"{shown(queue)} is neither a LocalQueue of namespace {namespace!r} nor a ClusterQueue "
-            f"({_rows(count)})",
+            f"{_no_queue(namespace, queue, cluster)} ({_rows(count)})",
         )
         for namespace, queue, row, job, count in named.iter_rows()
         if queue
         and cluster.cluster_queue_of(namespace, queue) is None
         and queue not in cluster.elastic_quotas
     ]
+
+
+def _no_queue(namespace: str, queue: str, cluster: Cluster) -> str:
+    """That a queue leads to no ClusterQueue."""
+    local = cluster.local_queues.get((namespace, queue))
+    if local is not None:
+        return (
+            f"{shown(queue)} is a LocalQueue of namespace {namespace!r} whose ClusterQueue "
+            f"{shown(local.cluster_queue)} there is not"
+        )
+    return f"{shown(queue)} is neither a LocalQueue of namespace {namespace!r} nor a ClusterQueue"
 
 
 def _unknown_classes(frame: pl.DataFrame, cluster: Cluster) -> list[Fault]:

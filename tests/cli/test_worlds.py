@@ -273,6 +273,9 @@ def test_a_patch_that_cannot_be_is_one_clear_message(
         (["./a=b.yaml"], ["a-b"]),
         (["my queues.yaml", ".hidden.yaml", "日本.yaml"], ["my-queues", "hidden", "日本"]),
         ([f"{'x' * 50}.yaml"], ["x" * 40]),
+        (["nodes.yaml,q1.yaml.gz", "nodes.yaml,x/q2.json"], ["nodes+q1", "nodes+q2"]),
+        (["a/n.yaml,q.yaml", "b/n.yaml,q.yaml", "pr=n.yaml,q.yaml,-"], ["a-n+here-q", "b-n+here-q", "pr"]),
+        (["-", "q.yaml,-"], ["stdin", "q+stdin"]),
     ],
 )
 def test_files_are_called_by_their_stem_or_by_what_tells_them_apart(

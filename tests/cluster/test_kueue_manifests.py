@@ -394,11 +394,13 @@ def test_queue_of_a_trace_is_a_local_queue_of_its_namespace_first() -> None:
 
 
 def test_local_queue_needs_its_cluster_queue() -> None:
-    """A job sent there could never run."""
-    assert faults(local_queue("a", "team", "x"), manifest("LocalQueue", "b")) == [
-        "spec.clusterQueue: is missing",
-        "spec.clusterQueue: there is no ClusterQueue 'x'",
-    ]
+    """Kueue keeps one whose ClusterQueue is gone, and admits nothing that names it; so that is told."""
+    assert faults(manifest("LocalQueue", "b")) == ["spec.clusterQueue: is missing"]
+    cluster = cluster_from([local_queue("a", "team", "x")], "test")
+    assert cluster.warnings == (
+        "LocalQueue team/a: there is no ClusterQueue x: Kueue admits nothing that names the queue",
+    )
+    assert cluster.cluster_queue_of("team", "a") is None
 
 
 def test_local_queues_of_one_name_differ_by_namespace() -> None:

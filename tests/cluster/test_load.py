@@ -207,7 +207,7 @@ def test_number_that_python_cannot_write_is_a_fault() -> None:
             "kind: List\napiVersion: v1\nitems: [3]",
             "document 1 (line 1), item 1: must be a Kubernetes object, not 3",
         ),
-        (b"a: \xff", "is not text in UTF-8: byte 3 is 0xff"),
+        (b"a:\n \xff", "is not text in UTF-8: byte 4 (line 2) is 0xff"),
     ],
 )
 def test_what_is_no_manifest_is_a_fault(tmp_path: Path, text: str | bytes, fault: str) -> None:

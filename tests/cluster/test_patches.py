@@ -413,9 +413,14 @@ def test_manifests_that_a_patch_makes_faulty_are_named_with_both() -> None:
     assert [str(fault) for fault in error.value.faults] == [
         f"document 1, ClusterQueue team-a: {place}: must not be more than nominalQuota"
     ]
-    (first, second) = told("{kind: ClusterQueue, metadata: {name: team-a}, $patch: delete}")
-    assert first == "LocalQueue one/main: spec.clusterQueue: there is no ClusterQueue 'team-a'"
-    assert second.startswith("LocalQueue two/main")
+    cohorts = [
+        {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Cohort", "metadata": {"name": name}, "spec": spec}
+        for name, spec in (("a", {"parentName": "b"}), ("b", {}))
+    ]
+    circle = "{kind: Cohort, metadata: {name: b}, spec: {parentName: a}}"
+    assert told(circle, cluster_from(cohorts, "n")) == [
+        "Cohort a: spec: the cohort is its own ancestor: a > b > a"
+    ]
 
 
 def test_a_patch_may_be_a_file_or_a_folder(tmp_path: Path) -> None:

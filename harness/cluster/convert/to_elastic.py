@@ -86,7 +86,8 @@ def _namespaces(cluster: Cluster, notes: Warnings) -> dict[str, list[str]]:
     """Queue -> the namespaces of which all LocalQueues belong to it."""
     queues: dict[str, dict[str, None]] = {}
     for local in cluster.local_queues.values():
-        queues.setdefault(local.namespace, {})[local.cluster_queue] = None
+        if local.cluster_queue in cluster.cluster_queues:
+            queues.setdefault(local.namespace, {})[local.cluster_queue] = None
     found: dict[str, list[str]] = {}
     for namespace, names in queues.items():
         if len(names) == 1:

@@ -92,7 +92,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "kubernetes",
         "kubernetes",
-        "kubectl get -o json of Kueue's Workloads, of Jobs or of Pods",
+        "kubectl get -o yaml or json of Kueue's Workloads, of Jobs and of Pods",
         signs.is_kubernetes,
         options=options.KUBERNETES_OPTIONS,
     ),

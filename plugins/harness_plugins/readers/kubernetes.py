@@ -1,4 +1,4 @@
-"""Reads what a live cluster answers to `kubectl get ... -o json`: Kueue's Workloads, Jobs, and Pods.
+"""Reads what a live cluster answers to `kubectl get ...`, in YAML or JSON: Kueue's Workloads, Jobs, and Pods.
 
 A cluster knows only what it has not yet deleted, and how long a job runs only once it has ended: what still
 runs or waits is left out, and counted.
@@ -15,14 +15,16 @@ from typing import Any
 import polars as pl
 
 from harness import Reading
+from harness.cluster.documents import read_documents
+from harness.cluster.load import unpacked
 from harness.errors import Fault, TraceError
 from harness.job import PodSet
 from harness.trace.schema import LIMIT, REQUEST
 from harness_plugins.readers.kubernetes_objects import QUEUE_LABEL, READERS, Recorded
 from harness_plugins.readers.names import label_maps
-from harness_plugins.readers.source import read_json, stop_at_many
+from harness_plugins.readers.source import contents, refusal, stop_at_many
 
-METADATA = {"harness.source": "objects of a Kubernetes cluster, printed by kubectl get -o json"}
+METADATA = {"harness.source": "objects of a Kubernetes cluster, printed by kubectl get"}
 _NO_JOB = ("DaemonSet", "Node")
 """Owners of pods that a scheduler does not place as work."""
 
@@ -56,7 +58,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     Raises:
         TraceError: no answer of a cluster, or objects that are malformed, all of them named.
     """
-    items = _items(path, read_json(path))
+    items = _items(path)
     stands_for = {uid for item in items if item.kind[1] == "Workload" for _, uid in item.owners if uid}
     jobs_listed = {item.uid for item in items if item.kind[1] == "Job"} - {""}
     left_out: Counter[str] = Counter()
@@ -80,27 +82,31 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     return Reading(_frame(jobs, options), len(items), dict(left_out), _notes(jobs, options), METADATA)
 
 
-def _items(path: Path, document: Any) -> list[_Item]:
-    if not isinstance(document, Mapping) or "kind" not in document:
-        raise TraceError(str(path), [Fault("", "is not what kubectl get -o json prints: there is no kind")])
-    listed = document.get("items", [document])
-    if not isinstance(listed, list):
-        raise TraceError(str(path), [Fault("items", "must be a list")])
-    items: list[_Item] = []
+def _items(path: Path) -> list[_Item]:
+    """The objects of a file: YAML or JSON, one or several documents, each an object or a list of them."""
+    data = contents(path)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise TraceError(str(path), [Fault(f"line {line:,}", "is not UTF-8 text")]) from error
     faults: list[Fault] = []
-    for number, manifest in enumerate(listed, start=1):
-        stop_at_many(path, faults)
-        if not isinstance(manifest, Mapping):
-            faults.append(Fault(f"item {number:,}", "is not an object"))
-            continue
-        api, kind = manifest.get("apiVersion"), manifest.get("kind")
-        if not isinstance(api, str) or not isinstance(kind, str):
-            faults.append(Fault(f"item {number:,}", "has no apiVersion or no kind"))
-            continue
-        group = api.rpartition("/")[0]
-        items.append(_Item((group, kind), f"item {number:,} ({kind})", manifest))
+    items: list[_Item] = []
+    documents, _ = read_documents(text, faults)
+    for document in documents:
+        for found in unpacked(document, faults):
+            stop_at_many(path, faults)
+            manifest = found.content
+            api, kind = manifest.get("apiVersion"), manifest.get("kind")
+            if isinstance(api, str) and isinstance(kind, str):
+                where = f"{found.where} ({kind})"
+                items.append(_Item((api.rpartition("/")[0], kind), where, manifest))
+            else:
+                faults.append(
+                    Fault(found.where, "is no object of Kubernetes: it has no apiVersion or no kind")
+                )
     if faults:
-        raise TraceError(str(path), faults)
+        raise refusal(path, faults, "")
     return items
 
 

@@ -21,6 +21,7 @@ HELIOS_COLUMNS = ("job_id", "user", "vc", "gpu_num", "cpu_num", "node_num", "sta
 ACME_COLUMNS = ("job_id", "user", "node_num", "gpu_num", "cpu_num", "type", "state", "start_time")
 
 _PARQUET = b"PAR1"
+_YAML_OBJECT = re.compile(rb"^(?:\xef\xbb\xbf)?apiVersion:[ \t]+[a-z]", re.MULTILINE)
 _MARK = b"\xef\xbb\xbf"
 
 
@@ -74,8 +75,10 @@ def is_canonical_csv(path: Path, head: bytes) -> bool:
 
 
 def is_kubernetes(path: Path, head: bytes) -> bool:
-    """Whether a file begins like an object, or a list of objects, of Kubernetes."""
-    return head.removeprefix(_MARK).lstrip().startswith(b"{") and b'"apiVersion"' in head
+    """Whether a file begins like an object, or a list of objects, of Kubernetes, in JSON or YAML."""
+    if head.removeprefix(_MARK).lstrip().startswith(b"{"):
+        return b'"apiVersion"' in head
+    return _YAML_OBJECT.search(head) is not None
 
 
 _SACCT = re.compile(rb"[A-Za-z]+")

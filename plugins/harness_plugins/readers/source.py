@@ -5,18 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from harness.errors import Fault, TraceError
+from harness.files.packed import PackedError, unpacked_bytes
 from harness.json_text import parse_json
-
-_GZIP = b"\x1f\x8b"
-_EXPANDS = 64
-_FREELY = 64 << 20
-"""A gzip file may become so many times as large, and in any case so many bytes; text packs no better."""
 
 _BLOCK = 1 << 20
 _LINE_END = re.compile(rb"\r\n|\r|\n")
@@ -37,53 +32,14 @@ def contents(path: Path) -> bytes:
         data = path.read_bytes()
     except OSError as error:
         raise TraceError(str(path), [Fault("", f"cannot be read: {error.strerror or error}")]) from error
-    if data.startswith(_GZIP):
-        data = _unpacked(path, data)
+    try:
+        data = unpacked_bytes(data)
+    except PackedError as error:
+        raise TraceError(str(path), [Fault("", str(error))], hint=error.hint) from error
     data = data.removeprefix(_MARK)
     if not data.strip():
         raise TraceError(str(path), [Fault("", "has no lines")])
     return data
-
-
-def _unpacked(path: Path, packed: bytes) -> bytes:
-    """What a gzip file holds, as long as that is no more than text can be."""
-    most = max(_FREELY, _EXPANDS * len(packed))
-    parts: list[bytes] = []
-    size = 0
-    try:
-        for part in _parts(packed):
-            parts.append(part)
-            size += len(part)
-            if size > most:
-                break
-    except (EOFError, zlib.error) as error:
-        reason = f"is not a whole gzip file: {error}"
-        raise TraceError(str(path), [Fault("", reason)], hint="fetch or copy the file again") from error
-    if size > most:
-        raise _too_large(path, most)
-    return b"".join(parts)
-
-
-def _parts(packed: bytes) -> Iterator[bytes]:
-    """What a gzip file of one or more members holds, a block at a time."""
-    rest = packed
-    while rest:
-        member = zlib.decompressobj(wbits=31)
-        while not member.eof:
-            part = member.decompress(rest, _BLOCK)
-            rest = member.unconsumed_tail
-            if not part and not member.eof:
-                raise EOFError("it ends before its end-of-stream marker was reached")
-            yield part
-        rest = member.unused_data.lstrip(b"\0")  # some tools fill the end up
-
-
-def _too_large(path: Path, most: int) -> TraceError:
-    what = (
-        f"becomes larger than {most >> 20:,} MiB when it is unpacked, {_EXPANDS} times its size or more: "
-        "no log of jobs packs like that"
-    )
-    return TraceError(str(path), [Fault("", what)], hint="if it is one all the same, unpack it first: gunzip")
 
 
 def read_json(path: Path) -> Any:

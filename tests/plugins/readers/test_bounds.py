@@ -103,7 +103,7 @@ def test_lines_are_the_same_however_they_are_cut(end: bytes) -> None:
 def test_json_that_is_nested_without_end(tmp_path: Path) -> None:
     """A hundred levels are read, more are refused before anything else is."""
     path = tmp_path / "answer.json"
-    for levels, says in ((90, "is not an object"), (110, "is nested more than 100 levels deep")):
+    for levels, says in ((90, "must be a Kubernetes object"), (110, "nested more than 100 levels deep")):
         path.write_text('{"kind": "List", "items": [' + "[" * levels + "]" * levels + "]}")
         with pytest.raises(TraceError, match=says):
             read(path, "kubernetes")

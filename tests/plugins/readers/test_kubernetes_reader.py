@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from harness.cluster.load import load_cluster
 from harness.plugins import Plugins
@@ -114,6 +116,20 @@ def test_a_workload_runs_from_its_admission_to_its_end(read: Callable[..., Trace
     assert (entries(first["node_selector"]), entries(second["node_selector"])) == ((), (("pool", "gpu"),))
     assert "pod_template" not in trace.frame.columns
     assert read(workload(version=version), priority="class").frame["priority_class"].to_list() == ["high"] * 2
+
+
+def test_yaml_and_several_documents_give_the_same_trace(
+    read: Callable[..., Trace], read_text: Callable
+) -> None:
+    """As kubectl prints either; gzip, lists and objects by themselves change nothing."""
+    expected = read(workload(), job(), pod())
+    items = {"apiVersion": "v1", "items": [workload(), job(), pod()], "kind": "List", "metadata": {}}
+    as_yaml = yaml.safe_dump(items)
+    apart = "\n".join(json.dumps(item) for item in (workload(), job())) + f"\n---\n{yaml.safe_dump(pod())}"
+    for text in (as_yaml, gzip.compress(as_yaml.encode()), apart):
+        trace = read_text(text, name="answer")
+        assert (trace.reader, trace.rows_read) == ("kubernetes", 3)
+        assert trace.frame.equals(expected.frame)
 
 
 def test_evictions_of_a_workload_are_counted(read: Callable[..., Trace]) -> None:
@@ -245,27 +261,36 @@ def test_faults_name_the_object_and_the_field(faults_of_text: Callable) -> None:
     wrong["spec"]["podSets"][0]["count"] = 2**40
     late = job(startTime="yesterday")
     answer = json.dumps({"apiVersion": "v1", "kind": "List", "items": [wrong, late]})
+    first = "document 1 (line 1), item"
     assert faults_of_text(answer) == [
-        "item 1 (Workload): spec.priority: must be a whole number, not 'much'",
-        f"item 1 (Workload): spec.podSets[0].count: {2**40} is out of range (0 to 2147483647)",
-        "item 2 (Job): status.startTime: 'yesterday' is not a time such as 2025-01-31T08:00:00Z",
+        f"{first} 1 (Workload): spec.priority: must be a whole number, not 'much'",
+        f"{first} 1 (Workload): spec.podSets[0].count: {2**40} is out of range (0 to 2147483647)",
+        f"{first} 2 (Job): status.startTime: 'yesterday' is not a time such as 2025-01-31T08:00:00Z",
     ]
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"apiVersion": "v1"', "line 1: is not JSON: Expecting ',' delimiter (column 20)"),
-        ("[1]", "is not what kubectl get -o json prints: there is no kind"),
-        ('{"kind": "List", "items": 3}', "items: must be a list"),
-        ('{"kind": "List", "items": [3, {}]}', "item 1: is not an object"),
-        ('{"kind": "List", "n": ' + "9" * 5000 + "}", "holds a number of more than 100 digits"),
-        ("[" * 100_000, "is nested more than 100 levels deep"),
+        (
+            '{"apiVersion": "v1"',
+            "document 1 (line 1), line 2: not valid YAML: did not find expected ',' or '}'",
+        ),
+        ("[1]", "document 1 (line 1): must be a Kubernetes object, not [1]"),
+        ("a: 1\n---\nb", "document 2 (line 2): must be a Kubernetes object, not 'b'"),
+        ('{"kind": "List", "items": 3}', "document 1 (line 1): items: must be a list, not 3"),
+        ('{"kind": "List", "items": [3]}', "document 1 (line 1), item 1: must be a Kubernetes object, not 3"),
+        ("{}\n{}", "document 1 (line 1): is no object of Kubernetes: it has no apiVersion or no kind"),
+        (
+            '{"kind": "List"}\nkind',
+            "document 2 (line 2): 'kind' follows a JSON object: write a line --- between documents",
+        ),
+        ("[" * 100_000, "document 1 (line 1), line 1: nested more than 100 levels deep"),
         (b'{"kind":\n"\xff"}', "line 2: is not UTF-8 text"),
     ],
 )
 def test_what_is_no_answer_of_a_cluster_is_refused(
     faults_of_text: Callable, text: str | bytes, message: str
 ) -> None:
-    """With the line where that helps."""
-    assert faults_of_text(text, reader="kubernetes")[0] == message
+    """With document and line."""
+    assert message in faults_of_text(text, reader="kubernetes")

@@ -1,0 +1,48 @@
+"""Standard input as a file that can be read more than once: `-` where a path is asked for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import BinaryIO
+
+STANDARD_INPUT = Path("-")
+"""The path that stands for standard input."""
+
+CALLED = "stdin"
+"""What standard input is called where a file's name is wanted."""
+
+
+def standard_input() -> bytes:
+    """All of standard input; it is read once, and whoever asks again gets the same.
+
+    Raises:
+        OSError: there is none, or it cannot be read.
+    """
+    stream: BinaryIO | None = getattr(sys.stdin, "buffer", None)
+    if stream is None or stream.closed:
+        raise OSError("there is no standard input")
+    return _all_of(stream)
+
+
+@lru_cache(maxsize=1)
+def _all_of(stream: BinaryIO) -> bytes:
+    return stream.read()
+
+
+@contextmanager
+def standard_input_file() -> Iterator[Path]:
+    """Standard input as a file called `stdin`, which is gone when the block ends.
+
+    Raises:
+        OSError: it cannot be read, or the file cannot be written.
+    """
+    data = standard_input()
+    with TemporaryDirectory(prefix="harness-") as folder:
+        file = Path(folder, CALLED)
+        file.write_bytes(data)
+        yield file
