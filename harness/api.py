@@ -53,6 +53,7 @@ def replay(
     output: str | Path = "results",
     force: bool = False,
     keep: Keep = "all",
+    at_start: str | None = None,
     plugins: Plugins | None = None,
     watch: Callable[[int, int], None] | None = None,
 ) -> Run:
@@ -75,6 +76,8 @@ def replay(
         force: replay even if the same run is there already.
         keep: what is kept: `all`; the `metrics`, with `run.json`; or `nothing`, so that the run is in memory
             only, with its metrics.
+        at_start: `dump` begins with the Workloads and Pods of the manifests, `empty` without; by default
+            `empty` for a trace with dates from before what the manifests know, else `dump`.
         plugins: what `harness.plugins.load()` gave; loaded when absent.
         watch: called now and then with the simulated time and the number of jobs that have arrived.
 
@@ -97,6 +100,7 @@ def replay(
         output=output,
         force=force,
         keep=keep,
+        at_start=at_start,
     )
     run = request.run(plugins=plugins, watch=watch)
     _warn_of_metrics([run])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli.cluster_init import init
+from harness.cli.cluster_work import work_of, work_tables
 from harness.cli.group import Group
 from harness.cli.output import spare, write_output
 from harness.text import aligned, printable
@@ -166,6 +167,7 @@ def _content(cluster: Cluster) -> dict[str, Any]:
             {"namespace": group.namespace, "name": group.name, "min_member": group.min_member}
             for group in cluster.pod_groups.values()
         ],
+        **work_of(cluster),
         "plugin": None if cluster.scheduler is None else cluster.scheduler.plugin,
         "priority_classes": {item.name: item.value for item in cluster.priority_classes.values()},
         "global_default": cluster.default_class.name,
@@ -221,6 +223,8 @@ def _report(content: Mapping[str, Any]) -> list[str]:
         rows.append((item["name"], item["parent"], *amounts))
     heads = [f"{bound} {name}" for name in resources for bound in ("min", "max")]
     lines += _table(("elastic quota", "parent", *heads), rows)
+    for head, found in work_tables(content):
+        lines += _table(head, found)
     classes = []
     for kind, key in (
         ("PriorityClass", "priority_classes"),
@@ -245,6 +249,9 @@ def _counts(content: Mapping[str, Any]) -> str:
             ("elastic quota", "elastic_quotas"),
             ("pod group", "pod_groups"),
             ("namespace", "namespaces"),
+            ("Workload", "workloads"),
+            ("Pod", "pods"),
+            ("disruption budget", "disruption_budgets"),
         )
     ]
     shown = [f"{count:,} {what}{'' if count == 1 else 's'}" for what, count in counts if count]

@@ -73,6 +73,11 @@ Examples:
 )
 @calibrated(cluster=True)
 @click.option(
+    "--at-start", type=click.Choice(["empty", "dump"]),
+    help="Which world the replay begins in: with the Workloads and Pods of the manifests, or without. "
+    "[default: empty for a trace with dates from before what the manifests know, else dump]",
+)  # fmt: skip
+@click.option(
     "-o", "--output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
     metavar="DIR", help="Runs are kept as DIR/TRACE/RUN.",
 )  # fmt: skip
@@ -97,6 +102,7 @@ def replay(
     until: str | None,
     scale_arrivals: str,
     calibration: Calibration,
+    at_start: str | None,
     output: Path,
     force: bool,
     workers: int | None,
@@ -130,6 +136,7 @@ def replay(
             scale_arrivals=scale_arrivals,
             output=output,
             force=force,
+            at_start=at_start,
         )
         for spec, label in policies
         for world, own in zip(worlds, selected, strict=True)
@@ -137,7 +144,8 @@ def replay(
     ]
     plans = [request.plan(plugins) for request in requests]
     if not quiet:
-        for line in _preface(opened, worlds, plans, selected=not names):
+        of_plans = [next(world for world in worlds if world.cluster is each.cluster) for each in requests]
+        for line in _preface(opened, worlds, list(zip(of_plans, plans, strict=True)), selected=not names):
             click.echo(printable(line), err=True)
     runs = carried_out(
         requests,
@@ -234,7 +242,9 @@ def _unknown(
     )
 
 
-def _preface(trace: Trace, worlds: Sequence[World], plans: Sequence[Plan], *, selected: bool) -> list[str]:
+def _preface(
+    trace: Trace, worlds: Sequence[World], plans: Sequence[tuple[World, Plan]], *, selected: bool
+) -> list[str]:
     """What a reader should know before the replay begins; `selected` if no plugin was named."""
     lines = [f"trace: {trace.path}, {trace.frame.height:,} rows"]
     lines += [f"left out: {count:,} rows: {reason}" for reason, count in trace.left_out.items()]
@@ -245,7 +255,9 @@ def _preface(trace: Trace, worlds: Sequence[World], plans: Sequence[Plan], *, se
     scale = worlds[0].cluster.scale
     if scale != 1:
         lines.append(f"note: --scale-cluster {scale}: so many times its nodes and quotas")
-    return [*lines, *_warnings(worlds, plans)]
+    lines += _told("note", worlds, [(world, [plan.at_start.begins]) for world, plan in plans])
+    lines += _told("warning", worlds, [(world, plan.warnings) for world, plan in plans])
+    return lines
 
 
 def _of_world(world: World, *, selected: bool) -> Iterator[str]:
@@ -261,18 +273,17 @@ def _of_world(world: World, *, selected: bool) -> Iterator[str]:
         )
 
 
-def _warnings(worlds: Sequence[World], plans: Sequence[Plan]) -> Iterator[str]:
-    """What the inputs say that changes nothing, each once; with clusters' names where it is not of all."""
+def _told(what: str, worlds: Sequence[World], said: Iterable[tuple[World, Iterable[str]]]) -> Iterator[str]:
+    """Sentences about replays, each once; with clusters' names where it is not of all."""
     of: dict[str, list[str]] = {}
-    for plan in plans:
-        name = next(world.name for world in worlds if world.cluster is plan.cluster)
-        for sentence in plan.warnings:
+    for world, sentences in said:
+        for sentence in filter(None, sentences):
             names = of.setdefault(sentence, [])
-            if name not in names:
-                names.append(name)
+            if world.name not in names:
+                names.append(world.name)
     for sentence, names in of.items():
         whose = "" if len(names) == len(worlds) else f" {', '.join(names)}:"
-        yield f"warning:{whose} {sentence}"
+        yield f"{what}:{whose} {sentence}"
 
 
 def _check_measured(runs: Iterable[Run]) -> None:

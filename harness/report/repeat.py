@@ -34,5 +34,7 @@ def _call(run: Run) -> str:
         arguments["until"] = settings["until_us"]
     if settings["scale_arrivals"] != "1":
         arguments["scale_arrivals"] = settings["scale_arrivals"]
+    if "at_start" in settings:
+        arguments["at_start"] = settings["at_start"]
     text = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
     return f"harness.replay({provenance.get('trace', info['trace']['name'])!r}, {text})"

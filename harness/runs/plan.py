@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from harness.units import format_duration
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
     from harness.plugins import PolicySpec
+    from harness.runs.at_start import AtStart
     from harness.trace.trace import Trace
 
 
@@ -37,6 +38,7 @@ class Plan:
         grace_period: for jobs that do not say, microseconds.
         until: the last instant that is played, microseconds since the origin; None plays to the end.
         scale_arrivals: how many times as fast jobs arrive.
+        at_start: how work of the manifests takes part; `cluster` has what is there at the beginning.
     """
 
     trace: Trace
@@ -48,6 +50,7 @@ class Plan:
     grace_period: int
     until: int | None
     scale_arrivals: Fraction
+    at_start: AtStart
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -60,6 +63,7 @@ class Plan:
             "grace_period_us": self.grace_period,
             "until_us": self.until,
             "scale_arrivals": str(self.scale_arrivals),
+            **self.at_start.settings,
             **({"calibration": dict(changed)} if changed else {}),
         }
 
@@ -72,6 +76,7 @@ class Plan:
             "schema": schemas.VERSION,
             "trace": [trace.sha256, trace.digest, dict(trace.left_out), trace.notes, dict(trace.metadata)],
             "cluster": self.cluster.digest,
+            **({} if self.at_start.later is None else {"later": self.at_start.later.digest}),
             "said": [self.cluster.assumed, self.warnings],
             "policy": [policy.name, policy.owner, policy.version, policy.clairvoyant],
             "options": dict(self.options),
@@ -94,13 +99,19 @@ class Plan:
         """What the inputs say that changes nothing here, in sentences."""
         from harness.trace.warnings import unreached
 
-        found = [*self.cluster.warnings, *unreached(self.trace, self.cluster)]
+        found = [*self.cluster.warnings, *unreached(self.trace, self._whole), *self.at_start.left_out]
         found += self._nothing_played()
         found += self._other_algorithm()
         found += self._left_out()
         if self.policy.unheeded is not None:
             found += self.policy.unheeded(self.cluster, self.options)
         return tuple(found)
+
+    @property
+    def _whole(self) -> Cluster:
+        """The cluster with all of the manifests' work that takes part, now or later."""
+        later = self.at_start.later
+        return self.cluster if later is None else replace(self.cluster, pods=self.cluster.pods + later.pods)
 
     def _nothing_played(self) -> Iterator[str]:
         """That the replay ends before anything arrives; arrivals are scaled from the first one on."""
@@ -125,8 +136,10 @@ class Plan:
 
     def _left_out(self) -> Iterator[str]:
         """What is there already according to the manifests, and the policy does not begin with."""
-        name, cluster = self.policy.name, self.cluster
-        taken = {job.id for job, *_ in self.policy.running(cluster, 0)} if self.policy.running else set()
+        name, cluster, later = self.policy.name, self.cluster, self.at_start.later
+        several = [each for each in (cluster, later) if each is not None]
+        running = self.policy.running
+        taken = {job.id for each in several if running for job, *_ in running(each, 0)}
         pods = sum(
             pod.node in cluster.nodes and not pod.terminating and f"{pod.namespace}/{pod.name}" not in taken
             for pod in cluster.pods
@@ -136,7 +149,7 @@ class Plan:
                 f"{pods:,} pods of the manifests run already; {name} does not take them over, "
                 "so their nodes are taken to be free"
             )
-        expected = (each for each in cluster.workloads if each.active and not each.finished)
+        expected = (each for one in several for each in one.workloads if each.active and not each.finished)
         workloads = sum(each.key not in taken for each in expected)
         if workloads:
             yield (

@@ -127,6 +127,7 @@ def _play_into(folder: Path, plan: Plan, watch: Callable[[int, int], None] | Non
         scale_arrivals=plan.scale_arrivals,
         clairvoyant=plan.policy.clairvoyant,
         running=None if takes_over is None else partial(takes_over, plan.cluster),
+        later=() if takes_over is None else plan.at_start.arrivals(takes_over, plan.trace.origin),
     )
     of_jobs = tenants(jobs.frame, plan.cluster)
     recorder = ParquetRecorder(

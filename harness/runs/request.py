@@ -15,6 +15,7 @@ from harness.errors import InputError, OptionError
 from harness.frozen import Frozen
 from harness.options import did_you_mean, factor, resolve
 from harness.plugins import Plugins, PolicySpec, load
+from harness.runs.at_start import WORLDS, at_start
 from harness.runs.execution import execute
 from harness.runs.identity import look_at
 from harness.runs.inputs import default_plugin, read_cluster, read_trace
@@ -43,6 +44,7 @@ _IN_JSON: Mapping[str, tuple[type, ...]] = {
     "scale_arrivals": (int, float, str),
     "calibration": (dict, NoneType),
     "force": (bool,),
+    "at_start": (str, NoneType),
 }
 """What choices may be in JSON where they are not texts."""
 
@@ -70,6 +72,7 @@ class Request:
         output: the run becomes the folder `<output>/<trace>/<run>`.
         force: replay even if the same run is there already.
         keep: `all`, only the `metrics` (with `run.json`), or `nothing`.
+        at_start: `empty` or `dump`, which world the replay begins in; None for what the dates say.
     """
 
     trace: Path | Trace
@@ -85,6 +88,7 @@ class Request:
     output: Path
     force: bool
     keep: Keep
+    at_start: str | None
 
     def __init__(
         self,
@@ -102,6 +106,7 @@ class Request:
         output: str | Path = "results",
         force: bool = False,
         keep: Keep = "all",
+        at_start: str | None = None,
     ) -> None:
         """Texts become what they stand for; see `harness.replay` for the arguments.
 
@@ -110,6 +115,8 @@ class Request:
         """
         if keep not in get_args(Keep):
             raise OptionError(f"keep: {keep!r} is not one of {', '.join(get_args(Keep))}")
+        if at_start not in (None, *WORLDS):
+            raise OptionError(f"at start: {at_start!r} is not one of {', '.join(WORLDS)}")
         hint = "2 lets jobs arrive twice as fast, 0.5 half as fast"
         chosen: dict[str, object] = {
             "trace": Path(trace) if isinstance(trace, str) else trace,
@@ -125,6 +132,7 @@ class Request:
             "output": Path(output),
             "force": force,
             "keep": keep,
+            "at_start": at_start,
         }
         for name, value in chosen.items():
             object.__setattr__(self, name, value)
@@ -173,11 +181,12 @@ class Request:
             look_at(policy)  # before the trace is read: somebody may edit it meanwhile
         trace = read_trace(self.trace, plugins, self.calibration)
         cluster = read_cluster(self.cluster, trace, self.calibration)
+        begun = at_start(cluster, trace, self.at_start)
         policy = policy or _policy(default_plugin(cluster), plugins)
         called = policy.name if self.label in (None, policy.name) else f"{policy.name}@{self.label}"
         return Plan(
             trace=trace,
-            cluster=cluster,
+            cluster=begun.cluster,
             policy=policy,
             label=checked_label(self.label or policy.name),
             options=resolve(policy.options, self.options, owner=f"policy {called}"),
@@ -185,6 +194,7 @@ class Request:
             grace_period=self.grace_period,
             until=self.until,
             scale_arrivals=self.scale_arrivals,
+            at_start=begun,
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ What stays in memory are the columns; a `Job` exists from its chunk on, as long 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, final
@@ -58,6 +59,8 @@ class Jobs:
             down to the microsecond.
         clairvoyant: whether jobs tell policies how long they run.
         running: answers the jobs that run already, given the time of the first arrival; they come first.
+        later: jobs that are not of the trace and arrive during it, in order: `submit` is before scaling. Of
+            one instant they come before those of the trace.
 
     Attributes:
         frame: one row a job in order of arrival: `job_id, queue, namespace, user, priority, pods`, `submit`
@@ -82,6 +85,7 @@ class Jobs:
         scale_arrivals: Fraction = Fraction(1),
         clairvoyant: bool = False,
         running: Callable[[int], Sequence[Arrival]] | None = None,
+        later: Sequence[Arrival] = (),
     ) -> None:
         rows = trace.frame
         jobs = job_rows(rows)
@@ -119,15 +123,18 @@ class Jobs:
         self._pods = values(jobs["pods"]) if "pods" in rows.columns or several else constant(1)
         self._clairvoyant = clairvoyant
         self._running = list(running(int(self.frame["submit"][0]))) if running is not None else []
-        if self._running:
-            _check_sums(self._running, self.frame, cluster)
-            before = _running_rows(self._running)
-            self.resources = sorted({*self.resources, *resources_of(before.columns)})
-            self.frame = pl.concat([before, self.frame], how="diagonal_relaxed").select(
+        first = int(jobs["submit_time"].to_physical().min()) - trace.origin  # type: ignore[arg-type]
+        self._later = _placed(later, self.frame["submit"], first, scale_arrivals)
+        others = [*self._running, *(arrival for _, arrival in self._later)]
+        if others:
+            _check_sums(others, self.frame, cluster)
+            rows = _other_rows(others)
+            self.resources = sorted({*self.resources, *resources_of(rows.columns)})
+            self.frame = pl.concat([rows, self.frame], how="diagonal_relaxed").select(
                 *self.frame.columns[:_FIXED],
                 *(pl.col(f"{REQUEST}{resource}").fill_null(0) for resource in self.resources),
                 *self.extra,
-            )
+            )[_order(self.frame.height, len(self._running), [place for place, _ in self._later])]
 
     def __len__(self) -> int:
         return self.frame.height
@@ -136,15 +143,24 @@ class Jobs:
         """The jobs in order of arrival, `size` at a time, made when they are asked for."""
         if self._running:
             yield self._running
-        rows = len(self) - len(self._running)
-        for start in range(0, rows, size):
-            yield self._chunk(start, min(size, rows - start))
+        index, start = len(self._running), 0
+        for place, (job, *runs) in self._later:
+            yield from self._slices(start, place, index, size)
+            index += place - start
+            yield [(replace(job, index=index), *runs)]
+            index, start = index + 1, place
+        yield from self._slices(start, len(self) - len(self._running) - len(self._later), index, size)
 
-    def _chunk(self, start: int, count: int) -> list[Arrival]:
+    def _slices(self, start: int, end: int, index: int, size: int) -> Iterator[list[Arrival]]:
+        """Jobs of some rows of the trace; `index` is the place of the first of them among all jobs."""
+        for begin in range(start, end, size):
+            yield self._chunk(begin, min(size, end - begin), index + begin - start)
+
+    def _chunk(self, start: int, count: int, index: int) -> list[Arrival]:
         durations = self._duration(start, count)
         jobs = map(
             Job,
-            range(len(self._running) + start, len(self._running) + start + count),
+            range(index, index + count),
             *(field(start, count) for field in self._fields),
             self._uid(start, count),
             self._pod_sets.of(start, count),
@@ -154,6 +170,36 @@ class Jobs:
         return list(zip(jobs, durations, self._checkpoint(start, count), strict=False))
 
 
+def _placed(
+    later: Sequence[Arrival], submit: pl.Series, first: int, scale: Fraction
+) -> list[tuple[int, Arrival]]:
+    """Jobs that arrive during the trace, at their scaled times, each with the row before which it comes."""
+    found: list[tuple[int, Arrival]] = []
+    for job, *runs in later:
+        since = first + (job.submit - first) * scale.denominator // scale.numerator
+        place = int(submit.search_sorted(since, side="left"))
+        found.append((place, (replace(job, submit=since), *runs)))
+    return found
+
+
+def _order(rows: int, running: int, places: Sequence[int]) -> pl.Series:
+    """The rows in order of arrival, where those that are not of the trace are the first ones.
+
+    Args:
+        rows: how many the trace has.
+        running: how many jobs are there before it.
+        places: for each job that arrives during it the row before which it comes, in order.
+    """
+    others = running + len(places)
+    parts = [range(running)]
+    start = 0
+    for number, place in enumerate(places, running):
+        parts += [range(others + start, others + place), range(number, number + 1)]
+        start = place
+    parts.append(range(others + start, others + rows))
+    return pl.concat([pl.Series(part, dtype=pl.UInt32) for part in parts])
+
+
 def _check_sums(running: Sequence[Arrival], frame: pl.DataFrame, cluster: Cluster) -> None:
     """Refuse work of the manifests that cannot be counted together with the trace's."""
     total = {
@@ -161,7 +207,7 @@ def _check_sums(running: Sequence[Arrival], frame: pl.DataFrame, cluster: Cluste
         for name in resources_of(frame.columns)
     }
     for job, *_ in running:
-        where = f"{job.id}, which is there when the replay begins"
+        where = f"{job.id}, of the manifests"
         if job.pods > _MOST_PODS:
             what = f"has {job.pods:,} pods; at most {_MOST_PODS:,} can be counted"
             raise ClusterError(cluster.source, [Fault(where, what)])
@@ -174,8 +220,8 @@ def _check_sums(running: Sequence[Arrival], frame: pl.DataFrame, cluster: Cluste
                 raise ClusterError(cluster.source, [Fault(where, f"{what}than 64 bits can count")])
 
 
-def _running_rows(running: Sequence[Arrival]) -> pl.DataFrame:
-    """Rows for jobs that run already; what they ask for is given, how long they run is not known."""
+def _other_rows(others: Sequence[Arrival]) -> pl.DataFrame:
+    """Rows for jobs that are not of the trace; what they ask for is given, perhaps not how long they run."""
     rows = [
         {
             "job_id": job.id,
@@ -188,7 +234,7 @@ def _running_rows(running: Sequence[Arrival]) -> pl.DataFrame:
             "duration": None if duration == ENDLESS else duration,
             **{f"{REQUEST}{name}": amount for name, amount in job.requests_of(range(job.pods)).items()},
         }
-        for job, duration, *_ in running
+        for job, duration, *_ in others
     ]
     frame = pl.DataFrame(rows, infer_schema_length=None)
     return frame.cast({"priority": pl.Int32, "pods": pl.Int32, "duration": pl.Int64})

@@ -70,6 +70,34 @@ def test_stdout_is_the_table_and_stderr_the_talk(harness: Callable, trace: Path)
     assert any(each.startswith("none: 4 jobs in") and "kept in results/trace/none-" in each for each in said)
 
 
+WAITING = """\
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {allocatable: {cpu: 8}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec: {containers: [{resources: {requests: {cpu: 1}}}]}
+"""
+
+
+def test_which_world_a_replay_begins_in_is_told(harness: Callable, trace: Path, folder: Path) -> None:
+    """And why, where nobody said; of several clusters with the names of those of which it is so."""
+    (folder / "pods.yaml").write_text(WAITING)
+    (folder / "free.yaml").write_text(WAITING.partition("---")[0])
+    ended = harness("replay", trace, "--cluster", "pods.yaml")
+    assert "\nnote: at start dump, as the trace has no dates: 1 Pod of the manifests\n" in ended.err
+    ended = harness(
+        "replay", trace, "--cluster", "pods.yaml", "--cluster", "free.yaml", "--at-start", "empty"
+    )
+    assert "\nnote: pods: at start empty: nothing of the manifests\n" in ended.err
+    left = "left out: 1 Pod of the manifests: the replay begins with an empty cluster"
+    assert f"\nwarning: pods: {left} (--at-start dump begins with them)\n" in ended.err
+    assert "--at-start empty -> none" in ended.out
+
+
 def test_json_is_one_document_whatever_is_said(harness: Callable, trace: Path) -> None:
     """`--json` gives a versioned document with every metric of every scope; talk stays on stderr."""
     ended = harness("replay", trace, "--json", "-p", "none", "-p", "none@strict")

@@ -117,6 +117,83 @@ def test_pod_groups_are_counted_and_the_selected_plugin_is_named(tmp_path: Path)
     assert content["plugin"] == "elasticquota"
 
 
+WORK = """\
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {allocatable: {cpu: 8}}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: keep, namespace: web}
+spec: {minAvailable: 50%, selector: {matchLabels: {app: web}}}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: LocalQueue
+metadata: {name: lq, namespace: web}
+spec: {clusterQueue: team-a}
+"""
+POD = """\
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: NAME, namespace: web, labels: {app: web}}
+spec: {NODEcontainers: [{resources: {requests: {cpu: 500m}}}]}
+"""
+WORKLOAD = """\
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: Workload
+metadata: {name: NAME, namespace: web}
+spec:
+  queueName: lq
+  priority: 3
+  ACTIVEpodSets: [{count: 2, template: {spec: {containers: [{resources: {requests: {cpu: 2}}}]}}}]
+"""
+HOLDS = """\
+status:
+  admission: {clusterQueue: team-a}
+  conditions: [{type: QuotaReserved, status: "True"}]
+"""
+
+
+def test_workloads_pods_and_budgets_are_listed(manifests: Path) -> None:
+    """Counted by queue and namespace for people, each by itself in JSON."""
+    pods = [
+        POD.replace("NAME", name).replace("NODE", f"nodeName: {node}, " if node else "")
+        for name, node in (("a", "n1"), ("b", "n1"), ("c", ""), ("d", "m1"))
+    ]
+    workloads = [WORKLOAD.replace("NAME", name).replace("ACTIVE", "") for name in ("w1", "w2")]
+    workloads[0] += HOLDS
+    workloads.append(WORKLOAD.replace("NAME", "w3").replace("ACTIVE", "active: false\n  "))
+    manifests.write_text("\n".join([TEXT + "---", WORK, *pods, *workloads]))
+    result = check(manifests)
+    assert result.exception is None, result.exception
+    lines = result.stdout.splitlines()
+    assert lines[0].endswith("3 Workloads, 4 Pods, 1 disruption budget")
+    rows = [line.split("  ") for line in lines if line.startswith(("team-a", "web"))]
+    assert [[cell.strip() for cell in row if cell.strip()] for row in rows] == [
+        ["team-a", "1", "1", "1", "0"],
+        ["web", "2", "1", "0", "1"],
+        ["web/keep", "50%", "4"],
+    ]
+    content = json.loads(check(manifests, "--json").stdout)
+    assert content["workloads"][0] == {
+        "namespace": "web",
+        "name": "w1",
+        "queue": "lq",
+        "cluster_queue": "team-a",
+        "state": "holds quota",
+        "priority": 3,
+        "pods": 2,
+        "requests": {"cpu": 4000},
+    }
+    assert [each["state"] for each in content["workloads"]] == ["holds quota", "waits", "deactivated"]
+    assert [each["state"] for each in content["pods"]] == ["runs", "runs", "waits", "on no node of these"]
+    assert content["pods"][0]["requests"] == {"cpu": 500}
+    assert content["disruption_budgets"][0]["min_available"] == "50%"
+
+
 def test_all_faults_are_listed(tmp_path: Path) -> None:
     """Also where there are more than an error message usually shows."""
     path = tmp_path / "bad.yaml"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from harness.cluster.model import Cluster, PriorityClass, frozen
 from harness.errors import OptionError, TraceError
-from harness.job import Job
+from harness.job import ENDLESS, Arrival, Job
 from harness.trace.jobs import GRACE_PERIOD, Jobs
 from harness.trace.trace import Trace
 from harness.trace.validate import checked, faults_of
@@ -55,6 +56,37 @@ def test_chunks_of_any_size_give_the_same_jobs() -> None:
     for size in (1, 2, 3, 7):
         assert [len(chunk) for chunk in jobs.chunks(size)][:-1] == [size] * ((7 - 1) // size)
         assert [(job.id, job.pods) for job in all_of(jobs, size)] == expected
+
+
+@given(
+    st.lists(st.integers(0, 5), min_size=1, max_size=12),
+    st.lists(st.integers(0, 7), max_size=4),
+    st.integers(0, 2),
+    st.integers(1, 5),
+)
+def test_jobs_of_others_keep_their_place(times: list[int], later: list[int], before: int, size: int) -> None:
+    """Those that run come first, others by their time, before jobs of the trace of that instant."""
+    trace = trace_of(*({"submit_time": time * S} for time in times))
+    plain = all_of(Jobs(trace, Cluster()))
+
+    def other(name: str, at: int) -> Arrival:
+        job = replace(plain[0], id=name, submit=at * SECOND, index=99)
+        return job, ENDLESS, None
+
+    jobs = Jobs(
+        trace,
+        Cluster(),
+        running=lambda at: [(replace(plain[0], id=f"r{n}", index=n), ENDLESS, None) for n in range(before)],
+        later=[other(f"l{number}", at) for number, at in enumerate(sorted(later))],
+    )
+    found = all_of(jobs, size)
+    assert [job.index for job in found] == list(range(len(times) + len(later) + before))
+    assert jobs.frame["job_id"].to_list() == [job.id for job in found]
+    assert jobs.frame["submit"].to_list()[before:] == [job.submit for job in found][before:]
+    expected = [(at, 0, f"l{number}") for number, at in enumerate(sorted(later))]
+    expected += [(job.submit // SECOND, 1, job.id) for job in plain]
+    expected.sort(key=lambda each: each[:2])
+    assert [job.id for job in found] == [*(f"r{n}" for n in range(before)), *(name for *_, name in expected)]
 
 
 def test_times_count_from_the_origin() -> None:

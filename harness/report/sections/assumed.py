@@ -83,6 +83,8 @@ def _settings(material: Material) -> Iterator[tuple[str, list[str]]]:
     yield "a preempted job loses", [_loss(each["on_preemption"]) for each in settings]
     yield "grace period", [format_duration(each["grace_period_us"]) for each in settings]
     yield "arrivals", [f"× {each['scale_arrivals']}" for each in settings]
+    if any(each.get("at_start") for each in settings):
+        yield "world at the start", [each.get("at_start") or "–" for each in settings]
     if any(each.get("calibration") for each in settings):
         yield "changed of the trace", [_calibrated(each.get("calibration", {})) for each in settings]
     yield (

@@ -1,4 +1,4 @@
-"""Pods of the manifests that run already, as jobs with which a replay begins."""
+"""Pods of the manifests that run already, or wait, as jobs with which a replay begins."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ _GRACE_PERIOD = 30 * SECOND
 def running_jobs(cluster: Cluster, at: int = 0) -> list[Arrival]:
     """One job for each pod that is bound to a node of the cluster, in the order in which they started.
 
-    They run until they are preempted, for nobody knows how long; then they come back as any other job. A pod
-    that is terminating already is taken to be gone.
+    Then one for each pod that waits for a node, in the order of the manifests. They run until they are
+    preempted, for nobody knows how long; then they come back as any other job. A pod that is terminating
+    already is taken to be gone.
 
     Args:
         cluster: its pods, nodes and priority classes.
@@ -27,8 +28,10 @@ def running_jobs(cluster: Cluster, at: int = 0) -> list[Arrival]:
     manifests = {
         (_name(item), _namespace(item)): item for item in cluster.manifests if item.get("kind") == "Pod"
     }
-    pods = [pod for pod in cluster.pods if pod.node in cluster.nodes and not pod.terminating]
-    pods.sort(key=lambda pod: (pod.start is None, pod.start or 0))
+    pods = [
+        pod for pod in cluster.pods if (not pod.node or pod.node in cluster.nodes) and not pod.terminating
+    ]
+    pods.sort(key=lambda pod: (not pod.node, pod.start is None, pod.start or 0))
     return [
         (_job(cluster, pod, manifests[pod.name, pod.namespace], number, at), ENDLESS, None)
         for number, pod in enumerate(pods)

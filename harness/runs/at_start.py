@@ -1,0 +1,237 @@
+"""Which work of the manifests takes part in a replay, and when: by its timestamps, and as the user says.
+
+Work is Workloads and Pods that have not ended. Where trace and manifests have dates, whatever was created
+during the trace's time arrives at that time and waits like any job; nobody knows how long it runs. What was
+there before is there when the replay begins, unless it begins with an empty world.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from harness.cluster.fields import Fields
+from harness.cluster.model import Cluster, frozen
+from harness.cluster.pods import Pod
+from harness.cluster.workloads import Workload, read_time
+from harness.job import Arrival
+
+if TYPE_CHECKING:
+    from harness.trace.trace import Trace
+
+EMPTY, DUMP = "empty", "dump"
+WORLDS = (EMPTY, DUMP)
+"""What a replay may begin with: nothing, or what the manifests say is there."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_BEFORE, _LATER, _AFTER, _KNOWN = "before", "later", "after", "known"
+
+
+@dataclass(frozen=True)
+class AtStart:
+    """The work of the manifests in one replay.
+
+    Attributes:
+        world: `empty` or `dump`; "" where the manifests hold no work.
+        cluster: the cluster with the work that is there when the replay begins.
+        later: the cluster with the work that arrives during the replay, all of it waiting; None without any.
+        times: of `later`, by namespace and name: when each arrives, microseconds since 1970.
+        begins: a sentence that says which world it is, why, and what arrives later; "" without work.
+        left_out: sentences about work that takes no part.
+    """
+
+    world: str
+    cluster: Cluster
+    later: Cluster | None = None
+    times: Mapping[str, int] = field(default_factory=frozen)
+    begins: str = ""
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What of it the result of a replay depends on, beside the cluster."""
+        return {"at_start": self.world} if self.world else {}
+
+    def arrivals(self, running: Callable[[Cluster, int], Sequence[Arrival]], origin: int) -> list[Arrival]:
+        """The jobs that arrive during the replay, in order, as a policy makes them of the manifests.
+
+        Args:
+            running: what the policy registered; ids of its jobs are namespace and name.
+            origin: of the trace, microseconds since 1970.
+        """
+        if self.later is None:
+            return []
+        found: list[Arrival] = []
+        for job, *runs in running(self.later, 0):
+            since = max(0, self.times.get(job.id, origin) - origin)
+            found.append((replace(job, submit=since), *runs))
+        return sorted(found, key=lambda arrival: arrival[0].submit)
+
+
+def at_start(cluster: Cluster, trace: Trace, choice: str | None) -> AtStart:
+    """How the work of the manifests takes part in a replay of a trace.
+
+    Args:
+        cluster: the manifests.
+        trace: what is replayed.
+        choice: `empty` or `dump`; by default `empty` for a trace that is history to the manifests, because
+            they know of something after its first submission, else `dump`.
+    """
+    objects = _Objects(cluster)
+    if not objects.several:
+        return AtStart("", cluster)
+    submit: Any = trace.frame["submit_time"].to_physical()
+    dated = trace.kind == "timestamp"
+    first, last = int(submit.min()), int(submit.max())
+    history = dated and objects.latest is not None and objects.latest > first
+    world = choice or (EMPTY if history else DUMP)
+    jobs = set(trace.frame["job_id"].unique().to_list())
+
+    def place(each: Workload | Pod) -> str:
+        came = objects.came(each)
+        if _name(each) in jobs:
+            return _KNOWN
+        if not dated or came is None or came <= first:
+            return _BEFORE
+        return _LATER if came <= last else _AFTER
+
+    places = {id(each): place(each) for each in objects.several}
+    apart = world == DUMP and set(places.values()) <= {_AFTER, _KNOWN}
+    if apart:  # of another time than the trace: then it is a state to begin with, whatever its dates
+        places = {key: _BEFORE if where == _AFTER else where for key, where in places.items()}
+    as_of = None if apart or not dated else first
+    start = [each for each in objects.several if places[id(each)] == _BEFORE and world == DUMP]
+    later = [each for each in objects.several if places[id(each)] == _LATER]
+    return AtStart(
+        world,
+        objects.cluster_of([_as_of(each, as_of) for each in start]),
+        objects.cluster_of([_waiting(each) for each in later]) if later else None,
+        frozen({_name(each): objects.came(each) or 0 for each in later}),
+        _begins(world, choice, objects, start, later, first if dated else None, history=history),
+        tuple(_left_out(world, objects, places)),
+    )
+
+
+class _Objects:
+    """The work of a cluster.
+
+    Attributes:
+        several: Workloads that are neither finished nor deactivated, then Pods.
+        latest: the last time that they know of, microseconds since 1970; None where they know of none.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        working = [each for each in cluster.workloads if each.active and not each.finished]
+        self.several: list[Workload | Pod] = [*working, *cluster.pods]
+        self._manifests = {
+            _name_of(item): number
+            for number, item in enumerate(cluster.manifests)
+            if cluster.pods and item.get("kind") == "Pod"
+        }
+        times = [self.came(each) for each in self.several]
+        times += [each.start for each in cluster.pods]
+        times += [each.since or None for one in working for each in one.conditions.values()]
+        self.latest = max((time for time in times if time is not None), default=None)
+
+    def came(self, each: Workload | Pod) -> int | None:
+        """When it was created, microseconds since 1970; of a Pod that does not say, when it started."""
+        if isinstance(each, Workload):
+            return each.created
+        manifest = self._cluster.manifests[self._manifests[_name(each)]]
+        created = read_time(Fields(manifest["metadata"], "", []), "creationTimestamp")
+        return each.start if created is None else created
+
+    def cluster_of(self, work: Sequence[Workload | Pod]) -> Cluster:
+        """The cluster with this work alone; a Pod that waits has no node in its manifest either."""
+        if work == self.several:
+            return self._cluster
+        pods = [each for each in work if isinstance(each, Pod)]
+        manifests = list(self._cluster.manifests)
+        for pod in pods:
+            number = self._manifests[_name(pod)]
+            if not pod.node:
+                spec = {key: value for key, value in manifests[number]["spec"].items() if key != "nodeName"}
+                manifests[number] = {**manifests[number], "spec": spec, "status": {}}
+        workloads = tuple(each for each in work if isinstance(each, Workload))
+        return replace(self._cluster, workloads=workloads, pods=tuple(pods), manifests=tuple(manifests))
+
+
+def _as_of(each: Workload | Pod, time: int | None) -> Workload | Pod:
+    """What an object was at a time: what happened to it later is undone; None for as it is."""
+    if time is None:
+        return each
+    if isinstance(each, Pod):
+        return _waiting(each) if each.start is not None and each.start > time else each
+    conditions = {name: found for name, found in each.conditions.items() if found.since <= time}
+    if len(conditions) == len(each.conditions):
+        return each
+    held = "QuotaReserved" in conditions
+    return replace(each, conditions=frozen(conditions), admission=each.admission if held else None)
+
+
+def _waiting(each: Workload | Pod) -> Workload | Pod:
+    """An object as it was when it was created."""
+    if isinstance(each, Pod):
+        return replace(each, node="", nominated_node="", start=None)
+    return replace(each, admission=None, conditions=frozen(), reclaimable=frozen())
+
+
+def _name(each: Workload | Pod) -> str:
+    return f"{each.namespace}/{each.name}"
+
+
+def _name_of(manifest: Mapping[str, Any]) -> str:
+    metadata = manifest["metadata"]
+    return f"{metadata.get('namespace') or 'default'}/{metadata['name']}"
+
+
+def _begins(
+    world: str,
+    choice: str | None,
+    objects: _Objects,
+    start: Sequence[Workload | Pod],
+    later: Sequence[Workload | Pod],
+    first: int | None,
+    *,
+    history: bool,
+) -> str:
+    """Which world a replay begins in, why, and what of the manifests comes later."""
+    why = ""
+    if choice is None and first is None:
+        why = ", as the trace has no dates"
+    elif choice is None and objects.latest is None:
+        why = ", as the manifests have no dates"
+    elif choice is None and first is not None and objects.latest is not None:
+        order = "later than" if history else "not later than"
+        why = (
+            f", as the manifests are of {_date(objects.latest)}, {order} the first submission, {_date(first)}"
+        )
+    more = f"; later {_counted(later)}, as they were created" if later else ""
+    return f"at start {world}{why}: {_counted(start) or 'nothing'} of the manifests{more}"
+
+
+def _left_out(world: str, objects: _Objects, places: Mapping[int, str]) -> Iterator[str]:
+    """What takes no part, with its number and the reason."""
+    reasons = {
+        _KNOWN: "the trace has them as jobs",
+        _AFTER: "they were created after the last submission",
+    }
+    if world == EMPTY:
+        reasons[_BEFORE] = "the replay begins with an empty cluster (--at-start dump begins with them)"
+    for place, reason in reasons.items():
+        found = [each for each in objects.several if places[id(each)] == place]
+        if found:
+            yield f"left out: {_counted(found)} of the manifests: {reason}"
+
+
+def _counted(several: Sequence[Workload | Pod]) -> str:
+    count = Counter("Workload" if isinstance(each, Workload) else "Pod" for each in several)
+    return " and ".join(f"{count[kind]:,} {kind}{'' if count[kind] == 1 else 's'}" for kind in count)
+
+
+def _date(time: int) -> str:
+    return (_EPOCH + timedelta(microseconds=time)).strftime("%Y-%m-%dT%H:%M:%SZ")
