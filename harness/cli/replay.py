@@ -255,6 +255,8 @@ def _preface(
     scale = worlds[0].cluster.scale
     if scale != 1:
         lines.append(f"note: --scale-cluster {scale}: so many times its nodes and quotas")
+    notes = [(world, plan.trace.notes[len(trace.notes) :]) for world, plan in plans]
+    lines += _told("note", worlds, notes)
     lines += _told("note", worlds, [(world, [plan.at_start.begins]) for world, plan in plans])
     lines += _told("warning", worlds, [(world, plan.warnings) for world, plan in plans])
     return lines

@@ -54,6 +54,7 @@ def check(
 
     All faults are listed, and the exit code is 2; for a trace without faults one line says so.
     """
+    from harness.trace.homes import map_hint
     from harness.trace.job_rows import count_jobs
 
     found = None
@@ -65,7 +66,8 @@ def check(
         opened = open_file(ctx, file, reader, settings, found)
     except TraceError as error:
         lines = [f"{error.source}: {fault}" for fault in error.faults]
-        raise InputError("\n".join(lines)) from error
+        hint = map_hint(error.faults) if found is not None else None
+        raise InputError("\n".join(lines), hint=hint) from error
     for reason, count in opened.left_out.items():
         click.echo(printable(f"left out: {count:,} {reason}"), err=True)
     queues = opened.frame["queue"].n_unique()

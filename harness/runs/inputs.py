@@ -39,6 +39,7 @@ def read_cluster(
     from harness.cluster.derive import find_cluster
     from harness.cluster.load import load_cluster
     from harness.trace.demand import derived_cluster
+    from harness.trace.homes import homed, map_hint
     from harness.trace.validate import cluster_faults
 
     if cluster is None:
@@ -49,12 +50,12 @@ def read_cluster(
         chosen = load_cluster(Path(cluster)) if isinstance(cluster, (str, Path)) else cluster
     if calibration is not None:
         chosen = calibration.of_cluster(chosen)
-    faults = cluster_faults(trace, chosen)
+    faults = cluster_faults(homed(trace, chosen), chosen)
     if faults:
         raise TraceError(
             f"{trace.path} does not fit {chosen.source or 'the cluster'}",
             faults,
-            hint="harness cluster check shows it",
+            hint=map_hint(faults) or "harness cluster check shows it",
         )
     return chosen
 

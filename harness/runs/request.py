@@ -176,11 +176,14 @@ class Request:
         Raises:
             InputError: the trace, the manifests or an option cannot be used; all faults at once.
         """
+        from harness.trace.homes import homed
+
         policy = None if self.plugin is None else _policy(self.plugin, plugins)
         if policy is not None:
             look_at(policy)  # before the trace is read: somebody may edit it meanwhile
         trace = read_trace(self.trace, plugins, self.calibration)
         cluster = read_cluster(self.cluster, trace, self.calibration)
+        trace = homed(trace, cluster)
         begun = at_start(cluster, trace, self.at_start)
         policy = policy or _policy(default_plugin(cluster), plugins)
         called = policy.name if self.label in (None, policy.name) else f"{policy.name}@{self.label}"

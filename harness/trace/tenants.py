@@ -12,6 +12,7 @@ import polars as pl
 
 from harness.errors import OptionError
 from harness.options import did_you_mean
+from harness.trace.queue_map import read_queue_map
 from harness.trace.schema import has_names
 from harness.trace.trace import Trace
 
@@ -21,11 +22,12 @@ OTHER = "other"
 UNKNOWN = "unknown"
 """The queue of jobs that a column says nothing about."""
 
-_FORM = "write column:NAME, top:N, hash:N or names, also several: column:user,top:20"
+_FORM = "write column:NAME, top:N, hash:N, names or map:FILE, also several: column:user,top:20"
 _NUMBER = re.compile("0*[1-9][0-9]{0,8}", re.ASCII)
+_NAMED = 5
 _LONGEST_NAME = 63  # of a label's value, which is how Kubernetes writes down the queue of a job
 
-_Queues: TypeAlias = Callable[[pl.DataFrame, str], pl.Series]
+_Step: TypeAlias = Callable[[pl.DataFrame, str], pl.DataFrame]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +35,8 @@ class Tenants:
     """New queues, one step after the other.
 
     `column:NAME` takes another column as the queue, `top:N` keeps the queues with most jobs and puts the
-    others into `other`, `hash:N` spreads queues over N by their names, and `names` makes them names that
-    Kubernetes accepts.
+    others into `other`, `hash:N` spreads queues over N by their names, `names` makes them names that
+    Kubernetes accepts, and `map:FILE` gives them the LocalQueues and namespaces of a file.
     """
 
     steps: tuple[tuple[str, str], ...]
@@ -65,13 +67,12 @@ class Tenants:
         """The rows with their new queues.
 
         Raises:
-            OptionError: there is no such column, or two queues would become one.
+            OptionError: there is no such column or file, or two queues would become one.
         """
         frame = trace.frame
         before = frame["queue"].n_unique()
         for kind, argument in self.steps:
-            queue = _STEPS[kind](frame, argument).cast(frame["queue"].dtype)
-            frame = frame.with_columns(queue.alias("queue"))
+            frame = _STEPS[kind](frame, argument)
         return frame, f"{before:,} queues become {frame['queue'].n_unique():,}"
 
 
@@ -81,7 +82,7 @@ def kubernetes_name(name: str) -> str:
     return made or "queue"
 
 
-def _column(frame: pl.DataFrame, name: str) -> pl.Series:
+def _column(frame: pl.DataFrame, name: str) -> pl.DataFrame:
     if name not in frame.columns:
         raise OptionError(
             f"--tenants column:{name}: the trace has no such column", hint=did_you_mean(name, frame.columns)
@@ -89,36 +90,58 @@ def _column(frame: pl.DataFrame, name: str) -> pl.Series:
     if not has_names(frame[name].dtype):
         raise OptionError(f"--tenants column:{name}: {frame[name].dtype} is no name of a tenant")
     text = frame[name].cast(pl.String)
-    return text.set(text == "", None).fill_null(UNKNOWN)
+    return _with(frame, text.set(text == "", None).fill_null(UNKNOWN))
 
 
-def _top(frame: pl.DataFrame, count: str) -> pl.Series:
+def _top(frame: pl.DataFrame, count: str) -> pl.DataFrame:
     sizes = frame.group_by("queue").len().sort(["len", "queue"], descending=[True, False])
     kept = sizes["queue"].head(int(count))
     if len(kept) < sizes.height and OTHER in kept:
         raise OptionError(f"--tenants top:{count}: one of the largest queues is called {OTHER!r} already")
-    return frame.select(
-        pl.when(pl.col("queue").is_in(kept.implode())).then("queue").otherwise(pl.lit(OTHER))
-    ).to_series()
+    queue = pl.when(pl.col("queue").is_in(kept.implode())).then("queue").otherwise(pl.lit(OTHER))
+    return _with(frame, frame.select(queue).to_series())
 
 
-def _hash(frame: pl.DataFrame, count: str) -> pl.Series:
+def _hash(frame: pl.DataFrame, count: str) -> pl.DataFrame:
     parts, width = int(count), len(str(int(count) - 1))
 
     def part(name: str) -> str:
         number = int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "big") % parts
         return f"hash-{number:0{width}}"
 
-    return _renamed(frame["queue"], part)
+    return _with(frame, _renamed(frame["queue"], part))
 
 
-def _names(frame: pl.DataFrame, _: str) -> pl.Series:
+def _names(frame: pl.DataFrame, _: str) -> pl.DataFrame:
     made = {name: kubernetes_name(name) for name in frame["queue"].unique().sort()}
     owners: dict[str, str] = {}
     for name, new in made.items():
         if owners.setdefault(new, name) != name:
             raise OptionError(f"--tenants names: {owners[new]!r} and {name!r} would both be called {new!r}")
-    return _renamed(frame["queue"], made.__getitem__)
+    return _with(frame, _renamed(frame["queue"], made.__getitem__))
+
+
+def _map(frame: pl.DataFrame, path: str) -> pl.DataFrame:
+    places = read_queue_map(path)
+    queues = set(frame["queue"].unique().to_list())
+    if not queues & places.keys():
+        known = ", ".join(sorted(queues)[:_NAMED])
+        raise OptionError(
+            f"--tenants map:{path}: names no queue of the trace", hint=f"its queues are {known}, ..."
+        )
+    spaces = {name: place.namespace for name, place in places.items() if place.namespace}
+    called = {name: place.local_queue for name, place in places.items() if place.local_queue}
+    queue = frame["queue"].cast(pl.String)
+    stated = frame["namespace"] if "namespace" in frame.columns else pl.repeat(None, len(queue), eager=True)
+    mapped = queue.replace_strict(list(spaces), list(spaces.values()), default=None, return_dtype=pl.String)
+    namespace = pl.select(pl.coalesce(mapped, stated.cast(pl.String))).to_series().alias("namespace")
+    renamed = queue.replace(list(called), list(called.values()))
+    return _with(frame.with_columns(namespace) if spaces else frame, renamed)
+
+
+def _with(frame: pl.DataFrame, queue: pl.Series) -> pl.DataFrame:
+    """The rows with other queues."""
+    return frame.with_columns(queue.cast(frame["queue"].dtype).alias("queue"))
 
 
 def _renamed(queues: pl.Series, rename: Callable[[str], str]) -> pl.Series:
@@ -127,4 +150,4 @@ def _renamed(queues: pl.Series, rename: Callable[[str], str]) -> pl.Series:
     return queues.replace_strict(names, [rename(name) for name in names], return_dtype=pl.String)
 
 
-_STEPS: dict[str, _Queues] = {"column": _column, "top": _top, "hash": _hash, "names": _names}
+_STEPS: dict[str, _Step] = {"column": _column, "top": _top, "hash": _hash, "names": _names, "map": _map}

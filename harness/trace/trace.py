@@ -20,6 +20,7 @@ from harness.files.standard_input import CALLED, STANDARD_INPUT, standard_input_
 from harness.options import resolve
 from harness.trace.choose import choose_reader
 from harness.trace.digest import frame_digest
+from harness.trace.homes import homed, homed_rows, map_hint
 from harness.trace.reader import Reading
 from harness.trace.validate import checked, cluster_faults, unknown_names
 from harness.units import SECOND
@@ -103,7 +104,7 @@ def open_trace(
     reading = _read(path, spec, values)
     frame, faults = checked(reading.frame)
     if faults:
-        faults += unknown_names(frame, cluster) if cluster is not None else []
+        faults += unknown_names(homed_rows(frame, cluster), cluster) if cluster is not None else []
         raise TraceError(str(path), faults, hint=f"list them all: harness trace check {path}")
     submit = frame["submit_time"]
     zone = submit.dtype.time_zone if isinstance(submit.dtype, pl.Datetime) else None
@@ -123,8 +124,8 @@ def open_trace(
         spec.name,
         values,
     )
-    if cluster is not None and (faults := cluster_faults(trace, cluster)):
-        raise TraceError(str(path), faults)
+    if cluster is not None and (faults := cluster_faults(homed(trace, cluster), cluster)):
+        raise TraceError(str(path), faults, hint=map_hint(faults))
     return trace
 
 

@@ -203,7 +203,9 @@ def _no_queue(namespace: str, queue: str, cluster: Cluster) -> str:
             f"{shown(queue)} is a LocalQueue of namespace {namespace!r} whose ClusterQueue "
             f"{shown(local.cluster_queue)} there is not"
         )
-    return f"{shown(queue)} is neither a LocalQueue of namespace {namespace!r} nor a ClusterQueue"
+    others = [local.namespace for local in cluster.local_queues.values() if local.name == queue]
+    where = f"; namespaces {', '.join(others)} have one of that name" if others else ""
+    return f"{shown(queue)} is neither a LocalQueue of namespace {namespace!r} nor a ClusterQueue{where}"
 
 
 def _unknown_classes(frame: pl.DataFrame, cluster: Cluster) -> list[Fault]:

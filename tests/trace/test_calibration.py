@@ -161,6 +161,53 @@ def test_names_of_tenants_become_what_kubernetes_accepts(opened: Callable[..., T
         calibrated(opened({"queue": "A"}, {"queue": "a"}), tenants="names")
 
 
+def test_a_file_maps_queues_to_local_queues_and_namespaces(
+    opened: Callable[..., Trace], tmp_path: Path
+) -> None:
+    """An empty cell leaves what the trace says, and so does a queue that the file does not name."""
+    file = tmp_path / "map.csv"
+    file.write_text("\ufeffqueue, local_queue, namespace\na,lq,team\nb,,team\nc,d,\nelsewhere,x,y\n", "utf-8")
+    rows = [{"queue": name, "namespace": f"n{name}"} for name in "abce"]
+    trace = calibrated(opened(*rows), tenants=f"map:{file}")
+    assert trace.frame.select("namespace", "queue").rows() == [
+        ("team", "lq"),
+        ("team", "b"),
+        ("nc", "d"),
+        ("ne", "e"),
+    ]
+    file.write_text("queue,namespace\na,team\n")
+    plain = calibrated(opened({"queue": "a"}, {"queue": "z"}), tenants=f"map:{file},top:1")
+    assert plain.frame.select("namespace", "queue").rows() == [("team", "a"), (None, "other")]
+    assert plain.calibration == {"tenants": f"map:{file},top:1"}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (None, "cannot be read: No such file"),
+        (b"queue,namespace\n\xff", "cannot be read: 'utf-8'"),
+        (b"", "line 1: '' is not such a head"),
+        (b"queue\nq0\n", "line 1: 'queue' is not such a head"),
+        (b"queue,space\nq0,a\n", "line 1: 'queue,space' is not such a head"),
+        (b"queue,namespace\nq0\n", "line 2: 'q0' is no queue with its place"),
+        (b"queue,namespace\n,a\n", "line 2: ',a' is no queue with its place"),
+        (b"queue,namespace\nq0,a,b\n", "line 2: 'q0,a,b' is no queue with its place"),
+        (b"queue,namespace\nq0,a\nq0,b\n", "line 3: 'q0' is there already"),
+        (b"queue,namespace\nx,a\n", "names no queue of the trace"),
+    ],
+)
+def test_a_map_that_is_none_is_refused(
+    opened: Callable[..., Trace], tmp_path: Path, text: bytes | None, says: str
+) -> None:
+    """With file and line."""
+    file = tmp_path / "map.csv"
+    if text is not None:
+        file.write_bytes(text)
+    with pytest.raises(OptionError, match=says) as caught:
+        calibrated(opened(*_FOUR_DAYS), tenants=f"map:{file}")
+    assert str(file) in caught.value.message
+
+
 @pytest.mark.parametrize(
     ("option", "text", "says"),
     [

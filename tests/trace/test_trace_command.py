@@ -67,6 +67,10 @@ def test_check_holds_a_trace_against_a_cluster(
     cluster.write_text(CLUSTER)
     fits = write_trace({}, name="fits.parquet")
     assert harness("trace", "check", fits, "--cluster", cluster)[1].endswith(f"fits {cluster}\n")
+    queues = tmp_path / "q.yaml"
+    queues.write_text("apiVersion: kueue.x-k8s.io/v1beta2\nkind: ClusterQueue\nmetadata: {name: q}\n")
+    code, _, err = harness("trace", "check", fits, "--cluster", queues)
+    assert (code, "Hint: --tenants map:FILE" in err) == (2, True)
     large = write_trace({"pods": 3}, name="large.parquet")
     code, _, err = harness("trace", "check", large, "--cluster", cluster)
     assert code == 2

@@ -1,0 +1,102 @@
+"""Finds the LocalQueue that a job means where its trace does not name it with its namespace.
+
+Only what the manifests leave no doubt about is found: the one LocalQueue of that name where a trace does not
+say the namespace, or the one LocalQueue of the namespace that the trace has as the queue, as the reader of
+Jobs without Kueue's label does. Anything else is for `--tenants map:FILE` to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from harness.cluster.model import Cluster, LocalQueue
+from harness.errors import Fault
+from harness.trace.schema import DEFAULT_NAMESPACE
+
+if TYPE_CHECKING:
+    from harness.trace.trace import Trace
+
+_KEYS = ["namespace", "queue"]
+_TOLD = 3
+
+
+def homed(trace: Trace, cluster: Cluster) -> Trace:
+    """The trace with the namespaces and LocalQueues that its jobs mean; a note says what was found."""
+    found = _found(trace.frame, cluster)
+    if not found:
+        return trace
+    named = [f"{queue} is {local.namespace}/{local.name}" for (_, queue), local in found.items()]
+    more = f" and {len(named) - _TOLD:,} more" if len(named) > _TOLD else ""
+    told = f"queues that mean one LocalQueue of the manifests: {', '.join(named[:_TOLD])}{more}"
+    return replace(trace, frame=_with(trace.frame, found), notes=(*trace.notes, told))
+
+
+def map_hint(faults: Iterable[Fault]) -> str | None:
+    """What to do about queues that lead nowhere; None where no fault is about one."""
+    if any(fault.where.endswith("queue") for fault in faults):
+        return "--tenants map:FILE says which LocalQueue of which namespace a queue of the trace means"
+    return None
+
+
+def homed_rows(frame: pl.DataFrame, cluster: Cluster) -> pl.DataFrame:
+    """The same for rows that may be faulty otherwise."""
+    return _with(frame, _found(frame, cluster)) if "queue" in frame.columns else frame
+
+
+def home_of(cluster: Cluster, namespace: str | None, queue: str) -> LocalQueue | None:
+    """The LocalQueue that a queue means if it leads nowhere by itself; None where that is not plain.
+
+    Args:
+        cluster: its queues.
+        namespace: the job's; None where the trace does not say.
+        queue: the job's.
+    """
+    stated = DEFAULT_NAMESPACE if namespace is None else namespace
+    known = cluster.local_queues.get((stated, queue)) is not None
+    if known or queue in cluster.cluster_queues or queue in cluster.elastic_quotas:
+        return None
+    doors = [
+        local for local in cluster.local_queues.values() if local.cluster_queue in cluster.cluster_queues
+    ]
+    named = [local for local in doors if local.name == queue] if namespace is None else []
+    if not named and namespace in (None, queue):
+        named = [local for local in doors if local.namespace == queue]
+    return named[0] if len(named) == 1 else None
+
+
+def _found(frame: pl.DataFrame, cluster: Cluster) -> dict[tuple[str | None, str], LocalQueue]:
+    """Namespace and queue of rows -> the LocalQueue that they mean, in order of their first rows."""
+    if not cluster.local_queues:
+        return {}
+    distinct = frame.select(_keys(frame)).unique(maintain_order=True)
+    homes = {
+        (namespace, queue): home_of(cluster, namespace, queue)
+        for namespace, queue in distinct.iter_rows()
+        if queue
+    }
+    return {key: local for key, local in homes.items() if local is not None}
+
+
+def _keys(frame: pl.DataFrame) -> list[pl.Expr]:
+    namespace = pl.col("namespace") if "namespace" in frame.columns else pl.lit(None)
+    return [namespace.cast(pl.String).alias("namespace"), pl.col("queue").cast(pl.String)]
+
+
+def _with(frame: pl.DataFrame, found: Mapping[tuple[str | None, str], LocalQueue]) -> pl.DataFrame:
+    """Rows with other namespaces and queues; without any they are as they were."""
+    if not found:
+        return frame
+    table = pl.DataFrame(
+        [(*key, local.namespace, local.name) for key, local in found.items()],
+        schema=dict.fromkeys((*_KEYS, "new.namespace", "new.queue"), pl.String),
+        orient="row",
+    )
+    keys = frame.select(_keys(frame))
+    new = keys.join(table, on=_KEYS, how="left", nulls_equal=True, maintain_order="left")
+    return frame.with_columns(
+        new.select(pl.coalesce(f"new.{name}", name).alias(name) for name in _KEYS).get_columns()
+    )

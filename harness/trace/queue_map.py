@@ -1,0 +1,57 @@
+"""Reads the file of `--tenants map:FILE`: which LocalQueue of which namespace a trace's queue means."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import NamedTuple
+
+from harness.errors import OptionError
+
+_QUEUE, _NAMESPACE, _LOCAL_QUEUE = "queue", "namespace", "local_queue"
+_HINT = "write CSV with the head queue,namespace,local_queue and a line for each queue of the trace"
+
+
+class Place(NamedTuple):
+    """What a queue becomes; "" for what stays."""
+
+    namespace: str
+    local_queue: str
+
+
+def read_queue_map(path: str) -> dict[str, Place]:
+    """Queue -> what it becomes.
+
+    Args:
+        path: CSV with a head: `queue`, and `namespace` or `local_queue` or both; an empty cell leaves what
+            the trace says.
+
+    Raises:
+        OptionError: the file cannot be read, or a line is no queue with its place; all of them at once.
+    """
+    try:
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            head, *rows = [[cell.strip() for cell in row] for row in csv.reader(file)] or [[]]
+    except (OSError, ValueError, csv.Error) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise OptionError(f"--tenants map:{path}: cannot be read: {reason}", hint=_HINT) from error
+    unknown = sorted({*head} - {_QUEUE, _NAMESPACE, _LOCAL_QUEUE})
+    if unknown or _QUEUE not in head or len(head) < 2 or len({*head}) < len(head):
+        raise OptionError(f"--tenants map:{path}, line 1: {','.join(head)!r} is not such a head", hint=_HINT)
+    found: dict[str, Place] = {}
+    wrong = []
+    for number, row in enumerate(rows, 2):
+        if not any(row):
+            continue
+        cells = dict(zip(head, row, strict=False))
+        place = Place(cells.get(_NAMESPACE, ""), cells.get(_LOCAL_QUEUE, ""))
+        name = cells[_QUEUE]
+        if len(row) != len(head) or not name or not any(place):
+            wrong.append(f"line {number}: {','.join(row)!r} is no queue with its place")
+        elif name in found:
+            wrong.append(f"line {number}: {name!r} is there already")
+        else:
+            found[name] = place
+    if wrong:
+        raise OptionError("\n".join(f"--tenants map:{path}, {each}" for each in wrong), hint=_HINT)
+    return found
