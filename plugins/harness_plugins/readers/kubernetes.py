@@ -20,8 +20,9 @@ from harness.cluster.load import unpacked
 from harness.errors import Fault, TraceError
 from harness.job import PodSet
 from harness.trace.schema import LIMIT, REQUEST
-from harness_plugins.readers.kubernetes_objects import QUEUE_LABEL, READERS, Recorded
+from harness_plugins.readers.kubernetes_objects import QUEUE_LABEL, READERS, SPANS, Recorded
 from harness_plugins.readers.names import label_maps
+from harness_plugins.readers.pod_runs import BEST_FIRST, Listed, PodRuns
 from harness_plugins.readers.source import contents, refusal, stop_at_many
 
 METADATA = {"harness.source": "objects of a Kubernetes cluster, printed by kubectl get"}
@@ -62,24 +63,45 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     stands_for = {uid for item in items if item.kind[1] == "Workload" for _, uid in item.owners if uid}
     jobs_listed = {item.uid for item in items if item.kind[1] == "Job"} - {""}
     left_out: Counter[str] = Counter()
-    jobs: list[Recorded] = []
     faults: list[Fault] = []
+    found: list[tuple[_Item, Recorded]] = []
+    listed: list[Listed] = []
     for item in items:
         reason = _no_job(item, stands_for, jobs_listed)
-        if not reason:
-            job = READERS[item.kind](item.manifest, item.where, faults)
-            reason = _without_times(job)
-            if not reason:
-                jobs.append(job)
+        if item.kind in SPANS:
+            listed.append(_listed(item, faults))
         if reason:
             left_out[reason] += 1
+        else:
+            found.append((item, READERS[item.kind](item.manifest, item.where, faults)))
         stop_at_many(path, faults)
     if faults:
         raise TraceError(str(path), list(dict.fromkeys(faults)))
+    runs = PodRuns(listed)
+    jobs: list[Recorded] = []
+    begins: Counter[str] = Counter()
+    for item, told in found:
+        owners = [uid for _, uid in item.owners] if item.kind[1] == "Workload" else [item.uid]
+        job, how = runs.began(told, owners)
+        reason = _without_times(job)
+        if reason:
+            left_out[reason] += 1
+        else:
+            jobs.append(job)
+            begins[how] += 1
     if not jobs:
         counts = "; ".join(f"{count:,} {reason}" for reason, count in left_out.items())
         raise TraceError(str(path), [Fault("", f"holds no job that has ended ({counts or 'no objects'})")])
-    return Reading(_frame(jobs, options), len(items), dict(left_out), _notes(jobs, options), METADATA)
+    return Reading(_frame(jobs, options), len(items), dict(left_out), _notes(jobs, begins, options), METADATA)
+
+
+def _listed(item: _Item, faults: list[Fault]) -> Listed:
+    """What a Job or Pod says of when pods ran, whatever it belongs to."""
+    status = item.manifest.get("status")
+    failed = isinstance(status, Mapping) and status.get("phase") == "Failed"
+    owners = [uid for _, uid in item.owners if uid]
+    span = SPANS[item.kind](item.manifest, item.where, faults)
+    return Listed(item.uid, owners, item.kind[1] == "Pod", failed, *span)
 
 
 def _items(path: Path) -> list[_Item]:
@@ -179,7 +201,8 @@ def _frame(jobs: Sequence[Recorded], options: Mapping[str, Any]) -> pl.DataFrame
 def _run(job: Recorded, options: Mapping[str, Any]) -> int:
     assert job.start is not None
     assert job.end is not None
-    return job.end - job.start + (job.past if options["attempts"] == "total" else 0)
+    run = job.end - job.start if job.run is None else job.run
+    return run + (job.past if options["attempts"] == "total" else 0)
 
 
 def _texts(name: str, pods: Iterable[PodSet]) -> pl.Series:
@@ -194,13 +217,17 @@ def _amounts(prefix: str, tables: Sequence[Mapping[str, int]]) -> list[pl.Series
     ]
 
 
-def _notes(jobs: Sequence[Recorded], options: Mapping[str, Any]) -> tuple[str, ...]:
+def _notes(
+    jobs: Sequence[Recorded], begins: Mapping[str, int], options: Mapping[str, Any]
+) -> tuple[str, ...]:
     which = "the number that the cluster resolved" if options["priority"] == "number" else "the class's name"
     evicted = sum(bool(job.evictions or job.past) for job in jobs)
+    how = "; ".join(f"{word} ({begins[word]:,} jobs)" for word in BEST_FIRST if begins.get(word))
     before = "and as long as it ran before that" if options["attempts"] == "total" else "and not before that"
     return (
         "what the cluster had deleted already is not in the list, and nobody knows how much that is",
-        f"a job runs from its last start to its end, {before} ({evicted:,} jobs had been evicted)",
+        f"a job runs from when its pods last ran to its end, {before} ({evicted:,} jobs had been evicted)",
+        f"its pods are taken to run since they {how}",
         f"the queue is the LocalQueue (the label {QUEUE_LABEL}), else the namespace",
         f"priority is {which}",
         "times are whole seconds, as Kubernetes keeps them",

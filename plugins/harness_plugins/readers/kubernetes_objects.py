@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from harness.cluster.fields import Fields
 from harness.cluster.workloads import read_pod_set, read_time, workload_from
@@ -16,6 +16,10 @@ QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 
 _FILLED_IN = ("nodeName", "priority", "priorityClassName", "schedulerName")
 """Fields of a pod's spec that a cluster fills in, or that are columns of their own in a trace."""
+
+
+Span: TypeAlias = tuple[int | None, int | None]
+"""A start and an end, microseconds since 1970; None where it is not known, or has not come."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,10 @@ class Recorded:
         grace_period: microseconds, None where the object does not say.
         evictions: how often Kueue took back its quota; None where the object does not say.
         past: microseconds that it ran before it was evicted, all times together.
+        admitted: when Kueue admitted it last; None where it does not say, or for a Job or Pod.
+        ready: when all its pods were ready; None where that is not known.
+        rounds: whether more pods have to end than run at once.
+        run: how long it ran where that is not from start to end; None elsewhere.
     """
 
     name: str
@@ -50,10 +58,17 @@ class Recorded:
     grace_period: int | None
     evictions: int | None = None
     past: int = 0
+    admitted: int | None = None
+    ready: int | None = None
+    rounds: bool = False
+    run: int | None = None
 
 
 def read_workload(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Recorded:
-    """Kueue's Workload, v1beta1 or v1beta2: from its creation; from its last admission to its end."""
+    """Kueue's Workload, v1beta1 or v1beta2: from its creation; from its last admission to its end.
+
+    When its pods were ready is kept beside; see `pod_runs`.
+    """
     pod_sets = _list(_map(manifest, "spec"), "podSets")
     templates = [_map(item, "template") for item in pod_sets]
     trimmed = [
@@ -87,6 +102,8 @@ def read_workload(manifest: Mapping[str, Any], where: str, faults: list[Fault]) 
         _text(spec, "preemptionPolicy"),
         _grace_period(Fields(spec, where, faults, "spec.podSets[0].template.spec")),
         *_evictions(Fields(_map(manifest, "status"), where, faults, "status")),
+        admitted=since("Admitted"),
+        ready=since("PodsReady"),
     )
 
 
@@ -100,51 +117,58 @@ def _evictions(status: Fields) -> tuple[int | None, int]:
 
 def read_job(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Recorded:
     """A Job of batch/v1: as many pods as it lets run at once, from its start to its end."""
-    fields = Fields(manifest, where, faults)
-    spec, status = fields.child("spec"), fields.child("status")
+    spec = Fields(manifest, where, faults).child("spec")
     parallelism = spec.integer("parallelism", 1, least=0)
     completions = spec.integer("completions", parallelism, least=0) if "completions" in spec else parallelism
-    ends = [read_time(status, "completionTime")]
-    for condition in status.items("conditions"):
-        ended = condition.string("type") in ("Complete", "Failed") and condition.string("status") == "True"
-        ends.append(read_time(condition, "lastTransitionTime") if ended else None)
-    template = _map(_map(manifest, "spec"), "template")
     return _recorded(
         manifest,
         where,
         faults,
-        template=template,
+        template=_map(_map(manifest, "spec"), "template"),
         count=max(1, min(parallelism, completions)),
-        start=read_time(status, "startTime"),
-        end=next((end for end in ends if end is not None), None),
+        span=job_span(manifest, where, faults),
+        rounds=completions > parallelism,
     )
 
 
 def read_pod(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Recorded:
     """A Pod: from its start on a node to the end of its last container."""
-    fields = Fields(manifest, where, faults)
-    status = fields.child("status")
+    span = pod_span(manifest, where, faults)
+    return _recorded(manifest, where, faults, template=manifest, count=1, span=span)
+
+
+def job_span(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Span:
+    """When a Job started, and when it was complete or failed."""
+    status = Fields(manifest, where, faults).child("status")
+    ends = [read_time(status, "completionTime")]
+    for condition in status.items("conditions"):
+        ended = condition.string("type") in ("Complete", "Failed") and condition.string("status") == "True"
+        ends.append(read_time(condition, "lastTransitionTime") if ended else None)
+    return read_time(status, "startTime"), next((end for end in ends if end is not None), None)
+
+
+def pod_span(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Span:
+    """When a Pod started on its node, and when its last container ended."""
+    status = Fields(manifest, where, faults).child("status")
     ended = status.string("phase") in ("Succeeded", "Failed")
     ends = [
         read_time(container.child("state").child("terminated"), "finishedAt")
         for container in status.items("containerStatuses")
     ]
     known = [end for end in ends if end is not None]
-    return _recorded(
-        manifest,
-        where,
-        faults,
-        template=manifest,
-        count=1,
-        start=read_time(status, "startTime"),
-        end=max(known) if ended and known else None,
-    )
+    return read_time(status, "startTime"), max(known) if ended and known else None
 
 
 READERS: Mapping[tuple[str, str], Callable[[Mapping[str, Any], str, list[Fault]], Recorded]] = {
     ("kueue.x-k8s.io", "Workload"): read_workload,
     ("batch", "Job"): read_job,
     ("", "Pod"): read_pod,
+}
+
+
+SPANS: Mapping[tuple[str, str], Callable[[Mapping[str, Any], str, list[Fault]], Span]] = {
+    ("batch", "Job"): job_span,
+    ("", "Pod"): pod_span,
 }
 
 
@@ -155,8 +179,8 @@ def _recorded(
     *,
     template: Mapping[str, Any],
     count: int,
-    start: int | None,
-    end: int | None,
+    span: Span,
+    rounds: bool = False,
 ) -> Recorded:
     """What Jobs and Pods have in common; `template` is that of the pods."""
     metadata = Fields(_map(manifest, "metadata"), where, faults, "metadata")
@@ -171,14 +195,14 @@ def _recorded(
         metadata.string("uid"),
         queue or namespace,
         read_time(metadata, "creationTimestamp"),
-        start,
-        end,
+        *span,
         (replace(read_pod_set(Fields(pods, where, faults, "spec")), labels=_labels(template)),),
         bool(queue) and count > 1,
         fields.integer("priority") if "priority" in fields else None,
         _text(spec, "priorityClassName"),
         _text(spec, "preemptionPolicy"),
         _grace_period(fields),
+        rounds=rounds,
     )
 
 

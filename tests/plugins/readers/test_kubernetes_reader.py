@@ -97,8 +97,8 @@ def read(read_text: Callable) -> Callable[..., Trace]:
 
 
 @pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
-def test_a_workload_runs_from_its_admission_to_its_end(read: Callable[..., Trace], version: str) -> None:
-    """Submitted when it was created; a row for each pod set that has pods."""
+def test_a_workload_has_a_row_for_each_pod_set(read: Callable[..., Trace], version: str) -> None:
+    """That has pods; submitted when it was created, it runs to its end."""
     trace = read(workload(version=version))
     assert trace.reader == "kubernetes"
     names = ("job_id", "queue", "namespace", "pod_set", "pods", "min_pods", "priority", "uid")
@@ -130,6 +130,90 @@ def test_yaml_and_several_documents_give_the_same_trace(
         trace = read_text(text, name="answer")
         assert (trace.reader, trace.rows_read) == ("kubernetes", 3)
         assert trace.frame.equals(expected.frame)
+
+
+def spans(
+    *times: tuple[str, str | None], uid: str = "uid-j", phase: str = "Succeeded"
+) -> list[dict[str, Any]]:
+    """Pods of a Job that ran at these times of ten o'clock."""
+    pods = []
+    for number, (start, end) in enumerate(times):
+        made = pod(f"{phase}-{number}", ("Job", uid), phase)
+        made["status"]["startTime"] = f"2025-03-01T10:{start}Z"
+        ended = {"terminated": {"finishedAt": f"2025-03-01T10:{end}Z"}} if end else {}
+        made["status"]["containerStatuses"] = [{"state": ended}]
+        pods.append(made)
+    return pods
+
+
+def owned(conditions: list[dict[str, Any]]) -> dict[str, Any]:
+    """A Workload of five pods made for the Job `j`."""
+    made = workload(conditions=conditions)
+    made["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "j", "uid": "uid-j"}]
+    return made
+
+
+ADMITTED = [condition("Admitted", "2025-03-01T10:01:00Z"), condition("Finished", "2025-03-01T10:50:00Z")]
+READY = condition("PodsReady", "2025-03-01T10:10:00Z")
+FIVE = [("12:00", None), ("13:00", None), ("13:30", None), ("14:00", None), ("15:00", None)]
+AT_11 = {"startTime": "2025-03-01T10:11:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("objects", "minute", "how"),
+    [
+        ([owned([*ADMITTED, READY]), job(**AT_11), *spans(*FIVE)], 10, "were ready"),
+        ([owned(ADMITTED), job(**AT_11), *spans(*FIVE)], 15, "started"),
+        ([owned(ADMITTED), job(**AT_11)], 11, "their Job started"),
+        ([owned(ADMITTED)], 1, "they were admitted"),
+        ([owned([*ADMITTED, {**READY, "status": "False"}])], 1, "they were admitted"),
+        ([owned([*ADMITTED, {**READY, "lastTransitionTime": T0}])], 1, "they were admitted"),
+        ([owned(ADMITTED), job(startTime=T0)], 1, "they were admitted"),
+        (
+            [owned(ADMITTED), job(**AT_11), *spans(*FIVE, phase="Failed"), *spans(*FIVE[:1] * 5)],
+            12,
+            "started",
+        ),
+    ],
+)
+def test_a_workload_runs_since_its_pods_do(
+    read: Callable[..., Trace], objects: list[dict[str, Any]], minute: int, how: str
+) -> None:
+    """By the best that is known of its last admission, whatever it waited for then; a note says what."""
+    trace = read(*objects)
+    assert trace.frame["recorded_start"][0] == datetime(2025, 3, 1, 10, minute, tzinfo=UTC)
+    assert trace.frame["duration"][0] == timedelta(minutes=50 - minute)
+    assert f"its pods are taken to run since they {how} (1 jobs)" in trace.notes
+
+
+def test_a_job_set_runs_since_the_pods_of_its_jobs_do(read: Callable[..., Trace]) -> None:
+    """The Workload is made for the JobSet, which no list has to hold."""
+    made = owned(ADMITTED)
+    made["metadata"]["ownerReferences"] = [{"kind": "JobSet", "name": "s", "uid": "uid-s"}]
+    child = job(**AT_11)
+    child["metadata"]["ownerReferences"] = [{"kind": "JobSet", "name": "s", "uid": "uid-s"}]
+    trace = read(made, child, *spans(*FIVE))
+    assert trace.frame["duration"][0] == timedelta(minutes=35)
+    assert trace.left_out == {"that belong to a Job or Workload in the list": 6}
+
+
+def test_a_job_runs_since_its_pods_do(read: Callable[..., Trace]) -> None:
+    """It is created, and started, while they still wait for nodes."""
+    ended = {"startTime": T0, "completionTime": "2025-03-01T10:50:00Z"}
+    three = [("12:00", "20:00"), ("13:00", "50:00"), ("14:00", "50:00")]
+    gang = {"kueue.x-k8s.io/queue-name": "lq"}
+
+    def run(made: dict[str, Any], *pods: dict[str, Any]) -> tuple[int, int]:
+        row = read(made, *pods).frame.to_dicts()[0]
+        return row["recorded_start"].minute, row["duration"] // timedelta(minutes=1)
+
+    alone = job(**ended)
+    alone["spec"] |= {"completions": 3}
+    assert run(alone) == (0, 50)
+    assert run(alone, *spans(*three)) == (12, 37)  # as long as the longest of them
+    assert run(job(labels=gang, **ended), *spans(*three)) == (14, 36)  # since all of them run
+    assert run(job(**ended), *spans(*three, ("20:00", "50:00"), ("21:00", "50:00"))) == (14, 36)  # in rounds
+    assert run(alone, *spans(*three[:2]), *spans(("30:00", None))) == (30, 20)
 
 
 def test_evictions_of_a_workload_are_counted(read: Callable[..., Trace]) -> None:
