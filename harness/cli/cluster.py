@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli.cluster_init import init
+from harness.cli.cluster_slurm import from_slurm
 from harness.cli.cluster_work import work_of, work_tables
 from harness.cli.group import Group
 from harness.cli.output import spare, write_output
@@ -33,6 +34,7 @@ def cluster() -> None:
 
 
 cluster.add_command(init)
+cluster.add_command(from_slurm)
 
 
 @cluster.command(epilog=_EXAMPLES)

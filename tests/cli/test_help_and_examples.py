@@ -74,6 +74,8 @@ def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
         file.write(PHILLY)
     with gzip.open(place / "HPC2N-2002-2.2-cln.swf.gz", "wt") as file:
         file.write(SWF)
+    for name in ("nodes.txt", "qos.txt", "assoc.txt"):
+        shutil.copy(ROOT / "tests" / "plugins" / "readers" / "slurm" / name, place)
     for corpora in (ROOT / "tests" / "conformance", ROOT.parent / "shared" / "conformance"):
         if (corpora / "kube-preempt-named.jsonl.gz").is_file():
             shutil.copy(corpora / "kube-preempt-named.jsonl.gz", place)

@@ -14,6 +14,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from harness import Reading
+from harness.cluster.slurm.qos import read_qos
 from harness.errors import Fault, OptionError, TraceError
 from harness_plugins.readers.slurm.cells import COMMAND
 from harness_plugins.readers.slurm.chains import chains_of, cut_to_window
@@ -21,7 +22,6 @@ from harness_plugins.readers.slurm.document import read_document
 from harness_plugins.readers.slurm.hidden import overwritten
 from harness_plugins.readers.slurm.jobs import Job, jobs_of
 from harness_plugins.readers.slurm.notes import notes_of
-from harness_plugins.readers.slurm.qos import priorities_of
 from harness_plugins.readers.slurm.record import Clock, Dump, Record
 from harness_plugins.readers.slurm.table import frame_of
 from harness_plugins.readers.slurm.text import read_text
@@ -37,6 +37,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 
     Raises:
         TraceError: no such dump, columns that are missing, or malformed rows, all of them named.
+        ClusterError: the list of QOS cannot be read or is malformed.
         OptionError: a time zone that is not known.
     """
     clock = Clock(_zone(options["timezone"]))
@@ -45,7 +46,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     priorities = None
     if options["qos"]:
         listed = Path(options["qos"])
-        priorities = priorities_of(listed)
+        priorities = {qos.name: qos.priority for qos in read_qos(listed)}
         metadata |= also_read(listed)
     left_out = Counter(dump.left_out)
     records = _without_cut(dump.records, left_out)

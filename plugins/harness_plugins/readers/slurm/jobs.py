@@ -43,7 +43,7 @@ class Job:
 
 
 def jobs_of(chains: Sequence[Chain], options: Mapping[str, Any], left_out: Counter[str]) -> list[Job]:
-    """The jobs of a dump, in the order of their first rows.
+    """The jobs of a dump, in the order of their arrival.
 
     Args:
         chains: of its rows.
@@ -66,6 +66,7 @@ def jobs_of(chains: Sequence[Chain], options: Mapping[str, Any], left_out: Count
         submit = leader.submit if other is None else other
         assert submit is not None
         found.append((components, submit, _duration(leader, options)))
+    found.sort(key=lambda job: job[1])
     names = _names([components for components, _, _ in found])
     return [
         Job(

@@ -1,0 +1,52 @@
+"""`harness cluster from-slurm`: manifests of a Slurm cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from harness.cli.output import spare, write_output
+from harness.text import printable
+
+
+@click.command(
+    "from-slurm",
+    epilog="""\b
+Examples:
+  harness cluster from-slurm nodes.txt
+  harness cluster from-slurm nodes.txt --qos qos.txt --assoc assoc.txt -o slurm.cluster.yaml""",
+)
+@click.argument("nodes", type=click.Path(path_type=Path))
+@click.option(
+    "--qos", type=click.Path(path_type=Path), metavar="FILE",
+    help="What sacctmgr -P show qos printed, for priority classes.",
+)  # fmt: skip
+@click.option(
+    "--assoc", type=click.Path(path_type=Path), metavar="FILE",
+    help="What sacctmgr -P show assoc tree printed, for quotas of accounts.",
+)  # fmt: skip
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="[default: stdout]")
+def from_slurm(nodes: Path, qos: Path | None, assoc: Path | None, output: Path | None) -> None:
+    """Write manifests of a Slurm cluster: Nodes, PriorityClasses of its QOS, ClusterQueues of its accounts.
+
+    NODES holds what scontrol show nodes printed. What Slurm decides by and manifests do not say is named on
+    stderr.
+    """
+    from harness.cluster.load import cluster_from
+    from harness.cluster.manifests import dump_yaml
+    from harness.cluster.slurm import from_slurm as converted
+
+    for each in (nodes, qos, assoc):
+        if output is not None and each is not None:
+            spare(each, output)
+    made = converted(nodes, qos=qos, associations=assoc)
+    cluster_from(made.manifests, str(nodes))
+    for note in made.notes:
+        click.echo(printable(f"not in the manifests: {note}"), err=True)
+    text = dump_yaml(made.manifests)
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    write_output(output, text)
+    click.echo(printable(f"{len(made.manifests):,} manifests written to {output}"))

@@ -1,0 +1,113 @@
+"""`scontrol show nodes` as Nodes."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.cluster.draft import Warnings
+from harness.cluster.manifests import node_manifest
+from harness.cluster.slurm.tables import Row, gpus_of, read_blocks
+from harness.errors import ClusterError, Fault
+
+NODES = "scontrol show nodes"
+GPU = "nvidia.com/gpu"
+MODEL = "nvidia.com/gpu.product"
+"""The label with the type of a node's GPUs, as NVIDIA's feature discovery names it."""
+
+_PODS = 110
+_MIB = 2**20
+_GRES = re.compile(r"gpu(?::([^:(,]+))?:([0-9]{1,9})")
+_UNUSABLE = (
+    "DOWN",
+    "DRAIN",
+    "FAIL",
+    "MAINT",
+    "NOT_RESPONDING",
+    "POWERED_DOWN",
+    "POWER_DOWN",
+    "REBOOT",
+    "UNKNOWN",
+)
+
+
+def read_nodes(path: Path, notes: Warnings) -> list[tuple[dict[str, Any], dict[str, int]]]:
+    """The nodes of a cluster as manifests, each with what can be used of it.
+
+    Args:
+        path: what `scontrol show nodes` printed.
+        notes: where what Kubernetes cannot say is added.
+
+    Raises:
+        ClusterError: no such file, or nodes that are malformed, all of them named.
+    """
+    faults: list[Fault] = []
+    found = [_node(row, faults, notes) for row in read_blocks(path, "NodeName", NODES)]
+    names = Counter(manifest["metadata"]["name"] for manifest, _ in found)
+    faults += [Fault("", f"node {name} is given twice") for name, count in names.items() if count > 1]
+    if faults:
+        raise ClusterError(str(path), faults)
+    return found
+
+
+def _node(row: Row, faults: list[Fault], notes: Warnings) -> tuple[dict[str, Any], dict[str, int]]:
+    name = row.text("NodeName")
+    configured = row.tres("CfgTRES", faults)
+    cpus = row.count("CPUEfctv", faults) or configured.get("cpu", 0) or row.count("CPUTot", faults)
+    memory = (row.count("RealMemory", faults) - row.count("MemSpecLimit", faults)) * _MIB
+    memory = memory if memory > 0 else configured.get("mem", 0)
+    gpus, models = gpus_of(configured)
+    if not gpus:
+        gpus, models = _gres(row.text("Gres"))
+    if not cpus:
+        faults.append(Fault(row.place, f"node {name}: says no CPUs (CPUEfctv, CPUTot or CfgTRES)"))
+    amounts = {"cpu": cpus * 1000, "memory": memory, GPU: gpus}
+    manifest = node_manifest(name, {**{key: size for key, size in amounts.items() if size}, "pods": _PODS})
+    if len(models) == 1:
+        manifest["metadata"]["labels"][MODEL] = models[0]
+    elif models:
+        notes.add(
+            "Node", name, f"several types of GPUs ({', '.join(models)}): no label says which a pod gets"
+        )
+    _say(row, name, notes)
+    if _unusable(row.text("State")):
+        manifest["spec"] = {"unschedulable": True}
+        notes.add("Node", name, "is down or drained now, and unschedulable for the whole replay")
+        return manifest, {}
+    return manifest, amounts
+
+
+def _gres(text: str) -> tuple[int, tuple[str, ...]]:
+    """GPUs and types of `gpu:a100:4(S:0-1),gpu:v100:2`."""
+    found = _GRES.findall(text)
+    return sum(int(count) for _, count in found), tuple(sorted({model for model, _ in found if model}))
+
+
+def _unusable(state: str) -> bool:
+    words = re.split(r"[^A-Z_]+", state)
+    return any(word.startswith(_UNUSABLE) for word in words)
+
+
+def _say(row: Row, name: str, notes: Warnings) -> None:
+    """Name what of a node decides in Slurm and is not in the manifest."""
+    said: Mapping[str, str] = {
+        "features, which jobs may ask for": row.text("AvailableFeatures"),
+        "Weight, by which Slurm prefers nodes": "" if row.text("Weight") == "1" else row.text("Weight"),
+        "Owner or MCS_label, which keep others away": "".join(
+            text for text in (row.text("Owner"), row.text("MCS_label")) if text != "N/A"
+        ),
+    }
+    for what, text in said.items():
+        if text not in ("", "(null)", "N/A"):
+            notes.add("Node", name, what)
+    threads = row.text("ThreadsPerCore")
+    if threads not in ("", "1"):
+        notes.add(
+            "Node", name, f"{threads} threads a core: Slurm grants whole cores, Kubernetes single threads"
+        )
+    other = [part for part in row.text("Gres").split(",") if part and not part.startswith(("gpu", "(null)"))]
+    if other:
+        notes.add("Node", name, "devices other than GPUs")

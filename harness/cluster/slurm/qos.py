@@ -1,0 +1,112 @@
+"""`sacctmgr -P show qos` as PriorityClasses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.cluster.draft import Warnings
+from harness.cluster.slurm.tables import read_table
+from harness.errors import ClusterError, Fault
+from harness.trace.tenants import kubernetes_name
+
+QOS = "sacctmgr -P show qos"
+_HIGHEST = 1_000_000_000
+"""The highest value of a PriorityClass that is not the system's."""
+
+_MODELLED = ("Name", "Priority", "Preempt", "PreemptMode", "Description", "ID")
+_NOTHING = ("", "00:00:00", "1.000000", "0")
+
+
+@dataclass(frozen=True, slots=True)
+class Qos:
+    """One QOS.
+
+    Attributes:
+        name: its name.
+        priority: larger is more important.
+        preempts: which QOS its jobs preempt.
+        mode: what becomes of its jobs when they are preempted; `cluster` is the cluster's own mode.
+        limits: name of a limit or a factor -> its text, those that are set.
+    """
+
+    name: str
+    priority: int
+    preempts: tuple[str, ...]
+    mode: str
+    limits: Mapping[str, str]
+
+
+def read_qos(path: Path) -> list[Qos]:
+    """The QOS of a cluster.
+
+    Raises:
+        ClusterError: no such table, or malformed rows, all of them named.
+    """
+    faults: list[Fault] = []
+    found = [
+        Qos(
+            row.text("Name"),
+            row.count("Priority", faults),
+            tuple(name.strip() for name in row.text("Preempt").split(",") if name.strip()),
+            row.text("PreemptMode") or "cluster",
+            {
+                name: text.strip()
+                for name, text in row.cells.items()
+                if name not in _MODELLED and text.strip() not in _NOTHING
+            },
+        )
+        for row in read_table(path, ("Name", "Priority"), QOS)
+    ]
+    names = Counter(qos.name for qos in found)
+    faults += [Fault("", f"QOS {name!r} is given twice") for name, count in names.items() if count > 1]
+    faults += [Fault("", "a QOS has no name") for name in names if not name]
+    if faults:
+        raise ClusterError(str(path), faults)
+    return found
+
+
+def priority_classes(listed: Sequence[Qos], notes: Warnings) -> list[dict[str, Any]]:
+    """PriorityClasses that are called like the QOS; one that preempts nobody never preempts.
+
+    Args:
+        listed: the QOS.
+        notes: where what Kubernetes cannot say is added.
+    """
+    classes = {}
+    for qos in listed:
+        name = kubernetes_name(qos.name)
+        if name in classes:
+            notes.add(
+                "QOS", qos.name, f"has the name {name} in Kubernetes, which is another one's, and no class"
+            )
+            continue
+        if qos.priority > _HIGHEST:
+            notes.add("QOS", qos.name, f"priority is above {_HIGHEST:,}, and cut to it")
+        classes[name] = {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": name},
+            "value": min(qos.priority, _HIGHEST),
+            "preemptionPolicy": "PreemptLowerPriority" if qos.preempts else "Never",
+        }
+        _say(qos, listed, notes)
+    return list(classes.values())
+
+
+def _say(qos: Qos, listed: Sequence[Qos], notes: Warnings) -> None:
+    lower = {other.name for other in listed if other.priority < qos.priority}
+    if qos.preempts:
+        more = sorted(lower - set(qos.preempts))
+        less = sorted(set(qos.preempts) - lower)
+        if more:
+            notes.add("QOS", qos.name, f"preempts {', '.join(more)} too in Kubernetes, by priority")
+        if less:
+            notes.add("QOS", qos.name, f"cannot preempt {', '.join(less)} in Kubernetes, which is not lower")
+    if qos.mode not in ("cluster", "requeue"):
+        notes.add("QOS", qos.name, f"PreemptMode {qos.mode}: in Kubernetes what is preempted comes back")
+    for name, text in qos.limits.items():
+        notes.add("QOS", qos.name, f"{name} {text}")

@@ -1,0 +1,138 @@
+"""What Slurm's tools print about a cluster: tables with bars between cells, and blocks of `Key=Value`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import ClusterError, Fault
+from harness.units import INT64_MAX
+
+_KEY = re.compile(r"(?:^|(?<=\s))([A-Za-z][A-Za-z0-9_/:]*)=")
+_MEMORY = re.compile(r"([0-9]{1,18})(\.[0-9]{1,9})?([KMGTP]?)")
+_SCALE = {"": 2**20, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
+_MOST = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a table or a block.
+
+    Attributes:
+        place: its line, for messages.
+        cells: name -> text; blanks at the beginning of a cell are kept, for they tell the depth in a tree.
+    """
+
+    place: str
+    cells: Mapping[str, str]
+
+    def text(self, name: str) -> str:
+        """A cell without blanks around it; empty if it is not there."""
+        return self.cells.get(name, "").strip()
+
+    def count(self, name: str, faults: list[Fault], default: int = 0) -> int:
+        """A cell as a whole number; a fault, and the default, if it is none."""
+        text = self.text(name)
+        if not text:
+            return default
+        if text.isascii() and text.isdecimal() and len(text) < 12 and int(text) <= _MOST:
+            return int(text)
+        faults.append(Fault(self.place, f"{name}: {text[:40]!r} is not a whole number from 0 to {_MOST:,}"))
+        return default
+
+    def tres(self, name: str, faults: list[Fault]) -> dict[str, int]:
+        """A cell such as `cpu=4,mem=8G,gres/gpu:a100=2` as amounts by name, memory in bytes."""
+        found: dict[str, int] = {}
+        for part in filter(None, self.text(name).split(",")):
+            resource, equals, amount = part.partition("=")
+            match = _MEMORY.fullmatch(amount) if equals and resource else None
+            size = -1
+            if match is not None:
+                size = int(match[1]) * (_SCALE[match[3]] if resource == "mem" else 1)
+                if match[2]:
+                    size += round(float(match[2]) * _SCALE[match[3]])
+            if not 0 <= size <= INT64_MAX // 2**20:
+                faults.append(Fault(self.place, f"{name}: {part[:40]!r} is not a resource with its amount"))
+            else:
+                found[resource] = size
+        return found
+
+
+def read_table(path: Path, needed: tuple[str, ...], command: str) -> list[Row]:
+    """The rows of a table as `sacctmgr -P` prints it.
+
+    Args:
+        path: the file.
+        needed: columns that it must have.
+        command: that prints it.
+
+    Raises:
+        ClusterError: no such table, or rows with other columns than its head.
+    """
+    lines = list(_lines(path))
+    names = [name.strip() for name in lines[0][1].split("|")]
+    missing = [name for name in needed if name not in names]
+    if missing:
+        what = f"has no column {', '.join(missing)}; the columns are {', '.join(names)[:200]}"
+        raise ClusterError(str(path), [Fault("line 1", what)], hint=f"give what {command} printed")
+    faults: list[Fault] = []
+    rows = []
+    for number, line in lines[1:]:
+        cells = line.split("|")
+        if len(cells) != len(names):
+            what = f"has {len(cells):,} columns instead of {len(names):,}"
+            faults.append(Fault(f"line {number:,}", what))
+        rows.append(Row(f"line {number:,}", dict(zip(names, cells, strict=False))))
+    if faults or not rows:
+        raise ClusterError(str(path), faults or [Fault("", "has no rows")])
+    return rows
+
+
+def read_blocks(path: Path, first: str, command: str) -> list[Row]:
+    """The objects of a file of `scontrol show`, each of which begins with a key.
+
+    Args:
+        path: the file.
+        first: the key that begins an object.
+        command: that prints it.
+
+    Raises:
+        ClusterError: no such file.
+    """
+    rows: list[Row] = []
+    cells: dict[str, str] = {}
+    for number, line in _lines(path):
+        keys = list(_KEY.finditer(line))
+        if keys and keys[0][1] == first:
+            cells = {}
+            rows.append(Row(f"line {number:,}", cells))
+        elif not rows:
+            what = f"does not begin with {first}="
+            raise ClusterError(
+                str(path), [Fault(f"line {number:,}", what)], hint=f"give what {command} printed"
+            )
+        for key, end in zip(keys, [key.start() for key in keys[1:]] + [len(line)], strict=False):
+            cells.setdefault(key[1], line[key.end() : end].strip())
+    return rows
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a text file that are not blank, with their numbers."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "is not UTF-8 text"
+        raise ClusterError(str(path), [Fault("", f"cannot be read: {reason}")]) from error
+    lines = [(number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]
+    if not lines:
+        raise ClusterError(str(path), [Fault("", "has no lines")])
+    yield from lines
+
+
+def gpus_of(amounts: Mapping[str, int]) -> tuple[int, tuple[str, ...]]:
+    """How many GPUs amounts of TRES tell, and of which types; in all and by type they are the same ones."""
+    typed = {name[len("gres/gpu:") :]: size for name, size in amounts.items() if name.startswith("gres/gpu:")}
+    count = amounts.get("gres/gpu", sum(typed.values()))
+    return count, tuple(sorted(name for name, size in typed.items() if size))
