@@ -99,6 +99,9 @@ KINDS: Mapping[tuple[str, str], Kind] = {
         {
             "spec.maximumExecutionTimeSeconds": "no job is stopped because it runs for long",
             "spec.preemptionGates": "the workload may preempt at any time",
+            "status.admission.podSetAssignments[].topologyAssignment": (
+                "its pods take no room of a topology, and run on any node"
+            ),
             "status.admissionChecks": _NO_CHECKS,
             "status.requeueState": "no backoff is waited for",
             "status.unhealthyNodes": "no pod is moved to another node",

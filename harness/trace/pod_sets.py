@@ -12,6 +12,7 @@ from harness.job import PodSet
 from harness.memo import Memo
 from harness.trace.job_rows import differs
 from harness.trace.schema import DEFAULT_POD_SET, LIMIT, REQUEST, entries, is_map, ordered, resources_of
+from harness.trace.topology import topology_of
 
 _MOST_SHARED = 1 << 16
 """Distinct shapes that are remembered; a trace in which no two jobs are alike must not fill the memory."""
@@ -72,6 +73,7 @@ class PodSetMaker:
             self._value(row, "tolerations"),
             self._value(row, "affinity"),
             self._value(row, "pod_template"),
+            topology=topology_of(lambda name: self._value(row, name), self._value(row, "pod_template")),
         )
 
     def _value(self, row: _Key, name: str) -> Any:

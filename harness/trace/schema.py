@@ -128,6 +128,36 @@ COLUMNS: tuple[Column, ...] = (
     Column("affinity", Kind.STRING, "JSON object, as in a Pod", of_pod_set=True),
     Column("pod_template", Kind.STRING, "JSON object, a Pod's template", of_pod_set=True),
     Column(
+        "topology_required",
+        Kind.STRING,
+        "level (node label) of which one domain takes all pods",
+        of_pod_set=True,
+        recurs=True,
+    ),
+    Column(
+        "topology_preferred",
+        Kind.STRING,
+        "level of which one domain should take all pods",
+        of_pod_set=True,
+        recurs=True,
+    ),
+    Column("topology_unconstrained", Kind.BOOL, "any domains will do", "false", of_pod_set=True),
+    Column(
+        "topology_slice",
+        Kind.STRING,
+        "level of which one domain takes all pods of a slice",
+        of_pod_set=True,
+        recurs=True,
+    ),
+    Column("topology_slice_size", Kind.INT32, "pods of a slice", of_pod_set=True),
+    Column(
+        "topology_group",
+        Kind.STRING,
+        "pod sets of one group are placed together",
+        of_pod_set=True,
+        recurs=True,
+    ),
+    Column(
         "uid", Kind.STRING, "last tie-break of components that compare UIDs", "the row number, zero-padded"
     ),
     Column("recorded_start", Kind.TIME, "when it really started; never used by a policy"),

@@ -26,6 +26,7 @@ from harness.trace.schema import (
     resources_of,
 )
 from harness.trace.sums import Sums
+from harness.trace.topology import topology_rules, wrong_annotations
 from harness.trace.typed import typed
 from harness.units import INT64_MAX, LONGEST
 
@@ -92,6 +93,7 @@ def _row_rules(frame: pl.DataFrame) -> Iterator[Rule]:
         if name.startswith((REQUEST, LIMIT)):
             yield Rule(name, value < 0, "must not be negative")
     yield from _pod_rules(frame)
+    yield from topology_rules(frame)
     if "checkpoint_interval" in frame.columns:
         interval = pl.col("checkpoint_interval").to_physical()
         yield Rule("checkpoint_interval", interval == 0, "must be longer than nothing")
@@ -124,6 +126,12 @@ def _documents(frame: pl.DataFrame) -> list[Fault]:
             kind = "list" if wanted is list else "object"
             if wrong:
                 rules.append(Rule(name, pl.col(name).is_in(wrong), f"is not a JSON {kind}"))
+            if name == "pod_template":
+                by_fault: dict[str, list[str]] = {}
+                for text in distinct:
+                    if text not in wrong and (fault := wrong_annotations(text)):
+                        by_fault.setdefault(fault, []).append(text)
+                rules += [Rule(name, pl.col(name).is_in(texts), fault) for fault, texts in by_fault.items()]
     for name in frame.columns:
         column = column_of(name)
         if column is not None and column.kind is Kind.MAP:

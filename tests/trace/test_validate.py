@@ -189,6 +189,22 @@ def test_a_trace_without_jobs_is_refused() -> None:
         ({"tolerations": "{}"}, "row 2 (job 'j1'), tolerations: '{}' is not a JSON list"),
         ({"affinity": "[]"}, "row 2 (job 'j1'), affinity: '[]' is not a JSON object"),
         ({"pod_template": "{"}, "row 2 (job 'j1'), pod_template: '{' is not a JSON object"),
+        ({"topology_required": ""}, "row 2 (job 'j1'), topology_required: is empty"),
+        (
+            {"topology_required": "rack", "topology_preferred": "block"},
+            (
+                "row 2 (job 'j1'), topology_preferred: 'block' is one of topology_required, "
+                "topology_preferred, topology_unconstrained: a pod set can have one only"
+            ),
+        ),
+        (
+            {"topology_slice": "rack"},
+            "row 2 (job 'j1'), topology_slice: 'rack' needs topology_slice_size, too",
+        ),
+        (
+            {"topology_slice": "rack", "topology_slice_size": 0},
+            "row 2 (job 'j1'), topology_slice_size: 0 must be at least 1",
+        ),
     ],
 )
 def test_a_row_that_breaks_a_rule_is_named_with_job_column_and_value(row: dict[str, Any], fault: str) -> None:

@@ -1,12 +1,12 @@
 """Binds the pods of admitted jobs to nodes as kube-scheduler does, where the cluster has nodes.
 
 Kueue reserves quota and lets the pods go; on which nodes they run is kube-scheduler's to decide, within the
-flavors that they were given. No pod is preempted for another one here.
+flavors and the domains of topologies that they were given. No pod is preempted for another one here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import final
 
@@ -18,8 +18,12 @@ from harness.job import Job, PodSet
 from harness.policy import Decision
 from harness_plugins.kube.pod import PodInfo, Template
 from harness_plugins.kube.scheduler import Scheduler
+from harness_plugins.kueue.topology.flavors import Placed
 
 _NO_FLAVORS: Mapping[str, str] = {}
+
+Domain = tuple[tuple[str, str], ...]
+"""The labels of a domain's nodes, () for any."""
 
 
 @final
@@ -36,31 +40,41 @@ class Binder:
         self._cluster = cluster
         self._pods: dict[int, dict[int, PodInfo]] = {}
         self._ended: dict[int, set[int]] = {}
-        self._templates: dict[tuple[PodSet, str, tuple[str, ...]], Template] = {}
+        self._templates: dict[tuple[PodSet, str, tuple[str, ...], Domain], Template] = {}
 
     def hear(self, now: int) -> None:
         """It is `now`."""
         self._scheduler.hear(now)
 
-    def start(self, job: Job, flavors: Mapping[str, Mapping[str, str]], counts: Mapping[str, int]) -> None:
+    def start(
+        self,
+        job: Job,
+        flavors: Mapping[str, Mapping[str, str]],
+        counts: Mapping[str, int],
+        placed: Sequence[Placed] = (),
+    ) -> None:
         """A job was admitted: its pods are to run.
 
         Args:
             job: the job.
             flavors: pod set -> resource -> flavor.
             counts: pod set -> pods, for pod sets that get fewer than all.
+            placed: the places of pods in topologies. Those of a pod set take them in order; what a slice that
+                is not complete leaves without one runs on any node of the flavor.
         """
+        places = {each.pod_set.name: each for each in placed}
         ended = self._ended.get(job.index, ())
         pods = self._pods[job.index] = {}
         first = 0
         for pod_set in job.pod_sets:
             chosen = tuple(flavors.get(pod_set.name, _NO_FLAVORS).values())
-            template = self._template(job, pod_set, chosen)
+            domains = _domains(places.get(pod_set.name))
             last = first + pod_set.count
             left = [pod for pod in range(first, last) if pod not in ended]
             # Pods that have ended are among those that were admitted, wherever they are.
             fewer = pod_set.count - counts.get(pod_set.name, pod_set.count)
             for pod in left[: max(0, len(left) - fewer)]:
+                template = self._template(job, pod_set, chosen, next(domains, ()))
                 info = PodInfo(
                     job.pod_name(pod), template, job.priority, preempts=job.preempts, job=job, pod=pod
                 )
@@ -98,9 +112,9 @@ class Binder:
         """Bind what fits."""
         return self._scheduler.run()
 
-    def _template(self, job: Job, pod_set: PodSet, flavors: tuple[str, ...]) -> Template:
-        """What the pods of a pod set have in common once Kueue has added what their flavors demand."""
-        key = (pod_set, job.namespace, flavors)
+    def _template(self, job: Job, pod_set: PodSet, flavors: tuple[str, ...], domain: Domain) -> Template:
+        """What pods of a pod set have in common once Kueue has added what flavors and a domain demand."""
+        key = (pod_set, job.namespace, flavors, domain)
         template = self._templates.get(key)
         if template is None:
             faults: list[Fault] = []
@@ -113,7 +127,20 @@ class Binder:
                 flavor = self._cluster.flavors[name]
                 labels.update(flavor.node_labels)
                 tolerations += flavor.tolerations
+            labels.update(domain)
             spec = replace(spec, node_selector=labels, tolerations=tuple(tolerations))
             template = self._scheduler.templates.of(job.namespace, pod_set.labels, spec)
             self._templates[key] = template
         return template
+
+
+def _domains(placed: Placed | None) -> Iterator[Domain]:
+    """The domain of each pod of a pod set, in order."""
+    if placed is None:
+        return
+    tree = placed.flavor.tree
+    for leaf, pods in placed.leaves:
+        values = tree.values[tree.leaves.start + leaf]
+        domain = tuple(zip(tree.levels, values, strict=True))
+        for _ in range(pods):
+            yield domain[-1:] if tree.by_host else domain

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
@@ -18,6 +18,7 @@ from harness_plugins.kueue.pod_counts import counts_of, ended_so_far, named
 from harness_plugins.kueue.pods_ready import DEACTIVATED, TIMED_OUT, PodsReady
 from harness_plugins.kueue.scheduler import Scheduler
 from harness_plugins.kueue.search import Target
+from harness_plugins.kueue.topology.flavors import Placed
 from harness_plugins.kueue.workload import Workload
 
 if TYPE_CHECKING:
@@ -206,6 +207,8 @@ class KueuePolicy:
         self._afterwards.clear()
         for refused in scheduler.refused:
             detail = self._figures.refusal(refused, scheduler.nominator.offers(refused.workload))
+            if lacking := scheduler.room_for(refused):
+                detail = {**detail, "message": lacking}
             yield Refuse(refused.workload.job, refused.reason, detail)
 
     def _end(self, workload: Workload, pods: range) -> None:
@@ -312,13 +315,17 @@ class KueuePolicy:
             yield Preempt(workload.job, preemptor.job, reason, detail=detail)
 
     def _begin_to_hold(
-        self, workload: Workload, flavors: Mapping[str, Mapping[str, str]], counts: Mapping[str, int]
+        self,
+        workload: Workload,
+        flavors: Mapping[str, Mapping[str, str]],
+        counts: Mapping[str, int],
+        placed: Sequence[Placed] = (),
     ) -> None:
-        """A workload holds quota from now on: its pods are to run."""
+        """A workload holds quota from now on: its pods are to run, in their places if they have some."""
         job = workload.job
         workload.holding = True
         if self._binder is not None:
-            self._binder.start(job, flavors, counts)
+            self._binder.start(job, flavors, counts, placed)
         if self.pods_ready is not None:
             pods = sum(counts.get(each.name, each.count) for each in job.pod_sets) - sum(workload.ended)
             self.pods_ready.admitted(workload, pods, self._now)
@@ -388,7 +395,7 @@ class KueuePolicy:
         asks = workload.asks
         runs = named(asks, workload.running(assignment.counts), asks.present)
         flavors = self.flavors_of(workload, assignment)
-        self._begin_to_hold(workload, flavors, runs)
+        self._begin_to_hold(workload, flavors, runs, assignment.placed)
         return Admit(workload.job, flavors, runs, detail)
 
     def flavors_of(self, workload: Workload, assignment: Assignment) -> Mapping[str, Mapping[str, str]]:

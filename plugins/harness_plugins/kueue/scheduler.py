@@ -28,6 +28,7 @@ from harness_plugins.kueue.pending import Pending
 from harness_plugins.kueue.pods_ready import TIMED_OUT
 from harness_plugins.kueue.search import IN_COHORT_RECLAIM_WHILE_BORROWING, Search, Target
 from harness_plugins.kueue.shares import Shares, weights_of
+from harness_plugins.kueue.topology.explaining import room_in_words
 from harness_plugins.kueue.topology.flavors import TopologyFlavors
 from harness_plugins.kueue.topology.workload import WorkloadTopologies
 from harness_plugins.kueue.workload import Amounts, Workload
@@ -92,11 +93,11 @@ class Scheduler:
             search = FairSharing(cache, self.shares, strategies, within_nominal=within_nominal)
             order = FairOrder(cache, self.shares, gates)
         self.topologies: TopologyFlavors | None = None
-        asked: WorkloadTopologies | None = None
+        self._asked: WorkloadTopologies | None = None
         if any(flavor.topology for flavor in cluster.flavors.values()):
             self.topologies = TopologyFlavors(cluster, overlapping=gates.tas_handle_overlapping_flavors)
-            asked = WorkloadTopologies(self.topologies, mixed=gates.tas_profile_mixed)
-        assigner = Assigner(cache, search, fair=fair, gates=gates, topologies=asked)
+            self._asked = WorkloadTopologies(self.topologies, mixed=gates.tas_profile_mixed)
+        assigner = Assigner(cache, search, fair=fair, gates=gates, topologies=self._asked)
         self.nominator = Nominator(cluster, cache, assigner, search, gates, self.topologies)
         self._cycle = AdmissionCycle(cache, self.nominator, order, gates)
         self.pending: Mapping[str, Pending] = {
@@ -317,6 +318,18 @@ class Scheduler:
     def refused(self) -> Sequence[Refused]:
         """The heads of the last cycle that nothing helps, see `AdmissionCycle`."""
         return self._cycle.refused
+
+    def room_for(self, refused: Refused) -> str:
+        """Where topologies have how much room for a head that has no place now; "" if that is not why.
+
+        A head without flavors lacks more than a place.
+        """
+        workload, assignment, _ = refused
+        offers = self.nominator.offers(workload)
+        if self._asked is None or len(assignment.chosen) != len(offers):
+            return ""
+        asked = self._asked.asked(offers, assignment.chosen, assignment.counts)
+        return "" if asked is None else room_in_words(asked, mixed=self._gates.tas_profile_mixed)
 
     def rest(self, cycles: int) -> None:
         """Count cycles in which all trees that have heads would do the same as in the last one: nothing."""

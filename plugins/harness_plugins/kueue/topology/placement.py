@@ -86,17 +86,13 @@ def _place_group(
     wanted = wanted_of(workers.request, tree.levels, mixed=mixed)
     if wanted is None:
         return None
-    suitable = None
-    if tree.by_host:
-        constraints = Constraints(workers.pod_set)
-        suitable = [constraints.suit(node, tree.flavor) for node in tree.nodes]
     figures = capacity_of(
         tree,
         room,
         wanted,
         workers.pod_set.requests,
         None if leader is None else leader.pod_set.requests,
-        suitable,
+        suitable_leaves(tree, workers.pod_set),
     )
     search = Search(tree, figures, wanted, 0 if leader is None else 1)
     chosen = search.place(workers.count)
@@ -115,3 +111,14 @@ def _place_group(
         if leader is not None
         else (),
     )
+
+
+def suitable_leaves(tree: TopologyTree, pod_set: PodSet) -> Sequence[bool] | None:
+    """Which leaves the pods of a pod set may run in; None for all, where leaves are not nodes."""
+    if not tree.by_host:
+        return None
+    suitable = tree.suitable.get(pod_set)
+    if suitable is None:
+        constraints = Constraints(pod_set)
+        suitable = tree.suitable[pod_set] = [constraints.suit(node, tree.flavor) for node in tree.nodes]
+    return suitable

@@ -8,6 +8,9 @@ from typing import final
 from harness.cluster.core import HOSTNAME
 from harness.cluster.model import Node, ResourceFlavor
 from harness.cluster.topology import Topology
+from harness.job import PodSet
+from harness.memo import Memo
+from harness_plugins.kube.node import UNLIMITED_PODS
 
 PODS = "pods"
 
@@ -21,6 +24,7 @@ class TopologyTree:
 
     A domain is the values of a node's labels for its level and all coarser ones; a leaf is one of the finest
     level. A node without one of the labels, and one that is not the flavor's or unschedulable, is in none.
+    One that does not say how many pods it takes takes any number, as in a replay with nodes.
 
     Args:
         topology: its levels.
@@ -36,6 +40,7 @@ class TopologyTree:
         children: of each domain.
         nodes: of each leaf, if leaves are nodes.
         allocatable: what each leaf has.
+        suitable: pod set -> which leaves its pods may run in, as far as that is known.
     """
 
     def __init__(self, topology: Topology, flavor: ResourceFlavor, nodes: Iterable[Node]) -> None:
@@ -60,10 +65,17 @@ class TopologyTree:
         self.children = self._children()
         leaves = [of_leaf[self.values[leaf]] for leaf in self.leaves]
         self.nodes: Sequence[Node] = [each[0] for each in leaves] if self.by_host else ()
+        names = {PODS, *(name for each in leaves for node in each for name in node.allocatable)}
         self.allocatable: Mapping[str, Sequence[int]] = {
-            resource: [sum(node.allocatable.get(resource, 0) for node in each) for each in leaves]
-            for resource in sorted({name for each in leaves for node in each for name in node.allocatable})
+            resource: [
+                sum(
+                    node.allocatable.get(resource, UNLIMITED_PODS if resource == PODS else 0) for node in each
+                )
+                for each in leaves
+            ]
+            for resource in sorted(names)
         }
+        self.suitable: Memo[PodSet, Sequence[bool]] = Memo()
         self._leaf = {
             values if not self.by_host else values[-1:]: at for at, values in enumerate(self._of_leaves())
         }

@@ -34,7 +34,7 @@ class WorkloadTopology:
         mixed: the gate `TASProfileMixed`.
     """
 
-    __slots__ = ("_empty", "_flavors", "_mixed", "_parts", "cells")
+    __slots__ = ("_empty", "_flavors", "_mixed", "cells", "parts")
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class WorkloadTopology:
         *,
         mixed: bool,
     ) -> None:
-        self._parts = parts
+        self.parts = parts
         self._flavors = flavors
         self._mixed = mixed
         self._empty: list[tuple[Placed, ...] | None] = []
@@ -64,7 +64,7 @@ class WorkloadTopology:
 
     def _place(self, *, empty: bool) -> tuple[Placed, ...] | None:
         found: list[Placed] = []
-        for flavor, asked in self._parts:
+        for flavor, asked in self.parts:
             room = copied(flavor.free if empty else flavor.room)
             for earlier in found:
                 if flavor in self._flavors.beside(earlier.flavor):

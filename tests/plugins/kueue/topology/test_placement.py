@@ -130,6 +130,12 @@ def test_a_node_without_a_label_of_a_level_is_in_no_domain() -> None:
     assert placed(tree(bare, closed), workers(1)) == {"workers": None}
 
 
+def test_a_node_that_does_not_say_how_many_pods_it_takes_takes_any_number() -> None:
+    """As in a replay with nodes."""
+    bare = Node("a", frozen({"gpu": 500}), frozen({BLOCK: "b0", RACK: "r0", HOST: "a"}))
+    assert placed(tree(bare), workers(400, required=HOST)) == {"workers": {"a": 400}}
+
+
 def test_what_runs_already_leaves_less_room_and_may_leave_less_than_none() -> None:
     """A leaf below zero takes nobody, and nothing of it is taken from others."""
     where = tree(node("a", 2), node("b", 2))

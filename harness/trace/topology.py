@@ -1,0 +1,106 @@
+"""What rows say of topologies: columns of their own, or Kueue's annotations in a pod template."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import polars as pl
+
+from harness.cluster.topology import SliceLayer, TopologyRequest
+from harness.json_text import parse_json
+from harness.trace.rules import Rule
+
+REQUIRED = "topology_required"
+PREFERRED = "topology_preferred"
+UNCONSTRAINED = "topology_unconstrained"
+SLICE = "topology_slice"
+SLICE_SIZE = "topology_slice_size"
+GROUP = "topology_group"
+
+_ONE_OF = (REQUIRED, PREFERRED, UNCONSTRAINED)
+_PREFIX = "kueue.x-k8s.io/podset-"
+_ANNOTATIONS: Mapping[str, str] = {
+    REQUIRED: f"{_PREFIX}required-topology",
+    PREFERRED: f"{_PREFIX}preferred-topology",
+    UNCONSTRAINED: f"{_PREFIX}unconstrained-topology",
+    SLICE: f"{_PREFIX}slice-required-topology",
+    SLICE_SIZE: f"{_PREFIX}slice-size",
+    GROUP: f"{_PREFIX}group-name",
+}
+"""What a job controller of Kueue reads of a pod template for each column."""
+
+
+def topology_rules(frame: pl.DataFrame) -> Iterator[Rule]:
+    """What a row must not say in the columns of topologies; see `wrong_annotations` for templates."""
+    said = [_said(name) for name in _ONE_OF if name in frame.columns]
+    names = [name for name in _ONE_OF if name in frame.columns]
+    for name in (REQUIRED, PREFERRED, SLICE, GROUP):
+        if name in frame.columns:
+            yield Rule(name, pl.col(name) == "", "is empty")
+    for at, name in enumerate(names[1:], start=1):
+        before = pl.any_horizontal(said[:at])
+        yield Rule(name, _said(name) & before, f"is one of {', '.join(_ONE_OF)}: a pod set can have one only")
+    if SLICE_SIZE in frame.columns:
+        yield Rule(SLICE_SIZE, pl.col(SLICE_SIZE) < 1, "must be at least 1")
+    for name, other in ((SLICE, SLICE_SIZE), (SLICE_SIZE, SLICE)):
+        if name in frame.columns:
+            missing = pl.col(other).is_null() if other in frame.columns else pl.lit(value=True)
+            yield Rule(name, pl.col(name).is_not_null() & missing, f"needs {other}, too")
+
+
+def _said(name: str) -> pl.Expr:
+    return pl.col(name).fill_null(value=False) if name == UNCONSTRAINED else pl.col(name).is_not_null()
+
+
+def wrong_annotations(template: str) -> str:
+    """What is wrong with the annotations of a template, which is a JSON object; "" for nothing."""
+    said = _annotated(template)
+    for name in said:
+        if not isinstance(said[name], str):
+            return f"has the annotation {_ANNOTATIONS[name]}, which must be text"
+    given = [_ANNOTATIONS[name] for name in _ONE_OF if name in said and said[name] != "false"]
+    if len(given) > 1:
+        return f"has the annotations {' and '.join(given)}: a pod set can have one only"
+    if (SLICE in said) != (SLICE_SIZE in said):
+        return f"must have both annotations or none, {_ANNOTATIONS[SLICE]} and {_ANNOTATIONS[SLICE_SIZE]}"
+    size = said.get(SLICE_SIZE, "1")
+    if not (size.isascii() and size.isdecimal() and 1 <= int(size[:12]) < 2**31):
+        return f"has the annotation {_ANNOTATIONS[SLICE_SIZE]}, which must be a number from 1"
+    if said.get(UNCONSTRAINED, "true") not in ("true", "false"):
+        return f"has the annotation {_ANNOTATIONS[UNCONSTRAINED]}, which must be true or false"
+    return ""
+
+
+def topology_of(value: Callable[[str], Any], template: str | None) -> TopologyRequest | None:
+    """What a row asks of topologies: its columns count, else the annotations of its template.
+
+    Args:
+        value: answers the row's value of a column, None for none.
+        template: its `pod_template`.
+    """
+    said = {name: value(name) for name in _ANNOTATIONS}
+    if all(each is None for each in said.values()):
+        if template is None or _PREFIX not in template:
+            return None
+        said = _annotated(template)
+        said[UNCONSTRAINED] = said.get(UNCONSTRAINED) == "true"
+    level, size = said.get(SLICE), said.get(SLICE_SIZE)
+    request = TopologyRequest(
+        said.get(REQUIRED) or "",
+        said.get(PREFERRED) or "",
+        bool(said.get(UNCONSTRAINED)),
+        (SliceLayer(level, int(size or 1)),) if level else (),
+        said.get(GROUP) or "",
+    )
+    return None if request == TopologyRequest() else request
+
+
+def _annotated(template: str) -> dict[str, Any]:
+    """Column -> what the annotations of a template say for it."""
+    content = parse_json(template)
+    metadata = content.get("metadata") if isinstance(content, Mapping) else None
+    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    if not isinstance(annotations, Mapping):
+        return {}
+    return {name: annotations[key] for name, key in _ANNOTATIONS.items() if key in annotations}
