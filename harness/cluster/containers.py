@@ -24,7 +24,6 @@ def read_resources(fields: Fields, read: ReadAmounts = Fields.amounts) -> tuple[
     resources = fields.child("resources")
     limits = read(resources, "limits")
     requests = {**limits, **read(resources, "requests")}
-    resources.ignore("claims")
     return limits, requests
 
 
@@ -47,7 +46,6 @@ class Container:
         self.limits, self.requests = read_resources(fields, read)
         self.sidecar = fields.string("restartPolicy") == "Always"
         self._ports = fields.items("ports")
-        fields.ignore_rest()
 
     def ports(self, host_network: bool) -> list[HostPort]:
         """The ports that it takes of its node; with the host's network every port is one."""
@@ -56,7 +54,6 @@ class Container:
             number = port.integer("hostPort", least=0, most=65535)
             if host_network and not number:
                 number = port.integer("containerPort", least=0, most=65535)
-            port.ignore("name", "containerPort")
             protocol, address = port.string("protocol", "TCP"), port.string("hostIP", "0.0.0.0")  # noqa: S104
             if number:
                 taken.append(HostPort(protocol or "TCP", address or "0.0.0.0", number))  # noqa: S104

@@ -27,7 +27,6 @@ def read_node(fields: Fields, draft: Draft) -> None:
     """A Node: its labels, taints, `unschedulable`, and what it can hold."""
     metadata = read_metadata(fields)
     spec = fields.child("spec")
-    spec.ignore("configSource", "externalID", "podCIDR", "podCIDRs", "providerID")
     status = fields.child("status")
     ready = _is_ready(status.raw("conditions"))
     node = Node(
@@ -88,16 +87,12 @@ def _allocatable(status: Fields) -> Mapping[str, int]:
     which = "allocatable" if "allocatable" in status else "capacity"
     if which not in status:
         status.fault("allocatable", "is missing: nothing can run on a node without resources")
-    amounts = status.amounts(which)
-    status.ignore_rest()
-    return amounts
+    return status.amounts(which)
 
 
 def read_namespace(fields: Fields, draft: Draft) -> None:
     """A Namespace's labels, with the name that Kubernetes adds to them."""
     metadata = read_metadata(fields)
-    fields.child("spec").ignore("finalizers")
-    fields.ignore("status")
     labels = frozen({**metadata.labels, NAMESPACE_NAME: metadata.name})
     draft.namespaces.add(metadata.name, labels, fields)
 
@@ -105,7 +100,6 @@ def read_namespace(fields: Fields, draft: Draft) -> None:
 def read_priority_class(fields: Fields, draft: Draft) -> None:
     """A PriorityClass; names with `system-` are Kubernetes' own."""
     name = read_metadata(fields).name
-    fields.ignore("description")
     system = SYSTEM_PRIORITY_CLASSES.get(name)
     value = fields.integer("value", required=True, most=system.value if system else _HIGHEST_USER_PRIORITY)
     if name.startswith("system-") and (system is None or value != system.value):

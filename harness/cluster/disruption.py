@@ -71,16 +71,12 @@ def read_disruption_budget(fields: Fields) -> PodDisruptionBudget:
     metadata, spec, status = fields.child("metadata"), fields.child("spec"), fields.child("status")
     name = metadata.string("name", required=True)
     namespace = metadata.string("namespace", "default") or "default"
-    metadata.ignore_rest()
     selector = read_selector(spec.child("selector")) if "selector" in spec else None
     least, most = _read_share(spec, "minAvailable"), _read_share(spec, "maxUnavailable")
     if least is not None and most is not None:
         spec.fault("maxUnavailable", "cannot be given together with minAvailable")
-    spec.ignore("unhealthyPodEvictionPolicy")
     allowed = status.integer("disruptionsAllowed")
     disrupted = tuple(status.child("disruptedPods"))
-    status.child("disruptedPods").ignore_rest()
-    status.ignore_rest()
     return PodDisruptionBudget(name, namespace, selector, least, most, allowed, disrupted)
 
 

@@ -40,18 +40,6 @@ INDEX = re.compile(r"\[[0-9]+\]")
 """The number of an item of a list in the path of a field."""
 
 _NAMED = 3
-_HARMLESS_METADATA = (
-    "annotations",
-    "creationTimestamp",
-    "finalizers",
-    "generateName",
-    "generation",
-    "managedFields",
-    "ownerReferences",
-    "resourceVersion",
-    "selfLink",
-    "uid",
-)
 
 
 class Metadata(NamedTuple):
@@ -65,7 +53,6 @@ class Metadata(NamedTuple):
 def read_metadata(fields: Fields) -> Metadata:
     """An object's metadata; a missing name is a fault, the namespace is `default` unless given."""
     metadata = fields.child("metadata")
-    metadata.ignore(*_HARMLESS_METADATA)
     return Metadata(
         metadata.string("name", required=True),
         metadata.string("namespace", "default") or "default",

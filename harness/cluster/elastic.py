@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.cluster.draft import NOT_MODELLED, Draft, read_metadata
+from harness.cluster.coverage.elastic import KOORDINATOR
+from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.fields import Fields, shown
 from harness.cluster.model import UNLIMITED, frozen
 from harness.errors import InputError
@@ -20,29 +21,15 @@ from harness.units import parse_quantity, round_up
 CORE_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 """Resources that a `max` bounds even where it does not name them, see `ElasticQuota.max_of`."""
 
-KOORDINATOR = "quota.scheduling.koordinator.sh/"
-"""What Koordinator's labels and annotations begin with."""
-
 QUOTA_NAME_LABEL = f"{KOORDINATOR}name"
 """The label with which a pod names its quota."""
 
-QUEUE_RESOURCES = "kube-queue/"
-"""What resources begin with that only ACK's job queue looks at."""
-
-_NAMESPACE = "kube-system"
 _ROOT_QUOTA = "koordinator-root-quota"
 _OWN_QUOTAS = {
     _ROOT_QUOTA: "Koordinator's own, stands for all quotas together",
     "koordinator-default-quota": "Koordinator's own, for pods without a quota: nothing bounds these",
     "koordinator-system-quota": "Koordinator's own, for pods of the system: nothing bounds these",
 }
-_LABELS = ("parent", "is-parent", "tree-id", "allow-lent-resource")
-_ANNOTATIONS = ("namespaces", "shared-weight")
-_HARMLESS = (
-    "allocated", "allow-force-update", "child-request", "is-root", "name", "non-preemptible-request",
-    "non-preemptible-used", "profile", "request", "resource-keys", "runtime", "unschedulable-resource",
-)  # fmt: skip
-"""What Koordinator notes itself, or what only its webhook looks at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +84,8 @@ class ElasticQuota:
 def read_elastic_quota_tree(fields: Fields, draft: Draft) -> None:
     """An ElasticQuotaTree; a cluster has one."""
     name = read_metadata(fields).name
-    fields.ignore("status")
-    given = fields.raw("metadata")
-    namespace = given.get("namespace") if isinstance(given, Mapping) else None
-    if namespace not in (None, _NAMESPACE):
-        draft.warnings.add(
-            "ElasticQuotaTree", name, f"takes effect only in {_NAMESPACE}; it is taken to be there"
-        )
     if "" in draft.quota_trees:
         fields.fault("", f"is a second tree; the first is in {draft.quota_trees.fields('').where}")
-        fields.ignore("spec")
         return
     draft.quota_trees.add("", name, fields)
     spec = fields.child("spec")
@@ -114,7 +93,7 @@ def read_elastic_quota_tree(fields: Fields, draft: Draft) -> None:
         spec.fault("root", "is missing: it is the quota of the whole tree")
         return
     root = spec.child("root")
-    _read_tree(root, "", name, draft)
+    _read_tree(root, "", draft)
     if "children" not in root and "namespaces" not in root:
         what = "has no quota below its root, so only pods that name the root, or their queue, belong to it"
         draft.warnings.add("ElasticQuotaTree", name, what)
@@ -124,7 +103,7 @@ def read_elastic_quota_tree(fields: Fields, draft: Draft) -> None:
         draft.warnings.add("ElasticQuotaTree", name, what)
 
 
-def _read_tree(node: Fields, parent: str, tree: str, draft: Draft) -> None:
+def _read_tree(node: Fields, parent: str, draft: Draft) -> None:
     """A node of the tree and all below it."""
     name = node.string("name", required=True)
     children = node.items("children")
@@ -134,20 +113,12 @@ def _read_tree(node: Fields, parent: str, tree: str, draft: Draft) -> None:
     )
     if children and namespaces:
         node.fault("namespaces", "belong to leaves; this quota has children")
-    if "attributes" in node:
-        node.ignore("attributes")
-        what = "attributes are not modelled: a quota may use any node"
-        draft.warnings.add("ElasticQuotaTree", tree, what)
-    for resource in quota.named:
-        if resource.startswith(QUEUE_RESOURCES):
-            what = f"{resource} {NOT_MODELLED}: jobs leave their queue without regard to it"
-            draft.warnings.add("ElasticQuotaTree", tree, what)
     if name in draft.quota_nodes:
         node.fault("name", f"{name!r} is the name of {draft.quota_nodes.fields(name).path} already")
     elif name:
         draft.quota_nodes.add(name, quota, node)
     for child in children:
-        _read_tree(child, name, tree, draft)
+        _read_tree(child, name, draft)
 
 
 # --- ElasticQuota -----------------------------------------------------------------------------------------
@@ -170,9 +141,7 @@ def read_elastic_quota(fields: Fields, draft: Draft) -> None:
     namespace that is called like it, and those of the namespaces that an annotation lists.
     """
     metadata = read_metadata(fields)
-    fields.ignore("status")
     if metadata.name in _OWN_QUOTAS:
-        fields.ignore("spec")
         draft.warnings.add("ElasticQuota", metadata.name, f"is left out: {_OWN_QUOTAS[metadata.name]}")
         return
     spec = fields.child("spec")
@@ -231,10 +200,6 @@ def _warn_of_labels(name: str, labels: Mapping[str, str], notes: _Annotations, d
         if labels.get(label, "") not in ("", "true", "false"):
             what = f'label {KOORDINATOR}{label} is {labels[label]!r}, which counts as "{otherwise}"'
             draft.warnings.add("ElasticQuota", name, what)
-    for kind, given, known in (("label", labels, _LABELS), ("annotation", notes.names, _ANNOTATIONS)):
-        for each in given:
-            if each not in known and each not in _HARMLESS:
-                draft.warnings.add("ElasticQuota", name, f"{kind} {KOORDINATOR}{each} {NOT_MODELLED}")
 
 
 class _Annotations:
@@ -242,7 +207,6 @@ class _Annotations:
 
     def __init__(self, fields: Fields) -> None:
         self._fields = fields.child("metadata")
-        self._fields.ignore_rest()
         self._texts = {
             name: text
             for name, text in self._fields.strings("annotations").items()
@@ -251,11 +215,6 @@ class _Annotations:
 
     def __bool__(self) -> bool:
         return bool(self._texts)
-
-    @property
-    def names(self) -> list[str]:
-        """Which there are, without what they begin with."""
-        return [name.removeprefix(KOORDINATOR) for name in self._texts]
 
     def refuse(self, name: str, what: str) -> None:
         """Add a fault that only an admission webhook would find."""

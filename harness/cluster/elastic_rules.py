@@ -6,14 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
+from harness.cluster.coverage.elastic import KOORDINATOR, QUEUE_RESOURCES
 from harness.cluster.draft import Draft, Objects
-from harness.cluster.elastic import (
-    CORE_RESOURCES,
-    KOORDINATOR,
-    QUEUE_RESOURCES,
-    ElasticQuota,
-    is_koordinators,
-)
+from harness.cluster.elastic import CORE_RESOURCES, ElasticQuota, is_koordinators
 from harness.cluster.model import UNLIMITED
 from harness.units import format_amount
 

@@ -34,8 +34,6 @@ class Fields:
         self.faults = faults
         self.path = path
         self._read: set[str] = set()
-        self._asked: set[str] = set()
-        self._open = False
         self._children: list[Fields] = []
         self._mapping: Mapping[str, Any] = {}
         if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
@@ -44,11 +42,9 @@ class Fields:
             self.fault("", f"must be a mapping of names to values, not {shown(value)}")
 
     def __contains__(self, name: str) -> bool:
-        self._asked.add(name)
         return self._mapping.get(name) is not None
 
     def __iter__(self) -> Iterator[str]:
-        self._open = True
         return iter(self._mapping)
 
     def fault(self, name: str, what: str) -> None:
@@ -192,24 +188,12 @@ class Fields:
         return [self._child(item, f"{name}[{number}]") for number, item in enumerate(value)]
 
     def ignore(self, *names: str) -> None:
-        """Note fields as read that change no decision (status, annotations, ...)."""
+        """Note fields as read that need not be."""
         self._read.update(names)
 
     def ignore_rest(self) -> None:
-        """Note all further fields as read: none of them changes a decision."""
-        self._open = True
+        """Note all further fields as read."""
         self._read.update(self._mapping)
-
-    def known(self) -> set[str] | None:
-        """The fields that the reader asked for, there or not; None where any name may stand."""
-        return None if self._open else self._read | self._asked
-
-    def below(self, name: str) -> list[Fields]:
-        """What was read as the mapping of that name, or as an item of the list of that name."""
-        path = f"{self.path}.{name}" if self.path else name
-        return [
-            child for child in self._children if child.path.rpartition("[")[0] == path or child.path == path
-        ]
 
     def unread(self) -> list[str]:
         """Paths of the fields that nobody asked for, here and below."""

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from dataclasses import dataclass
 
 from harness.cluster import core, elastic, kueue, scheduling
+from harness.cluster.coverage import configuration as configuration_fields
+from harness.cluster.coverage import core as core_fields
+from harness.cluster.coverage import elastic as elastic_fields
+from harness.cluster.coverage import kueue as kueue_fields
+from harness.cluster.coverage import pods as pod_fields
+from harness.cluster.coverage import scheduling as scheduling_fields
+from harness.cluster.coverage import workloads as workload_fields
+from harness.cluster.coverage.verdicts import Coverage
 from harness.cluster.draft import Draft
 from harness.cluster.elastic_rules import check_elastic
 from harness.cluster.fields import Fields
@@ -14,8 +21,6 @@ from harness.cluster.kueue_configuration import read_kueue_configuration
 from harness.cluster.pod_groups import read_pod_group
 from harness.cluster.topology import check_topologies, read_topology
 from harness.cluster.workloads import read_workload
-
-_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,89 +30,58 @@ class Kind:
     Attributes:
         versions: the API versions that are understood.
         read: adds the object to the draft.
-        unmodelled: field -> what is assumed instead of it, for the warning when a manifest has it.
+        coverage: what is said of each of its fields.
     """
 
     versions: tuple[str, ...]
     read: Callable[[Fields, Draft], None]
-    unmodelled: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    coverage: Coverage
 
 
 KUEUE_CONFIGURATION = "config.kueue.x-k8s.io"
 """The API group of Kueue's own Configuration."""
 
 _KUEUE = ("v1beta1", "v1beta2")
-_NO_CHECKS = "admission checks are treated as always ready"
-_POD_GROUP = {
-    "spec.minResources": "a group is tried whatever the whole cluster has left",
-    "spec.scheduleTimeoutSeconds": "a group is placed at one instant, so no pod waits for the others",
-}
 
 KINDS: Mapping[tuple[str, str], Kind] = {
-    ("", "Node"): Kind(("v1",), core.read_node),
-    ("", "Namespace"): Kind(("v1",), core.read_namespace),
-    ("harness", "NodePool"): Kind(("v1",), core.read_node_pool),
-    ("scheduling.k8s.io", "PriorityClass"): Kind(("v1",), core.read_priority_class),
-    ("", "Pod"): Kind(
-        ("v1",),
-        scheduling.read_running_pod,
-        {
-            "spec.resourceClaims": "devices are not allocated",
-            "spec.schedulingGates": "the pod is taken to be ready",
-        },
+    ("", "Node"): Kind(("v1",), core.read_node, core_fields.NODE),
+    ("", "Namespace"): Kind(("v1",), core.read_namespace, core_fields.NAMESPACE),
+    ("harness", "NodePool"): Kind(("v1",), core.read_node_pool, core_fields.NODE_POOL),
+    ("scheduling.k8s.io", "PriorityClass"): Kind(
+        ("v1",), core.read_priority_class, core_fields.PRIORITY_CLASS
     ),
-    ("policy", "PodDisruptionBudget"): Kind(("v1",), scheduling.read_budget),
-    ("scheduling.x-k8s.io", "PodGroup"): Kind(("v1alpha1",), read_pod_group, _POD_GROUP),
-    ("scheduling.sigs.k8s.io", "PodGroup"): Kind(("v1alpha1",), read_pod_group, _POD_GROUP),
+    ("", "Pod"): Kind(("v1",), scheduling.read_running_pod, pod_fields.POD),
+    ("policy", "PodDisruptionBudget"): Kind(("v1",), scheduling.read_budget, core_fields.DISRUPTION_BUDGET),
+    ("scheduling.x-k8s.io", "PodGroup"): Kind(("v1alpha1",), read_pod_group, scheduling_fields.POD_GROUP),
+    ("scheduling.sigs.k8s.io", "PodGroup"): Kind(("v1alpha1",), read_pod_group, scheduling_fields.POD_GROUP),
     ("kubescheduler.config.k8s.io", "KubeSchedulerConfiguration"): Kind(
-        ("v1alpha1", "v1beta1", "v1beta2", "v1beta3", "v1"), scheduling.read_configuration
+        ("v1alpha1", "v1beta1", "v1beta2", "v1beta3", "v1"),
+        scheduling.read_configuration,
+        scheduling_fields.SCHEDULER_CONFIGURATION,
     ),
     ("scheduling.sigs.k8s.io", "ElasticQuotaTree"): Kind(
-        ("v1beta1",),
-        elastic.read_elastic_quota_tree,
+        ("v1beta1",), elastic.read_elastic_quota_tree, elastic_fields.ELASTIC_QUOTA_TREE
     ),
-    ("scheduling.x-k8s.io", "ElasticQuota"): Kind(("v1alpha1",), elastic.read_elastic_quota),
-    ("scheduling.sigs.k8s.io", "ElasticQuota"): Kind(("v1alpha1",), elastic.read_elastic_quota),
-    ("kueue.x-k8s.io", "Topology"): Kind(("v1alpha1", *_KUEUE), read_topology),
+    ("scheduling.x-k8s.io", "ElasticQuota"): Kind(
+        ("v1alpha1",), elastic.read_elastic_quota, elastic_fields.ELASTIC_QUOTA
+    ),
+    ("scheduling.sigs.k8s.io", "ElasticQuota"): Kind(
+        ("v1alpha1",), elastic.read_elastic_quota, elastic_fields.ELASTIC_QUOTA
+    ),
+    ("kueue.x-k8s.io", "Topology"): Kind(("v1alpha1", *_KUEUE), read_topology, kueue_fields.TOPOLOGY),
     ("kueue.x-k8s.io", "ResourceFlavor"): Kind(
-        _KUEUE,
-        kueue.read_resource_flavor,
-        {
-            "spec.resourceWeights": "all resources count alike in a share",
-        },
+        _KUEUE, kueue.read_resource_flavor, kueue_fields.RESOURCE_FLAVOR
     ),
-    ("kueue.x-k8s.io", "ClusterQueue"): Kind(
-        _KUEUE,
-        kueue.read_cluster_queue,
-        {
-            "spec.admissionChecks": _NO_CHECKS,
-            "spec.admissionChecksStrategy": _NO_CHECKS,
-            "spec.concurrentAdmissionPolicy": "a job is admitted to one flavor and stays there",
-            "spec.excludeResourcePrefixes": "every requested resource counts",
-        },
+    ("kueue.x-k8s.io", "ClusterQueue"): Kind(_KUEUE, kueue.read_cluster_queue, kueue_fields.CLUSTER_QUEUE),
+    ("kueue.x-k8s.io", "Cohort"): Kind(("v1alpha1", *_KUEUE), kueue.read_cohort, kueue_fields.COHORT),
+    ("kueue.x-k8s.io", "LocalQueue"): Kind(_KUEUE, kueue.read_local_queue, kueue_fields.LOCAL_QUEUE),
+    ("kueue.x-k8s.io", "WorkloadPriorityClass"): Kind(
+        _KUEUE, kueue.read_workload_priority_class, kueue_fields.WORKLOAD_PRIORITY_CLASS
     ),
-    ("kueue.x-k8s.io", "Cohort"): Kind(("v1alpha1", *_KUEUE), kueue.read_cohort),
-    ("kueue.x-k8s.io", "LocalQueue"): Kind(
-        _KUEUE,
-        kueue.read_local_queue,
-        {"spec.wallTimePolicy": "the queue has no budget of hours"},
+    ("kueue.x-k8s.io", "Workload"): Kind(_KUEUE, read_workload, workload_fields.WORKLOAD),
+    ("config.kueue.x-k8s.io", "Configuration"): Kind(
+        _KUEUE, read_kueue_configuration, configuration_fields.CONFIGURATION
     ),
-    ("kueue.x-k8s.io", "WorkloadPriorityClass"): Kind(_KUEUE, kueue.read_workload_priority_class),
-    ("kueue.x-k8s.io", "Workload"): Kind(
-        _KUEUE,
-        read_workload,
-        {
-            "spec.maximumExecutionTimeSeconds": "no job is stopped because it runs for long",
-            "spec.preemptionGates": "the workload may preempt at any time",
-            "status.admission.podSetAssignments[].topologyAssignment": (
-                "its pods take no room of a topology, and run on any node"
-            ),
-            "status.admissionChecks": _NO_CHECKS,
-            "status.requeueState": "no backoff is waited for",
-            "status.unhealthyNodes": "no pod is moved to another node",
-        },
-    ),
-    (KUEUE_CONFIGURATION, "Configuration"): Kind(_KUEUE, read_kueue_configuration),
 }
 
 CHECKS: tuple[Callable[[Draft], None], ...] = (

@@ -54,7 +54,6 @@ def read_resource_flavor(fields: Fields, draft: Draft) -> None:
 def read_cluster_queue(fields: Fields, draft: Draft) -> None:
     """A ClusterQueue: its quotas, its cohort and its policies."""
     name = read_metadata(fields).name
-    fields.ignore("status")
     spec = fields.child("spec")
     first_beta = fields.string("apiVersion").endswith("/v1beta1")
     cohort = _spelled(spec, "cohort", "cohortName", first=first_beta)
@@ -77,7 +76,6 @@ def read_cluster_queue(fields: Fields, draft: Draft) -> None:
 def read_cohort(fields: Fields, draft: Draft) -> None:
     """A Cohort: its parent, and quotas of its own."""
     name = read_metadata(fields).name
-    fields.ignore("status")
     spec = fields.child("spec")
     first_alpha = fields.string("apiVersion").endswith("/v1alpha1")
     parent = _spelled(spec, "parent", "parentName", first=first_alpha)
@@ -103,7 +101,6 @@ def read_local_queue(fields: Fields, draft: Draft) -> None:
 def read_workload_priority_class(fields: Fields, draft: Draft) -> None:
     """A WorkloadPriorityClass: a priority that counts for Kueue alone."""
     name = read_metadata(fields).name
-    fields.ignore("description")
     draft.workload_priority_classes.add(
         name, PriorityClass(name, fields.integer("value", required=True)), fields
     )
@@ -129,8 +126,6 @@ def _consumed(status: Fields) -> Mapping[str, int]:
     admission = sharing.child("admissionFairSharingStatus")
     table = admission.child("consumedResources")
     found = {resource: table.quantity(resource) for resource in table}
-    for part in (status, sharing, admission):
-        part.ignore_rest()
     return frozen({name: math.floor(used * _NANO) for name, used in found.items() if used is not None})
 
 

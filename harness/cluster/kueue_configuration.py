@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from harness.cluster.draft import NOT_MODELLED, Draft
+from harness.cluster.draft import Draft
 from harness.cluster.fields import Fields, shown
 from harness.cluster.model import NEWER, frozen
 from harness.cluster.wait_for_pods_ready import WaitForPodsReady, read_duration, read_wait_for_pods_ready
@@ -108,14 +108,7 @@ def read_kueue_configuration(fields: Fields, draft: Draft) -> None:
         on = table.boolean(name)
         if name in GATES:
             gates[name] = on
-        else:
-            draft.warnings.add("Configuration", "of Kueue", f"feature gate {name} {NOT_MODELLED}")
     pods_ready, evicted_last = read_wait_for_pods_ready(fields, older=older)
-    for name, effect in _UNMODELLED.items():
-        if name in fields:
-            draft.warnings.add("Configuration", "of Kueue", f"{name} {NOT_MODELLED}: {effect}")
-    for part in (sharing, table, fields):
-        part.ignore_rest()
     draft.kueue_configurations.append(
         KueueConfiguration(strategies, admission, frozen(gates), evicted_last, pods_ready)
     )
@@ -144,12 +137,3 @@ def _resource_weights(table: Fields) -> Mapping[str, float]:
         else:
             weights[name] = float(value)
     return frozen(weights)
-
-
-_UNMODELLED: Mapping[str, str] = frozen(
-    {
-        "multiKueue": "jobs run in this cluster",
-        "resources": "requests count as they are written",
-    }
-)
-"""Sections that change decisions; all others do not."""

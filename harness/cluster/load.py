@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from harness.cluster.coverage.kueue import NOT_READ as KINDS_NOT_READ
 from harness.cluster.documents import Document, read_documents
 from harness.cluster.draft import INDEX, NOT_MODELLED, NOT_READ, Draft
 from harness.cluster.elastic_rules import quotas_of
@@ -17,6 +18,7 @@ from harness.cluster.model import Cluster, frozen
 from harness.cluster.sources import files_of, text_of
 from harness.errors import ClusterError, Fault
 from harness.frozen import Frozen
+from harness.options import did_you_mean
 
 _CONFIGURATION = "controller_manager_config.yaml"
 """Under which name Kueue's ConfigMap, `kueue-manager-config`, has the Configuration."""
@@ -111,7 +113,7 @@ def cluster_of(
     """
     draft = Draft(faults=faults)
     manifests: list[Mapping[str, Any]] = []
-    not_read: Counter[str] = Counter()
+    not_read: Counter[tuple[str, str]] = Counter()
     for document in documents:
         for item in unpacked(document, faults):
             manifests.append(item.content)
@@ -142,15 +144,18 @@ def cluster_of(
         kueue=next(iter(draft.kueue_configurations), None),
         warnings=(
             *draft.warnings.sentences(),
-            *(f"{kind}: {count:,} {_objects(count)} {NOT_READ}" for kind, count in sorted(not_read.items())),
+            *(_said_of(*kind, count) for kind, count in sorted(not_read.items())),
         ),
         source=source,
         manifests=tuple(manifests),
     )
 
 
-def _objects(count: int) -> str:
-    return "object is" if count == 1 else "objects are"
+def _said_of(kind: str, version: str, count: int) -> str:
+    """That objects of a kind are not read, and what is assumed instead where that is known."""
+    instead = KINDS_NOT_READ.get((version.rpartition("/")[0], kind))
+    objects = "object is" if count == 1 else "objects are"
+    return f"{kind} ({version}): {count:,} {objects} {NOT_READ}" + (f": {instead}" if instead else "")
 
 
 def unpacked(document: Document, faults: list[Fault]) -> Iterator[Document]:
@@ -197,34 +202,39 @@ def _configuration_in(config_map: Document, faults: list[Fault]) -> Iterator[Doc
     faults += (Fault(f"{where}, {fault.where}", fault.what) for fault in own)
 
 
-def read_object(document: Document, draft: Draft, not_read: Counter[str]) -> Fields | None:
-    """Read one object into the draft; a kind that is not known is counted.
-
-    Returns:
-        Its fields, which know what was asked of them; None where nobody can read them.
-    """
+def read_object(document: Document, draft: Draft, not_read: Counter[tuple[str, str]]) -> None:
+    """Read one object into the draft, with warnings of what is not modelled; an unknown kind is counted."""
     content: Mapping[str, Any] = document.content
     kind, version, name = content.get("kind"), content.get("apiVersion"), _name(content)
     if not isinstance(kind, str) or not isinstance(version, str) or not kind or not version:
         draft.faults.append(Fault(document.where, "must say kind and apiVersion, both as text"))
-        return None
+        return
     where = f"{document.where}, {kind} {name}" if document.where else f"{kind} {name}"
     fields = Fields(content, where.rstrip(), draft.faults)
     group, _, number = version.rpartition("/")
     known = KINDS.get((group, kind))
     if known is None:
-        not_read[f"{kind} ({version})"] += 1
-        return None
+        not_read[kind, version] += 1
+        return
     if number not in known.versions:
         wanted = " or ".join(f"{group}/{known}" if group else known for known in known.versions)
         fields.fault("apiVersion", f"{version} is not understood; {wanted} is")
-        return None
-    fields.ignore("apiVersion", "kind")
+        return
+    before = len(draft.faults)
     known.read(fields, draft)
-    for path in fields.unread():
-        effect = known.unmodelled.get(INDEX.sub("[]", path))
-        draft.warnings.add(kind, name, f"{path} {NOT_MODELLED}" + (f": {effect}" if effect else ""))
-    return fields
+    for found in known.coverage.of(number).findings(content):
+        path, row = found.path, found.row
+        if row is not None:
+            draft.warnings.add(kind, name, f"{path} {NOT_MODELLED}: {row.why}")
+        elif found.wanted:
+            faulty = {INDEX.sub("[]", fault.where) for fault in draft.faults[before:]}
+            if f"{fields.where}: {path}" not in faulty:  # no reader asked for it
+                fields.fault(path, f"must be {found.wanted}")
+        elif known.coverage.strict:
+            hint = did_you_mean(path.rpartition(".")[2], found.known)
+            fields.fault(path, f"is no field of a {kind} of {version}, which refuses it; {hint}")
+        else:
+            draft.warnings.add(kind, name, f"{path} {NOT_MODELLED}")
 
 
 def _name(content: Mapping[str, Any]) -> str:

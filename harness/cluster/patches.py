@@ -6,16 +6,16 @@ field or an item that is not there is a fault with its place, and with what was 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from harness.cluster.coverage.verdicts import Place
 from harness.cluster.documents import Document
-from harness.cluster.draft import INDEX, Draft
-from harness.cluster.fields import Fields, shown
+from harness.cluster.draft import INDEX
+from harness.cluster.fields import shown
 from harness.cluster.kinds import KINDS
-from harness.cluster.load import read_manifests, read_object, unpacked
+from harness.cluster.load import read_manifests, unpacked
 from harness.cluster.model import Cluster
 from harness.cluster.remake import remade, require_manifests
 from harness.cluster.strategic_merge import DIRECTIVE, Added, Merge
@@ -205,19 +205,16 @@ class _World:
 
     def check(self) -> None:
         """That patches say fields that their kinds have, and add items that can be meant."""
-        read: dict[int, Fields | None] = {}
         for at, document, merge in self._patches:
             content = self._objects[at]
             if content is None:
                 continue
-            if at not in read:
-                read[at] = read_object(Document("", content), Draft(), Counter())
-            fields, target = read[at], _target(content)
-            if fields is not None:
-                group = target.version.rpartition("/")[0]
-                unmodelled = set(KINDS[group, target.kind].unmodelled)
-                check = _Check(merge.where, target.kind, unmodelled, self._faults)
-                check.fields(document.content, [fields], "")
+            target = _target(content)
+            group, _, version = target.version.rpartition("/")
+            known = KINDS.get((group, target.kind))
+            if known is not None and version in known.versions:
+                check = _Check(merge.where, target.kind, self._faults)
+                check.fields(document.content, known.coverage.of(version), "")
             for added in merge.added:
                 self._check_added(added, merge.where)
 
@@ -239,40 +236,31 @@ class _World:
 
 
 class _Check(NamedTuple):
-    """Holds the fields of a patch against those that were asked for when the patched object was read."""
+    """Holds the fields of a patch against those of which something is said for their kind."""
 
     where: str
     kind: str
-    unmodelled: set[str]
     faults: list[Fault]
 
-    def fields(self, patch: Mapping[str, Any], read: Sequence[Fields], path: str) -> None:
-        """Check a mapping and what is in it; `read` is what was read there, in all items of a list."""
-        if not read:
+    def fields(self, patch: Mapping[str, Any], known: Place, path: str) -> None:
+        """Check a mapping and what is in it."""
+        if known.covers is not None or known.ends:
             return
-        asked = [each.known() for each in read]
-        known = None if None in asked else set[str]().union(*(each for each in asked if each is not None))
         for name, value in patch.items():
-            place = f"{path}.{name}" if path else name
             if name == DIRECTIVE:
                 continue
-            if known is not None and name not in known:
-                if not self._is_unmodelled(place):
-                    self._unknown(name, place, known)
-                continue
-            inner = [child for each in read for child in each.below(name)]
-            if isinstance(value, Mapping):
+            place = f"{path}.{name}" if path else name
+            inner = known.find(name)
+            if inner is None:
+                self._unknown(name, place, known)
+            elif isinstance(value, Mapping):
                 self.fields(value, inner, place)
-            elif isinstance(value, list):
+            elif isinstance(value, list) and inner.item is not None:
                 for number, item in enumerate(value):
                     if isinstance(item, Mapping):
-                        self.fields(item, inner, f"{place}[{number}]")
+                        self.fields(item, inner.item, f"{place}[{number}]")
 
-    def _is_unmodelled(self, place: str) -> bool:
-        plain = INDEX.sub("[]", place)
-        return any(plain == each or plain.startswith((f"{each}.", f"{each}[")) for each in self.unmodelled)
-
-    def _unknown(self, name: str, place: str, known: set[str]) -> None:
+    def _unknown(self, name: str, place: str, known: Place) -> None:
         below = place.rpartition(".")[0]
         what = f"{self.kind} has no field {name}" + (f" in {INDEX.sub('[]', below)}" if below else "")
-        self.faults.append(Fault(f"{self.where}: {place}", f"{what}; {did_you_mean(name, known)}"))
+        self.faults.append(Fault(f"{self.where}: {place}", f"{what}; {did_you_mean(name, known.names)}"))

@@ -75,7 +75,6 @@ def membership_of(
 def read_pod_group(fields: Fields, draft: Draft) -> None:
     """A PodGroup of scheduler-plugins, under either of its API groups."""
     metadata = read_metadata(fields)
-    fields.ignore("status")
     least = fields.child("spec").integer("minMember", 1, required=True, least=1)
     key = (metadata.namespace, metadata.name)
     draft.pod_groups.add(key, PodGroup(metadata.name, metadata.namespace, least), fields)

@@ -39,7 +39,6 @@ def read_pod(fields: Fields) -> Pod:
     namespace = metadata.string("namespace", "default") or "default"
     labels = metadata.strings("labels")
     terminating = "deletionTimestamp" in metadata
-    metadata.ignore_rest()
     spec, status = fields.child("spec"), fields.child("status")
     node = spec.string("nodeName")
     priority = spec.integer("priority") if "priority" in spec else None
@@ -51,7 +50,6 @@ def read_pod(fields: Fields) -> Pod:
     start = read_time(status, "startTime")
     nominated = status.string("nominatedNodeName")
     ended = status.string("phase") in ("Succeeded", "Failed")
-    status.ignore_rest()
     return Pod(
         name,
         namespace,
@@ -71,7 +69,6 @@ def read_pod(fields: Fields) -> Pod:
 
 
 def _says_preempted(condition: Fields) -> bool:
-    condition.ignore_rest()
     return (
         condition.string("type") == "DisruptionTarget"
         and condition.string("status") == "True"
@@ -80,15 +77,6 @@ def _says_preempted(condition: Fields) -> bool:
 
 
 # --- the spec ---------------------------------------------------------------------------------------------
-
-_OF_OTHERS = (
-    "activeDeadlineSeconds", "automountServiceAccountToken", "dnsConfig", "dnsPolicy", "enableServiceLinks",
-    "ephemeralContainers", "hostAliases", "hostIPC", "hostPID", "hostUsers", "hostname",
-    "hostnameOverride", "imagePullSecrets", "nodeName", "preemptionPolicy", "priority", "priorityClassName",
-    "readinessGates", "restartPolicy", "runtimeClassName", "schedulerName", "securityContext",
-    "serviceAccount", "serviceAccountName", "setHostnameAsFQDN", "shareProcessNamespace", "subdomain",
-    "terminationGracePeriodSeconds",
-)  # fmt: skip
 
 
 def read_pod_spec(
@@ -107,11 +95,6 @@ def read_pod_spec(
         requests: what one pod asks for when no container says so, as in a trace.
         limits: the same for limits.
     """
-    fields.ignore(*_OF_OTHERS)
-    for volume in fields.items("volumes"):
-        if "persistentVolumeClaim" not in volume and "ephemeral" not in volume:
-            volume.ignore_rest()
-        volume.ignore("name")
     containers = [Container(item) for item in fields.items("containers")]
     init = [Container(item) for item in fields.items("initContainers")]
     overhead = fields.amounts("overhead")

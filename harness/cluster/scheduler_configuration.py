@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from harness.cluster.coverage.scheduling import IDLE_PLUGINS, MODELLED_PLUGINS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -45,26 +47,17 @@ class SchedulerConfiguration:
         return PREEMPTION_ALGORITHMS[self.preemption_algorithm or "Auto"]
 
 
-_HARMLESS = (
-    "apiVersion", "clientConnection", "delayCacheUntilActive", "enableContentionProfiling",
-    "enableProfiling", "healthzBindAddress", "kind", "leaderElection", "metadata", "metricsBindAddress",
-    "parallelism",
-)  # fmt: skip
-
-
-_PREEMPTS = ("DefaultPreemption", "*")
-_MODELLED = MappingProxyType({"postFilter": _PREEMPTS, "multiPoint": ("DefaultPreemption",)})
-"""What may be disabled at a point: after the filters there is DefaultPreemption alone, at all points more."""
+_PREEMPTION = "DefaultPreemption"
+_ALL = "*"
 
 
 def read_scheduler_configuration(fields: Fields, warn: Callable[[str], None]) -> SchedulerConfiguration:
-    """A KubeSchedulerConfiguration; what it says beyond the model stays unread, to be warned of.
+    """A KubeSchedulerConfiguration.
 
     Args:
         fields: of the object.
-        warn: hears in a sentence what a field that is read asks for beyond the model.
+        warn: hears in a sentence which plugin stays on that it switches off.
     """
-    fields.ignore(*_HARMLESS)
     percentage = fields.integer("percentageOfNodesToScore", least=0, most=100)
     disabled = fields.boolean("disablePreemption")
     algorithm = _algorithm(fields, None)
@@ -73,18 +66,10 @@ def read_scheduler_configuration(fields: Fields, warn: Callable[[str], None]) ->
     if len(profiles) > 1:
         fields.fault("profiles", "one scheduler is modelled: give one profile")
     for profile in profiles[:1]:
-        profile.ignore("schedulerName")
         percentage = profile.integer("percentageOfNodesToScore", percentage, least=0, most=100)
-        plugins = profile.child("plugins")
-        for point in ("postFilter", "multiPoint"):
-            for plugin in plugins.child(point).items("disabled"):
-                name = plugin.string("name")
-                disabled = disabled or name in _PREEMPTS
-                if name not in _MODELLED[point]:
-                    warn(f"profiles[].plugins.{point}.disabled: {name} is not modelled and stays on")
+        disabled = _without_preemption(profile.child("plugins"), warn) or disabled
         for config in profile.items("pluginConfig"):
             args = config.child("args")
-            args.ignore("apiVersion", "kind")
             algorithm = _algorithm(args, algorithm)
             match config.string("name"):
                 case "DefaultPreemption":
@@ -93,6 +78,30 @@ def read_scheduler_configuration(fields: Fields, warn: Callable[[str], None]) ->
                 case "InterPodAffinity":
                     weight = args.integer("hardPodAffinityWeight", weight, least=0, most=100)
     return SchedulerConfiguration(percentage, disabled, candidates, nodes, weight, algorithm)
+
+
+def _without_preemption(plugins: Fields, warn: Callable[[str], None]) -> bool:
+    """Whether a profile's plugins are without DefaultPreemption; hears of others that it is to be without.
+
+    What is enabled at a point by its name is on, also where all are disabled. What one point says counts
+    before what is said of all points.
+    """
+    off: dict[str, set[str]] = {}
+    on: dict[str, set[str]] = {}
+    for point in ("multiPoint", "postFilter"):
+        of_point = plugins.child(point)
+        on[point] = {plugin.string("name") for plugin in of_point.items("enabled")}
+        off[point] = {plugin.string("name") for plugin in of_point.items("disabled")} - on[point]
+    every = MODELLED_PLUGINS if _ALL in off["multiPoint"] else tuple(sorted(off["multiPoint"]))
+    for name in every:
+        if name not in (*on["multiPoint"], *IDLE_PLUGINS, _PREEMPTION):
+            warn(f"profiles[].plugins.multiPoint.disabled: {name} is not modelled and stays on")
+    for name in sorted(off["postFilter"] - {_PREEMPTION, _ALL}):
+        warn(f"profiles[].plugins.postFilter.disabled: {name} is not modelled and stays on")
+    if _PREEMPTION in on["postFilter"]:
+        return False
+    at_all = _PREEMPTION not in on["multiPoint"] and bool(off["multiPoint"] & {_PREEMPTION, _ALL})
+    return at_all or bool(off["postFilter"] & {_PREEMPTION, _ALL})
 
 
 def _algorithm(fields: Fields, default: str | None) -> str | None:

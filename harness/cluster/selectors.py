@@ -116,14 +116,12 @@ def read_requirement(fields: Fields, operators: tuple[str, ...] = NODE_OPERATORS
 
 def read_taint(fields: Fields) -> Taint:
     """A taint of a node or flavor."""
-    fields.ignore("timeAdded")
     effect = fields.choice("effect", EFFECTS, "NoSchedule", required=True)
     return Taint(fields.string("key", required=True), fields.string("value"), effect)
 
 
 def read_toleration(fields: Fields) -> Toleration:
     """A toleration of a pod or flavor."""
-    fields.ignore("tolerationSeconds")
     operator = fields.choice("operator", ("Equal", "Exists"), "Equal")
     key, value = fields.string("key"), fields.string("value")
     effect = fields.choice("effect", ("", *EFFECTS), "")

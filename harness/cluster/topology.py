@@ -108,7 +108,6 @@ def _check_nodes(draft: Draft, flavor: ResourceFlavor, topology: Topology) -> No
 
 def read_topology_request(fields: Fields) -> TopologyRequest:
     """A `topologyRequest`; a single layer of slices may be written without a list."""
-    fields.ignore("podIndexLabel", "subGroupIndexLabel", "subGroupCount")
     layers = tuple(
         SliceLayer(item.string("topology", required=True), item.integer("size", 1, required=True, least=1))
         for item in fields.items("podsetSliceRequiredTopologyConstraints")

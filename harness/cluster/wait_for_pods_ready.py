@@ -49,7 +49,7 @@ def read_wait_for_pods_ready(fields: Fields, *, older: bool) -> tuple[WaitForPod
     """
     on = "waitForPodsReady" in fields
     fields = fields.child("waitForPodsReady")
-    on = fields.boolean("enable", not older) and on
+    on = on and (not older or fields.boolean("enable"))
     strategy = fields.child("requeuingStrategy")
     by_eviction = strategy.choice("timestamp", ("Eviction", "Creation"), "Eviction") == "Eviction"
     timeout = read_duration(fields, "timeout")

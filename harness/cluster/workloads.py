@@ -11,14 +11,12 @@ from typing import Any
 from harness.cluster.containers import Container, pod_requests, read_resources, saturating_amounts
 from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.fields import Fields
-from harness.cluster.model import frozen
-from harness.cluster.topology import read_topology_request
+from harness.cluster.model import NEWER, frozen
+from harness.cluster.topology import TopologyRequest, read_topology_request
 from harness.job import PodSet
+from harness.units import SECOND
 
 PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
-
-_UNMODELLED_STATUS = ("admissionChecks", "requeueState", "unhealthyNodes")
-"""What a Workload's status says that changes decisions, and is not taken over."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -60,6 +58,7 @@ class Workload:
         boost: the number in its priority-boost annotation, 0 if there is none.
         active: False when it was deactivated.
         reclaimable: pod set -> pods that have ended and need no quota any more.
+        grace_period: the longest of its pods' times to end, microseconds; None where none says it.
     """
 
     name: str
@@ -75,6 +74,7 @@ class Workload:
     admission: Admission | None = None
     conditions: Mapping[str, Condition] = field(default_factory=frozen)
     reclaimable: Mapping[str, int] = field(default_factory=frozen)
+    grace_period: int | None = field(default=None, metadata=NEWER)
 
     @property
     def key(self) -> str:
@@ -116,9 +116,7 @@ def workload_from(fields: Fields, known: dict[str, tuple[PodSet, ...]]) -> Workl
     spec = fields.child("spec")
     status = fields.child("status")
     reference = spec.child("priorityClassRef")
-    reference.ignore("group", "kind")
-    spec.ignore("priorityClassSource")
-    workload = Workload(
+    return Workload(
         name=metadata.name,
         namespace=metadata.namespace,
         uid=more.string("uid"),
@@ -134,10 +132,16 @@ def workload_from(fields: Fields, known: dict[str, tuple[PodSet, ...]]) -> Workl
         reclaimable=frozen(
             {item.string("name"): item.integer("count", least=0) for item in status.items("reclaimablePods")}
         ),
+        grace_period=_grace_period(spec),
     )
-    more.ignore_rest()
-    status.ignore(*(name for name in status if name not in _UNMODELLED_STATUS))
-    return workload
+
+
+def _grace_period(spec: Fields) -> int | None:
+    """The longest time that pods of a pod set have to end once they are told to."""
+    name = "terminationGracePeriodSeconds"
+    pods = [item.child("template").child("spec") for item in spec.items("podSets")]
+    times = [each.integer(name, least=0) * SECOND for each in pods if name in each]
+    return max(times, default=None)
 
 
 def _pod_sets(spec: Fields, known: dict[str, tuple[PodSet, ...]]) -> tuple[PodSet, ...]:
@@ -174,27 +178,29 @@ def read_pod_set(fields: Fields) -> PodSet:
     count = fields.integer("count", 1, least=0)
     least = fields.integer("minCount", count, least=1, most=max(1, count))
     template = fields.child("template")
-    template.ignore("metadata")
     spec = template.child("spec")
     containers = [Container(item, saturating_amounts) for item in spec.items("containers")]
     init = [Container(item, saturating_amounts) for item in spec.items("initContainers")]
     _, as_whole = read_resources(spec, saturating_amounts)
-    pod_set = PodSet(
+    return PodSet(
         name=fields.string("name", "main"),
         count=count,
         min_count=least if "minCount" in fields else count,
         requests=frozen(pod_requests(containers, init, {}, as_whole, spec.amounts("overhead"))),
         limits=frozen(_pod_limits(containers)),
+        labels=template.child("metadata").strings("labels"),
         node_selector=spec.strings("nodeSelector"),
         tolerations=_as_json(spec.raw("tolerations")),
         affinity=_as_json(spec.raw("affinity")),
         pod_template=_as_json(_rest_of_template(spec)),
-        topology=read_topology_request(fields.child("topologyRequest"))
-        if "topologyRequest" in fields
-        else None,
+        topology=_topology(fields),
     )
-    spec.ignore_rest()
-    return pod_set
+
+
+def _topology(fields: Fields) -> TopologyRequest | None:
+    """A pod set's `topologyRequest`; None where it asks for nothing."""
+    found = read_topology_request(fields.child("topologyRequest"))
+    return None if found == TopologyRequest() else found
 
 
 def _pod_limits(containers: list[Container]) -> dict[str, int]:
@@ -220,7 +226,9 @@ _SCHEDULING = (
 )
 
 
-_OF_CONTAINERS = ("ports", "resources", "restartPolicy")
+_OF_CONTAINERS: Mapping[str, tuple[str, ...]] = frozen(
+    {"containers": ("ports", "resources"), "initContainers": ("ports", "resources", "restartPolicy")}
+)
 
 
 def _rest_of_template(spec: Fields) -> dict[str, Any] | None:
@@ -234,7 +242,9 @@ def _rest_of_template(spec: Fields) -> dict[str, Any] | None:
     if len(every) > 1 or any("ports" in item for item in every) or {"overhead", "resources"} & rest.keys():
         for name, items in found.items():
             if items:
-                rest[name] = [{key: item[key] for key in _OF_CONTAINERS if key in item} for item in items]
+                rest[name] = [
+                    {key: item[key] for key in _OF_CONTAINERS[name] if key in item} for item in items
+                ]
     return rest or None
 
 
@@ -244,7 +254,6 @@ def _mappings(value: Any) -> list[Mapping[str, Any]]:
 
 
 def _read_condition(fields: Fields) -> tuple[str, Condition]:
-    fields.ignore("message", "observedGeneration")
     status = fields.choice("status", ("True", "False", "Unknown"), "Unknown")
     since = read_time(fields, "lastTransitionTime") or 0
     return fields.string("type", required=True), Condition(status == "True", fields.string("reason"), since)

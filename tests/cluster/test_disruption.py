@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from harness.cluster.coverage.scheduling import MODELLED_PLUGINS
 from harness.cluster.load import cluster_from
 from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness.errors import ClusterError
@@ -116,15 +117,34 @@ def test_preemption_is_disabled_in_the_old_way_or_in_the_profile(fields: dict[st
 
 
 @pytest.mark.parametrize(
-    ("point", "name"), [("postFilter", "Other"), ("multiPoint", "ImageLocality"), ("multiPoint", "*")]
+    ("point", "name"), [("postFilter", "Other"), ("multiPoint", "NodeAffinity"), ("multiPoint", "*")]
 )
 def test_other_plugins_that_are_disabled_are_warned_of(point: str, name: str) -> None:
-    """The model has them on."""
+    """The model has them on; all of them where all are disabled."""
     plugins = {point: {"disabled": [{"name": name}]}}
-    (warning,) = configuration(profiles=[{"plugins": plugins}]).warnings
-    assert warning.startswith(
-        f"KubeSchedulerConfiguration: profiles[].plugins.{point}.disabled: {name} is not"
+    warnings = configuration(profiles=[{"plugins": plugins}]).warnings
+    assert warnings[0].startswith(
+        f"KubeSchedulerConfiguration: profiles[].plugins.{point}.disabled: "
+        f"{'DefaultBinder' if name == '*' else name} is not"
     )
+    assert len(warnings) == (len(MODELLED_PLUGINS) - 1 if name == "*" else 1)
+
+
+@pytest.mark.parametrize(
+    "plugins",
+    [
+        {"multiPoint": {"disabled": [{"name": "ImageLocality"}]}},
+        {"score": {"disabled": [{"name": "ImageLocality"}]}},
+        {"postFilter": {"enabled": [{"name": "DefaultPreemption"}]}},
+        {"postFilter": {"disabled": [{"name": "*"}], "enabled": [{"name": "DefaultPreemption"}]}},
+        {"multiPoint": {"disabled": [{"name": "*"}], "enabled": [{"name": n} for n in MODELLED_PLUGINS]}},
+    ],
+)
+def test_what_says_no_more_than_the_default_profile_is_not_warned_of(plugins: dict[str, Any]) -> None:
+    """Plugins that look at nothing that is modelled, and those that are on again by their names."""
+    found = configuration(profiles=[{"plugins": plugins}])
+    assert found.warnings == ()
+    assert not found.scheduler.disable_preemption
 
 
 def test_arguments_of_plugins_are_read() -> None:
@@ -149,7 +169,7 @@ def test_what_is_beyond_the_model_is_warned_of() -> None:
     """Other weights, plugins and extenders would change decisions."""
     profile = {"plugins": {"score": {"enabled": [{"name": "NodeResourcesFit", "weight": 5}]}}}
     warnings = configuration(profiles=[profile], extenders=[{"urlPrefix": "x"}]).warnings
-    assert any("profiles[].plugins.score is not modelled" in warning for warning in warnings)
+    assert any("profiles[].plugins.score.enabled[].weight is not modelled" in warning for warning in warnings)
     assert any("extenders is not modelled" in warning for warning in warnings)
 
 

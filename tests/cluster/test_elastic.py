@@ -248,14 +248,17 @@ def test_what_has_no_effect_is_warned_of() -> None:
     root = {"max": {"cpu": 20, "memory": "10Gi"}}
     warnings = read(machine, tree(leaf, **root), elastic("one")).warnings
     assert warnings == (
-        "ElasticQuotaTree tree: attributes are not modelled: a quota may use any node",
-        (
-            "ElasticQuotaTree tree: kube-queue/max-jobs is not modelled: "
-            "jobs leave their queue without regard to it"
-        ),
         (
             "ElasticQuotaTree tree: min and max of the root differ, which ACK does not allow; "
             "all quotas together keep to both"
+        ),
+        (
+            "ElasticQuotaTree kube-system/tree: spec.root.children[].attributes is not modelled: "
+            "a quota may use any node"
+        ),
+        (
+            "ElasticQuotaTree kube-system/tree: spec.root.children[].max.kube-queue/max-jobs "
+            "is not modelled: jobs leave their queue without regard to it"
         ),
         "ElasticQuota one: is left out: the ElasticQuotaTree counts",
         "elastic quota a: max does not name memory: pods that request it are not admitted",
@@ -268,7 +271,10 @@ def test_tree_elsewhere_is_taken_to_be_in_kube_system() -> None:
     manifest = tree()
     manifest["metadata"]["namespace"] = "default"
     assert read(manifest).warnings == (
-        "ElasticQuotaTree tree: takes effect only in kube-system; it is taken to be there",
+        (
+            "ElasticQuotaTree default/tree: metadata.namespace is not modelled: "
+            "the tree is taken to be in kube-system, where it takes effect"
+        ),
     )
 
 
@@ -455,8 +461,11 @@ def test_koordinator_labels_without_the_effect_they_seem_to_have_are_warned_of()
     assert read(koordinator("a", labels, {"guaranteed": "{}", "runtime": "{}"})).warnings == (
         f"ElasticQuota a: label {PREFIX}is-parent is 'yes', which counts as \"false\"",
         f"ElasticQuota a: label {PREFIX}allow-lent-resource is 'no', which counts as \"true\"",
-        f"ElasticQuota a: label {PREFIX}ignore-default-tree is not modelled",
-        f"ElasticQuota a: annotation {PREFIX}guaranteed is not modelled",
+        *(
+            f"ElasticQuota kube-system/a: metadata.{part}.{PREFIX}{name} is not modelled: "
+            "the quota is as it would be without it"
+            for part, name in (("labels", "ignore-default-tree"), ("annotations", "guaranteed"))
+        ),
     )
 
 

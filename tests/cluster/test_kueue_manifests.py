@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -452,11 +453,12 @@ def test_what_is_not_modelled_is_named_with_what_is_assumed() -> None:
             "admission checks are treated as always ready"
         ),
         "ClusterQueue f: spec.novelty is not modelled",
-        "ResourceFlavor g: spec.resourceWeights is not modelled: all resources count alike in a share",
+        "ResourceFlavor g: spec.resourceWeights is not modelled",
     )
 
 
 CONFIGURATION = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration"}
+OLDER = {**CONFIGURATION, "apiVersion": "config.kueue.x-k8s.io/v1beta1"}
 BY_USAGE = {"admissionMode": "UsageBasedAdmissionFairSharing"}
 
 
@@ -480,6 +482,40 @@ def test_admission_fair_sharing_is_read_with_kueues_defaults() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("version", "section", "fault"),
+    [
+        ("v1beta2", {"fairSharng": {}}, "fairSharng: is no field of a Configuration"),
+        ("v1beta2", {"fairSharing": {"enabled": False}}, "fairSharing.enabled: is no field"),
+        ("v1beta1", {"fairSharing": {"enabled": False}}, "enabled: is no field"),
+        ("v1beta2", {"fairSharing": {"enable": True}}, "fairSharing.enable: is no field"),
+        ("v1beta2", {"metadata": {"name": "kueue"}}, "metadata: is no field"),
+        ("v1beta1", {"integrations": {"podOptions": {}, "pods": 1}}, "integrations.pods: is no field"),
+    ],
+)
+def test_a_key_that_kueue_does_not_know_is_refused(version: str, section: dict[str, Any], fault: str) -> None:
+    """As Kueue's strict decoding does, each apiVersion by its own keys; a slip of the pen is told."""
+    manifest = {"apiVersion": f"config.kueue.x-k8s.io/{version}", "kind": "Configuration", **section}
+    with pytest.raises(ClusterError, match=re.escape(fault)) as caught:
+        cluster_from([manifest], "test")
+    if "fairSharng" in section:
+        assert "did you mean 'fairSharing'?" in str(caught.value)
+
+
+def test_fair_sharing_is_switched_as_each_version_does_it() -> None:
+    """By `enable` in v1beta1, by the section itself in v1beta2."""
+
+    def strategies(version: str, sharing: dict[str, Any] | None) -> tuple[str, ...] | None:
+        manifest = {"apiVersion": f"config.kueue.x-k8s.io/{version}", "kind": "Configuration"}
+        found = cluster_from([manifest | ({} if sharing is None else {"fairSharing": sharing})], "test").kueue
+        assert found is not None
+        return found.strategies
+
+    assert strategies("v1beta1", {"enable": True}) == strategies("v1beta2", {})
+    assert strategies("v1beta1", {"enable": False}) is strategies("v1beta1", {}) is None
+    assert strategies("v1beta2", None) is None
+
+
 def test_all_faults_of_admission_fair_sharing_come_at_once() -> None:
     """Durations as Go reads them, weights as numbers, and only modes that do something."""
     sections = {
@@ -500,6 +536,11 @@ def test_all_faults_of_admission_fair_sharing_come_at_once() -> None:
         f"admissionFairSharing.usageHalfLifeTime: '7d' {no_duration}",
         "admissionFairSharing.resourceWeights.cpu: must be a number >= 0, not -1",
         "admissionFairSharing.resourceWeights.memory: must be a number, not '1'",
+        (
+            "admissionFairSharing.resetInactivityPeriod: is no field of a Configuration of "
+            "config.kueue.x-k8s.io/v1beta2, which refuses it; "
+            "there is: resourceWeights, usageHalfLifeTime, usageSamplingInterval"
+        ),
         f"spec.admissionScope.admissionMode: 'UsageBasedFairSharing' is not one of {modes}",
     ]
     assert faults(FLAVOR, queue(admissionScope={})) == ["spec.admissionScope.admissionMode: is missing"]
@@ -520,7 +561,7 @@ def test_wait_for_pods_ready_is_read_with_the_defaults_of_its_version() -> None:
     older = pods_ready({"enable": True}, "v1beta1")
     assert older.pods_ready == WaitForPodsReady(5 * MINUTE, 5 * MINUTE, block_admission=True)
     assert pods_ready({"timeout": "5m"}, "v1beta1").pods_ready is None
-    assert pods_ready({"enable": False}).pods_ready is None
+    assert pods_ready({"enable": False}, "v1beta1").pods_ready is None
     assert pods_ready(None).pods_ready is None
     strategy = {
         "timestamp": "Creation",
@@ -555,7 +596,7 @@ def test_all_faults_of_wait_for_pods_ready_come_at_once() -> None:
         "requeuingStrategy": {"timestamp": "Later", "backoffLimitCount": -1, "backoffBaseSeconds": 10**10},
     }
     with pytest.raises(ClusterError) as caught:
-        cluster_from([CONFIGURATION | {"waitForPodsReady": section}], "test")
+        cluster_from([OLDER | {"waitForPodsReady": section}], "test")
     assert [
         str(fault).split(": ", 1)[1].removeprefix("waitForPodsReady.") for fault in caught.value.faults
     ] == [

@@ -302,7 +302,7 @@ def test_a_namespace_and_an_api_version_tell_objects_apart() -> None:
         ),
         (
             queue("{wieght: 2}"),
-            "spec.wieght: ClusterQueue has no field wieght in spec; there is: admissionScope",
+            "spec.wieght: ClusterQueue has no field wieght in spec; there is: admissionChecks",
         ),
         (queue("{wieght: null}"), "ClusterQueue has no field wieght in spec"),
         (queue("{fairSharing: {wieght: 2}}"), "no field wieght in spec.fairSharing; did you mean 'weight'?"),

@@ -234,8 +234,11 @@ def test_what_is_not_modelled_is_warned_of() -> None:
         "status": {"allocatable": {"cpu": 4}},
     }
     assert cluster_from([node, manifest], "test").warnings == (
+        (
+            "Pod p: spec.volumes[].persistentVolumeClaim is not modelled: "
+            "a volume binds its pod to no node, and a node has room for any number of them"
+        ),
         "Pod p: spec.resourceClaims is not modelled: devices are not allocated",
-        "Pod p: spec.volumes[].persistentVolumeClaim is not modelled",
     )
 
 

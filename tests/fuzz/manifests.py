@@ -246,7 +246,6 @@ OTHERS: list[dict[str, Any]] = [
         },
         "featureGates": {"PartialAdmission": True},
         "waitForPodsReady": {
-            "enable": True,
             "timeout": "5m",
             "recoveryTimeout": "0s",
             "blockAdmission": False,

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import final
 
-from harness.cluster.elastic import KOORDINATOR, ElasticQuota
+from harness.cluster.coverage.elastic import KOORDINATOR
+from harness.cluster.elastic import ElasticQuota
 from harness.cluster.model import UNLIMITED
 from harness_plugins.elastic_quota.accounts import Accounts
 from harness_plugins.elastic_quota.claim import Claim

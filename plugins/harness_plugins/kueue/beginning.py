@@ -151,7 +151,7 @@ def _job(start: Start, index: int, at: int) -> Job:
         priority_class=manifest.priority_class,
         preempts=True,
         gang=pods > 1,
-        grace_period=_GRACE_PERIOD,
+        grace_period=_GRACE_PERIOD if manifest.grace_period is None else manifest.grace_period,
         uid=manifest.uid,
         pod_sets=start.pod_sets,
         pods=pods,

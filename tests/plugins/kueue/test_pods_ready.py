@@ -61,6 +61,7 @@ def test_without_the_section_nobody_looks_whether_pods_are_ready() -> None:
     """A job that never is ready holds its quota, and who starts up slowly ends later."""
     jobs = Jobs().add("stuck", "q", 2, startup=None).add("slow", "q", 2, startup=1000, seconds=5)
     off = configuration(waitForPodsReady={"enable": False, "timeout": "10s"})
+    off["apiVersion"] = "config.kueue.x-k8s.io/v1beta1"
     for manifests in ([queue("q", cpu=4)], [off, queue("q", cpu=4)]):
         assert lines(happened(jobs, *manifests, until=2000)) == [
             "0 admit stuck",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple, final
 
+from harness.cluster.coverage.workloads import WORKLOAD
 from harness.cluster.draft import NOT_MODELLED, NOT_READ
 from harness.cluster.fields import Fields
 from harness.cluster.kueue_configuration import KueueConfiguration
@@ -87,13 +88,13 @@ class Question:
 
     def workload(self, holder: Fields) -> Workload:
         """The Workload of a mapping that has one."""
-        manifest = holder.child("workload")
-        manifest.ignore("apiVersion", "kind")
-        metadata = manifest.child("metadata")
-        metadata.ignore_rest()
-        for name in metadata.raw("annotations") or ():
+        content = holder.raw("workload")
+        manifest = Fields(content, self._name, self._faults, f"{holder.path}.workload")
+        for finding in WORKLOAD.of("v1beta2").findings(content):
+            manifest.fault(finding.path, _UNKNOWN)
+        for name in manifest.child("metadata").raw("annotations") or ():
             if name != PRIORITY_BOOST:
-                metadata.fault(f"annotations.{name}", _UNKNOWN)
+                manifest.fault(f"metadata.annotations.{name}", _UNKNOWN)
         return workload_from(manifest, self._known)
 
     def number(self, fields: Fields, name: str) -> float | None:

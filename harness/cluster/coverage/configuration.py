@@ -1,0 +1,88 @@
+"""Kueue's own Configuration, which Kueue decodes strictly: a field that it does not know is refused."""
+
+from __future__ import annotations
+
+from harness.cluster.coverage.verdicts import Coverage, Row, assumed, harmless, modelled, only
+from harness.cluster.kueue_configuration import GATES
+
+_CONTROLLER = ("controller", "health", "leaderElection", "metrics", "pprofBindAddress", "tls", "webhook")
+"""Of every controller manager: they stand beside Kueue's own fields."""
+
+_JOBS = "what jobs there are, and of which queue, the trace says"
+_RUNS = "it says how Kueue runs, not what it decides"
+_FIRST: list[Row] = [
+    *modelled("fairSharing.enable", "waitForPodsReady.enable"),
+    *harmless(_JOBS, "integrations.podOptions"),
+    *harmless(_RUNS, "queueVisibility"),
+]
+"""What v1beta1 alone has."""
+
+_SECOND: list[Row] = [
+    *assumed(
+        "of quota that a resource has nowhere only what is asked for counts",
+        "resources.quotaCheckStrategy",
+    ),
+    *assumed("devices are not allocated", "resources.deviceClassMappings[].sources"),
+    *assumed(
+        "jobs run in this cluster", "multiKueue.clusterProfile", "multiKueue.incrementalDispatcherConfig"
+    ),
+    *harmless(_RUNS, "visibilityServer"),
+]
+"""What v1beta2 alone has."""
+
+CONFIGURATION = Coverage(
+    harmless("it names the file", "apiVersion", "kind"),
+    modelled("fairSharing.preemptionStrategies"),
+    modelled(
+        *(
+            f"admissionFairSharing.{name}"
+            for name in ("usageHalfLifeTime", "usageSamplingInterval", "resourceWeights{}")
+        )
+    ),
+    modelled(*(f"featureGates{{{gate}}}" for gate in GATES)),
+    assumed("the gate has Kueue's default", "featureGates{}"),
+    modelled(
+        *(f"waitForPodsReady.{name}" for name in ("timeout", "recoveryTimeout", "blockAdmission")),
+        *(
+            f"waitForPodsReady.requeuingStrategy.{name}"
+            for name in ("timestamp", "backoffLimitCount", "backoffBaseSeconds", "backoffMaxSeconds")
+        ),
+    ),
+    assumed(
+        "requests count as they are written", "resources.excludeResourcePrefixes", "resources.transformations"
+    ),
+    assumed(
+        "devices are not allocated",
+        "resources.deviceClassMappings[].name",
+        "resources.deviceClassMappings[].deviceClassNames",
+    ),
+    assumed(
+        "jobs run in this cluster",
+        *(f"multiKueue.{name}" for name in ("gcInterval", "origin", "workerLostTimeout", "dispatcherName")),
+        "multiKueue.externalFrameworks[].name",
+    ),
+    harmless(
+        _JOBS,
+        "manageJobsWithoutQueueName",
+        "managedJobsNamespaceSelector",
+        "integrations.frameworks",
+        "integrations.externalFrameworks",
+        "integrations.labelKeysToCopy",
+    ),
+    harmless(
+        "what is over is not looked at again",
+        "objectRetentionPolicies.workloads.afterFinished",
+        "objectRetentionPolicies.workloads.afterDeactivatedByKueue",
+    ),
+    harmless(
+        _RUNS,
+        "namespace",
+        *(f"internalCertManagement.{name}" for name in ("enable", "webhookServiceName", "webhookSecretName")),
+        "clientConnection.qps",
+        "clientConnection.burst",
+        *_CONTROLLER,
+    ),
+    only(["v1beta1"], _FIRST),
+    only(["v1beta2"], _SECOND),
+    strict=True,
+)

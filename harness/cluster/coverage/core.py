@@ -1,0 +1,89 @@
+"""Kubernetes' own kinds but for Pods, and NodePool.
+
+Fields: https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.36/
+"""
+
+from __future__ import annotations
+
+from harness.cluster.coverage.common import STATUS, metadata, selector, taints
+from harness.cluster.coverage.verdicts import Coverage, Row, assumed, harmless, modelled
+
+_KOORDINATORS_NODE: list[Row] = [
+    row
+    for part in ("annotations", "labels")
+    for row in assumed(
+        "pods may use all that the node's status says",
+        f"metadata.{part}{{node.koordinator.sh/*}}",
+    )
+]
+
+_OF_CONDITIONS = tuple(
+    f"status.conditions[].{name}" for name in ("lastHeartbeatTime", "lastTransitionTime", "message", "reason")
+)
+
+_STATUS: list[Row] = [
+    *modelled("status.allocatable{}", "status.capacity{}"),
+    *modelled("status.conditions[].type", "status.conditions[].status"),
+    *harmless("when and in which words a condition came about does not count", *_OF_CONDITIONS),
+    *harmless("what images jobs have is not known, so that no node is preferred for them", "status.images"),
+    *harmless(
+        "the kubelet notes it; pods that use it are warned of themselves",
+        "status.addresses",
+        "status.config",
+        "status.daemonEndpoints",
+        "status.declaredFeatures",
+        "status.features",
+        "status.nodeInfo",
+        "status.phase",
+        "status.runtimeHandlers",
+        "status.volumesAttached",
+        "status.volumesInUse",
+    ),
+]
+
+NODE = Coverage(
+    metadata(labels=True),
+    _KOORDINATORS_NODE,
+    taints("spec.taints"),
+    modelled("spec.unschedulable"),
+    harmless(
+        "it says how a node is reached, not what runs on it",
+        "spec.configSource",
+        "spec.externalID",
+        "spec.podCIDR",
+        "spec.podCIDRs",
+        "spec.providerID",
+    ),
+    _STATUS,
+)
+
+NODE_POOL = Coverage(
+    metadata(),
+    modelled("spec.count", "spec.template.metadata.labels{}", "spec.template.spec.unschedulable"),
+    taints("spec.template.spec.taints"),
+    modelled(
+        "spec.template.allocatable{}", "spec.template.status.allocatable{}", "spec.template.status.capacity{}"
+    ),
+)
+
+NAMESPACE = Coverage(
+    metadata(labels=True), STATUS, harmless("it counts when the namespace is deleted", "spec.finalizers")
+)
+
+PRIORITY_CLASS = Coverage(
+    metadata(),
+    modelled("value", "globalDefault", "preemptionPolicy"),
+    harmless("it is for people", "description"),
+)
+
+DISRUPTION_BUDGET = Coverage(
+    metadata(namespaced=True),
+    selector("spec.selector"),
+    modelled("spec.minAvailable", "spec.maxUnavailable"),
+    harmless(
+        "the eviction API looks at it, preemption does not; pods are healthy once they are bound",
+        "spec.unhealthyPodEvictionPolicy",
+    ),
+    modelled("status.disruptionsAllowed", "status.disruptedPods{}"),
+    STATUS,
+)

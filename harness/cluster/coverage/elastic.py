@@ -1,0 +1,63 @@
+"""ElasticQuotaTree, and ElasticQuota of scheduler-plugins and of Koordinator.
+
+Fields of the tree: https://www.alibabacloud.com/help/en/ack/ack-managed-and-ack-dedicated/user-guide/
+work-with-capacity-scheduling; Koordinator's labels: apis/extension/elastic_quota.go there.
+"""
+
+from __future__ import annotations
+
+from harness.cluster.coverage.common import STATUS, metadata
+from harness.cluster.coverage.verdicts import Coverage, Row, assumed, harmless, modelled, same
+
+KOORDINATOR = "quota.scheduling.koordinator.sh/"
+"""What Koordinator's labels and annotations of quotas begin with."""
+
+QUEUE_RESOURCES = "kube-queue/"
+"""What resources begin with that only ACK's job queue looks at."""
+
+_HOME = "kube-system"
+"""The namespace in which a tree takes effect."""
+
+ELASTIC_QUOTA_TREE = Coverage(
+    [row for row in metadata(named=False) if row.path != "metadata.namespace"],
+    assumed(
+        f"the tree is taken to be in {_HOME}, where it takes effect", "metadata.namespace", usual=(_HOME,)
+    ),
+    STATUS,
+    modelled("spec.root", *(f"spec.root.{name}" for name in ("name", "namespaces", "min{}", "max{}"))),
+    assumed("a quota may use any node", "spec.root.attributes"),
+    assumed(
+        "jobs leave their queue without regard to it",
+        *(f"spec.root.{bound}{{{QUEUE_RESOURCES}*}}" for bound in ("min", "max")),
+    ),
+    same("spec.root.children[]", "spec.root"),
+)
+
+_LABELS = ("parent", "is-parent", "tree-id", "allow-lent-resource")
+_ANNOTATIONS = ("namespaces", "shared-weight")
+_NOTED = (
+    "allocated", "allow-force-update", "child-request", "is-root", "name", "non-preemptible-request",
+    "non-preemptible-used", "profile", "request", "resource-keys", "runtime", "unschedulable-resource",
+)  # fmt: skip
+
+_KOORDINATORS: list[Row] = [
+    *modelled(
+        *(f"metadata.labels{{{KOORDINATOR}{name}}}" for name in _LABELS),
+        *(f"metadata.annotations{{{KOORDINATOR}{name}}}" for name in _ANNOTATIONS),
+    ),
+    *(
+        row
+        for part in ("annotations", "labels")
+        for row in (
+            *harmless(
+                "Koordinator notes it, or only its webhook looks at it",
+                *(f"metadata.{part}{{{KOORDINATOR}{name}}}" for name in _NOTED),
+            ),
+            *assumed("the quota is as it would be without it", f"metadata.{part}{{{KOORDINATOR}*}}"),
+        )
+    ),
+]
+
+ELASTIC_QUOTA = Coverage(
+    metadata(namespaced=True), STATUS, _KOORDINATORS, modelled("spec.min{}", "spec.max{}")
+)

@@ -1,0 +1,71 @@
+"""Kueue's kinds but for Workload and Configuration."""
+
+from __future__ import annotations
+
+from harness.cluster.coverage.common import STATUS, metadata, selector, taints, tolerations
+from harness.cluster.coverage.verdicts import Coverage, Row, assumed, harmless, modelled
+
+NO_CHECKS = "admission checks are treated as always ready"
+
+_RESOURCES = "spec.resourceGroups[].flavors[].resources[]"
+_QUOTAS: list[Row] = modelled(
+    "spec.resourceGroups[].coveredResources",
+    "spec.resourceGroups[].flavors[].name",
+    *(f"{_RESOURCES}.{name}" for name in ("name", "nominalQuota", "borrowingLimit", "lendingLimit")),
+)
+_WEIGHT: list[Row] = modelled("spec.fairSharing.weight")
+
+RESOURCE_FLAVOR = Coverage(
+    metadata(),
+    modelled("spec.nodeLabels{}"),
+    taints("spec.nodeTaints"),
+    tolerations("spec.tolerations"),
+    modelled("spec.topologyName"),
+)
+
+TOPOLOGY = Coverage(metadata(), modelled("spec.levels[].nodeLabel"))
+
+CLUSTER_QUEUE = Coverage(
+    metadata(),
+    STATUS,
+    _QUOTAS,
+    _WEIGHT,
+    selector("spec.namespaceSelector"),
+    modelled("spec.cohort", "spec.cohortName"),
+    modelled(
+        "spec.preemption.withinClusterQueue",
+        "spec.preemption.reclaimWithinCohort",
+        "spec.preemption.borrowWithinCohort.policy",
+        "spec.preemption.borrowWithinCohort.maxPriorityThreshold",
+        *(f"spec.flavorFungibility.{name}" for name in ("whenCanBorrow", "whenCanPreempt", "preference")),
+        "spec.queueingStrategy",
+        "spec.stopPolicy",
+        "spec.admissionScope.admissionMode",
+    ),
+    assumed(NO_CHECKS, "spec.admissionChecks", "spec.admissionChecksStrategy"),
+    assumed("a job is admitted to one flavor and stays there", "spec.concurrentAdmissionPolicy"),
+)
+
+COHORT = Coverage(metadata(), STATUS, _QUOTAS, _WEIGHT, modelled("spec.parent", "spec.parentName"))
+
+LOCAL_QUEUE = Coverage(
+    metadata(namespaced=True),
+    STATUS,
+    _WEIGHT,
+    modelled(
+        "spec.clusterQueue",
+        "spec.stopPolicy",
+        "status.fairSharing.admissionFairSharingStatus.consumedResources{}",
+    ),
+    harmless(
+        "usage that was noted counts as of the begin of a replay",
+        "status.fairSharing.admissionFairSharingStatus.lastUpdate",
+    ),
+)
+
+WORKLOAD_PRIORITY_CLASS = Coverage(metadata(), modelled("value"), harmless("it is for people", "description"))
+
+NOT_READ = {
+    ("kueue.x-k8s.io", "AdmissionCheck"): NO_CHECKS,
+}
+"""Kinds of which no object is read, and what is assumed instead."""

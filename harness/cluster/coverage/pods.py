@@ -1,0 +1,211 @@
+"""A Pod, and the pod templates of other kinds."""
+
+from __future__ import annotations
+
+from harness.cluster.coverage.common import TOLERATION, metadata, selector, tolerations
+from harness.cluster.coverage.verdicts import Coverage, Row, assumed, below, harmless, modelled
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+_NO_DEVICES = "devices are not allocated"
+_NO_VOLUMES = "a volume binds its pod to no node, and a node has room for any number of them"
+_INSIDE = "it says what happens inside a pod, not where it runs"
+
+
+def _node_term(path: str) -> list[Row]:
+    return modelled(
+        *(
+            f"{path}.{kind}[].{name}"
+            for kind in ("matchExpressions", "matchFields")
+            for name in ("key", "operator", "values")
+        )
+    )
+
+
+def _pod_term(path: str) -> list[Row]:
+    return [
+        *selector(f"{path}.labelSelector"),
+        *selector(f"{path}.namespaceSelector"),
+        *modelled(
+            *(
+                f"{path}.{name}"
+                for name in ("topologyKey", "namespaces", "matchLabelKeys", "mismatchLabelKeys")
+            )
+        ),
+    ]
+
+
+_AFFINITY: list[Row] = [
+    *modelled("affinity"),
+    *_node_term(f"affinity.nodeAffinity.{_REQUIRED}.nodeSelectorTerms[]"),
+    *modelled(f"affinity.nodeAffinity.{_PREFERRED}[].weight"),
+    *_node_term(f"affinity.nodeAffinity.{_PREFERRED}[].preference"),
+    *(
+        row
+        for kind in ("podAffinity", "podAntiAffinity")
+        for row in (
+            *_pod_term(f"affinity.{kind}.{_REQUIRED}[]"),
+            *modelled(f"affinity.{kind}.{_PREFERRED}[].weight"),
+            *_pod_term(f"affinity.{kind}.{_PREFERRED}[].podAffinityTerm"),
+        )
+    ),
+]
+
+_SPREAD: list[Row] = [
+    *selector("topologySpreadConstraints[].labelSelector"),
+    *modelled(
+        *(
+            f"topologySpreadConstraints[].{name}"
+            for name in (
+                "matchLabelKeys", "maxSkew", "minDomains", "nodeAffinityPolicy", "nodeTaintsPolicy",
+                "topologyKey", "whenUnsatisfiable",
+            )
+        )
+    ),
+]  # fmt: skip
+
+
+def _resources(path: str) -> list[Row]:
+    return [
+        *modelled(f"{path}.limits{{}}", f"{path}.requests{{}}"),
+        *assumed(_NO_DEVICES, f"{path}.claims"),
+    ]
+
+
+_OF_CONTAINERS = (
+    "args", "command", "env", "envFrom", "image", "imagePullPolicy", "lifecycle", "livenessProbe", "name",
+    "readinessProbe", "resizePolicy", "restartPolicyRules", "securityContext", "startupProbe", "stdin",
+    "stdinOnce", "terminationMessagePath", "terminationMessagePolicy", "tty", "volumeDevices",
+    "volumeMounts", "workingDir",
+)  # fmt: skip
+
+
+def _containers(path: str) -> list[Row]:
+    return [
+        *_resources(f"{path}.resources"),
+        *modelled(
+            *(f"{path}.ports[].{name}" for name in ("containerPort", "hostIP", "hostPort", "protocol"))
+        ),
+        *harmless(_INSIDE, *(f"{path}.{name}" for name in _OF_CONTAINERS)),
+    ]
+
+
+_VOLUMES: list[Row] = [
+    *assumed(
+        _NO_VOLUMES,
+        *(
+            f"volumes[].{kind}"
+            for kind in (
+                "awsElasticBlockStore", "azureDisk", "cinder", "csi", "ephemeral", "fc", "flexVolume",
+                "gcePersistentDisk", "iscsi", "persistentVolumeClaim", "photonPersistentDisk",
+                "portworxVolume", "rbd", "scaleIO", "storageos", "vsphereVolume",
+            )
+        ),
+    ),
+    *harmless(
+        "such a volume can be had on every node",
+        *(
+            f"volumes[].{kind}"
+            for kind in (
+                "azureFile", "cephfs", "configMap", "downwardAPI", "emptyDir", "flocker", "gitRepo",
+                "glusterfs", "hostPath", "image", "name", "nfs", "projected", "quobyte", "secret",
+            )
+        ),
+    ),
+]  # fmt: skip
+
+_PORT_NAMES = ("containers[].ports[].name", "initContainers[].ports[].name")
+"""Kueue tells apart workloads whose pods differ in them, and in the time that they tolerate a taint."""
+
+_OF_ALL: list[Row] = [
+    *_AFFINITY,
+    *_SPREAD,
+    *_containers("containers[]"),
+    *_containers("initContainers[]"),
+    *modelled("initContainers[].restartPolicy"),
+    *harmless(_INSIDE, "containers[].restartPolicy"),
+    *_resources("resources"),
+    *_VOLUMES,
+    *modelled("nodeSelector{}", "overhead{}", "hostNetwork", "terminationGracePeriodSeconds"),
+    *assumed(_NO_DEVICES, "resourceClaims"),
+    *assumed("no pod is stopped because it runs for long", "activeDeadlineSeconds"),
+    *assumed("the pod is placed as if it were in no group", "schedulingGroup"),
+    *harmless("a debugger adds them to pods that run, and they ask for nothing", "ephemeralContainers"),
+    *harmless("a pod is ready once it runs", "readinessGates"),
+    *harmless(
+        _INSIDE,
+        "automountServiceAccountToken", "dnsConfig", "dnsPolicy", "enableServiceLinks", "hostAliases",
+        "hostIPC", "hostPID", "hostUsers", "hostname", "hostnameOverride", "imagePullSecrets", "os",
+        "restartPolicy", "securityContext", "serviceAccount", "serviceAccountName", "setHostnameAsFQDN",
+        "shareProcessNamespace", "subdomain",
+    ),
+]  # fmt: skip
+
+_USUAL = ("default-scheduler",)
+
+SPEC: list[Row] = [
+    *_OF_ALL,
+    *tolerations("tolerations"),
+    *harmless(_INSIDE, *_PORT_NAMES),
+    *modelled("nodeName", "priority", "priorityClassName", "preemptionPolicy"),
+    *assumed("the scheduler that is replayed has placed it", "schedulerName", usual=_USUAL),
+    *assumed("the pod is taken to be ready", "schedulingGates"),
+    *harmless("the API server has written into the pod what the class adds", "runtimeClassName"),
+]
+"""A Pod's `spec`."""
+
+TEMPLATE: list[Row] = [
+    *_OF_ALL,
+    *modelled(*(f"tolerations[].{name}" for name in (*TOLERATION, "tolerationSeconds"))),
+    *modelled("priority", "priorityClassName", *_PORT_NAMES),
+    *assumed("the class chooses no nodes, and adds nothing to what is asked for", "runtimeClassName"),
+    *assumed("the pods are placed by the scheduler that is replayed", "schedulerName", usual=_USUAL),
+    *assumed("the pods may be placed on any node", "nodeName"),
+    *assumed("Kueue preempts for the pods", "preemptionPolicy", usual=("PreemptLowerPriority",)),
+    *harmless("Kueue takes its own gate away when it admits", "schedulingGates"),
+]
+"""The `spec` of the pods that a Workload stands for."""
+
+KOORDINATORS_GANG: list[Row] = [
+    row
+    for part in ("annotations", "labels")
+    for row in assumed(
+        "pods are together as their labels of pod groups say, and in no other gang",
+        f"metadata.{part}{{gang.scheduling.koordinator.sh/*}}",
+    )
+]
+"""Koordinator's annotations about gangs, of Pods and PodGroups."""
+
+_KOORDINATORS: list[Row] = [
+    *KOORDINATORS_GANG,
+    *(
+        row
+        for part in ("annotations", "labels")
+        for row in (
+            *assumed(
+                "Kubernetes' priority alone orders pods, and all of a node's cores are alike",
+                f"metadata.{part}{{koordinator.sh/*}}",
+            ),
+            *assumed(
+                "reservations, devices and NUMA nodes of Koordinator do not decide where a pod runs",
+                f"metadata.{part}{{scheduling.koordinator.sh/*}}",
+                f"metadata.{part}{{node.koordinator.sh/*}}",
+            ),
+        )
+    ),
+]
+
+POD = Coverage(
+    metadata(namespaced=True, labels=True, stays=False, counts=("deletionTimestamp",)),
+    _KOORDINATORS,
+    below("spec", SPEC),
+    modelled(
+        "status.startTime",
+        "status.nominatedNodeName",
+        "status.phase",
+        *(f"status.conditions[].{name}" for name in ("type", "status", "reason")),
+    ),
+    harmless("the kubelet notes it of a pod that runs", "status"),
+    harmless("when and in which words a condition came about does not count", "status.conditions[]"),
+)

@@ -1,0 +1,85 @@
+"""Kueue's Workload."""
+
+from __future__ import annotations
+
+from harness.cluster.coverage.common import metadata
+from harness.cluster.coverage.kueue import NO_CHECKS
+from harness.cluster.coverage.pods import TEMPLATE
+from harness.cluster.coverage.verdicts import Coverage, Row, assumed, below, harmless, modelled
+
+_TEMPLATE = "spec.podSets[].template"
+_ASSIGNMENT = "status.admission.podSetAssignments[]"
+_TOPOLOGY = "spec.podSets[].topologyRequest"
+_LAYERS = "podsetSliceRequiredTopologyConstraints[]"
+_GATES = "the workload may preempt at any time"
+
+_METADATA: list[Row] = [
+    *modelled("metadata.annotations{kueue.x-k8s.io/priority-boost}"),
+    *assumed(
+        "the workload is one by itself, with quota for all of its pods",
+        *(
+            f"metadata.{part}{{kueue.x-k8s.io/{name}}}"
+            for part in ("annotations", "labels")
+            for name in ("elastic-job", "workload-slice-name", "workload-slice-replacement-for")
+        ),
+    ),
+]
+
+WORKLOAD = Coverage(
+    metadata(namespaced=True, counts=("creationTimestamp", "uid")),
+    _METADATA,
+    modelled("spec.queueName", "spec.active", "spec.priority"),
+    modelled("spec.priorityClassName", "spec.priorityClassRef.name"),
+    harmless(
+        "the number in spec.priority counts",
+        "spec.priorityClassSource",
+        "spec.priorityClassRef.group",
+        "spec.priorityClassRef.kind",
+    ),
+    modelled(*(f"spec.podSets[].{name}" for name in ("name", "count", "minCount"))),
+    below(f"{_TEMPLATE}.spec", TEMPLATE),
+    modelled(f"{_TEMPLATE}.metadata.labels{{}}"),
+    harmless("what of it counts Kueue has taken over", f"{_TEMPLATE}.metadata"),
+    modelled(
+        *(
+            f"{_TOPOLOGY}.{name}"
+            for name in (
+                "required",
+                "preferred",
+                "unconstrained",
+                "podSetGroupName",
+                "podSetSliceRequiredTopology",
+                "podSetSliceSize",
+                f"{_LAYERS}.topology",
+                f"{_LAYERS}.size",
+            )
+        )
+    ),
+    harmless(
+        "it numbers pods, not where they run",
+        *(f"{_TOPOLOGY}.{name}" for name in ("podIndexLabel", "subGroupIndexLabel", "subGroupCount")),
+    ),
+    assumed("no job is stopped because it runs for long", "spec.maximumExecutionTimeSeconds"),
+    assumed(_GATES, "spec.preemptionGates", "status.preemptionGates"),
+    modelled("status.admission.clusterQueue"),
+    modelled(*(f"{_ASSIGNMENT}.{name}" for name in ("name", "count", "flavors{}", "resourceUsage{}"))),
+    assumed(
+        "its pods take no room of a topology, and run on any node",
+        f"{_ASSIGNMENT}.topologyAssignment",
+        f"{_ASSIGNMENT}.delayedTopologyRequest",
+    ),
+    modelled(*(f"status.conditions[].{name}" for name in ("type", "status", "reason", "lastTransitionTime"))),
+    harmless("it is for people", "status.conditions[].message", "status.conditions[].observedGeneration"),
+    modelled("status.reclaimablePods[].name", "status.reclaimablePods[].count"),
+    assumed(NO_CHECKS, "status.admissionChecks"),
+    assumed("no backoff is waited for", "status.requeueState"),
+    assumed("no pod is moved to another node", "status.unhealthyNodes"),
+    assumed("jobs run in this cluster", "status.clusterName", "status.nominatedClusterNames"),
+    harmless(
+        "Kueue notes what has been, and it does not count for what comes",
+        "status.accumulatedPastExecutionTimeSeconds",
+        "status.accumulatedPastExexcutionTimeSeconds",
+        "status.resourceRequests",
+        "status.schedulingStats",
+    ),
+)

@@ -1,0 +1,170 @@
+"""Of every field of every kind it is said what a replay makes of it, and that is true."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from field_lists import (
+    ListedKind,
+    listed_kinds,
+    objects,
+    read_kinds,
+    together_with,
+    values_of,
+    with_value,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.cluster.coverage.kueue import NOT_READ
+from harness.cluster.coverage.verdicts import Verdict
+from harness.cluster.kinds import KINDS
+from harness.cluster.load import cluster_from
+from harness.cluster.model import Cluster
+from harness.errors import ClusterError
+
+LISTED = list(listed_kinds())
+READ = read_kinds()
+
+
+@pytest.mark.parametrize("listed", LISTED, ids=str)
+def test_every_listed_field_is_accounted_for(listed: ListedKind) -> None:
+    """It has a row of its own or is covered by one; a kind that is not read is covered as a whole."""
+    if (listed.group, listed.kind) in NOT_READ:
+        return
+    missing = [field.path for field in listed.fields if listed.place.said_of(field.path) is None]
+    assert not missing
+
+
+def test_every_kind_that_is_read_has_a_list() -> None:
+    """Those of ours apart, and with every version that is listed."""
+    assert {key for key in KINDS if key[0] != "harness"} <= {(each.group, each.kind) for each in LISTED}
+
+
+NOT_ALONE = {
+    "metadata.name": "the name of an ElasticQuota without Koordinator's labels: its namespace counts",
+    "metadata.namespace": "of an ElasticQuota with Koordinator's labels: its name counts",
+    "spec.min": "of an ElasticQuota: max has to name the resource too",
+    "spec.max": "of an ElasticQuota: what it does not name any more, min must not",
+    "spec.root.min": "what the whole tree is guaranteed it is allowed",
+    "spec.root.max": "what the whole tree is allowed it is guaranteed",
+    "spec.root.children[].min": "its parent has to be guaranteed as much",
+    "spec.root.children[].max": "its parent has to be allowed as much",
+    "spec.root.children[].children[].name": "a quota with children has no namespaces",
+    "spec.root.namespaces": "a quota with namespaces has no children",
+    "spec.resourceGroups[].coveredResources": "the resources of each flavor have to be the same",
+    "spec.resourceGroups[].flavors[].resources[].name": "the covered resources have to be the same",
+    "matchFields[].key": "there is one field that can be matched",
+}
+"""Modelled fields that change the model only together with others, or have one value."""
+
+OF_OWN_LABELS = ("matchLabelKeys", "mismatchLabelKeys")
+"""They mean those of the pod's labels that it has."""
+
+
+def outcome(before: Cluster, objects: list[dict[str, Any]]) -> tuple[bool, list[str], list[str]]:
+    """Whether objects differ in the model from a cluster, what else is warned of, and with which faults."""
+    try:
+        after = cluster_from(objects, "test")
+    except ClusterError as error:
+        return False, [], [str(fault) for fault in error.faults]
+    new = [each for each in after.warnings if each not in before.warnings]
+    return after.digest != before.digest, new, []
+
+
+@pytest.mark.parametrize("listed", READ, ids=str)
+def test_what_is_said_to_count_counts(listed: ListedKind) -> None:
+    """A modelled field changes the model, and another one is warned of with what is assumed."""
+    usual, *others = objects(listed)
+    cluster = cluster_from([usual, *others], "test")
+    wrong = []
+    for field in listed.fields:
+        row = listed.place.said_of(field.path)
+        assert row is not None
+        if not field.leaf or row.verdict is Verdict.HARMLESS:
+            continue
+        first = together_with(listed, field)
+        before = cluster if first == usual else cluster_from([first, *others], "test")
+        answers = [
+            outcome(before, [with_value(first, field.path, value), *others]) for value in values_of(field)
+        ]
+        if row.verdict is Verdict.ASSUMED:
+            right = any(row.why in text for _, warnings, _ in answers for text in warnings)
+        else:
+            alone = not any(field.path.endswith(each) for each in NOT_ALONE)
+            right = any(changes for changes, _, _ in answers) or not alone
+        if not right:
+            wrong.append((field.path, row.verdict.name, answers))
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+@pytest.mark.parametrize("listed", READ, ids=str)
+def test_what_is_said_to_be_harmless_changes_nothing_and_is_not_warned_of(listed: ListedKind) -> None:
+    """All such fields of an object at once."""
+    usual, *others = objects(listed)
+    before = cluster_from([usual, *others], "test")
+    harmless = [
+        field
+        for field in listed.fields
+        for row in (listed.place.said_of(field.path),)
+        if field.leaf and row is not None and row.verdict is Verdict.HARMLESS
+    ]
+    changed = usual
+    for field in harmless:
+        changed = with_value(changed, field.path, values_of(field)[0])
+    assert changed != usual
+    assert outcome(before, [changed, *others]) == (False, [], [])
+
+
+# --- dumps with something else at some places --------------------------------------------------------------
+
+
+def counts(listed: ListedKind, path: str) -> bool:
+    """Whether a field, or one in it, is more than harmless."""
+    inside = [
+        each.path for each in listed.fields if each.leaf and each.path.startswith((f"{path}.", f"{path}["))
+    ]
+    rows = [listed.place.said_of(each) for each in inside or [path]]
+    return any(row is not None and row.verdict is not Verdict.HARMLESS for row in rows)
+
+
+_FIELDS = [(listed, field) for listed in READ for field in listed.fields if counts(listed, field.path)]
+_JUNK = st.one_of(
+    st.text(max_size=8),
+    st.integers(-(2**33), 2**33),
+    st.booleans(),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.sampled_from(["10%", "1Gi", "0x1", "2026-01-01T00:00:00Z", "Never", "-1", {}, [], [None], {"a": {}}]),
+    st.lists(st.sampled_from(["a", 1, {"a": "b"}, None]), min_size=1, max_size=2),
+    st.dictionaries(st.sampled_from(["a", "cpu"]), st.sampled_from(["1", 2, None, True]), max_size=2),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, len(_FIELDS) - 1), st.data())
+def test_a_mutated_dump_changes_the_model_or_is_warned_of_or_refused_by_name(
+    at: int, data: st.DataObject
+) -> None:
+    """A field that counts, with any value: what asks for nothing else than before may say nothing."""
+    listed, field = _FIELDS[at]
+    value = data.draw(st.one_of(st.sampled_from(values_of(field)), _JUNK))
+    usual, *others = objects(listed)
+    changed = with_value(usual, field.path, value)
+    before = cluster_from([usual, *others], "test")
+    changes, warnings, faults = outcome(before, [changed, *others])
+    if faults:
+        assert any(listed.kind in fault for fault in faults), faults
+    elif not (changes or warnings):
+        row = listed.place.said_of(field.path)
+        assert row is not None
+        together = together_with(listed, field) != usual
+        alone = not (together or any(field.path.endswith(each) for each in (*NOT_ALONE, *OF_OWN_LABELS)))
+        assert changed == usual or value in row.usual or _says_nothing(value) or not alone
+
+
+def _says_nothing(value: Any) -> bool:
+    """Whether a value is empty, or has only what is empty in it."""
+    if isinstance(value, dict):
+        return all(each is None for each in value.values())
+    return not value or value == [None]
