@@ -423,6 +423,13 @@ def test_a_number_that_is_given_again_is_another_job(read_text: Read) -> None:
     """Of another user, days later, or after the controller lost its state: CANCELLED by nobody."""
     other = read_text(requeued("COMPLETED", User="bob"))
     assert other.frame["job_id"].to_list() == ["7", "7#2"]
+    for row in (
+        {"QOS": "high"},
+        {"JobName": "other"},
+        {"Submit": "1321", "Eligible": "1321", "Start": "1330", "End": "1340"},
+    ):
+        assert read_text(requeued("COMPLETED", **row)).frame["job_id"].to_list() == ["7", "7#2"]
+    assert only(read_text(requeued("COMPLETED")))["recorded_restarts"] == 1
     late = read_text(requeued(Submit="90000", Eligible="90000", Start="90000", End="90010"))
     assert late.frame["job_id"].to_list() == ["7", "7#2"]
     lost = read_text(requeued("CANCELLED"))
@@ -463,6 +470,18 @@ def test_components_are_pod_sets_of_one_job(read_text: Read) -> None:
     assert frame["job_id"].to_list() == ["83", "83"]
     assert frame["pod_set"].to_list() == ["het-0", "het-1"]
     assert frame["queue"].to_list() == ["p0", "p0"]
+
+
+def test_other_columns_stand_in_for_alloc_tres(read_text: Read) -> None:
+    """CPUs and nodes that were allocated, and what was asked for; it is said."""
+    head = ("JobID", "State", "Submit", "Start", "End", "AllocCPUS", "NNodes", "ReqTRES")
+    row = {"AllocCPUS": "6", "NNodes": "2", "ReqTRES": "cpu=2,gres/gpu=4,mem=8M,node=1"}
+    trace = read_text(dump(row, head=head))
+    found = only(trace)
+    assert (found["pods"], found["request.cpu"], found["request.nvidia.com/gpu"]) == (2, 3000, 2)
+    assert found["request.memory"] == 4 * MIB
+    for column in ("AllocTRES: CPUs and nodes", "ElapsedRaw nor Suspended", "JobIDRaw: jobs are called"):
+        assert any(column in note for note in trace.notes), column
 
 
 @pytest.mark.parametrize("cell", ["a|b", "a|b|c"])

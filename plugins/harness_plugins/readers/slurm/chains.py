@@ -27,6 +27,9 @@ _BACK_OFF = 121 * SECOND
 """How long a requeued job waits before it is eligible again: the lifetime of its credential, by default
 120 s, and a second (Slurm's `job_mgr.c`)."""
 
+_REMEMBERED = 300 * SECOND
+"""For how long a controller remembers a job that has ended and can requeue it, by default (`MinJobAge`)."""
+
 _GOES_ON = (REQUEUED, RESIZING, PREEMPTED, NODE_FAIL)
 _NOT_OVER = (PENDING, RUNNING, SUSPENDED)
 
@@ -128,9 +131,8 @@ def chains_of(records: Iterable[Record]) -> tuple[list[Chain], int]:
     chains: list[Chain] = []
     repeated = 0
     for key in rows:
-        ordered = sorted(rows[key], key=_life)
-        kept = _without_repeated(ordered)
-        repeated += len(ordered) - len(kept)
+        kept = _without_repeated(rows[key])
+        repeated += len(rows[key]) - len(kept)
         chains += _split(kept)
     return chains, repeated
 
@@ -144,8 +146,10 @@ def _life(record: Record) -> tuple[int, bool, int]:
 
 def _without_repeated(rows: Sequence[Record]) -> list[Record]:
     """Rows without those that another one of the same run stands for, as in dumps of overlapping windows."""
+    if len(rows) == 1:
+        return list(rows)
     by_submission: dict[int | None, list[Record]] = {}
-    for row in rows:
+    for row in sorted(rows, key=_life):
         by_submission.setdefault(row.eligible if row.submit is None else row.submit, []).append(row)
     kept: list[Record] = []
     for same in by_submission.values():
@@ -172,13 +176,16 @@ def _continues(before: Record, row: Record) -> bool:
     """Whether a row is of the same job as the row before it, which has the same number."""
     if before.state in (REQUEUED, RESIZING) or before.end is None:
         return True
-    if (before.user, before.account) != (row.user, row.account):
+    if (before.user, before.account, before.qos) != (row.user, row.account, row.qos):
         return False
     if before.state == CANCELLED and not before.by:
         return False  # the controller lost its state, and counts its jobs anew
     since = row.submit if row.submit is not None else row.eligible
-    soon = since is not None and since - before.end <= DAY
-    return soon and (before.state in _GOES_ON or before.name == row.name)
+    if since is None:
+        return False
+    if before.state in _GOES_ON:
+        return since - before.end <= DAY
+    return since - before.end <= _REMEMBERED and before.name == row.name
 
 
 def _runs(rows: Sequence[Record]) -> tuple[Run, ...]:

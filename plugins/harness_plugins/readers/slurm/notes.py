@@ -36,6 +36,7 @@ def notes_of(
     """
     return (
         *_about_times(jobs, clock, options),
+        *_about_columns(dump),
         *_about_amounts(jobs, options),
         *_about_runs(jobs, options, lost),
         *_about_ends(jobs, options),
@@ -74,6 +75,16 @@ def _about_times(jobs: Sequence[Job], clock: Clock, options: Mapping[str, Any]) 
     yield from _many(jobs, lambda job: job.chain.eligible is None, "do not say when they were Eligible")
     suspended = "were suspended: they run without that, and recorded times are on the clock"
     yield from _many(jobs, lambda job: any(run.last.suspended for run in job.chain.runs), suspended)
+
+
+def _about_columns(dump: Dump) -> Iterator[str]:
+    """What a dump without a column makes of a trace."""
+    if "AllocTRES" in dump.lacks:
+        yield "there is no AllocTRES: CPUs and nodes are those of other columns, memory and GPUs as asked for"
+    if {"Suspended", "ElapsedRaw"} <= set(dump.lacks):
+        yield "there is neither ElapsedRaw nor Suspended: jobs run as long as by the clock, suspended or not"
+    if "JobIDRaw" in dump.lacks:
+        yield "there is no JobIDRaw: jobs are called by their JobID, and no numbers can be missed"
 
 
 def _later(one: int | None, other: int | None) -> bool:

@@ -37,7 +37,7 @@ def amounts_of(held: Tres, asked: Tres) -> tuple[dict[str, int], int]:
     """
     cpus = asked.cpus if held.cpus is None else held.cpus
     memory = asked.memory if held.memory is None else held.memory
-    gpus = asked.gpus if held.gpus is None and not held else held.gpus
+    gpus = held.gpus if held else asked.gpus
     nodes = asked.nodes if held.nodes is None else held.nodes
     amounts = {CPU: None if cpus is None else cpus * 1000, MEMORY: memory, GPU: gpus}
     return {name: amount for name, amount in amounts.items() if amount}, max(1, nodes or 1)

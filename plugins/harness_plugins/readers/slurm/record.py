@@ -151,7 +151,7 @@ class Dump:
         read: how many rows the source has.
         left_out: reason -> rows that are no allocations.
         notes: sentences about the source.
-        lacks: columns that a trace is the poorer for.
+        lacks: columns that it does not have and a trace is the better for.
     """
 
     records: list[Record]

@@ -61,7 +61,7 @@ def read_text(path: Path, clock: Clock) -> Dump:
     if not records:
         raise TraceError(str(path), [Fault("", "holds no jobs")], hint=f"ask with {COMMAND}")
     notes = [f"{count:,} {what}" for what, count in table.counted.items()]
-    wanted = ("AllocTRES", "Suspended", "JobIDRaw", "Eligible", "Submit")
+    wanted = ("AllocTRES", "Suspended", "ElapsedRaw", "JobIDRaw")
     lacks = tuple(name for name in wanted if name not in table.names)
     return Dump(records, len(records) + steps, {STEPS: steps} if steps else {}, notes, lacks)
 
@@ -158,8 +158,10 @@ class _Row:
             )
         requested = replace(requested, nodes=nodes, cpus=cpus, memory=memory, rounded=rounded)
         if "AllocTRES" not in self._places:
-            allocated = Tres(
-                cpus=self._first("AllocCPUS", "NCPUS", "ReqCPUS"), nodes=self._first("AllocNodes", "NNodes")
+            allocated = replace(
+                requested,
+                cpus=self._first("AllocCPUS", "NCPUS", "ReqCPUS") or requested.cpus,
+                nodes=self._first("AllocNodes", "NNodes") or nodes,
             )
         return allocated, requested
 
