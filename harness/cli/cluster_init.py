@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,12 +20,16 @@ from harness.units import exact_number, to_amount
 if TYPE_CHECKING:
     from harness.trace.calibration import Calibration
 
+_LABEL = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,50}[A-Za-z0-9])?")
+"""The name of a node label, short enough for numbered values."""
+
 
 @click.command(
     epilog="""\b
 Examples:
   harness cluster init traces/philly.parquet -o philly.yaml
-  harness cluster init traces/philly.parquet --quota proportional --node nvidia.com/gpu=8"""
+  harness cluster init traces/philly.parquet --quota proportional --node nvidia.com/gpu=8
+  harness cluster init traces/philly.parquet --topology rack=8,block=4 -o racks.yaml"""
 )
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.option(
@@ -38,7 +43,11 @@ Examples:
 @click.option(
     "--node", metavar="RESOURCE=AMOUNT,...", help="What one node has. [default: holds the largest pod]"
 )
-@click.option("--node-pool", is_flag=True, help="One NodePool, which only harness knows, instead of Nodes.")
+@click.option(
+    "--topology", metavar="LEVEL=SIZE,...",
+    help="Levels of a Topology from the finest up, each a node label: rack=8,block=4 is 8 nodes in a rack.",
+)  # fmt: skip
+@click.option("--node-pool", is_flag=True, help="NodePools, which only harness knows, instead of Nodes.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="[default: stdout]")
 @from_file
 @calibrated(cluster=False)
@@ -49,6 +58,7 @@ def init(
     quota: str,
     target_load: str,
     node: str | None,
+    topology: str | None,
     node_pool: bool,
     output: Path | None,
     reader: str | None,
@@ -70,7 +80,8 @@ def init(
     shape = None if node is None else _node(node)
     weights = quota if quota in ("equal", "proportional") else _weights(Path(quota))
     opened = calibration.of_trace(open_file(ctx, trace, reader, settings))
-    made = start(opened, load=load, node=shape, weights=weights)
+    levels = None if topology is None else _levels(topology)
+    made = start(opened, load=load, node=shape, weights=weights, topology=levels)
     lines = [f"A cluster to start from for {trace.name}, made by harness cluster init.", *made.why]
     lines += [
         f"The trace was changed: --{name.replace('_', '-')} {text}"
@@ -98,6 +109,24 @@ def _node(text: str) -> dict[str, int]:
             raise OptionError(f"--node {resource}: {error}") from error
         if found[resource] <= 0:
             raise OptionError(f"--node {resource}: a node has more than {amount}")
+    return found
+
+
+def _levels(text: str) -> dict[str, int]:
+    """Level -> how many of what is below it are in one domain, from the finest to the coarsest."""
+    from harness.cluster.core import HOSTNAME
+
+    found: dict[str, int] = {}
+    for part in text.split(","):
+        level, equals, size = (piece.strip() for piece in part.partition("="))
+        if not (_LABEL.fullmatch(level) and equals) or level in found or level == HOSTNAME:
+            raise OptionError(
+                f"--topology {text!r} is not understood",
+                hint="write levels from the finest up: rack=8,block=4; host names come by themselves",
+            )
+        if not (size.isascii() and size.isdecimal() and int(size[:9]) >= 1 and len(size) <= 6):
+            raise OptionError(f"--topology {level}: {size!r} is no number from 1 to 999999")
+        found[level] = int(size)
     return found
 
 

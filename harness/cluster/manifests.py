@@ -20,12 +20,21 @@ KUEUE = "kueue.x-k8s.io/v1beta2"
 _NEEDS_ESCAPES = re.compile(r"[^\x20-\x7e\xa0-\ud7ff\ue000-\ufefe]")
 
 
-def flavor_manifest(name: str, node_labels: Mapping[str, str] | None = None) -> dict[str, Any]:
+def flavor_manifest(
+    name: str, node_labels: Mapping[str, str] | None = None, topology: str = ""
+) -> dict[str, Any]:
     """A ResourceFlavor; without node labels it stands for every node."""
     flavor: dict[str, Any] = {"apiVersion": KUEUE, "kind": "ResourceFlavor", "metadata": {"name": name}}
-    if node_labels:
-        flavor["spec"] = {"nodeLabels": dict(node_labels)}
-    return flavor
+    spec: dict[str, Any] = {"nodeLabels": dict(node_labels)} if node_labels else {}
+    if topology:
+        spec["topologyName"] = topology
+    return {**flavor, "spec": spec} if spec else flavor
+
+
+def topology_manifest(name: str, levels: Iterable[str]) -> dict[str, Any]:
+    """A Topology with these levels, from the coarsest to the finest."""
+    spec = {"levels": [{"nodeLabel": level} for level in levels]}
+    return {"apiVersion": KUEUE, "kind": "Topology", "metadata": {"name": name}, "spec": spec}
 
 
 def cluster_queue_manifest(
@@ -128,13 +137,15 @@ def node_pool_manifest(
     }
 
 
-def node_manifest(name: str, allocatable: Mapping[str, int]) -> dict[str, Any]:
+def node_manifest(
+    name: str, allocatable: Mapping[str, int], labels: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """A Node as an API server accepts it; all of its capacity can be used."""
     amounts = {resource: format_amount(resource, amount) for resource, amount in allocatable.items()}
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+        "metadata": {"name": name, "labels": {**(labels or {}), "kubernetes.io/hostname": name}},
         "status": {"capacity": amounts, "allocatable": dict(amounts)},
     }
 

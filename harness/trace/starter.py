@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
 from typing import Any
 
 import polars as pl
 
+from harness.cluster.core import HOSTNAME
 from harness.cluster.derive import unit_of, wanted_capacity
 from harness.cluster.manifests import (
     cluster_queue_manifest,
@@ -26,6 +27,7 @@ from harness.cluster.manifests import (
     node_manifest,
     node_pool_manifest,
     quota_node,
+    topology_manifest,
 )
 from harness.cluster.model import MOST_NODES
 from harness.cluster.shares import split_in_units
@@ -39,6 +41,7 @@ from harness.units import INT64_MAX, format_amount
 _COHORT = "all"
 _FLAVOR = "default"
 _POOL = "node"
+_TOPOLOGY = "default"
 _PREEMPTION = {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"}
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 _MOST_WRITTEN = 10_000
@@ -59,6 +62,8 @@ class Starter:
         queues: queue -> resource -> nominal quota; together they are all of the nodes.
         doors: (namespace, queue) of the trace, sorted.
         why: what was decided, in sentences.
+        topology: level, a node label -> how many of what is below it are in one of its domains, nodes in the
+            first; from the finest to the coarsest. Empty for none.
     """
 
     nodes: int
@@ -66,6 +71,7 @@ class Starter:
     queues: Mapping[str, Mapping[str, int]]
     doors: Sequence[tuple[str, str]]
     why: tuple[str, ...]
+    topology: Mapping[str, int] = field(default_factory=dict)
 
     def manifests(self, *, pools: bool = False) -> Iterator[dict[str, Any]]:
         """Namespaces, nodes, queues and an ElasticQuotaTree with the same numbers.
@@ -84,12 +90,14 @@ class Starter:
         for namespace in dict.fromkeys(namespace for namespace, _ in self.doors):
             yield namespace_manifest(namespace)
         if pools:
-            yield node_pool_manifest(_POOL, self.nodes, self.node)
+            yield from self._pools()
         else:
             width = len(str(self.nodes - 1))
             for number in range(self.nodes):
-                yield node_manifest(f"{_POOL}-{number:0{width}}", self.node)
-        yield flavor_manifest(_FLAVOR)
+                yield node_manifest(f"{_POOL}-{number:0{width}}", self.node, self._labels(number))
+        if self.topology:
+            yield topology_manifest(_TOPOLOGY, [*reversed(list(self.topology)), HOSTNAME])
+        yield flavor_manifest(_FLAVOR, topology=_TOPOLOGY if self.topology else "")
         cohort = _COHORT if len(self.queues) > 1 else ""
         preemption = _PREEMPTION if cohort else {"withinClusterQueue": "LowerPriority"}
         for name, nominal in self.queues.items():
@@ -103,6 +111,23 @@ class Starter:
             for queue, nominal in self.queues.items()
         ]
         yield elastic_quota_tree_manifest(quota_node("root", total, total, children))
+
+    def _pools(self) -> Iterator[dict[str, Any]]:
+        """One NodePool, or with a topology one for each domain of its finest level."""
+        size = next(iter(self.topology.values()), self.nodes)
+        for first in range(0, self.nodes, size):
+            labels = self._labels(first)
+            name = f"{_POOL}-{next(iter(labels.values()))}" if labels else _POOL
+            yield node_pool_manifest(name, min(size, self.nodes - first), self.node, labels)
+
+    def _labels(self, node: int) -> dict[str, str]:
+        """The domains of a node, by its number."""
+        labels, size = {}, 1
+        for level, of_them in self.topology.items():
+            size *= of_them
+            width = len(str((self.nodes - 1) // size))
+            labels[level] = f"{level.rpartition('/')[2]}-{node // size:0{width}}"
+        return labels
 
     def _namespaces(self) -> dict[str, list[str]]:
         """Queue -> the namespaces that are its alone; one of its own name where it has none."""
@@ -122,6 +147,7 @@ def start(
     load: Fraction = Fraction(4, 5),
     node: Mapping[str, int] | None = None,
     weights: Mapping[str, Fraction] | str = "equal",
+    topology: Mapping[str, int] | None = None,
 ) -> Starter:
     """A cluster on which a trace would be replayed.
 
@@ -131,6 +157,7 @@ def start(
         node: what one node has; where it does not say, powers of two that hold the largest pod.
         weights: how quotas are divided: `equal`, `proportional` to what queues ask for, or queue -> weight,
             0 for queues that are not named.
+        topology: how nodes are grouped, see `Starter`.
 
     Raises:
         TraceError: jobs that ask for nothing, names that Kubernetes would not accept, a node too small for
@@ -178,7 +205,12 @@ def start(
             quotas[queue][resource] = share
     by = weights if isinstance(weights, str) else "by the weights given"
     why.append(f"nominal quotas of {len(queues):,} queues: {by}; what is idle may be borrowed")
-    return Starter(count, whole, quotas, doors.rows(), tuple(why))
+    size, of_what = 1, "nodes"
+    for level, number in (topology or {}).items():
+        size *= number
+        why.append(f"{ceil(Fraction(count, size)):,} of {level}: {number:,} {of_what} in each")
+        of_what = f"of {level}"
+    return Starter(count, whole, quotas, doors.rows(), tuple(why), topology or {})
 
 
 def _check_size(

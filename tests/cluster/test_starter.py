@@ -18,7 +18,7 @@ from harness.cluster.model import Cluster
 from harness.errors import TraceError
 from harness.plugins import load
 from harness.trace.calibration import Calibration
-from harness.trace.starter import start
+from harness.trace.starter import Starter, start
 from harness.trace.trace import Trace, open_trace
 from harness.trace.validate import cluster_faults
 
@@ -116,7 +116,8 @@ def test_the_command_writes_what_a_replay_takes(
 ) -> None:
     """On stdout YAML and nothing else; the replay of renamed tenants needs the same option."""
     trace = write_trace(*({**row, "queue": f"Team_{row['queue']}"} for row in ROWS))
-    for extra in ((), ("--node-pool",)):
+    grouped = ("--topology", "rack=2,example.com/block=1")
+    for extra in (grouped, (*grouped, "--node-pool"), (), ("--node-pool",)):
         assert called(["cluster", "init", str(trace), "--tenants", "names", *extra]) == 0
         path = tmp_path / "start.yaml"
         path.write_text(capsys.readouterr().out)
@@ -134,6 +135,10 @@ def test_the_command_writes_what_a_replay_takes(
     [
         (("--node", "cpu"), "--node 'cpu' is not understood"),
         (("--node", "cpu=lots"), "--node cpu: 'lots' is not a quantity"),
+        (("--topology", "rack"), "--topology 'rack' is not understood"),
+        (("--topology", "rack=0"), "--topology rack: '0' is no number from 1"),
+        (("--topology", "rack=8,rack=4"), "--topology 'rack=8,rack=4' is not understood"),
+        (("--topology", "kubernetes.io/hostname=2"), "is not understood"),
         (("--quota", "none.csv"), "--quota none.csv: cannot be read: No such file"),
         (("--target-load", "0"), "the load cannot be scaled by '0'"),
         (("-o", "nowhere/x.yaml"), "nowhere/x.yaml cannot be written: No such file"),
@@ -148,6 +153,26 @@ def test_what_cannot_be_is_said(
     """Exit code 2 and a sentence."""
     assert called(["cluster", "init", str(write_trace(*ROWS)), *arguments]) == 2
     assert says in capsys.readouterr().err
+
+
+def test_nodes_are_grouped_by_the_levels_of_a_topology() -> None:
+    """Five nodes: two in a rack, two racks in a block; the last ones are what is left. Pools are the same."""
+    starter = Starter(5, {"cpu": 1000}, {"a": {"cpu": 5000}}, [("default", "a")], (), {"rack": 2, "block": 2})
+    cluster = cluster_from(yaml.safe_load_all(dump_yaml(starter.manifests())), "start")
+    where = {name: (node.labels["block"], node.labels["rack"]) for name, node in cluster.nodes.items()}
+    assert list(where.values()) == [
+        ("block-0", "rack-0"),
+        ("block-0", "rack-0"),
+        ("block-0", "rack-1"),
+        ("block-0", "rack-1"),
+        ("block-1", "rack-2"),
+    ]
+    assert [each.levels for each in cluster.topologies.values()] == [
+        ("block", "rack", "kubernetes.io/hostname")
+    ]
+    assert [flavor.topology for flavor in cluster.flavors.values()] == list(cluster.topologies)
+    pools = cluster_from(yaml.safe_load_all(dump_yaml(starter.manifests(pools=True))), "start")
+    assert [(node.labels["block"], node.labels["rack"]) for node in pools.nodes.values()] == [*where.values()]
 
 
 def test_weights_come_from_a_file(
