@@ -48,6 +48,13 @@ def _quota(run: Run, window: Window) -> Iterable[Measurement]:
     return measure(run, window)
 
 
+def _topology(run: Run, window: Window) -> Iterable[Measurement]:
+    """Over how many domains of a topology jobs are spread; see `harness.metrics.topology`."""
+    from harness.metrics.topology import measure
+
+    return measure(run, window)
+
+
 @hookimpl
 def harness_register_metrics(register: RegisterMetric) -> None:
     """Register the built-in families of metrics."""
@@ -56,3 +63,4 @@ def harness_register_metrics(register: RegisterMetric) -> None:
     register("fairness", _fairness, help="shares against ideal ones, unmet guarantees, unequal slowdowns")
     register("disruption", _disruption, help="preemptions, their victims, and the work that they threw away")
     register("quota", _quota, help="quota that queues held beyond what they might borrow")
+    register("topology", _topology, help="over how many domains of a topology jobs are spread")

@@ -18,7 +18,7 @@ from harness_plugins.kueue.pod_counts import counts_of, ended_so_far, named
 from harness_plugins.kueue.pods_ready import DEACTIVATED, TIMED_OUT, PodsReady
 from harness_plugins.kueue.scheduler import Scheduler
 from harness_plugins.kueue.search import Target
-from harness_plugins.kueue.topology.flavors import Placed
+from harness_plugins.kueue.topology.flavors import Placed, spans
 from harness_plugins.kueue.workload import Workload
 
 if TYPE_CHECKING:
@@ -391,7 +391,7 @@ class KueuePolicy:
             detail = {**detail, "counts": fewer}
         if assignment.placed:
             topology = {each.pod_set.name: each.as_manifest() for each in assignment.placed}
-            detail = {**detail, "topology": topology}
+            detail = {**detail, "topology": topology, "spans": spans(assignment.placed)}
         asks = workload.asks
         runs = named(asks, workload.running(assignment.counts), asks.present)
         flavors = self.flavors_of(workload, assignment)

@@ -81,6 +81,18 @@ class Placed(NamedTuple):
         }
 
 
+def spans(placed: Iterable[Placed]) -> dict[str, int]:
+    """Level -> how many of its domains pods are in, from the coarsest level to the finest."""
+    domains: dict[str, set[tuple[str, ...]]] = {}
+    for each in placed:
+        tree = each.flavor.tree
+        for leaf, _ in each.leaves:
+            values = tree.values[tree.leaves.start + leaf]
+            for depth, level in enumerate(tree.levels, start=1):
+                domains.setdefault(level, set()).add(values[:depth])
+    return {level: len(found) for level, found in domains.items()}
+
+
 @final
 class TopologyFlavors:
     """All flavors with a topology, and who holds room in them.

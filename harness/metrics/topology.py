@@ -1,0 +1,91 @@
+"""Over how many domains of a topology the pods of jobs are spread, from what admissions say of it.
+
+Jobs with several pods count that were placed in a topology. A run without any has none of these metrics.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import polars as pl
+
+from harness.metrics.measurement import Measurement, Window
+from harness.runs.run import Run
+
+_HOSTNAME = "kubernetes.io/hostname"
+
+
+def measure(run: Run, window: Window) -> Iterator[Measurement]:
+    """How many domains jobs are spread over, and which part of them and their pod-hours crosses domains."""
+    admissions = _admissions(run, window)
+    if admissions.is_empty():
+        return
+    levels = [name for name in admissions.columns if name not in ("time", "job", "pods")]
+    last = admissions.unique("job", keep="last", maintain_order=True)
+    hours = _hours(run, window, admissions)
+    finest = [level for level in levels if level != _HOSTNAME] or levels
+    yield Measurement("topology.domains_per_job", _mean(last[finest[-1]]), "count", "lower")
+    for level in levels:
+        name = f"topology.cross_{level.rpartition('/')[2]}"
+        yield Measurement(name, _mean((last[level] > 1).cast(pl.Float64)), "ratio", "lower")
+        known = hours.drop_nulls(level)
+        total, across = int(known["held"].sum()), int(known.filter(pl.col(level) > 1)["held"].sum())
+        share = across / total if total else None
+        yield Measurement(f"{name}.pod_hours", share, "ratio", "lower")
+
+
+def _admissions(run: Run, window: Window) -> pl.DataFrame:
+    """The admissions of jobs with several pods to a topology, in order, with the number of domains of levels.
+
+    Columns: `time, job, pods`, then one for each level, from the coarsest to the finest.
+    """
+    rows = (
+        run.micros("decisions")
+        .filter((pl.col("action") == "admit") & (pl.col("time") <= window.end))
+        .select("time", "job", pl.col("detail").cast(pl.String))
+        .filter(pl.col("detail").str.contains('"spans"', literal=True))
+        .collect()
+    )
+    pods = run.micros("jobs").select("pods").collect()["pods"]
+    rows = rows.with_columns(pods=pods.gather(rows["job"])).filter(pl.col("pods") > 1)
+    told = {text: json.loads(text)["spans"] for text in rows["detail"].unique(maintain_order=True)}
+    levels = dict.fromkeys(level for spans in told.values() for level in spans)
+    return rows.select(
+        "time",
+        "job",
+        "pods",
+        *(
+            pl.Series(level, [told[text].get(level) for text in rows["detail"]], dtype=pl.Int64)
+            for level in levels
+        ),
+    )
+
+
+def _hours(run: Run, window: Window, admissions: pl.DataFrame) -> pl.DataFrame:
+    """The progress of these jobs: `held`, in pod-microseconds, with the admission before it."""
+    progress = (
+        run.micros("stints")
+        .filter((pl.col("state") == "progress") & (pl.col("start") < window.end))
+        .filter(pl.col("job").is_in(admissions["job"].unique().implode()))
+        .select(
+            "job",
+            "start",
+            held=pl.col("pods") * (pl.min_horizontal("end", pl.lit(window.end)) - pl.col("start")),
+        )
+        .collect()
+        .sort("start")
+    )
+    return progress.join_asof(
+        admissions.drop("pods").sort("time"),
+        left_on="start",
+        right_on="time",
+        by="job",
+        strategy="backward",
+        check_sortedness=False,
+    )
+
+
+def _mean(values: pl.Series) -> float | None:
+    known = values.drop_nulls()
+    return None if known.is_empty() else float(known.sum()) / len(known)

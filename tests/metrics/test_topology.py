@@ -1,0 +1,66 @@
+"""How jobs are spread over a topology: by hand, on two racks of two nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import yaml
+
+TOPOLOGY = [{"nodeLabel": "example.com/rack"}, {"nodeLabel": "kubernetes.io/hostname"}]
+
+
+def manifest(kind: str, name: str, version: str = "kueue.x-k8s.io/v1beta2", **spec: Any) -> dict[str, Any]:
+    """An object."""
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def racks(*, topology: bool = True) -> str:
+    """Two racks of two nodes of two cores each."""
+    template = {"allocatable": {"cpu": 2}}
+    pools = [
+        manifest(
+            "NodePool",
+            f"r{number}",
+            "harness/v1",
+            count=2,
+            template={**template, "metadata": {"labels": {"example.com/rack": f"r{number}"}}},
+        )
+        for number in range(2)
+    ]
+    flavor = {"topologyName": "t"} if topology else {}
+    quotas = [{"name": "f", "resources": [{"name": "cpu", "nominalQuota": 8}]}]
+    groups = [{"coveredResources": ["cpu"], "flavors": quotas}]
+    queue = manifest("ClusterQueue", "q", namespaceSelector={}, resourceGroups=groups)
+    objects = [*pools, manifest("Topology", "t", levels=TOPOLOGY), manifest("ResourceFlavor", "f", **flavor)]
+    return yaml.safe_dump_all([*objects, queue])
+
+
+def test_jobs_of_several_pods_count_by_the_domains_that_they_are_spread_over(
+    measured: Callable[..., Any],
+) -> None:
+    """`wide` has six pods in both racks for 30 s, `near` two in one node for 10 s; one pod does not count."""
+    job = {"queue": "q", "request.cpu": 1000, "submit_time": 0}
+    value = measured(
+        {**job, "pods": 6, "duration": 30, "topology_preferred": "example.com/rack"},
+        {**job, "pods": 2, "duration": 10, "submit_time": 40},
+        {**job, "duration": 10, "submit_time": 40},
+        cluster=racks(),
+        plugin="kueue-classic",
+    )
+    assert value("topology.domains_per_job") == 1.5
+    assert value("topology.cross_rack") == 0.5
+    assert value("topology.cross_rack.pod_hours") == 180 / 200
+    assert value("topology.cross_hostname") == 0.5
+
+
+def test_a_run_without_a_topology_has_none(measured: Callable[..., Any]) -> None:
+    """No row, rather than one without a value."""
+    value = measured(
+        {"queue": "q", "request.cpu": 1000, "pods": 2}, cluster=racks(topology=False), plugin="kueue-classic"
+    )
+    try:
+        value("topology.domains_per_job")
+    except KeyError:
+        return
+    raise AssertionError("there is a row")
