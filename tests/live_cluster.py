@@ -26,19 +26,29 @@ class LiveCluster:
     Workload says that they were ready, of others only their Pods or their Job are left.
 
     Args:
-        run: the replay; jobs that have not finished are left out.
+        run: the replay.
         trace: the rows that were replayed, with `uid`, in order of arrival and one row a job.
         kueue: whether jobs have Workloads.
+        at: when it is asked, microseconds since the origin; at the end by default. What has not ended by
+            then is a Workload that holds quota, or waits for it.
     """
 
-    def __init__(self, run: Run, trace: pl.DataFrame, *, kueue: bool) -> None:
+    def __init__(self, run: Run, trace: pl.DataFrame, *, kueue: bool, at: int | None = None) -> None:
         self._origin = int(run.info["trace"]["origin_us"])
         self._kueue = kueue
         happened = run.micros("decisions").collect()
+        if at is not None:
+            happened = happened.filter(pl.col("time") <= at)
         self._admitted = dict(
             happened.filter(pl.col("action") == "admit").group_by("job_id").agg(pl.col("time").last()).rows()
         )
+        evicted = happened.filter(pl.col("action") == "preempt").group_by("job_id").agg(pl.col("time").last())
+        for name, time in evicted.rows():
+            if time >= self._admitted.get(name, time + 1):
+                del self._admitted[name]
         ends = dict(run.micros("jobs").collect().select("job_id", "finish_time").rows())
+        if at is not None:
+            ends = {name: end if end is not None and end <= at else None for name, end in ends.items()}
         # Without nodes a job starts as a whole, when it is admitted or later; else each pod when it is bound.
         begun = happened.filter(pl.col("action").is_in(["admit", "start", "bind"]))
         self._pods: dict[str, Spans] = {}
@@ -46,8 +56,8 @@ class LiveCluster:
         for name, pod, time in begun.select("job_id", "pod_number", "time").iter_rows():
             spans = self._pods.setdefault(name, {})
             spans[pod or 0] = (time, ended.get((name, pod), ends[name]) or 0)  # the last one counts
-        self._rows = [row for row in trace.iter_rows(named=True) if ends[row["job_id"]] is not None]
         self._ends = ends
+        self._rows = [row for row in trace.iter_rows(named=True) if at is None or self._created(row) <= at]
 
     def objects(self) -> list[Manifest]:
         """Workloads, then Jobs, then Pods, each by namespace and name, as kubectl prints them."""
@@ -66,6 +76,9 @@ class LiveCluster:
 
     def _of_job(self, number: int, row: dict[str, Any]) -> Iterator[Manifest]:
         name, end = row["job_id"], self._ends[row["job_id"]]
+        if end is None:
+            yield self._workload(row, self._admitted.get(name), None, None)
+            return
         pods = self._pods.get(name, {})
         begins = max((start for start, _ in pods.values()), default=self._admitted.get(name, 0))
         if not self._kueue:
@@ -79,10 +92,16 @@ class LiveCluster:
         else:
             yield from self._job(row, begins, end, listed={})
 
-    def _workload(self, row: dict[str, Any], admitted: int, ready: int | None, end: int) -> Manifest:
-        conditions = [("QuotaReserved", admitted), ("Admitted", admitted), ("Finished", end)]
-        if ready is not None:
-            conditions.append(("PodsReady", ready))
+    def _workload(
+        self, row: dict[str, Any], admitted: int | None, ready: int | None, end: int | None
+    ) -> Manifest:
+        known = {"QuotaReserved": admitted, "Admitted": admitted, "PodsReady": ready, "Finished": end}
+        usage = {"cpu": f"{row['request.cpu'] * row['pods']}m", "memory": row["request.memory"] * row["pods"]}
+        part = {"name": "main", "count": row["pods"], "flavors": dict.fromkeys(usage, "f")}
+        admission = {
+            "clusterQueue": row["namespace"],
+            "podSetAssignments": [{**part, "resourceUsage": usage}],
+        }
         owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": f"job-{row['uid']}"}
         return {
             "apiVersion": "kueue.x-k8s.io/v1beta2",
@@ -94,10 +113,12 @@ class LiveCluster:
                 "podSets": [{"name": "main", "count": row["pods"], "template": _template(row)}],
             },
             "status": {
+                **({} if admitted is None else {"admission": admission}),
                 "conditions": [
                     {"type": kind, "status": "True", "reason": kind, "lastTransitionTime": self._time(since)}
-                    for kind, since in conditions
-                ]
+                    for kind, since in known.items()
+                    if since is not None
+                ],
             },
         }
 

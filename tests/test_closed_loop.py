@@ -16,6 +16,7 @@ import harness
 from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
 from harness.runs.run import Run
+from harness.units import SECOND
 
 KUEUE = "kueue.x-k8s.io/v1beta2"
 GI = 2**30
@@ -131,10 +132,35 @@ CASES = [
 @pytest.mark.parametrize(("plugin", "nodes"), CASES)
 def test_the_history_of_a_replay_replays_it(tmp_path: Path, plugin: str, nodes: bool) -> None:
     """Also where jobs were preempted, or waited for nodes or the rest of their gang after their admission."""
-    first, again = close(tmp_path, plugin, nodes=nodes, count=150)
+    first, again = close(tmp_path, plugin, nodes=nodes, count=70)
     assert first.jobs["preemptions"].sum() > 0
     assert first.jobs["state"].unique().to_list() == ["finished"]
     same(first, again)
+
+
+@pytest.mark.parametrize(("plugin", "nodes"), [("kueue-classic", False), ("fairsharing", True)])
+def test_a_dump_in_the_middle_replays_what_has_ended(tmp_path: Path, plugin: str, nodes: bool) -> None:
+    """One answer of a cluster is trace and cluster: what still ran or waited comes when it was created."""
+    cluster = cluster_of(nodes=nodes)
+    trace = trace_of(70, seed=3)
+    trace.write_parquet(tmp_path / "first.parquet")
+    first = replayed(tmp_path / "first.parquet", plugin, cluster, tmp_path / "runs")
+    jobs = first.micros("jobs").collect()
+    end = jobs["finish_time"].sort()[jobs.height // 2]
+    middle = -(-end // SECOND) * SECOND
+    objects = LiveCluster(first, trace, kueue=True, at=middle).objects()
+    items = [*cluster.manifests, *objects]
+    (tmp_path / "dump.json").write_text("\n".join(json.dumps(item) for item in items))
+    again = harness.replay(
+        tmp_path / "dump.json", plugin=plugin, cluster=tmp_path / "dump.json", output=tmp_path / "runs"
+    )
+    assert again.info["settings"]["at_start"] == "empty"
+    ended = jobs.filter(pl.col("finish_time") <= middle)
+    columns = ("job_id", "submit_time", "start_time", "finish_time", "preemptions")
+    found = again.micros("jobs").collect()
+    assert found.height == jobs.filter(pl.col("submit_time") <= end).height
+    assert found.height > ended.height + 5
+    assert found.filter(pl.col("state") == "finished").select(columns).rows() == ended.select(columns).rows()
 
 
 @pytest.mark.slow

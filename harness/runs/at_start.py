@@ -83,9 +83,8 @@ def at_start(cluster: Cluster, trace: Trace, choice: str | None) -> AtStart:
     objects = _Objects(cluster)
     if not objects.several:
         return AtStart("", cluster)
-    submit: Any = trace.frame["submit_time"].to_physical()
     dated = trace.kind == "timestamp"
-    first, last = int(submit.min()), int(submit.max())
+    first, last = _period(trace)
     history = dated and objects.latest is not None and objects.latest > first
     world = choice or (EMPTY if history else DUMP)
     jobs = set(trace.frame["job_id"].unique().to_list())
@@ -113,6 +112,16 @@ def at_start(cluster: Cluster, trace: Trace, choice: str | None) -> AtStart:
         _begins(world, choice, objects, start, later, first if dated else None, history=history),
         tuple(_left_out(world, objects, places)),
     )
+
+
+def _period(trace: Trace) -> tuple[int, int]:
+    """The first submission, and the last time that a trace knows of."""
+    known = [
+        name for name in ("submit_time", "recorded_start", "recorded_end") if name in trace.frame.columns
+    ]
+    times: list[Any] = [trace.frame[name].to_physical() for name in known]
+    ends = [time.max() for time in times]
+    return int(times[0].min()), max(int(end) for end in ends if end is not None)
 
 
 class _Objects:
@@ -218,7 +227,7 @@ def _left_out(world: str, objects: _Objects, places: Mapping[int, str]) -> Itera
     """What takes no part, with its number and the reason."""
     reasons = {
         _KNOWN: "the trace has them as jobs",
-        _AFTER: "they were created after the last submission",
+        _AFTER: "they were created after the last time that the trace knows of",
     }
     if world == EMPTY:
         reasons[_BEFORE] = "the replay begins with an empty cluster (--at-start dump begins with them)"

@@ -17,10 +17,7 @@ from harness.errors import OptionError
 from harness.runs.run import Run
 from harness.units import HOUR
 
-OLD = (
-    "left out: 1 Workload of the manifests: the replay begins with an empty cluster "
-    "(--at-start dump begins with them)"
-)
+OUT = "left out: 1 Workload of the manifests:"
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
 Manifest = dict[str, Any]
 
@@ -123,10 +120,25 @@ def test_a_dump_after_the_trace_does_not_begin_on_its_first_day(replay: Callable
     assert began(run) == {"j0": (0, 0), "j1": (2, 2), "default/new": (3, 3), "j2": (9, 9)}
     assert run.info["settings"]["at_start"] == "empty"
     assert left_out(run) == [
-        "left out: 1 Workload of the manifests: they were created after the last submission",
-        OLD,
+        f"{OUT} they were created after the last time that the trace knows of",
+        f"{OUT} the replay begins with an empty cluster (--at-start dump begins with them)",
     ]
     assert run.jobs["state"].to_list() == ["finished", "finished", "running", "finished"]
+
+
+def test_a_trace_goes_on_until_its_last_recorded_end(replay: Callable[..., Run]) -> None:
+    """What came after the last submission may have held up what still waited."""
+    columns = {"recorded_end": [DAY + timedelta(hours=hour) for hour in (1, 4)]}
+    run = replay(cluster(workload("new", 3), workload("last", 5)), 0, 2, columns=columns)
+    assert list(began(run)) == ["j0", "j1", "default/new"]
+
+
+def test_an_object_without_dates_was_there_before(replay: Callable[..., Run]) -> None:
+    """Nobody knows better, so a state without any dates is where a replay begins."""
+    undated = workload("undated", 1)
+    del undated["metadata"]["creationTimestamp"]
+    assert began(replay(cluster(undated), 0, 2))["default/undated"] == (0, 0)
+    assert list(began(replay(cluster(undated, workload("new", 1)), 0, 2))) == ["j0", "default/new", "j1"]
 
 
 def test_the_world_of_the_dump_is_that_of_the_first_submission(replay: Callable[..., Run]) -> None:
