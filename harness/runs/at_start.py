@@ -27,7 +27,7 @@ WORLDS = (EMPTY, DUMP)
 """What a replay may begin with: nothing, or what the manifests say is there."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_BEFORE, _LATER, _AFTER, _KNOWN = "before", "later", "after", "known"
+_BEFORE, _LATER, _AFTER, _KNOWN, _GOING = "before", "later", "after", "known", "going"
 
 
 @dataclass(frozen=True)
@@ -93,12 +93,14 @@ def at_start(cluster: Cluster, trace: Trace, choice: str | None) -> AtStart:
         came = objects.came(each)
         if _name(each) in jobs:
             return _KNOWN
+        if isinstance(each, Pod) and each.terminating:
+            return _GOING
         if not dated or came is None or came <= first:
             return _BEFORE
         return _LATER if came <= last else _AFTER
 
     places = {id(each): place(each) for each in objects.several}
-    apart = world == DUMP and set(places.values()) <= {_AFTER, _KNOWN}
+    apart = world == DUMP and set(places.values()) <= {_AFTER, _KNOWN, _GOING}
     if apart:  # of another time than the trace: then it is a state to begin with, whatever its dates
         places = {key: _BEFORE if where == _AFTER else where for key, where in places.items()}
     as_of = None if apart or not dated else first
@@ -227,6 +229,7 @@ def _left_out(world: str, objects: _Objects, places: Mapping[int, str]) -> Itera
     """What takes no part, with its number and the reason."""
     reasons = {
         _KNOWN: "the trace has them as jobs",
+        _GOING: "they are terminating, and taken to be gone",
         _AFTER: "they were created after the last time that the trace knows of",
     }
     if world == EMPTY:

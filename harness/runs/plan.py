@@ -149,6 +149,10 @@ class Plan:
                 f"{pods:,} pods of the manifests run already; {name} does not take them over, "
                 "so their nodes are taken to be free"
             )
+        waiting = (pod for each in several for pod in each.pods if not pod.node and not pod.terminating)
+        alone = sum(f"{pod.namespace}/{pod.name}" not in taken for pod in waiting)
+        if alone:
+            yield f"{alone:,} pods of the manifests wait for a node; {name} does not take them over"
         expected = (each for one in several for each in one.workloads if each.active and not each.finished)
         workloads = sum(each.key not in taken for each in expected)
         if workloads:

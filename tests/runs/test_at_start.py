@@ -236,6 +236,25 @@ def test_a_plugin_that_does_not_take_them_over_is_told_of(replay: Callable[..., 
     )
 
 
+def test_pods_that_go_or_that_nobody_takes_over_are_told_of(replay: Callable[..., Run]) -> None:
+    """One that is terminating is taken to be gone; Kueue's plugins begin with Workloads alone."""
+    going = pod("going", -3, -2)
+    going["metadata"]["deletionTimestamp"] = at(-1)
+    run = replay(cluster(going, nodes=True), 0, plugin="default-preemption")
+    assert left_out(run) == ["left out: 1 Pod of the manifests: they are terminating, and taken to be gone"]
+    pods = [pod("runs", -3, -2), pod("waits", -2), pod("new", 1, 2)]
+    queues = cluster().manifests
+    where = cluster_from([*queues, *cluster(*pods, nodes=True).manifests], "dump.yaml")
+    for world, count in (("dump", 2), ("empty", 1)):
+        said = replay(where, 0, 2, at_start=world).info["cluster"]["warnings"]
+        whose = "kueue-classic does not take them over"
+        assert f"{count:,} pods of the manifests wait for a node; {whose}" in said
+        runs = [
+            each for each in said if each.startswith("1 pods of the manifests run already; kueue-classic")
+        ]
+        assert len(runs) == (world == "dump")
+
+
 def test_a_world_that_there_is_not_is_refused() -> None:
     """With those that there are."""
     with pytest.raises(OptionError, match="'now' is not one of empty, dump"):
