@@ -194,6 +194,31 @@ SLURM_JSON = json.dumps(
     indent=1,
 )  # fmt: skip
 
+_LABELS = {"namespace": "a", "pod": "p", "uid": "u"}
+_START, _PHASE = "kube_pod_start_time", "kube_pod_status_phase"
+PROMETHEUS = json.dumps(
+    {
+        "status": "success",
+        "data": {
+            "resultType": "matrix",
+            "result": [
+                {"metric": {"__name__": _START, **_LABELS}, "values": [[15.5, "10"], [20.5, "10"]]},
+                {"metric": {"__name__": "kube_pod_created", **_LABELS}, "values": [[20, "5"]]},
+                {"metric": {"__name__": _PHASE, **_LABELS, "phase": "Failed"}, "values": [[20, "1"]]},
+                {"metric": {"__name__": "kube_pod_completion_time", **_LABELS}, "value": [20, "18"]},
+                {
+                    "metric": {
+                        "__name__": "kube_pod_container_resource_requests", **_LABELS, "container": "c",
+                        "resource": "cpu",
+                    },
+                    "values": [[20, "0.5"]],
+                },
+            ],
+        },
+    },
+    indent=1,
+)  # fmt: skip
+
 SAMPLES = {
     "parquet": _one(
         "parquet",
@@ -239,6 +264,7 @@ SAMPLES = {
     "csv": _one("csv", "jobs.csv", CSV),
     "philly-log": _one("philly-log", "cluster_job_log", PHILLY_LOG),
     "kubernetes": _one("kubernetes", "answer.json", KUBERNETES),
+    "prometheus": _one("prometheus", "answers.json", PROMETHEUS),
     "slurm": _one("slurm", "sacct.txt", SLURM),
     "slurm json": _one("slurm", "sacct.json", SLURM_JSON),
 }

@@ -13,7 +13,7 @@ from fuzz.junk import HOSTILE, NUMBERS, PIECES, QUANTITIES, TIMES, damaged, muta
 from harness.options import Option
 from harness.plugins import load
 
-_JSON = ("philly-log", "kubernetes", "slurm json")
+_JSON = ("philly-log", "kubernetes", "prometheus", "slurm json")
 _LINES = ("google collections", "google instances")
 _BINARY = ("parquet", "opendc", "swf in gzip")
 

@@ -97,6 +97,13 @@ FORMATS: tuple[Format, ...] = (
         options=options.KUBERNETES_OPTIONS,
     ),
     Format(
+        "prometheus",
+        "prometheus",
+        "answers of Prometheus' query_range and query about kube-state-metrics",
+        signs.is_prometheus,
+        options=options.PROMETHEUS_OPTIONS,
+    ),
+    Format(
         "slurm",
         "slurm",
         "Slurm's accounting: sacct -P and sacct --json",

@@ -203,3 +203,25 @@ SLURM_OPTIONS = (
         choices=("affinity", "ignore"),
     ),
 )
+
+PROMETHEUS_OPTIONS = (
+    Option("files", "", "further answers beside the file, as a pattern of names: '*.json*'"),
+    Option(
+        "arrival",
+        "job",
+        "when the first pods of a Job arrive: when the Job was made, or when they were",
+        choices=("job", "pod"),
+    ),
+    Option(
+        "tenant",
+        "queue",
+        "whose a pod is: the LocalQueue in its labels or its Job's, else the namespace, or always the latter",
+        choices=("queue", "namespace"),
+    ),
+    Option(
+        "priority",
+        "none",
+        "the name of the pod's priority class, or none",
+        choices=("class", "none"),
+    ),
+)

@@ -95,6 +95,14 @@ def is_slurm(path: Path, head: bytes) -> bool:
     return first.startswith(b"sacct: ") or (bool(names & {b"JobID", b"JobIDRaw"}) and b"State" in names)
 
 
+def is_prometheus(path: Path, head: bytes) -> bool:
+    """Whether a file begins like an answer of Prometheus' HTTP API."""
+    head = head.removeprefix(_MARK).lstrip()
+    return (
+        head.startswith(b"{") and b'"status"' in head and (b'"resultType"' in head or b'"errorType"' in head)
+    )
+
+
 def is_philly_log(path: Path, head: bytes) -> bool:
     """Whether a file begins like a JSON list of Philly's jobs."""
     head = head.removeprefix(_MARK).lstrip()

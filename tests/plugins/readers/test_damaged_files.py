@@ -24,7 +24,7 @@ from harness.trace.write import write_trace
 
 PLUGINS = load(only=["readers"])
 BINARY = ("parquet", "opendc", "swf in gzip")
-JSON = ("philly-log", "kubernetes", "slurm json")
+JSON = ("philly-log", "kubernetes", "prometheus", "slurm json")
 JSON_LINES = ("google collections", "google instances")
 DELIMITED = [name for name in SAMPLES if name not in (*BINARY, *JSON, *JSON_LINES)]
 TEXT = [name for name in SAMPLES if name not in BINARY]

@@ -1,0 +1,236 @@
+"""Reads saved answers of Prometheus about kube-state-metrics: each Pod that was scraped is a job.
+
+What a scrape did not see is not there: a pod that lived between two of them leaves nothing, and one that was
+deleted at its end leaves its last sample.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from harness import Reading
+from harness.errors import Fault, OptionError, TraceError
+from harness.trace.schema import REQUEST
+from harness.units import SECOND
+from harness_plugins.readers.prometheus.answers import Samples, read_answers
+from harness_plugins.readers.prometheus.pods import KubeJob, Pod, interval_of, jobs_of, pods_of, silences
+from harness_plugins.readers.source import also_read
+
+_SOURCE = "series of kube-state-metrics, answered by Prometheus"
+_NO_JOB = ("DaemonSet", "Node")
+_SAME_TIME = 2 * SECOND
+_COARSE = 30 * SECOND
+_TIME = pl.Datetime("us", "UTC")
+_WANTED = {
+    "kube_pod_start_time": "no pod has a start without it",
+    "kube_pod_completion_time": "ends are the last samples of pods",
+    "kube_pod_status_phase": "whether a container starts again is guessed from its completion time",
+    "kube_pod_container_resource_requests": "pods ask for nothing",
+    "kube_pod_owner": "pods of DaemonSets cannot be told, nor whose Job a pod is",
+    "kube_job_created": "pods arrive when they were made, not when their Job was",
+    "kube_pod_labels": "queues are namespaces (kube-state-metrics needs --metric-labels-allowlist="
+    "pods=[kueue.x-k8s.io/queue-name])",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """A pod as a job."""
+
+    pod: Pod
+    owner: KubeJob | None
+    submit: int
+    start: int
+    end: int
+    guessed: bool
+
+
+def read(path: Path, options: Mapping[str, Any]) -> Reading:
+    """Read answers; more of them may follow in the file, or stand beside it.
+
+    Raises:
+        TraceError: what is no answer, or an answer that is an error, all of them named.
+        OptionError: a pattern that no file beside it has.
+    """
+    beside = _beside(path, str(options["files"]))
+    samples = read_answers([path, *beside])
+    metadata = {"harness.source": _SOURCE}
+    for other in beside:
+        metadata |= also_read(other)
+    interval = interval_of(samples)
+    pods, owners = pods_of(samples), jobs_of(samples)
+    horizon = max(samples.times, default=0)
+    left_out: Counter[str] = Counter()
+    jobs: list[_Job] = []
+    first: dict[tuple[str, str, int], int] = {}
+    for pod in reversed(pods):  # the first one of each Job stays
+        if pod.created is not None:
+            first[_job_of(pod, _owner(pod, owners))] = pod.created
+    for pod in pods:
+        gone = pod.seen < horizon - interval
+        reason = _reason(pod, gone=gone)
+        if reason:
+            left_out[reason] += 1
+            continue
+        assert pod.started is not None
+        end = pod.end()
+        owner = _owner(pod, owners)
+        made = pod.started if pod.created is None else pod.created
+        batch = pod.created is not None and pod.created - first.get(_job_of(pod, owner), made) <= _SAME_TIME
+        submit = owner.created if owner is not None and batch and options["arrival"] == "job" else made
+        last = max(pod.seen if end is None else end, pod.started)
+        jobs.append(_Job(pod, owner, submit, pod.started, last, guessed=end is None))
+    if not jobs:
+        counts = "; ".join(f"{count:,} {reason}" for reason, count in left_out.items())
+        what = f"holds no pod that has ended ({counts or 'no series of kube_pod_*'})"
+        raise TraceError(
+            str(path), [Fault("", what)], hint="give the answers for all metrics: --set files='*.json*'"
+        )
+    jobs.sort(key=lambda job: job.submit)
+    notes = tuple(_notes(jobs, pods, owners, samples, interval, options))
+    return Reading(_frame(jobs, options), len(pods), dict(left_out), notes, metadata)
+
+
+def _beside(path: Path, pattern: str) -> list[Path]:
+    """The files beside it that match, without itself."""
+    if not pattern:
+        return []
+    found = sorted(
+        other for other in path.parent.iterdir() if fnmatchcase(other.name, pattern) and other.is_file()
+    )
+    if not found:
+        raise OptionError(f"option files: nothing beside {path} is called like {pattern!r}")
+    return [other for other in found if not other.samefile(path)]
+
+
+def _reason(pod: Pod, *, gone: bool) -> str:
+    """Why a pod is no job of the trace; empty if it is one."""
+    if pod.owner_kind in _NO_JOB:
+        return f"of a {pod.owner_kind}, which every node has"
+    if pod.started is None:
+        return "deleted before a start was scraped" if gone else "not started when last scraped"
+    if pod.end() is None and not gone:
+        return "not ended when last scraped: how long they run is not known"
+    return ""
+
+
+def _job_of(pod: Pod, owner: KubeJob | None) -> tuple[str, str, int]:
+    return pod.namespace, pod.owner, 0 if owner is None else owner.created
+
+
+def _owner(pod: Pod, owners: Mapping[tuple[str, str], Sequence[KubeJob]]) -> KubeJob | None:
+    """The Job of a pod: of those of its name the last one that was made before it."""
+    if pod.owner_kind != "Job" or pod.created is None:
+        return None
+    known = [job for job in owners.get((pod.namespace, pod.owner), ()) if job.created <= pod.created]
+    return known[-1] if known else None
+
+
+def _queue(job: _Job, options: Mapping[str, Any]) -> str:
+    """The queue in the labels of the pod or of its Job, else the namespace."""
+    own = job.pod.queue or (job.owner.queue if job.owner is not None else "")
+    return (own if options["tenant"] == "queue" else "") or job.pod.namespace or "default"
+
+
+def _names(jobs: Sequence[_Job]) -> list[str]:
+    """Namespace and name of each pod; of those with one name the later ones are counted."""
+    seen: Counter[str] = Counter()
+    names = []
+    for job in jobs:
+        name = f"{job.pod.namespace}/{job.pod.name}"
+        seen[name] += 1
+        names.append(name if seen[name] == 1 else f"{name}#{seen[name]}")
+    return names
+
+
+def _frame(jobs: Sequence[_Job], options: Mapping[str, Any]) -> pl.DataFrame:
+    amounts = [job.pod.amounts() for job in jobs]
+    resources = sorted({resource for each in amounts for resource in each} - {"pods"}) or ["cpu"]
+
+    def texts(name: str, value: Callable[[_Job], str]) -> pl.Series:
+        return pl.Series(name, [value(job) or None for job in jobs], dtype=pl.String)
+
+    def times(name: str, value: Callable[[_Job], int | None]) -> pl.Series:
+        return pl.Series(name, [value(job) for job in jobs], dtype=pl.Int64).cast(_TIME)
+
+    columns = [
+        pl.Series("job_id", _names(jobs), dtype=pl.String),
+        times("submit_time", lambda job: job.submit),
+        pl.Series("duration", [job.end - job.start for job in jobs], dtype=pl.Duration("us")),
+        pl.Series("queue", [_queue(job, options) for job in jobs], dtype=pl.String),
+        *(
+            pl.Series(f"{REQUEST}{resource}", [each.get(resource) for each in amounts], dtype=pl.Int64)
+            for resource in resources
+        ),
+        texts("priority_class", lambda job: job.pod.priority_class if options["priority"] == "class" else ""),
+        texts("namespace", lambda job: job.pod.namespace),
+        texts("uid", lambda job: job.pod.uid),
+        times("recorded_start", lambda job: job.start),
+        times("recorded_end", lambda job: job.end),
+        times("recorded_created", lambda job: job.pod.created),
+        times("recorded_scheduled", lambda job: job.pod.scheduled),
+        texts("recorded_state", lambda job: job.pod.phase),
+        texts("owner_kind", lambda job: job.pod.owner_kind),
+        texts("owner", lambda job: job.pod.owner),
+    ]
+    frame = pl.DataFrame(columns)
+    empty = [column.name for column in frame if column.null_count() == frame.height]
+    return frame.drop([name for name in empty if not name.startswith(REQUEST)])
+
+
+def _notes(
+    jobs: Sequence[_Job],
+    pods: Sequence[Pod],
+    owners: Mapping[tuple[str, str], Sequence[KubeJob]],
+    samples: Samples,
+    interval: int,
+    options: Mapping[str, Any],
+) -> Iterator[str]:
+    """What was assumed, and what the samples cannot tell."""
+    seconds = f"{interval / SECOND:g} s"
+    yield f"each pod is a job of its own; samples are {seconds} apart"
+    if options["arrival"] == "job":
+        with_job = sum(job.owner is not None and job.submit == job.owner.created for job in jobs)
+        yield f"{with_job:,} pods, the first of their Jobs, arrive when those were made; others when made"
+    yield f"pods that lived less than {seconds} may be in no sample, and nobody knows how many these are"
+    without = {(pod.namespace, pod.owner) for pod in pods}
+    unseen = sum(key not in without for key in owners)
+    if unseen:
+        yield f"{unseen:,} Jobs have no pod in the answers: theirs lived between two samples, or never were"
+    guessed = [job for job in jobs if job.guessed]
+    if guessed:
+        yield (
+            f"{len(guessed):,} pods were gone before an end was scraped: they end with their last sample, "
+            f"which is within {seconds} of it"
+        )
+    spans = list(silences(samples, interval))
+    if spans:
+        within = sum(any(job.end == begin for begin, _ in spans) for job in guessed)
+        longest = max(later - earlier for earlier, later in spans)
+        yield (
+            f"nothing was scraped for more than two intervals {len(spans):,} times, at most "
+            f"{longest / SECOND:g} s; {within:,} pods were gone after one, and end as much too early at most"
+        )
+    if interval >= _COARSE:
+        yield "samples this far apart lose pods: ask query for METRIC[1h], once an hour, not query_range"
+    nothing = sum(not job.pod.requests and not job.pod.init for job in jobs)
+    if nothing:
+        yield f"{nothing:,} pods have no series of requests and ask for nothing"
+    for metric, says in _WANTED.items():
+        if metric not in samples.series:
+            yield f"there is no {metric}: {says}"
+    odd = sorted({name for job in jobs for name in job.pod.amounts() if "_" in name})
+    if odd:
+        yield f"resources are called as Prometheus has them, with _ for other signs: {', '.join(odd)[:200]}"
+    nameless = sum(not pod.uid for pod in pods)
+    if nameless:
+        yield f"{nameless:,} pods have no label uid: several of one name are taken for one"
+    for what, count in sorted(samples.ignored.items()):
+        yield f"not read: {count:,} {what}"

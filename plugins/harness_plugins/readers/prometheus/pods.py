@@ -1,0 +1,183 @@
+"""Samples of kube-state-metrics as pods: when each was made, ran and was gone, and what it asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import pairwise
+
+from harness.units import SECOND, round_up
+from harness_plugins.readers.prometheus.answers import LATEST, Samples
+
+QUEUE_LABEL = "label_kueue_x_k8s_io_queue_name"
+_FINAL = ("Succeeded", "Failed")
+_TIMES = {
+    "kube_pod_created": "created",
+    "kube_pod_status_scheduled_time": "scheduled",
+    "kube_pod_start_time": "started",
+}  # fmt: skip
+_REQUESTS = "kube_pod_container_resource_requests"
+_INIT = "kube_pod_init_container_resource_requests"
+_RESOURCES = {"nvidia_com_gpu": "nvidia.com/gpu", "ephemeral_storage": "ephemeral-storage"}
+_MOST = 2**62
+
+
+@dataclass
+class Pod:
+    """A pod as it was scraped; times are microseconds, None where no sample says them.
+
+    Attributes:
+        namespace, name, uid: what it is called; the uid is empty where the labels lack it.
+        created: when the API server made it.
+        scheduled: when it had a node.
+        started: when its kubelet took it on.
+        completed: the last end of its containers.
+        completion_seen: when that was last seen.
+        phases: time of a sample -> its phase then.
+        seen: the last sample of any of its series.
+        owner_kind, owner: its controller.
+        queue, priority_class: of its labels and its info.
+        requests: resource -> container -> amount; of init containers under `init`.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    created: int | None = None
+    scheduled: int | None = None
+    started: int | None = None
+    completed: int | None = None
+    completion_seen: int = -1
+    phases: dict[int, str] = field(default_factory=dict)
+    seen: int = -1
+    owner_kind: str = ""
+    owner: str = ""
+    queue: str = ""
+    priority_class: str = ""
+    requests: dict[str, dict[str, Fraction]] = field(default_factory=dict)
+    init: dict[str, dict[str, Fraction]] = field(default_factory=dict)
+
+    @property
+    def phase(self) -> str:
+        """The last one that was seen; empty if none was."""
+        return self.phases[max(self.phases)] if self.phases else ""
+
+    def end(self) -> int | None:
+        """When its containers had all ended, if a sample says so.
+
+        A container that starts again takes the time of its end with it, so that it counts only in a final
+        phase, or where phases are not known, if it was there to the last.
+        """
+        final = self.phase in _FINAL if self.phases else self.completion_seen >= self.seen
+        return self.completed if final else None
+
+    def amounts(self) -> dict[str, int]:
+        """What it asks for: all containers together, or its largest init container if that is more."""
+        found: dict[str, int] = {}
+        for resource in sorted({*self.requests, *self.init}):
+            together = sum(self.requests.get(resource, {}).values(), Fraction(0))
+            largest = max(self.init.get(resource, {}).values(), default=Fraction(0))
+            amount = max(together, largest)
+            found[resource] = min(round_up(resource, amount), _MOST)
+        return found
+
+
+def pods_of(samples: Samples) -> list[Pod]:
+    """All pods that were scraped, in the order in which they were made."""
+    pods: dict[tuple[str, str, str], Pod] = {}
+    for metric, series in samples.series.items():
+        if not metric.startswith("kube_pod_"):
+            continue
+        for labels, values in series.items():
+            own = dict(labels)
+            key = (own.get("namespace", ""), own.get("pod", ""), own.get("uid", ""))
+            if not key[1]:
+                samples.ignored["series of pods without the label pod"] += 1
+                continue
+            pod = pods.setdefault(key, Pod(*key))
+            pod.seen = max(pod.seen, *values)
+            _add(pod, metric, own, values)
+    return sorted(pods.values(), key=lambda pod: (pod.created or 0, pod.namespace, pod.name, pod.uid))
+
+
+def _add(pod: Pod, metric: str, own: Mapping[str, str], values: Mapping[int, float]) -> None:
+    """What one series says of a pod."""
+    last = max(values)
+    if metric in _TIMES:
+        setattr(pod, _TIMES[metric], _time(values[last]))
+    elif metric == "kube_pod_completion_time":
+        if last > pod.completion_seen:
+            pod.completed, pod.completion_seen = _time(values[last]), last
+    elif metric == "kube_pod_status_phase":
+        pod.phases.update({time: own.get("phase", "") for time, value in values.items() if value == 1})
+    elif metric in (_REQUESTS, _INIT):
+        resource = _RESOURCES.get(own.get("resource", ""), own.get("resource", "")) or "unknown"
+        containers = (pod.requests if metric == _REQUESTS else pod.init).setdefault(resource, {})
+        container = own.get("container", "")
+        amount = Fraction(values[last]).limit_denominator(1000)
+        containers[container] = max(containers.get(container, Fraction(0)), amount)
+    elif metric == "kube_pod_owner" and own.get("owner_is_controller", "true") == "true":
+        pod.owner_kind = own.get("owner_kind", "").replace("<none>", "")
+        pod.owner = own.get("owner_name", "").replace("<none>", "")
+    elif metric == "kube_pod_labels":
+        pod.queue = own.get(QUEUE_LABEL, "") or pod.queue
+    elif metric == "kube_pod_info":
+        pod.priority_class = own.get("priority_class", "") or pod.priority_class
+
+
+def _time(seconds: float) -> int | None:
+    """A value in seconds since 1970 as microseconds; None where it is no time that can be."""
+    return round(seconds * SECOND) if 0 <= seconds <= LATEST else None
+
+
+@dataclass(frozen=True, slots=True)
+class KubeJob:
+    """A Job of batch/v1, of which one name may have several, one after the other.
+
+    Attributes:
+        namespace, name: what it is called.
+        created: when it was made, in microseconds.
+        queue: of its labels.
+    """
+
+    namespace: str
+    name: str
+    created: int
+    queue: str
+
+
+def jobs_of(samples: Samples) -> dict[tuple[str, str], list[KubeJob]]:
+    """Namespace and name -> Jobs of that name in order: a created time that changes is a new Job."""
+    queues = {
+        (own.get("namespace", ""), own.get("job_name", "")): own.get(QUEUE_LABEL, "")
+        for own in map(dict, samples.series.get("kube_job_labels", {}))
+        if own.get(QUEUE_LABEL)
+    }
+    found: dict[tuple[str, str], set[int]] = {}
+    for labels, values in samples.series.get("kube_job_created", {}).items():
+        own = dict(labels)
+        key = (own.get("namespace", ""), own.get("job_name", ""))
+        times = map(_time, values.values())
+        found.setdefault(key, set()).update(time for time in times if time is not None)
+    return {
+        key: [KubeJob(*key, created, queues.get(key, "")) for created in sorted(times)]
+        for key, times in found.items()
+    }
+
+
+def interval_of(samples: Samples) -> int:
+    """The usual time between two samples of a series, in microseconds; 0 if there are no two."""
+    gaps: list[int] = []
+    for series in samples.series.values():
+        for values in series.values():
+            gaps += [later - earlier for earlier, later in pairwise(sorted(values))]
+    return sorted(gaps)[len(gaps) // 2] if gaps else 0
+
+
+def silences(samples: Samples, interval: int) -> Iterator[tuple[int, int]]:
+    """Spans of two intervals and more in which nothing at all was scraped."""
+    if interval:
+        for earlier, later in pairwise(sorted(samples.times)):
+            if later - earlier >= 2 * interval:
+                yield earlier, later
