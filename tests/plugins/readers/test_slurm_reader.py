@@ -484,6 +484,21 @@ def test_other_columns_stand_in_for_alloc_tres(read_text: Read) -> None:
         assert any(column in note for note in trace.notes), column
 
 
+def test_components_are_requeued_together(read_text: Read) -> None:
+    """One job with two runs, of which each holds what both components hold."""
+    again = {"Submit": "1020", "Eligible": "1141", "Start": "1150", "End": "1190"}
+    rows = [
+        {"JobIDRaw": str(83 + at), "JobID": f"83+{at}", **times}
+        for times in ({"End": "1020", "State": "NODE_FAIL"}, again)
+        for at in range(2)
+    ]
+    frame = read_text(dump(*rows)).frame
+    assert frame["pod_set"].to_list() == ["het-0", "het-1"]
+    assert frame["recorded_restarts"].to_list() == [1, 1]
+    runs = json.loads(frame["recorded_runs"][0])
+    assert [(run["nodes"], run["request"]["cpu"]) for run in runs] == [(2, 4000), (2, 4000)]
+
+
 @pytest.mark.parametrize("cell", ["a|b", "a|b|c"])
 @pytest.mark.parametrize("place", [3, len(HEAD) - 1])
 def test_a_bar_in_a_name_is_part_of_it(read_text: Read, cell: str, place: int) -> None:
