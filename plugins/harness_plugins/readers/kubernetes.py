@@ -23,7 +23,7 @@ from harness.trace.schema import LIMIT, REQUEST
 from harness_plugins.readers.kubernetes_objects import QUEUE_LABEL, READERS, SPANS, Recorded
 from harness_plugins.readers.names import label_maps
 from harness_plugins.readers.pod_runs import BEST_FIRST, Listed, PodRuns
-from harness_plugins.readers.source import contents, refusal, stop_at_many
+from harness_plugins.readers.source import refusal, stop_at_many, text_of
 
 METADATA = {"harness.source": "objects of a Kubernetes cluster, printed by kubectl get"}
 _NO_JOB = ("DaemonSet", "Node")
@@ -106,12 +106,7 @@ def _listed(item: _Item, faults: list[Fault]) -> Listed:
 
 def _items(path: Path) -> list[_Item]:
     """The objects of a file: YAML or JSON, one or several documents, each an object or a list of them."""
-    data = contents(path)
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise TraceError(str(path), [Fault(f"line {line:,}", "is not UTF-8 text")]) from error
+    text = text_of(path)
     faults: list[Fault] = []
     items: list[_Item] = []
     documents, _ = read_documents(text, faults)

@@ -42,18 +42,29 @@ def contents(path: Path) -> bytes:
     return data
 
 
+def text_of(path: Path) -> str:
+    """The text of a file, plain or gzipped.
+
+    Raises:
+        TraceError: as for `contents`, or not UTF-8, with the line.
+    """
+    data = contents(path)
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise TraceError(str(path), [Fault(f"line {line:,}", "is not UTF-8 text")]) from error
+
+
 def read_json(path: Path) -> Any:
     """The value of a JSON file, plain or gzipped.
 
     Raises:
         TraceError: not JSON, with the line.
     """
-    data = contents(path)
+    text = text_of(path)
     try:
-        return parse_json(data.decode())
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        fault = Fault(f"line {line:,}", "is not UTF-8 text")
+        return parse_json(text)
     except json.JSONDecodeError as error:
         fault = Fault(f"line {error.lineno:,}", f"is not JSON: {error.msg} (column {error.colno:,})")
     except ValueError as error:  # what JSON can hold and nothing should

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import Fault, TraceError
-from harness.json_text import parse_json
+from harness.json_text import leading_json
 from harness.units import SECOND
-from harness_plugins.readers.source import contents, shown, stop_at_many
+from harness_plugins.readers.source import shown, stop_at_many, text_of
 
 Labels = tuple[tuple[str, str], ...]
 _FOREIGN = "exported_"
@@ -58,25 +58,19 @@ def read_answers(paths: list[Path]) -> Samples:
 
 def _documents(path: Path) -> Iterator[Any]:
     """The JSON values of a file, one after the other."""
-    data = contents(path)
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise TraceError(str(path), [Fault(f"line {line:,}", "is not UTF-8 text")]) from error
-    decoder = json.JSONDecoder()
+    text = text_of(path)
     at = 0
     while at < len(text):
         if text[at].isspace():
             at += 1
             continue
         try:
-            _, end = decoder.raw_decode(text, at)
-            yield parse_json(text[at:end])
-        except (ValueError, RecursionError) as error:
-            line = text.count("\n", 0, at) + getattr(error, "lineno", 1)
+            document, end = leading_json(text, at)
+        except ValueError as error:
+            line = getattr(error, "lineno", text.count("\n", 0, at) + 1)
             what = f"is not JSON: {getattr(error, 'msg', error)}"
             raise TraceError(str(path), [Fault(f"line {line:,}", what)]) from error
+        yield document
         at = end
 
 
