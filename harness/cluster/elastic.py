@@ -7,16 +7,19 @@ name of the quota above it. What the semantics of these figures are is the busin
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness.cluster.coverage.elastic import KOORDINATOR
 from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.fields import Fields, shown
-from harness.cluster.model import UNLIMITED, frozen
+from harness.cluster.model import NEWER, UNLIMITED, frozen
 from harness.errors import InputError
 from harness.json_text import parse_json
 from harness.units import parse_quantity, round_up
+
+ACK, CAPACITY, KOORDINATORS = "ack", "capacity-scheduling", "koordinator"
+"""Whose semantics quotas have: ACK's, scheduler-plugins' or Koordinator's."""
 
 CORE_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 """Resources that a `max` bounds even where it does not name them, see `ElasticQuota.max_of`."""
@@ -46,6 +49,8 @@ class ElasticQuota:
         lends: whether others may use what it leaves idle of its `min` (Koordinator).
         weight: its part in sharing what is left (Koordinator); None stands for `max`.
         tree: which of several trees it belongs to (Koordinator).
+        semantics: what its manifest stands for: an ElasticQuotaTree for ACK's, an ElasticQuota for those of
+            scheduler-plugins, or of Koordinator where it bears one of its labels.
     """
 
     name: str
@@ -57,6 +62,7 @@ class ElasticQuota:
     lends: bool = True
     weight: Mapping[str, int] | None = None
     tree: str = ""
+    semantics: str = field(default=ACK, metadata=NEWER)
 
     def min_of(self, resource: str) -> int:
         """What is guaranteed of a resource; what is not named is 0."""
@@ -76,6 +82,15 @@ class ElasticQuota:
         if self.max is None:
             return UNLIMITED
         return self.max.get(resource, 0 if resource in CORE_RESOURCES else UNLIMITED)
+
+
+def semantics_of(quotas: Mapping[str, ElasticQuota], asked: str | None = None) -> str:
+    """Whose semantics quotas have: what is asked for, else what their manifests stand for.
+
+    Where some bear Koordinator's labels, all are Koordinator's; without quotas it is ACK's.
+    """
+    there = {quota.semantics for quota in quotas.values()}
+    return asked or next((each for each in (KOORDINATORS, CAPACITY) if each in there), ACK)
 
 
 # --- ElasticQuotaTree -------------------------------------------------------------------------------------
@@ -165,7 +180,9 @@ def read_elastic_quota(fields: Fields, draft: Draft) -> None:
         fields.fault("", f"is a second quota of the namespace {metadata.namespace}, after {first}; {hint}")
         return
     else:
-        quota = ElasticQuota(metadata.namespace, least, most, namespaces=(metadata.namespace,))
+        quota = ElasticQuota(
+            metadata.namespace, least, most, namespaces=(metadata.namespace,), semantics=CAPACITY
+        )
     draft.elastic_quotas.add(quota.name, quota, fields)
 
 
@@ -191,6 +208,7 @@ def _koordinator_quota(
         labels.get("allow-lent-resource") != "false",
         notes.weight(),
         labels.get("tree-id", ""),
+        KOORDINATORS,
     )
 
 

@@ -8,7 +8,7 @@ from itertools import islice
 
 from harness.cluster.coverage.elastic import KOORDINATOR, QUEUE_RESOURCES
 from harness.cluster.draft import Draft, Objects
-from harness.cluster.elastic import CORE_RESOURCES, ElasticQuota, is_koordinators
+from harness.cluster.elastic import CORE_RESOURCES, KOORDINATORS, ElasticQuota, is_koordinators
 from harness.cluster.model import UNLIMITED
 from harness.units import format_amount
 
@@ -54,9 +54,12 @@ def _check_bounds(quotas: Objects[str, ElasticQuota], draft: Draft, *, in_tree: 
                 quotas.fields(name).refuse(place, f"{least} is above max, which is {most}")
         if quota.max is not None:
             missing = [each for each in CORE_RESOURCES[:2] if each not in quota.max]
-            if missing:
+            if missing and quota.semantics != KOORDINATORS:
                 them = "it" if len(missing) == 1 else "any of it"
-                what = f"max does not name {' and '.join(missing)}: pods that request {them} are not admitted"
+                what = (
+                    f"max does not name {' and '.join(missing)}: pods that request {them} are not admitted, "
+                    f"but for semantics={KOORDINATORS}"
+                )
                 draft.warnings.add("elastic quota", name, what)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness import Cluster, Policy, RegisterPolicy, View, hookimpl
-from harness_plugins.elastic_quota.options import OPTIONS, pods_alone
+from harness_plugins.elastic_quota.options import OPTIONS, unheeded
 from harness_plugins.kube.running import running_jobs
 
 
@@ -19,7 +19,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         help="per pod: elasticquota where it belongs to a quota, else default preemption",
         options=OPTIONS,
         running=running_jobs,
-        unheeded=pods_alone,
+        unheeded=unheeded,
     )
 
 

@@ -183,7 +183,9 @@ def test_koordinator_labels_and_annotations_make_a_tree() -> None:
         ),
         koordinator("top", {"parent": "koordinator-root-quota"}),
     )
-    assert found["up"] == ElasticQuota("up", None, {"cpu": 9000, "memory": 1}, is_parent=True, tree="t")
+    assert found["up"] == ElasticQuota(
+        "up", None, {"cpu": 9000, "memory": 1}, is_parent=True, tree="t", semantics="koordinator"
+    )
     assert found["down"] == ElasticQuota(
         "down",
         None,
@@ -193,6 +195,7 @@ def test_koordinator_labels_and_annotations_make_a_tree() -> None:
         lends=False,
         weight={"cpu": 2000},
         tree="t",
+        semantics="koordinator",
     )
     assert found["top"].parent == ""
 
@@ -261,7 +264,10 @@ def test_what_has_no_effect_is_warned_of() -> None:
             "is not modelled: jobs leave their queue without regard to it"
         ),
         "ElasticQuota one: is left out: the ElasticQuotaTree counts",
-        "elastic quota a: max does not name memory: pods that request it are not admitted",
+        (
+            "elastic quota a: max does not name memory: pods that request it are not admitted, "
+            "but for semantics=koordinator"
+        ),
         "elastic quota root: min of cpu is 10 in all, and the nodes have 8",
     )
 

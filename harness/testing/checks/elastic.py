@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from harness.cluster.elastic import ElasticQuota
+from harness.cluster.elastic import ACK, KOORDINATORS, ElasticQuota, semantics_of
 from harness.testing.checks.facts import Asked, Broken, Facts
 from harness.testing.checks.history import Rule, Step
 
 _QUOTA = "quota.scheduling.koordinator.sh/name"
 _PREEMPTIBLE = "quota.scheduling.koordinator.sh/preemptible"
-ACK, KOORDINATOR = "ack", "koordinator"
 
 Used = dict[str, dict[str, int]]
 
@@ -26,7 +25,7 @@ class Elastic(Rule):
         self._quotas = facts.cluster.elastic_quotas
         options = facts.run.info["policy"]["options"]
         self._auto = facts.run.info["policy"]["name"] == "auto"
-        self._semantics = options.get("semantics", ACK)
+        self._semantics = semantics_of(self._quotas, options.get("semantics"))
         key, _, value = options.get("protectedLabel", "").partition("=")
         self._protected = (key, value)
         self._holds: Used = {name: {} for name in self._quotas}
@@ -79,7 +78,7 @@ class Elastic(Rule):
                 if used > most:
                     what = f"quota {quota.name} uses {used} of {resource}, and at most {most} are allowed"
                     yield Broken("elastic.max", step.where, what)
-        if line and self._semantics != KOORDINATOR:
+        if line and self._semantics != KOORDINATORS:
             yield from self._together(step, asks)
 
     def _together(self, step: Step, asks: Mapping[str, int]) -> Iterator[Broken]:
@@ -96,11 +95,11 @@ class Elastic(Rule):
 
     def _evicted(self, step: Step) -> Iterator[Broken]:
         row, asked = step.row, step.life.asked
-        if row["action"] == "evict" and self._semantics != KOORDINATOR:
+        if row["action"] == "evict" and self._semantics != KOORDINATORS:
             yield Broken("elastic.evicts", step.where, "only Koordinator revokes without a preemptor")
         for pod in step.pods:
             labels, (key, value) = asked.part_of(pod).labels, self._protected
-            safe = labels.get(_PREEMPTIBLE) == "false" if self._semantics == KOORDINATOR else False
+            safe = labels.get(_PREEMPTIBLE) == "false" if self._semantics == KOORDINATORS else False
             if self._semantics == ACK and key:
                 safe = key in labels and value in ("", labels[key])
             theirs = self._line(asked, pod)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from harness import Cluster, Policy, RegisterPolicy, View, hookimpl
-from harness_plugins.elastic_quota.options import OPTIONS, pods_alone
+from harness_plugins.elastic_quota.options import OPTIONS, unheeded
 from harness_plugins.kube.running import running_jobs
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         help="quotas with a guarantee and a bound; a guarantee is taken back from those that borrow it",
         options=OPTIONS,
         running=running_jobs,
-        unheeded=pods_alone,
+        unheeded=unheeded,
     )
 
 

@@ -6,26 +6,42 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness import Cluster, Option
+from harness.cluster.elastic import ACK, CAPACITY, KOORDINATORS, semantics_of
 from harness.errors import InputError
 from harness.units import MINUTE, parse_duration
 from harness_plugins.kube.policy import ALONE, GANG, TOGETHER
 from harness_plugins.kube.policy import OPTIONS as KUBE_OPTIONS
 from harness_plugins.kube.policy import pods_alone as kube_pods_alone
 
-ACK = "ack"
-CAPACITY = "capacity-scheduling"
-KOORDINATOR = "koordinator"
+_MANIFESTS = {
+    ACK: "an ElasticQuotaTree",
+    CAPACITY: "ElasticQuotas without Koordinator's labels",
+    KOORDINATORS: "ElasticQuotas with Koordinator's labels",
+}
+_LEFT_OUT = {
+    ACK: "their labels about lending, weights and trees do not count",
+    CAPACITY: "what is above a leaf does not count, nor what it lends",
+}
 
 
-def places_gangs(options: Mapping[str, Any]) -> bool:
+def places_gangs(cluster: Cluster, options: Mapping[str, Any]) -> bool:
     """Whether the pods of a gang are placed together: as the option says, else as the semantics do."""
     gang: str | None = options[GANG.name]
-    return options["semantics"] == ACK if gang is None else gang == TOGETHER
+    semantics = semantics_of(cluster.elastic_quotas, options["semantics"])
+    return semantics == ACK if gang is None else gang == TOGETHER
 
 
-def pods_alone(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """That PodGroups do not count where every pod is placed by itself."""
-    if not places_gangs(options):
+def unheeded(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
+    """Which semantics the manifests chose, or are not heeded; and PodGroups where pods are placed alone."""
+    asked: str | None = options["semantics"]
+    native = semantics_of(cluster.elastic_quotas)
+    if cluster.elastic_quotas and asked is None and native != ACK:
+        yield f"semantics={native}, which {_MANIFESTS[native]} stand for; give semantics for others"
+    elif cluster.elastic_quotas and asked not in (None, native):
+        stand = "stands" if native == ACK else "stand"
+        what = f"semantics={asked} is asked for, and {_MANIFESTS[native]} {stand} for semantics={native}"
+        yield what + (f": {_LEFT_OUT[asked]}" if native == KOORDINATORS else "")
+    if not places_gangs(cluster, options):
         yield from kube_pods_alone(cluster, {**options, GANG.name: ALONE})
 
 
@@ -45,9 +61,9 @@ def _checked_label(text: str) -> str:
 OPTIONS = (
     Option(
         "semantics",
-        ACK,
-        "who may use and preempt what: ACK's documented rules, scheduler-plugins' or Koordinator's",
-        choices=(ACK, CAPACITY, KOORDINATOR),
+        None,
+        "who may use and preempt what: ACK's rules, scheduler-plugins' or Koordinator's; as manifests are",
+        choices=(ACK, CAPACITY, KOORDINATORS),
     ),
     Option(
         GANG.name,

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, final
 
 from harness import Cluster, Decision, Job, PodSet, Policy, Reject, View, Why
+from harness.cluster.elastic import ACK, KOORDINATORS, semantics_of
 from harness.cluster.pod_groups import membership_of
 from harness.errors import InputError
 from harness.memo import Memo
@@ -19,8 +20,6 @@ from harness_plugins.elastic_quota.claim import add
 from harness_plugins.elastic_quota.failure import in_words
 from harness_plugins.elastic_quota.koordinator import KoordinatorRules, RuntimeTree
 from harness_plugins.elastic_quota.options import (
-    ACK,
-    KOORDINATOR,
     OPTIONS,
     parse_label,
     places_gangs,
@@ -96,15 +95,16 @@ class QuotaPolicy:
     """
 
     def __init__(self, cluster: Cluster, view: View, options: Mapping[str, Any], *, falls_back: bool) -> None:
-        semantics, manifests = options["semantics"], cluster.elastic_quotas
-        self._together = places_gangs(options)
+        manifests = cluster.elastic_quotas
+        semantics = semantics_of(manifests, options["semantics"])
+        self._together = places_gangs(cluster, options)
         self._groups = cluster.pod_groups
-        fair = RuntimeTree(manifests, cluster.capacity) if semantics == KOORDINATOR else None
+        fair = RuntimeTree(manifests, cluster.capacity) if semantics == KOORDINATORS else None
         self.accounts = Accounts(cluster, fair or QuotaTree(manifests, hierarchical=semantics == ACK))
         protected = parse_label(options["protectedLabel"])
 
         def rules(accounts: Accounts, budgets: Budgets) -> Rules:
-            if semantics == KOORDINATOR:
+            if semantics == KOORDINATORS:
                 return KoordinatorRules(accounts)
             return AckRules(accounts, budgets, protected) if semantics == ACK else CapacityRules(accounts)
 
