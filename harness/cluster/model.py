@@ -347,6 +347,10 @@ class Cluster:
         """The priority of a job that names no class."""
         return self.default_class.value
 
+    def schedules(self, pod: Pod) -> bool:
+        """Whether the scheduler that is replayed is to place a pod; that of others only holds resources."""
+        return pod.scheduler == (self.scheduler.scheduler_name if self.scheduler else "")
+
     def priority_of(self, name: str) -> PriorityClass | None:
         """The class that a trace's `priority_class` names, of Kueue or of Kubernetes; None if there is none.
 

@@ -19,7 +19,7 @@ from harness.cluster.pod_rules import (
     read_spread,
     read_term,
 )
-from harness.cluster.pods import DEFAULT_CPU, DEFAULT_MEMORY, Pod, PodSpec
+from harness.cluster.pods import DEFAULT_CPU, DEFAULT_MEMORY, DEFAULT_SCHEDULER, Pod, PodSpec
 from harness.cluster.selectors import read_toleration
 from harness.cluster.workloads import read_time
 from harness.errors import Fault
@@ -65,7 +65,14 @@ def read_pod(fields: Fields) -> Pod:
         terminating,
         any(preempted),
         ended,
+        read_scheduler(spec),
     )
+
+
+def read_scheduler(fields: Fields) -> str:
+    """The `schedulerName` of a pod or a profile, "" for that of Kubernetes' default scheduler."""
+    name = fields.string("schedulerName")
+    return "" if name == DEFAULT_SCHEDULER else name
 
 
 def _says_preempted(condition: Fields) -> bool:
@@ -191,17 +198,15 @@ def template_of(pod_set: PodSet, faults: list[Fault], where: str) -> dict[str, A
     return spec
 
 
-def runs_on(pod_set: PodSet) -> tuple[str, int | None]:
-    """The node that pods of a pod set run on already, and since when (microseconds since 1970).
+def manifest_of(pod_set: PodSet) -> Pod | None:
+    """The Pod of the manifests that a pod set stands for: `pod_template` is then its whole manifest.
 
-    Their `pod_template` is then the manifest of a Pod with `spec.nodeName` and `status.startTime`. Pods that
-    do not run have the node "".
+    None for pods of a trace.
     """
     manifest = _json(pod_set.pod_template, "pod_template", [], "")
     if not isinstance(manifest, Mapping) or "spec" not in manifest:
-        return "", None
-    pod = read_pod(Fields(manifest, "", []))
-    return pod.node, pod.start
+        return None
+    return read_pod(Fields(manifest, "", []))
 
 
 @lru_cache(maxsize=1024)

@@ -9,8 +9,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import final
 
+from harness.cluster.model import NEWER
 from harness.cluster.selectors import LabelSelector, Requirement, Toleration
 from harness.frozen import Frozen
+
+DEFAULT_SCHEDULER = "default-scheduler"
 
 NamespaceLabels = Callable[[str], Mapping[str, str]]
 """Answers the labels of a namespace, for namespace selectors."""
@@ -171,6 +174,7 @@ class Pod:
         terminating: whether it has a deletion timestamp.
         preempted: whether it carries kube-scheduler's condition that it was preempted.
         ended: whether its phase is Succeeded or Failed.
+        scheduler: which scheduler finds a node for it; "" for Kubernetes' default.
     """
 
     name: str
@@ -187,3 +191,4 @@ class Pod:
     terminating: bool = False
     preempted: bool = False
     ended: bool = False
+    scheduler: str = field(default="", metadata=NEWER)

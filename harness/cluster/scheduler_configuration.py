@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from harness.cluster.coverage.scheduling import IDLE_PLUGINS, MODELLED_PLUGINS
+from harness.cluster.model import NEWER
+from harness.cluster.pod_reading import read_scheduler
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +34,7 @@ class SchedulerConfiguration:
         hard_pod_affinity_weight: what a required affinity of a running pod adds to a node's score.
         preemption_algorithm: ACK's choice of the policy that preempts; None when it says nothing, which
             stands for Auto: ElasticQuota where it takes effect, else Default.
+        scheduler_name: what pods call it; "" for Kubernetes' default scheduler.
     """
 
     percentage_of_nodes_to_score: int = 0
@@ -40,6 +43,7 @@ class SchedulerConfiguration:
     min_candidate_nodes_absolute: int = 100
     hard_pod_affinity_weight: int = 1
     preemption_algorithm: str | None = None
+    scheduler_name: str = field(default="", metadata=NEWER)
 
     @property
     def plugin(self) -> str:
@@ -61,12 +65,13 @@ def read_scheduler_configuration(fields: Fields, warn: Callable[[str], None]) ->
     percentage = fields.integer("percentageOfNodesToScore", least=0, most=100)
     disabled = fields.boolean("disablePreemption")
     algorithm = _algorithm(fields, None)
-    candidates, nodes, weight = 10, 100, 1
+    candidates, nodes, weight, name = 10, 100, 1, ""
     profiles = fields.items("profiles")
     if len(profiles) > 1:
         fields.fault("profiles", "one scheduler is modelled: give one profile")
     for profile in profiles[:1]:
         percentage = profile.integer("percentageOfNodesToScore", percentage, least=0, most=100)
+        name = read_scheduler(profile)
         disabled = _without_preemption(profile.child("plugins"), warn) or disabled
         for config in profile.items("pluginConfig"):
             args = config.child("args")
@@ -77,7 +82,7 @@ def read_scheduler_configuration(fields: Fields, warn: Callable[[str], None]) ->
                     nodes = args.integer("minCandidateNodesAbsolute", nodes, least=0)
                 case "InterPodAffinity":
                     weight = args.integer("hardPodAffinityWeight", weight, least=0, most=100)
-    return SchedulerConfiguration(percentage, disabled, candidates, nodes, weight, algorithm)
+    return SchedulerConfiguration(percentage, disabled, candidates, nodes, weight, algorithm, name)
 
 
 def _without_preemption(plugins: Fields, warn: Callable[[str], None]) -> bool:

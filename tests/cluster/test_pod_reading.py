@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from harness.cluster.fields import Fields
 from harness.cluster.load import cluster_from
-from harness.cluster.pod_reading import pod_spec_of, read_pod, runs_on
+from harness.cluster.pod_reading import manifest_of, pod_spec_of, read_pod
 from harness.cluster.pods import HostPort, Pod, PodSpec
 from harness.cluster.selectors import LabelSelector
 from harness.errors import ClusterError, Fault
@@ -283,9 +283,11 @@ def test_a_template_may_be_a_whole_pod() -> None:
         "status": {"startTime": "1970-01-01T00:00:01Z"},
     }
     pod_set = PodSet("main", 1, 1, {"cpu": 1000}, pod_template=json.dumps(manifest))
-    assert runs_on(pod_set) == ("n1", 1_000_000)
+    pod = manifest_of(pod_set)
+    assert pod is not None
+    assert (pod.node, pod.start) == ("n1", 1_000_000)
     assert dict(pod_spec_of(pod_set, "default", [], "job j").requests) == {"cpu": 1000}
-    assert runs_on(PodSet("main", 1, 1, {"cpu": 1000})) == ("", None)
+    assert manifest_of(PodSet("main", 1, 1, {"cpu": 1000})) is None
 
 
 @pytest.mark.parametrize("column", ["tolerations", "affinity", "pod_template"])

@@ -149,7 +149,7 @@ SPEC: list[Row] = [
     *tolerations("tolerations"),
     *harmless(_INSIDE, *_PORT_NAMES),
     *modelled("nodeName", "priority", "priorityClassName", "preemptionPolicy"),
-    *assumed("the scheduler that is replayed has placed it", "schedulerName", usual=_USUAL),
+    *modelled("schedulerName"),
     *assumed("the pod is taken to be ready", "schedulingGates"),
     *harmless("the API server has written into the pod what the class adds", "runtimeClassName"),
 ]

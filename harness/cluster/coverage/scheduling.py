@@ -53,7 +53,7 @@ def _point(path: str) -> list[Row]:
 
 _PROFILE: list[Row] = [
     *modelled("profiles[].percentageOfNodesToScore"),
-    *harmless("all pods are those of the one profile", "profiles[].schedulerName"),
+    *modelled("profiles[].schedulerName"),
     *_point("profiles[].plugins.multiPoint"),
     *(row for point in _POINTS for row in _point(f"profiles[].plugins.{point}")),
     # DefaultPreemption is the one that may be off: alone at its point, or at all points.

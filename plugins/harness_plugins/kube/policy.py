@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Protocol, final
 
 from harness import Bind, Cluster, Decision, Job, Option, PodSet, Preempt, Reject, View, Why, boolean
-from harness.cluster.pod_reading import pod_spec_of, runs_on
+from harness.cluster.pod_reading import manifest_of, pod_spec_of
 from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness.errors import ClusterError, Fault, InputError
 from harness_plugins.evictions import LATENCY
@@ -78,12 +78,14 @@ class _Kind(NamedTuple):
         node: the node on which they run already, or "".
         start: since when, microseconds since 1970; None where that is not known.
         never: why they can never run here; "" when some node could run them, or does.
+        ours: whether the scheduler that is replayed finds a node for them, once they do not run any more.
     """
 
     template: Template
     node: str
     start: int | None
     never: str
+    ours: bool
 
 
 class PodScheduler(Protocol):
@@ -155,6 +157,7 @@ class DefaultPreemption:
                 hint="give manifests with nodes (kubectl get nodes -o yaml) or a NodePool: --cluster FILE",
             )
         self.scheduler: PodScheduler = scheduler or Scheduler(cluster, configuration_of(cluster, options))
+        self._cluster = cluster
         self._gives_up = gives_up
         self._kinds: dict[tuple[PodSet, str], _Kind] = {}
         self._impossible: dict[Shape, str] = {}
@@ -209,9 +212,14 @@ class DefaultPreemption:
         yield from evictions.wakes()
 
     def _add(self, job: Job, pod: int) -> None:
-        """A pod waits, or runs already; one that was evicted comes back as a new pod, behind its equals."""
+        """A pod waits, or runs already; one that was evicted comes back as a new pod, behind its equals.
+
+        One of another scheduler does not come back to this one.
+        """
         key = (job.index, pod)
         successor, kind = self._successors.get(key, 0), self._kind(job, job.pod_set_of(pod))
+        if successor and not kind.ours:
+            return
         name = job.pod_name(pod, successor)
         info = PodInfo(name, kind.template, job.priority, preempts=job.preempts, job=job, pod=pod)
         self._pods[key] = info
@@ -227,9 +235,11 @@ class DefaultPreemption:
         kind = self._kinds.get((pod_set, job.namespace))
         if kind is None:
             template = self._template(job, pod_set)
-            node, start = runs_on(pod_set)
+            found = manifest_of(pod_set)
+            node, start = (found.node, found.start) if found is not None else ("", None)
             never = "" if node or not self._gives_up else self._never(template.shape)
-            kind = self._kinds[pod_set, job.namespace] = _Kind(template, node, start, never)
+            ours = found is None or self._cluster.schedules(found)
+            kind = self._kinds[pod_set, job.namespace] = _Kind(template, node, start, never, ours)
         return kind
 
     def _template(self, job: Job, pod_set: PodSet) -> Template:

@@ -17,7 +17,8 @@ _GRACE_PERIOD = 30 * SECOND
 def running_jobs(cluster: Cluster, at: int = 0) -> list[Arrival]:
     """One job for each pod that is bound to a node of the cluster, in the order in which they started.
 
-    Then one for each pod that waits for a node, in the order of the manifests. They run until they are
+    Then one for each pod that waits for a node, in the order of the manifests, but for those that another
+    scheduler is to place (`schedulerName`). They run until they are
     preempted, for nobody knows how long; then they come back as any other job. A pod that is terminating
     already is taken to be gone.
 
@@ -29,7 +30,9 @@ def running_jobs(cluster: Cluster, at: int = 0) -> list[Arrival]:
         (_name(item), _namespace(item)): item for item in cluster.manifests if item.get("kind") == "Pod"
     }
     pods = [
-        pod for pod in cluster.pods if (not pod.node or pod.node in cluster.nodes) and not pod.terminating
+        pod
+        for pod in cluster.pods
+        if (pod.node in cluster.nodes or (not pod.node and cluster.schedules(pod))) and not pod.terminating
     ]
     pods.sort(key=lambda pod: (not pod.node, pod.start is None, pod.start or 0))
     return [

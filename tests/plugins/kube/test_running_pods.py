@@ -56,6 +56,29 @@ def test_they_can_be_preempted_and_come_back_as_any_pod() -> None:
     ]
 
 
+def test_pods_of_another_scheduler_hold_resources_and_are_not_scheduled() -> None:
+    """One that waits is left alone, one that is preempted does not come back; the profile names ours."""
+    other = {"schedulerName": "volcano", "terminationGracePeriodSeconds": 5}
+    waits = manifest("b", {"cpu": 1}, schedulerName="volcano")
+    objects = [node("n1"), node("n2"), running("a", 8, **other), waits]
+    big = job("big", {"cpu": 10}, priority=10, at=1, runs=50, nodeSelector={"kubernetes.io/hostname": "n1"})
+    world = replay(objects, big)
+    assert world.lines == [
+        "0 bind default/a on n1",
+        "1 preempt default/a by big on n1",
+        "1 nominate big on n1",
+        "6 gone default/a",
+        "6 bind big on n1",
+        "56 finish big",
+    ]
+    configuration = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": "volcano"}],
+    }
+    assert "0 bind default/b on n2" in replay([*objects, configuration]).lines
+
+
 def test_the_latest_start_decides_between_them() -> None:
     """Of two equal victims the one that started last is preempted, as the manifests say."""
     objects = [
