@@ -48,7 +48,7 @@ _VALUES: dict[str, tuple[str, ...]] = {
         "column:submit_time", "column:nothing", "top:1", "top:0", "top:99999999999999999999", "hash:2",
         "hash:1",
         "hash:99999999999999999999999", "names", "names:1", "column:user,top:1,hash:2,names", "x", "", ",",
-        "top:x",
+        "top:x", "map:weights.csv", "map:nothing.csv", "map:trace.parquet", "map:.", "map:", "names,map:x",
     ),
     "scale_cluster": _FACTORS,
     "scale_arrivals": _FACTORS,
@@ -81,10 +81,14 @@ _VALUES: dict[str, tuple[str, ...]] = {
         "jobs.finished > +1e999%", "",
     ),
     "baseline": ("none", "x", "", "none@a"),
-    "cluster": ("cluster.yaml", "trace.parquet", "nothing.yaml", ".", "bad.yaml", ""),
+    "cluster": (
+        "cluster.yaml", "trace.parquet", "nothing.yaml", ".", "bad.yaml", "", "cluster.yaml,cluster.yaml",
+        "cluster.yaml,bad.yaml", "cluster.yaml,", ",",
+    ),
+    "at_start": ("empty", "dump", "x", ""),
     "clusters": (
         "cluster.yaml", "pr=cluster.yaml", "trace.parquet", "nothing.yaml", ".", "bad.yaml", "", "=", "a=",
-        "=cluster.yaml", "a@b=cluster.yaml", "\0=cluster.yaml",
+        "=cluster.yaml", "a@b=cluster.yaml", "\0=cluster.yaml", "pr=cluster.yaml,nothing.yaml", "a,b",
     ),
     "patches": (
         "cluster.yaml", "pr=cluster.yaml", "trace.parquet", "nothing.yaml", ".", "",
