@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Callable
+from datetime import timedelta
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from harness.errors import OptionError
@@ -96,6 +100,70 @@ def test_which_world_a_replay_begins_in_is_told(harness: Callable, trace: Path, 
     left = "left out: 1 Pod of the manifests: the replay begins with an empty cluster"
     assert f"\nwarning: pods: {left} (--at-start dump begins with them)\n" in ended.err
     assert "--at-start empty -> none" in ended.out
+
+
+def test_an_answer_of_a_cluster_is_trace_and_cluster_at_once(
+    harness: Callable, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From standard input, with queues from a file; without their ClusterQueue they are told of."""
+    times = {
+        "QuotaReserved": "00:00:05",
+        "Admitted": "00:00:05",
+        "PodsReady": "00:00:10",
+        "Finished": "00:01:10",
+    }
+
+    def workload(name: str, second: int, *known: str) -> dict[str, object]:
+        kinds = [
+            {"type": kind, "status": "True", "lastTransitionTime": f"2026-01-01T{times[kind]}Z"}
+            for kind in known
+        ]
+        created = f"2026-01-01T00:00:{second:02}Z"
+        template = {"spec": {"containers": [{"resources": {"requests": {"cpu": "1"}}}]}}
+        return {
+            "apiVersion": "kueue.x-k8s.io/v1beta2",
+            "kind": "Workload",
+            "metadata": {"name": name, "namespace": "team", "uid": name, "creationTimestamp": created},
+            "spec": {"queueName": "lq", "podSets": [{"name": "main", "count": 2, "template": template}]},
+            "status": {"conditions": kinds},
+        }
+
+    answer = {"apiVersion": "v1", "kind": "List", "items": [workload("done", 0, *times), workload("new", 30)]}
+    (folder / "queues.yaml").write_text(
+        """\
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ResourceFlavor
+metadata: {name: f}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: q}
+spec:
+  namespaceSelector: {}
+  resourceGroups:
+  - {coveredResources: [cpu], flavors: [{name: f, resources: [{name: cpu, nominalQuota: 3}]}]}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: LocalQueue
+metadata: {name: lq, namespace: team}
+spec: {clusterQueue: q}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: LocalQueue
+metadata: {name: old, namespace: team}
+spec: {clusterQueue: gone}
+"""
+    )
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(json.dumps(answer).encode())))
+    ended = harness("replay", "-", "--cluster", "-,queues.yaml", "-p", "kueue-classic", "--json")
+    assert ended.code == 0, ended.err
+    assert "warning: LocalQueue team/old: there is no ClusterQueue gone" in ended.err
+    assert "later 1 Workload, as they were created" in ended.err
+    (run,) = Path("results/stdin").iterdir()
+    jobs = pl.read_parquet(run / "jobs.parquet")
+    assert jobs["job_id"].to_list() == ["team/done", "team/new"]
+    assert jobs["finish_time"][0] - jobs["start_time"][0] == timedelta(minutes=1)
+    assert jobs["start_time"][1] == jobs["finish_time"][0]  # three cores are too few for both
 
 
 def test_json_is_one_document_whatever_is_said(harness: Callable, trace: Path) -> None:
