@@ -8,6 +8,9 @@ from typing import final
 from harness_plugins.kueue.topology.request import Wanted
 from harness_plugins.kueue.topology.tree import PODS, Room, TopologyTree
 
+MOST_PODS = 1 << 60
+"""More pods than this fit a node that does not say how many it takes."""
+
 
 @final
 class Capacity:
@@ -46,17 +49,19 @@ def capacity_of(
         suitable: which leaves its pods may run in; None for all.
     """
     figures = Capacity(len(tree.values))
+    if leader is None:
+        _count_without_leader(figures, tree, room, wanted, worker, suitable)
+        return figures
     first, end = tree.leaves.start, tree.leaves.stop
     alone = _fits(room, worker, {}, len(tree.leaves))
     figures.pods[first:end] = alone
     figures.pods_with[first:end] = alone
-    if leader is not None:
-        taken = {**leader, PODS: 1}
-        beside = _fits(room, worker, taken, len(tree.leaves))
-        for leaf, times in enumerate(_fits(room, leader, {}, len(tree.leaves))):
-            if times:
-                figures.leaders[first + leaf] = 1
-                figures.pods_with[first + leaf] = beside[leaf]
+    taken = {**leader, PODS: 1}
+    beside = _fits(room, worker, taken, len(tree.leaves))
+    for leaf, times in enumerate(_fits(room, leader, {}, len(tree.leaves))):
+        if times:
+            figures.leaders[first + leaf] = 1
+            figures.pods_with[first + leaf] = beside[leaf]
     if suitable is not None:
         for leaf, suits in enumerate(suitable, start=first):
             if not suits:
@@ -67,32 +72,74 @@ def capacity_of(
     for level in range(finest - 1, -1, -1):
         unit = wanted.inner.get(level + 1, 1)
         for domain in tree.domains[level]:
-            _add_up(figures, domain, tree.children[domain], unit, with_leader=leader is not None)
+            _add_up(figures, domain, tree.children[domain], unit)
         if level == wanted.slice_level:
             _count_slices(figures, tree.domains[level], wanted.size)
     return figures
+
+
+def _count_without_leader(
+    figures: Capacity,
+    tree: TopologyTree,
+    room: Room,
+    wanted: Wanted,
+    worker: Mapping[str, int],
+    suitable: Sequence[bool] | None,
+) -> None:
+    """The same without a leader: figures with and without it are one, and those of a domain are sums."""
+    figures.pods_with, figures.slices_with = figures.pods, figures.slices
+    pods, slices = figures.pods, figures.slices
+    alone = _fits(room, worker, {}, len(tree.leaves))
+    if suitable is not None and not all(suitable):
+        alone = [times if suits else 0 for times, suits in zip(alone, suitable, strict=True)]
+    pods[tree.leaves.start : tree.leaves.stop] = alone
+    finest = len(tree.levels) - 1
+    if wanted.slice_level == finest:
+        _count_slices(figures, tree.leaves, wanted.size)
+    for level in range(finest - 1, -1, -1):
+        unit = wanted.inner.get(level + 1, 1)
+        for domain in tree.domains[level]:
+            below = tree.children[domain]
+            of_children = pods[below.start : below.stop]
+            pods[domain] = sum(of_children) - (sum(each % unit for each in of_children) if unit > 1 else 0)
+            if level < wanted.slice_level:
+                slices[domain] = sum(slices[below.start : below.stop])
+        if level == wanted.slice_level:
+            _count_slices(figures, tree.domains[level], wanted.size)
 
 
 def _fits(room: Room, requests: Mapping[str, int], taken: Mapping[str, int], leaves: int) -> list[int]:
     """How often requests, and a slot for the pod, fit each leaf once something was taken from it."""
     nothing = [0] * leaves
     columns = []
-    for resource, amount in {**requests, PODS: 1}.items():
+    slots = room.get(PODS, nothing)
+    if slots and min(slots) > MOST_PODS and requests:
+        asked: Mapping[str, int] = requests  # no node counts pods
+    else:
+        asked = {**requests, PODS: 1}
+    for resource, amount in asked.items():
         if amount:
             less = taken.get(resource, 0)
             columns.append(
                 [(left - less) // amount if left > less else 0 for left in room.get(resource, nothing)]
             )
+    if not columns:
+        return list(slots)
     return columns[0] if len(columns) == 1 else list(map(min, *columns))
 
 
 def _count_slices(figures: Capacity, domains: range, size: int) -> None:
+    if size == 1:
+        first, end = domains.start, domains.stop
+        figures.slices[first:end] = figures.pods[first:end]
+        figures.slices_with[first:end] = figures.pods_with[first:end]
+        return
     for domain in domains:
         figures.slices[domain] = figures.pods[domain] // size
         figures.slices_with[domain] = figures.pods_with[domain] // size
 
 
-def _add_up(figures: Capacity, domain: int, children: range, unit: int, *, with_leader: bool) -> None:
+def _add_up(figures: Capacity, domain: int, children: range, unit: int) -> None:
     """The figures of a domain from those of its children, whose pods count in groups of `unit`.
 
     The leader goes where it costs least, in pods and in slices each.
@@ -105,10 +152,9 @@ def _add_up(figures: Capacity, domain: int, children: range, unit: int, *, with_
         can_with = figures.pods_with[child] - figures.pods_with[child] % unit
         pods += can
         slices += figures.slices[child]
-        if figures.leaders[child]:
-            leaders = 1
-        elif with_leader:
+        if not figures.leaders[child]:
             continue
+        leaders = 1
         fewer_slices = figures.slices[child] - figures.slices_with[child]
         if lost_pods is None:
             lost_pods, lost_slices = can - can_with, fewer_slices

@@ -43,12 +43,13 @@ def place(
 
     Args:
         tree: the domains.
-        room: what is left in the leaves; what is placed is taken from it.
+        room: what is left in the leaves; for those that follow, what was placed before is taken from it.
         asked: the pod sets, in the order of the workload.
         mixed: the gate `TASProfileMixed`.
     """
     placed: dict[str, TopologyAssignment | None] = {}
-    for members in _groups(asked):
+    groups = _groups(asked)
+    for number, members in enumerate(groups, start=1):
         workers, leader = _roles(members)
         found = _place_group(tree, room, workers, leader, mixed=mixed)
         if found is None:
@@ -57,8 +58,9 @@ def place(
         for each, placement in zip((workers, leader), found, strict=True):
             if each is not None:
                 placed[each.pod_set.name] = placement
-                for leaf, pods in placement:
-                    take(room, leaf, each.pod_set.requests, pods)
+                if number < len(groups):
+                    for leaf, pods in placement:
+                        take(room, leaf, each.pod_set.requests, pods)
     return placed
 
 

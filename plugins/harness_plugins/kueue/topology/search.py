@@ -34,6 +34,9 @@ class Search:
         """
         wanted, slices = self._wanted, pods // self._wanted.size
         level = wanted.level
+        coarsest = self._tree.domains[0]
+        if not self._leaders and sum(self._figures.slices[coarsest.start : coarsest.stop]) < slices:
+            return None  # all domains together do not suffice
         found = self._domains(level, slices)
         while found is None and not (wanted.required or wanted.unconstrained) and level > 0:
             level -= 1
@@ -47,18 +50,27 @@ class Search:
     def _domains(self, level: int, slices: int) -> list[int] | None:
         """The one domain of a level that takes everything."""
         figures, leaders = self._figures, self._leaders
+        if not leaders:
+            # In either order it is the one that takes everything with the least left.
+            domains = self._tree.domains[level]
+            first, end = domains.start, domains.stop
+            able = [
+                each
+                for each in zip(figures.slices[first:end], figures.pods[first:end], domains, strict=True)
+                if each[0] >= slices
+            ]
+            return [min(able)[2]] if able else None
         ordered = self._with_leader_first(self._tree.domains[level])
         if not ordered:
             return None
         top = ordered[0]
         suffices = figures.slices_with[top] >= slices and figures.leaders[top] >= leaders
         if self._wanted.least_free:
-            figure = figures.slices_with if leaders else figures.slices
             for domain in ordered:
-                if figures.leaders[domain] >= leaders and figure[domain] >= slices:
+                if figures.leaders[domain] >= leaders and figures.slices_with[domain] >= slices:
                     return [domain]
         elif suffices:
-            return [self._best(ordered, figures.slices_with if leaders else figures.slices, slices, leaders)]
+            return [self._best(ordered, figures.slices_with, slices, leaders)]
         return None
 
     def _several(self, level: int, slices: int) -> list[int] | None:
@@ -68,7 +80,7 @@ class Search:
         found: list[int] = []
         taken = 0
         while leaders > 0 and taken < len(ordered) and figures.leaders[ordered[taken]]:
-            domain = self._optimal(ordered[taken:], figures.slices_with, missing, leaders)
+            domain = self._optimal(ordered, taken, figures.slices_with, missing, leaders)
             found.append(domain)
             leaders -= figures.leaders[domain]
             missing -= figures.slices_with[domain]
@@ -79,7 +91,7 @@ class Search:
         for at in range(len(rest)):
             if missing <= 0:
                 break
-            domain = self._optimal(rest[at:], figures.slices, missing, 0)
+            domain = self._optimal(rest, at, figures.slices, missing, 0)
             found.append(domain)
             missing -= figures.slices[domain]
         return None if missing > 0 else found
@@ -124,7 +136,7 @@ class Search:
         served: list[int] = []
         for at in range(len(domains)):
             figure = with_leader if leaders > 0 else plain
-            domain = self._optimal(domains[at:], figure, missing, leaders)
+            domain = self._optimal(domains, at, figure, missing, leaders)
             served.append(domain)
             if figure[domain] >= missing and figures.leaders[domain] >= leaders:
                 figures.leaders[domain] = leaders
@@ -146,16 +158,16 @@ class Search:
 
     # --- orders -------------------------------------------------------------------------------------------
 
-    def _optimal(self, rest: list[int], figure: list[int], missing: int, leaders: int) -> int:
-        """The first domain; where it could take all that is missing, with best fit the one that fits best."""
-        first = rest[0]
+    def _optimal(self, domains: list[int], at: int, figure: list[int], missing: int, leaders: int) -> int:
+        """The domain at a place; if it could take all that is missing, with best fit the best from it on."""
+        first = domains[at]
         if (
             self._wanted.least_free
             or figure[first] < missing
             or (leaders > 0 and self._figures.leaders[first] < leaders)
         ):
             return first
-        return self._best(rest, figure, missing, leaders)
+        return self._best(domains[at:], figure, missing, leaders)
 
     def _best(self, domains: list[int], figure: list[int], missing: int, leaders: int) -> int:
         """The first domain of those with the smallest figure that suffices; the first of all if none does."""
@@ -168,10 +180,13 @@ class Search:
 
     def _plain(self, domains: Iterable[int]) -> list[int]:
         slices, pods = self._figures.slices, self._figures.pods
-        sign = 1 if self._wanted.least_free else -1
-        return sorted(domains, key=lambda domain: (sign * slices[domain], pods[domain], domain))
+        if self._wanted.least_free:
+            return [each[2] for each in sorted([(slices[one], pods[one], one) for one in domains])]
+        return [each[2] for each in sorted([(-slices[one], pods[one], one) for one in domains])]
 
     def _with_leader_first(self, domains: Iterable[int]) -> list[int]:
+        if not self._leaders:
+            return self._plain(domains)
         figures, sign = self._figures, 1 if self._wanted.least_free else -1
         leaders, slices, pods = figures.leaders, figures.slices_with, figures.pods_with
         return sorted(

@@ -115,6 +115,8 @@ class TopologyTree:
 
 def take(room: Room, leaf: int, requests: Mapping[str, int], pods: int) -> None:
     """Let pods have what they request of a leaf, and a slot each."""
-    size = max((len(amounts) for amounts in room.values()), default=0)
-    for resource, amount in {**requests, PODS: 1}.items():
-        room.setdefault(resource, [0] * size)[leaf] -= pods * amount
+    room[PODS][leaf] -= pods
+    for resource, amount in requests.items():
+        if resource not in room:
+            room[resource] = [0] * len(room[PODS])
+        room[resource][leaf] -= pods * amount

@@ -65,7 +65,9 @@ class WorkloadTopology:
     def _place(self, *, empty: bool) -> tuple[Placed, ...] | None:
         found: list[Placed] = []
         for flavor, asked in self.parts:
-            room = copied(flavor.free if empty else flavor.room)
+            room = flavor.free if empty else flavor.room
+            if len(asked) > 1 or found:
+                room = copied(room)
             for earlier in found:
                 if flavor in self._flavors.beside(earlier.flavor):
                     for leaf, pods in in_flavor(earlier, flavor):
