@@ -47,6 +47,7 @@ def replay(
     label: str | None = None,
     on_preemption: str | Losses = "restart",
     grace_period: str | int = GRACE_PERIOD,
+    startup: str | int = 0,
     until: str | int | None = None,
     scale_arrivals: str | float | Fraction = 1,
     calibration: Calibration | None = None,
@@ -69,6 +70,8 @@ def replay(
         label: what to call the run, such as `pr` or `fairsharing@pr`; the policy's name by default.
         on_preemption: `restart`, `resume` or `checkpoint=<interval>[,restore=<cost>]`.
         grace_period: for jobs that do not say; a duration such as `30s`, or microseconds.
+        startup: how long pods take until they are ready, before a job's run time counts, where the trace has
+            no column for it; likewise.
         until: the last instant to play, a duration since the origin or microseconds.
         scale_arrivals: 2 lets jobs arrive twice as fast.
         calibration: what to change of the trace and the cluster, see `harness.trace.calibration`.
@@ -94,6 +97,7 @@ def replay(
         label=label,
         on_preemption=on_preemption,
         grace_period=grace_period,
+        startup=startup,
         until=until,
         scale_arrivals=scale_arrivals,
         calibration=calibration,

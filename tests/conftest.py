@@ -43,7 +43,7 @@ def write_trace(tmp_path: Path) -> Callable[..., Path]:
         frame = pl.DataFrame(full, infer_schema_length=None)
         times = [
             name
-            for name in ("submit_time", "duration", "grace_period", "checkpoint_interval")
+            for name in ("submit_time", "duration", "grace_period", "checkpoint_interval", "startup")
             if name in frame.columns
         ]
         frame = frame.with_columns((pl.col(times) * 1_000_000).cast(pl.Duration("us")))

@@ -63,6 +63,11 @@ Examples:
     "--grace-period", default="30s", show_default=True, metavar="TIME",
     help="How long preempted pods keep their resources, for jobs that do not say.",
 )  # fmt: skip
+@click.option(
+    "--startup", default="0s", show_default=True, metavar="TIME",
+    help="How long pods take until they are ready, before a job's run time counts, where the trace has no "
+    "column for it.",
+)  # fmt: skip
 @click.option("--until", metavar="TIME", help="Stop at this time after the trace's origin, such as 7d.")
 @click.option(
     "--scale-arrivals",
@@ -99,6 +104,7 @@ def replay(
     settings: tuple[str, ...],
     on_preemption: str,
     grace_period: str,
+    startup: str,
     until: str | None,
     scale_arrivals: str,
     calibration: Calibration,
@@ -132,6 +138,7 @@ def replay(
             label=world.label(label),
             on_preemption=on_preemption,
             grace_period=grace_period,
+            startup=startup,
             until=until,
             scale_arrivals=scale_arrivals,
             output=output,

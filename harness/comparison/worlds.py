@@ -14,7 +14,7 @@ from harness.units import exact_duration
 _NONE = "none"
 _SHORT = 12
 _USUAL = {"scale_cluster": "1"}
-_SETTINGS = ("on_preemption", "grace_period_us", "until_us", "scale_arrivals", "at_start")
+_SETTINGS = ("on_preemption", "grace_period_us", "startup_us", "until_us", "scale_arrivals", "at_start")
 """Settings in the order in which they are told; calibrations follow."""
 
 

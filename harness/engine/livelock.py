@@ -91,9 +91,11 @@ class Livelock:
         )
 
     def __str__(self) -> str:
-        named = [_told(party) for party in self.jobs[:_NAMED]]
+        taken = any(party.preempts for party in self.jobs)
+        what, hit = ("preemptions", "preempted") if taken else ("evictions", "evicted")
+        named = [_told(party, hit) for party in self.jobs[:_NAMED]]
         more = f" and {len(self.jobs) - _NAMED:,} more" if len(self.jobs) > _NAMED else ""
-        return f"{self.preemptions:,} preemptions led nowhere: {', '.join(named)}{more}"
+        return f"{self.preemptions:,} {what} led nowhere: {', '.join(named)}{more}"
 
 
 class _Tally:
@@ -201,7 +203,7 @@ class Watch:
         return Livelock(self._since, self._lifecycle.now, sum(preempted.values()), tuple(often[:_LISTED]))
 
 
-def _told(party: Party) -> str:
-    parts = [f"preempted {party.preempted:,} times"] if party.preempted else []
+def _told(party: Party, hit: str) -> str:
+    parts = [f"{hit} {party.preempted:,} times"] if party.preempted else []
     parts += [f"preemptor {party.preempts:,} times"] if party.preempts else []
     return f"job {party.job} ({', '.join(parts)})"

@@ -75,11 +75,14 @@ class Chapter:
         since: when the wait began: the submission, or the return to the queue; None where another pod of
             the job was evicted before anything returned.
         start: when the job first got quota or nodes in this chapter; None if it did not.
+        returned: when it was back in its queue, if that was at the very instant of the eviction that ends the
+            chapter: the next wait began then.
     """
 
     events: tuple[Event, ...]
     since: int | None
     start: int | None
+    returned: int | None
 
     @property
     def waited(self) -> int:
@@ -127,8 +130,15 @@ class Life:
     def waited(self) -> int:
         """How long the job held nothing, from submission to its end or the run's, microseconds."""
         last = self.chapters[-1]
-        still = self.end - last.since if self.job["state"] == "pending" and last.since is not None else 0
+        since = last.since if last.returned is None else last.returned
+        still = self.end - since if self.job["state"] == "pending" and since is not None else 0
         return sum(chapter.waited for chapter in self.chapters) + still
+
+    @property
+    def evictions(self) -> int:
+        """How often it was evicted without a preemptor."""
+        found = [chapter.eviction for chapter in self.chapters]
+        return sum(each is not None and each.what == "evict" for each in found)
 
     @property
     def victims(self) -> int:
@@ -343,12 +353,20 @@ def _lost_amounts(spans: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 def _chapters(events: Sequence[Event]) -> Iterator[Chapter]:
     """Cut a life after each instant with an eviction."""
     chapter: list[Event] = []
+    since: int | None = None
     for place, event in enumerate(events):
         chapter.append(event)
         over = any(each.what in _EVICTIONS and each.time == event.time for each in chapter)
         last = place + 1 == len(events)
         if last or (over and events[place + 1].time != event.time):
-            since = next((each.time for each in chapter if each.what in ("submit", "requeue")), None)
+            cut = next((at for at, each in enumerate(chapter) if each.what in _EVICTIONS), len(chapter))
+            since = _return(chapter[:cut]) if since is None else since
             start = next((each.time for each in chapter if each.what in _STARTS), None)
-            yield Chapter(tuple(chapter), since, start)
-            chapter = []
+            returned = _return(chapter[cut:])
+            yield Chapter(tuple(chapter), since, start, returned)
+            chapter, since = [], returned
+
+
+def _return(events: Sequence[Event]) -> int | None:
+    """When a wait first began in these events."""
+    return next((each.time for each in events if each.what in ("submit", "requeue")), None)

@@ -92,6 +92,19 @@ class Moment:
     # --- a queue over the whole run -----------------------------------------------------------------------
 
     @cached_property
+    def _hit(self) -> str:
+        """What evictions of the queue's jobs are called: some may have been without a preemptor."""
+        with reading(self._run.path):
+            evictions = (
+                self._run.micros("decisions")
+                .filter((pl.col("action") == "evict") & (pl.col("queue") == self.queue))
+                .select(pl.len())
+                .collect()
+                .item()
+            )
+        return "evicted" if evictions else "preempted"
+
+    @cached_property
     def _jobs(self) -> pl.DataFrame:
         """The queue's jobs, those that were hit most first."""
         jobs = self._lives.jobs.filter(pl.col("queue") == self.queue).with_columns(
@@ -140,7 +153,7 @@ class Moment:
         lines = [
             f"queue {self.queue}: {jobs.height:,} jobs ({states})",
             f"  first start within {half} for half of them, {most_of_them} for 95 of 100, {longest} for all",
-            f"  {preempted:,} were preempted, {preemptions:,} times in all, and lost {lost} of work",
+            f"  {preempted:,} were {self._hit}, {preemptions:,} times in all, and lost {lost} of work",
         ]
         parts = ["\n".join(printable(line) for line in lines)]
         for title, table in zip(("preempted by", "preempts"), self._preemptions, strict=True):

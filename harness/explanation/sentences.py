@@ -112,6 +112,8 @@ class Sentences:
         if event.nodes:
             text += f" on {_nodes(event.nodes)}"
         parts = [text, *self._rule(figures)]
+        if figures.message and not event.others:
+            parts.append(figures.message)
         if event.lost:
             hours = ", ".join(
                 f"{amount / (self._unit(resource) * HOUR):,.2f} {resource}-hours"

@@ -99,10 +99,11 @@ class Story:
         yield f"  {state}; one undisturbed run takes {format_duration(job['duration'])}"
         parts = [f"waited {format_duration(life.waited)} in all"]
         if job["preemptions"]:
-            parts.append(
-                f"was preempted {_times(job['preemptions'])} and lost {format_duration(job['progress_lost'])}"
-                " of work"
-            )
+            preempted = job["preemptions"] - life.evictions
+            told = [f"preempted {_times(preempted)}"] if preempted else []
+            told += [f"evicted {_times(life.evictions)}"] if life.evictions else []
+            lost = format_duration(job["progress_lost"])
+            parts.append(f"was {' and '.join(told)} and lost {lost} of work")
         if job["held_idle"]:
             parts.append(f"held its resources without progress for {format_duration(job['held_idle'])}")
         if life.victims:

@@ -30,6 +30,8 @@ def _call(run: Run) -> str:
         arguments["cluster"] = provenance["cluster"]
     arguments |= {"options": policy["options"], "label": run.label}
     arguments |= {"on_preemption": settings["on_preemption"], "grace_period": settings["grace_period_us"]}
+    if settings.get("startup_us"):
+        arguments["startup"] = settings["startup_us"]
     if settings.get("until_us") is not None:
         arguments["until"] = settings["until_us"]
     if settings["scale_arrivals"] != "1":

@@ -15,6 +15,7 @@ from harness.engine.losses import Losses
 from harness.recording import schemas
 from harness.runs.identity import Code, code_of_harness, code_of_policy
 from harness.text import printable
+from harness.trace.schema import STARTUP
 from harness.units import format_duration
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class Plan:
         options: every option of the policy, with its value.
         losses: what a preemption costs.
         grace_period: for jobs that do not say, microseconds.
+        startup: how long pods take until they are ready, for traces that do not say, microseconds.
         until: the last instant that is played, microseconds since the origin; None plays to the end.
         scale_arrivals: how many times as fast jobs arrive.
         at_start: how work of the manifests takes part; `cluster` has what is there at the beginning.
@@ -48,13 +50,14 @@ class Plan:
     options: Mapping[str, Any]
     losses: Losses
     grace_period: int
+    startup: int
     until: int | None
     scale_arrivals: Fraction
     at_start: AtStart
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What was chosen for this replay, in plain values; `calibration` only where there is one."""
+        """What was chosen for this replay, in plain values; `startup_us` and `calibration` only if chosen."""
         from harness.trace.calibration import calibration_of
 
         changed = calibration_of(self.trace, self.cluster)
@@ -64,6 +67,7 @@ class Plan:
             "until_us": self.until,
             "scale_arrivals": str(self.scale_arrivals),
             **self.at_start.settings,
+            **({"startup_us": self.startup} if self.startup else {}),
             **({"calibration": dict(changed)} if changed else {}),
         }
 
@@ -101,6 +105,7 @@ class Plan:
 
         found = [*self.cluster.warnings, *unreached(self.trace, self._whole), *self.at_start.left_out]
         found += self._nothing_played()
+        found += self._startup_of_the_trace()
         found += self._other_algorithm()
         found += self._left_out()
         if self.policy.unheeded is not None:
@@ -122,6 +127,12 @@ class Plan:
                 f"until {format_duration(self.until)} nothing is played: the first job is submitted "
                 f"{format_duration(after)} after the trace's origin"
             )
+
+    def _startup_of_the_trace(self) -> Iterator[str]:
+        """That a start-up for all jobs says nothing, since the trace has one for each."""
+        if self.startup and STARTUP in self.trace.frame.columns:
+            chosen = format_duration(self.startup)
+            yield f"startup {chosen} counts for no job: the trace has a column {STARTUP}"
 
     def _other_algorithm(self) -> Iterator[str]:
         """That the manifests choose another policy; `auto` does what they choose."""

@@ -124,6 +124,7 @@ def _play_into(folder: Path, plan: Plan, watch: Callable[[int, int], None] | Non
         plan.trace,
         plan.cluster,
         grace_period=plan.grace_period,
+        startup=plan.startup,
         scale_arrivals=plan.scale_arrivals,
         clairvoyant=plan.policy.clairvoyant,
         running=None if takes_over is None else partial(takes_over, plan.cluster),

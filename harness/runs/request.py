@@ -40,6 +40,7 @@ _IN_JSON: Mapping[str, tuple[type, ...]] = {
     "options": (dict,),
     "label": (str, NoneType),
     "grace_period": (int, str),
+    "startup": (int, str),
     "until": (int, str, NoneType),
     "scale_arrivals": (int, float, str),
     "calibration": (dict, NoneType),
@@ -66,6 +67,7 @@ class Request:
         label: what to call the run; None for the policy's name.
         on_preemption: what a preempted job loses.
         grace_period: for jobs that do not say, microseconds.
+        startup: how long pods take until they are ready, for traces that do not say, microseconds.
         until: the last instant to play, microseconds since the origin; None plays to the end.
         scale_arrivals: how many times as fast jobs arrive.
         calibration: what to change of the trace and the cluster.
@@ -82,6 +84,7 @@ class Request:
     label: str | None
     on_preemption: Losses
     grace_period: int
+    startup: int
     until: int | None
     scale_arrivals: Fraction
     calibration: Calibration | None
@@ -100,6 +103,7 @@ class Request:
         label: str | None = None,
         on_preemption: str | Losses = "restart",
         grace_period: str | int = GRACE_PERIOD,
+        startup: str | int = 0,
         until: str | int | None = None,
         scale_arrivals: str | float | Fraction = 1,
         calibration: Calibration | None = None,
@@ -126,6 +130,7 @@ class Request:
             "label": None if label is None else checked_label(label),
             "on_preemption": parse_losses(on_preemption) if isinstance(on_preemption, str) else on_preemption,
             "grace_period": _microseconds("grace period", grace_period),
+            "startup": _microseconds("startup", startup),
             "until": None if until is None else _microseconds("until", until),
             "scale_arrivals": factor("arrivals", scale_arrivals, hint=hint),
             "calibration": calibration,
@@ -195,6 +200,7 @@ class Request:
             options=resolve(policy.options, self.options, owner=f"policy {called}"),
             losses=self.on_preemption,
             grace_period=self.grace_period,
+            startup=self.startup,
             until=self.until,
             scale_arrivals=self.scale_arrivals,
             at_start=begun,

@@ -19,7 +19,7 @@ from harness.recording import schemas
 from harness.recording.parquet import TIMES
 from harness.trace.job_rows import ROW, ROWS, has_pod_sets, job_rows
 from harness.trace.pod_sets import PodSetMaker
-from harness.trace.schema import DEFAULT_NAMESPACE, REQUEST, column_of, resources_of
+from harness.trace.schema import DEFAULT_NAMESPACE, REQUEST, STARTUP, column_of, resources_of
 from harness.trace.slices import Slice, constant, texts, values
 from harness.trace.validate import cluster_faults
 from harness.units import INT64_MAX, LONGEST, SECOND, format_amount
@@ -58,6 +58,7 @@ class Jobs:
         scale_arrivals: how much faster jobs arrive than recorded: at `first + (t - first) / scale`, rounded
             down to the microsecond.
         clairvoyant: whether jobs tell policies how long they run.
+        startup: how long pods take until they are ready, for traces that do not say, microseconds.
         running: answers the jobs that run already, given the time of the first arrival; they come first.
         later: jobs that are not of the trace and arrive during it, in order: `submit` is before scaling. Of
             one instant they come before those of the trace.
@@ -82,6 +83,7 @@ class Jobs:
         cluster: Cluster,
         *,
         grace_period: int = GRACE_PERIOD,
+        startup: int = 0,
         scale_arrivals: Fraction = Fraction(1),
         clairvoyant: bool = False,
         running: Callable[[int], Sequence[Arrival]] | None = None,
@@ -109,6 +111,7 @@ class Jobs:
         self._pod_sets = PodSetMaker(_by_arrival(rows, jobs), jobs[ROWS] if several else None)
         self._duration = values(jobs["duration"])
         self._checkpoint = _microseconds(jobs, "checkpoint_interval", None)
+        self._startup = _startup(jobs, startup)
         self._uid = _uids(jobs, rows.height)
         self._fields: tuple[Slice, ...] = (
             values(jobs["job_id"]),
@@ -167,7 +170,11 @@ class Jobs:
             self._pods(start, count),
             durations if self._clairvoyant else repeat(None),
         )
-        return list(zip(jobs, durations, self._checkpoint(start, count), strict=False))
+        checkpoints = self._checkpoint(start, count)
+        if self._startup is None:
+            return list(zip(jobs, durations, checkpoints, strict=False))
+        startups = ((each,) for each in self._startup(start, count))
+        return list(zip(jobs, durations, checkpoints, startups, strict=False))
 
 
 def _placed(
@@ -317,6 +324,13 @@ def _microseconds(jobs: pl.DataFrame, name: str, default: int | None) -> Slice:
         return constant(default)
     column = jobs[name].to_physical()
     return values(column if default is None else column.fill_null(default))
+
+
+def _startup(jobs: pl.DataFrame, default: int) -> Slice | None:
+    """How long pods take until they are ready, `ENDLESS` for never; None where none take any time."""
+    if STARTUP in jobs.columns:
+        return values(jobs[STARTUP].to_physical().fill_null(ENDLESS))
+    return constant(default) if default else None
 
 
 def _uids(jobs: pl.DataFrame, rows: int) -> Slice:

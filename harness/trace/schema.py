@@ -22,6 +22,7 @@ LEFT_OUT_KEY = "harness.left_out"
 
 REQUEST = "request."
 LIMIT = "limit."
+STARTUP = "startup"
 PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 DEFAULT_NAMESPACE = "default"
 DEFAULT_POD_SET = "main"
@@ -121,6 +122,12 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column("grace_period", Kind.DURATION, "how long a preempted pod keeps what it holds", "the replay's"),
     Column("checkpoint_interval", Kind.DURATION, "overrides the replay's loss model", "the replay's"),
+    Column(
+        STARTUP,
+        Kind.DURATION,
+        "from holding what it asks for until its pods are ready; the duration counts from then on",
+        "the replay's without the column; a null is never",
+    ),
     Column(LIMIT, Kind.INT64, "limit a pod; with the requests it gives the QoS class", of_pod_set=True),
     Column("labels", Kind.MAP, "labels of the pods", of_pod_set=True),
     Column("node_selector", Kind.MAP, "labels that a node must have", of_pod_set=True),

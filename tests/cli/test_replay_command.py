@@ -230,6 +230,7 @@ def test_options_reach_those_that_are_meant(harness: Callable, trace: Path, inst
         (["-p", "none@.x"], "'.x' cannot be a label", "letters"),
         (["-p", f"none@{'x' * 41}"], "cannot be a label", "up to 40"),
         (["--until", "soon"], "until: 'soon' is not a duration", None),
+        (["--startup", "never"], "startup: 'never' is not a duration", None),
         (["--grace-period", "-1s"], "grace period: '-1s' is not a duration", None),
         (["--on-preemption", "forget"], "loss model 'forget' is not understood", "restart, resume"),
         (["--scale-arrivals", "0"], "arrivals cannot be scaled by '0'", "twice as fast"),

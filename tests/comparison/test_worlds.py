@@ -145,6 +145,7 @@ def test_two_loads_compare(replayed: Callable[..., harness.Run]) -> None:
                 "--grace-period 30s -> 1m30s",
             ],
         ),
+        ({"startup": "2m"}, ["--startup none -> 2m00s"]),
         ({"grace_period": 30_000_001}, ["--grace-period 30s -> 30000001us"]),
         ({"until": "1h"}, ["--until none -> 1h00m"]),
         ({"options": {"evictionLatency": "5s"}}, ["option evictionLatency 1000000 -> 5000000"]),

@@ -111,6 +111,23 @@ def test_a_chunk_carries_duration_and_checkpoint_interval() -> None:
     assert all(job.duration is None for job in all_of(jobs))
 
 
+def test_a_chunk_carries_the_start_up_of_each_job() -> None:
+    """In the trace's column a null is never; what is chosen for the replay counts only without a column."""
+    several = trace_of({"startup": 3 * S}, {"startup": None}, {"startup": 0 * S})
+    for chosen in (0, 7):
+        jobs = Jobs(several, Cluster(), startup=chosen)
+        assert [rest for chunk in jobs.chunks() for _, _, _, *rest in chunk] == [
+            [(3 * SECOND,)],
+            [(ENDLESS,)],
+            [(0,)],
+        ]
+        assert jobs.extra == ()
+    plain = trace_of({})
+    for chosen, said in ((7, [(7,)]), (0, [])):
+        chunks = Jobs(plain, Cluster(), startup=chosen).chunks()
+        assert [rest for chunk in chunks for _, _, _, *rest in chunk] == [said]
+
+
 def test_only_the_clairvoyant_see_durations() -> None:
     """A job tells its duration if it is asked for by name."""
     jobs = Jobs(trace_of({}), Cluster(), clairvoyant=True)

@@ -236,6 +236,7 @@ def test_nulls_take_the_default() -> None:
         "pod_set": "p",
         "grace_period": SECOND,
         "checkpoint_interval": SECOND,
+        "startup": SECOND,
         "limit.cpu": 1,
         "tolerations": "[]",
         "uid": "x",

@@ -82,6 +82,8 @@ def _settings(material: Material) -> Iterator[tuple[str, list[str]]]:
     settings = [info["settings"] for info in infos]
     yield "a preempted job loses", [_loss(each["on_preemption"]) for each in settings]
     yield "grace period", [format_duration(each["grace_period_us"]) for each in settings]
+    if any(each.get("startup_us") for each in settings):
+        yield "until pods are ready", [format_duration(each.get("startup_us", 0)) for each in settings]
     yield "arrivals", [f"× {each['scale_arrivals']}" for each in settings]
     if any(each.get("at_start") for each in settings):
         yield "world at the start", [each.get("at_start") or "–" for each in settings]

@@ -13,9 +13,10 @@ from harness.cluster.model import Cluster
 from harness.cluster.selectors import Toleration
 from harness.engine.losses import Losses, parse_losses
 from harness.errors import InputError
+from harness.job import ENDLESS
 from harness.json_text import parse_json
 from harness.runs.run import Run
-from harness.trace.schema import DEFAULT_POD_SET, REQUEST, entries
+from harness.trace.schema import DEFAULT_POD_SET, REQUEST, STARTUP, entries
 from harness.trace.trace import Trace
 
 Row = Mapping[str, Any]
@@ -63,6 +64,7 @@ class Asked:
         quota: the ClusterQueue or ElasticQuota behind that, or None.
         submit: when it arrives; where arrivals were scaled, by `jobs.parquet`.
         interval: its own checkpoint interval, or None.
+        startup: how long its pods take until they are ready; `ENDLESS` where they never are.
     """
 
     number: int
@@ -78,6 +80,7 @@ class Asked:
     gang: bool
     grace: int
     interval: int | None
+    startup: int
     pods: int
     parts: tuple[Part, ...]
 
@@ -159,9 +162,15 @@ class Facts:
             pods > 1 if gang is None else gang,
             self.run.info["settings"]["grace_period_us"] if grace is None else grace,
             first.get("checkpoint_interval"),
+            self._startup(first),
             pods,
             tuple(parts),
         )
+
+    def _startup(self, row: Row) -> int:
+        if STARTUP not in row:
+            return int(self.run.info["settings"].get("startup_us", 0))
+        return ENDLESS if row[STARTUP] is None else int(row[STARTUP])
 
     def _preempts(self, row: Row) -> bool:
         said = row.get("preemption_policy")

@@ -8,10 +8,12 @@ from harness.testing.checks.facts import Asked, Broken, Facts
 from harness.testing.checks.history import Step
 from harness.testing.checks.quota_forest import Cell, Node
 from harness.testing.checks.quotas import ClusterQuotas
-from harness.units import MINUTE
+from harness.units import MINUTE, SECOND
 
 LONGEST = 10 * MINUTE
 """No eviction takes longer until Kueue knows of it."""
+
+_TIMED_OUT = ("PodsReadyTimeout", "DeactivatedDueToRequeuingLimitExceeded")
 
 
 class Kueue(ClusterQuotas):
@@ -22,6 +24,7 @@ class Kueue(ClusterQuotas):
         options = facts.run.info["policy"]["options"]
         self._latency: int = options.get("evictionLatency", 0)
         self._until_the_last = "ReclaimablePods=false" in options.get("featureGates", "")
+        self._admitted: dict[str, int] = {}
         self._going: list[tuple[int, Node, dict[Cell, int]]] = []  # until when Kueue counts it, by queue
 
     def turn(self, step: Step) -> Iterator[Broken]:
@@ -30,6 +33,8 @@ class Kueue(ClusterQuotas):
         queue = self.facts.cluster.cluster_queues.get(name or "")
         if queue is not None and action in ("preempt", "evict"):
             yield from self._evicted(step, Node("queue", queue.name))
+        if action == "admit":
+            self._admitted[step.life.asked.name] = step.row["time"]
         if queue is not None and action == "admit" and queue.stop_policy != "None":
             yield Broken("kueue.stopped", step.where, f"queue {queue.name} is stopped: {queue.stop_policy}")
         yield from super().turn(step)
@@ -37,9 +42,13 @@ class Kueue(ClusterQuotas):
     def _evicted(self, step: Step, node: Node) -> Iterator[Broken]:
         """Within the queue by priority; in the cohort from those who borrow, by the preemptor's policy."""
         row, asked = step.row, step.life.asked
-        if row["action"] == "evict":
-            yield Broken("kueue.evicts", step.where, "nothing is evicted without a preemptor")
-            return
+        yield from self._timed_out(step) if row["action"] == "evict" else self._preempted(step, node)
+        latency = LONGEST if "round" in (row["detail"] or "") else self._latency
+        self._going.append((row["time"] + asked.grace + latency, node, self.held_by(asked.name)))
+
+    def _preempted(self, step: Step, node: Node) -> Iterator[Broken]:
+        """Within the queue by priority; in the cohort from those who borrow, by the preemptor's policy."""
+        row, asked = step.row, step.life.asked
         by = self.facts.jobs[row["by"]]
         queue = self.facts.cluster.cluster_queues.get(by.quota or "")
         if queue is None:
@@ -57,8 +66,17 @@ class Kueue(ClusterQuotas):
         if not allowed:
             what = f"{rule}: {by.name} has priority {by.priority}, its victim {asked.priority}"
             yield Broken("kueue.policy", step.where, what)
-        latency = LONGEST if "round" in (row["detail"] or "") else self._latency
-        self._going.append((row["time"] + asked.grace + latency, node, self.held_by(asked.name)))
+
+    def _timed_out(self, step: Step) -> Iterator[Broken]:
+        """Without a preemptor only those go whose pods were not ready in time, by Kueue's Configuration."""
+        kueue = self.facts.cluster.kueue
+        waits = kueue.pods_ready if kueue is not None else None
+        if waits is None or step.row["reason"] not in _TIMED_OUT:
+            yield Broken("kueue.evicts", step.where, "nothing is evicted without a preemptor")
+            return
+        due = self._admitted[step.life.asked.name] // SECOND * SECOND + waits.timeout
+        if step.row["time"] != due:
+            yield Broken("kueue.timeout", step.where, f"its time-out is at {due} us")
 
     def _borrows(self, node: Node, now: int) -> bool:
         """Whether a queue uses more than is its own, by what Kueue knows: it hears late of what is gone."""

@@ -35,11 +35,12 @@ class Hold:
 
 @dataclass
 class Unit:
-    """Pods that progress together; `due` is None while they do not."""
+    """Pods that progress together; `due` is None while they do not, and they are `ready` before that."""
 
     pods: frozenset[int]
     kept: int = 0
     began: int = 0
+    ready: int = 0
     since: int = 0
     due: int | None = None
 
@@ -276,9 +277,9 @@ class Life:
         for pod in unit.pods:
             self._note(pod, now, "waiting")
         unit.began = now
-        unit.since = now + self.losses.restore if unit.kept else now
+        unit.ready = now + self.asked.startup
+        unit.since = unit.ready + self.losses.restore if unit.kept else unit.ready
         unit.due = unit.since + self.asked.duration - unit.kept
-        self.started = unit.since if self.started is None else self.started
 
     def _halt(self, unit: Unit, now: int, *, evicted: bool) -> None:
         lost = 0
@@ -286,7 +287,10 @@ class Life:
         if evicted and now > unit.since:
             kept = self._survives(progress)
             lost, unit.kept = progress - kept, kept
+        if unit.since <= now:
+            self.started = unit.since if self.started is None else min(self.started, unit.since)
         for pod in unit.pods:
+            self._note(pod, min(unit.ready, now), "starting")
             self._note(pod, min(unit.since, now), "restoring")
             self._note(pod, now, "progress", lost)
         unit.due = None

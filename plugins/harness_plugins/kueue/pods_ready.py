@@ -11,10 +11,12 @@ from heapq import heappop, heappush
 from typing import NamedTuple, final
 
 from harness.cluster.wait_for_pods_ready import WaitForPodsReady
-from harness.units import SECOND
+from harness.units import SECOND, format_duration
 from harness_plugins.kueue.workload import Workload
 
 TIMED_OUT = "PodsReadyTimeout"
+WAITING = "Waiting"
+"""Why a workload that fits is not admitted: others are not ready."""
 DEACTIVATED = "DeactivatedDueToRequeuingLimitExceeded"
 FOR_START, FOR_RECOVERY = "WaitForStart", "WaitForRecovery"
 
@@ -33,12 +35,12 @@ class TimedOut(NamedTuple):
     requeue_at: int | None
 
     @property
-    def detail(self) -> dict[str, str | int]:
-        """The figures as decisions have them, the time in seconds."""
-        detail: dict[str, str | int] = {"cause": self.cause, "count": self.times}
+    def figures(self) -> dict[str, str | int]:
+        """The same as decisions have it, the time in seconds."""
+        figures: dict[str, str | int] = {"cause": self.cause, "count": self.times}
         if self.requeue_at is not None:
-            detail["requeueAt"] = self.requeue_at // SECOND
-        return detail
+            figures["requeueAt"] = self.requeue_at // SECOND
+        return figures
 
 
 class _Admission:
@@ -192,6 +194,18 @@ class PodsReady:
         if requeue_at > now:
             self._set_term(workload, requeue_at)
         return TimedOut(cause, count, requeue_at)
+
+    def told(self, timed_out: TimedOut) -> str:
+        """A time-out as a sentence."""
+        settings, late = self._settings, f"time-out {timed_out.times:,}: not all pods were ready"
+        if timed_out.cause == FOR_START:
+            late += f" {format_duration(settings.timeout)} after the admission"
+        else:
+            late += f" again {format_duration(settings.recovery_timeout or 0)} after some were lost"
+        if timed_out.requeue_at is None:
+            return f"{late}, which is one more than the limit"
+        away = format_duration(backoff(settings, timed_out.times))
+        return f"{late}; it stays away from its queue for {away}"
 
     def next_term(self) -> int | None:
         """When the next term is over; None if there is none."""

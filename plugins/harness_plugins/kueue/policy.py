@@ -15,7 +15,7 @@ from harness_plugins.kueue.assignment import Assignment
 from harness_plugins.kueue.beginning import Beginning, Start
 from harness_plugins.kueue.figures import Figures
 from harness_plugins.kueue.pod_counts import counts_of, ended_so_far, named
-from harness_plugins.kueue.pods_ready import DEACTIVATED, TIMED_OUT, PodsReady
+from harness_plugins.kueue.pods_ready import DEACTIVATED, TIMED_OUT, WAITING, PodsReady
 from harness_plugins.kueue.scheduler import Scheduler
 from harness_plugins.kueue.search import Target
 from harness_plugins.kueue.topology.flavors import Placed, spans
@@ -23,6 +23,9 @@ from harness_plugins.kueue.workload import Workload
 
 if TYPE_CHECKING:
     from harness_plugins.kueue.binding import Binder
+
+_FOR_PODS = {"message": "the pods of some admitted workload are not ready"}
+"""Why one that fits is not admitted."""
 
 _QUIET = 3
 """Cycles in a row that change nothing after which nothing more is expected at this instant."""
@@ -195,8 +198,10 @@ class KueuePolicy:
         self._cycling = True
         for outcome in outcomes:
             if isinstance(outcome, Admitted):
-                while pods_ready is not None and pods_ready.blocks:
-                    yield None
+                if pods_ready is not None and pods_ready.blocks:
+                    yield Refuse(outcome.workload.job, WAITING, _FOR_PODS)
+                    while pods_ready.blocks:
+                        yield None
                 self._then(partial(scheduler.reserve, outcome, self._now))
                 yield self._admit(outcome)
             else:
@@ -364,7 +369,8 @@ class KueuePolicy:
                 reason = TIMED_OUT if timed_out.requeue_at is not None else DEACTIVATED
                 workload.round = None  # no loop: it took as long as the time-out says
                 self._then(partial(self.scheduler.evict, Target(workload, reason), now))
-                yield Preempt(workload.job, None, reason, detail=timed_out.detail)
+                detail = {**timed_out.figures, "message": pods_ready.told(timed_out)}
+                yield Preempt(workload.job, None, reason, detail=detail)
             elif not pods_ready.holds(workload):
                 self._then(partial(self._enqueue, workload))
 

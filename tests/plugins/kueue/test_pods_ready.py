@@ -46,7 +46,13 @@ def test_a_workload_is_evicted_when_it_is_not_ready_in_time(plugin: str) -> None
         "40 finish other",
         "40 admit stuck",
     ]
-    assert found.row("evict", "stuck").detail == {"cause": FOR_START, "count": 1, "requeueAt": 30}
+    assert found.row("evict", "stuck").detail == {
+        "cause": FOR_START,
+        "count": 1,
+        "requeueAt": 30,
+        "message": "time-out 1: not all pods were ready 10s after the admission; "
+        "it stays away from its queue for 20s",
+    }
 
 
 @pytest.mark.parametrize(("startup", "seconds"), [(10, 5), (0, 10)])
@@ -229,6 +235,14 @@ def test_an_eviction_may_take_longer_than_the_backoff() -> None:
     ]
 
 
+def test_a_workload_that_comes_back_for_ever_ends_the_replay() -> None:
+    """Without a limit, once nothing else gets on: after 30 simulated days, and in words."""
+    found = happened(Jobs().add("stuck", "q", 4, startup=None), waiting(), queue("q", cpu=4), until=None)
+    assert found.decisions.outcome is not None
+    stopped = str(found.decisions.outcome.stopped)
+    assert stopped == "1,001 evictions led nowhere: job stuck (evicted 1,001 times)"
+
+
 # --- the place in the queue -------------------------------------------------------------------------------
 
 
@@ -261,6 +275,7 @@ def test_nothing_is_admitted_before_all_that_are_admitted_are_ready() -> None:
     queues = [queue(name, cpu=4, cohort="") for name in "abc"]
     found = happened(jobs, waiting(**BLOCKED), *queues)
     assert found.lines("admit") == ["0 admit a", "4 admit b", "7 admit c"]
+    assert found.lines("refuse") == ["0 refuse b: Waiting", "4 refuse c: Waiting"]
 
 
 def test_one_that_never_is_ready_holds_up_the_others_until_it_times_out() -> None:
@@ -294,7 +309,11 @@ def test_room_that_is_freed_while_a_cycle_stands_still_is_seen_by_the_next_one()
     jobs.add("held", "a", 1, at=2).add("large", "b", 4, at=2)
     found = happened(jobs, waiting(**BLOCKED), queue("a", cpu=1), queue("b", cpu=4), queue("c", cpu=1))
     assert found.lines("admit") == ["0 admit short", "1 admit first", "10 admit held", "10 admit large"]
-    assert found.lines("refuse") == ["10 refuse large: PreemptionNoCandidates"]
+    assert found.lines("refuse") == [
+        "2 refuse held: Waiting",
+        "10 refuse large: PreemptionNoCandidates",
+        "10 refuse large: Waiting",
+    ]
 
 
 def test_who_arrives_while_a_cycle_stands_still_takes_part_in_the_next_one() -> None:

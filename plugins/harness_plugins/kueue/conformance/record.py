@@ -57,7 +57,7 @@ class Record:
             if fact.reason == DEACTIVATED:
                 self._deactivated.add(job.id)
             else:
-                entry |= fact.detail or {}
+                entry |= {name: (fact.detail or {})[name] for name in ("cause", "count", "requeueAt")}
         elif action == FINISH:
             entry = {"t": entry["t"], "finish": job.id}
             self._held.pop(job.id)
