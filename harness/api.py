@@ -11,7 +11,7 @@ from warnings import warn
 from harness.errors import OptionError
 from harness.plugins import Plugins, load
 from harness.runs.execution import execute
-from harness.runs.inputs import default_plugin, read_cluster, read_trace
+from harness.runs.inputs import check_fit, cluster_for, default_plugin, read_cluster, read_trace
 from harness.runs.request import GRACE_PERIOD, Request, checked_label
 from harness.runs.run import Keep, Run
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Request",
+    "check_fit",
+    "cluster_for",
     "compare",
     "default_plugin",
     "execute",

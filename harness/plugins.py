@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from harness.conformance import Answer, Case, ConformanceSpec
     from harness.metrics.measurement import Compute
-    from harness.policy import PolicyFactory, RunningJobs, Unheeded
+    from harness.policy import Foresight, PolicyFactory, RunningJobs, Unheeded
     from harness.report.section import MakeSection, SectionSpec
     from harness.trace.reader import Reading
 
@@ -47,6 +47,7 @@ class PolicySpec:
     version: str
     running: RunningJobs | None = None
     unheeded: Unheeded | None = None
+    never: Foresight | None = None
     module: str = ""
 
 
@@ -92,6 +93,7 @@ class RegisterPolicy(Protocol):
         clairvoyant: bool = False,
         running: RunningJobs | None = None,
         unheeded: Unheeded | None = None,
+        never: Foresight | None = None,
     ) -> None:
         """Register a policy under a name.
 
@@ -103,6 +105,7 @@ class RegisterPolicy(Protocol):
             clairvoyant: lets it see how long jobs run; reports say so.
             running: the jobs that run already according to the manifests, if the policy takes them over.
             unheeded: what the manifests ask for that the policy does not heed; becomes warnings of a run.
+            never: which jobs the policy rejects because they can never start; they are named before a replay.
         """
 
 
@@ -361,10 +364,12 @@ def _register(plugin: object, info: PluginInfo, loaded: Plugins) -> None:
         clairvoyant: bool = False,
         running: RunningJobs | None = None,
         unheeded: Unheeded | None = None,
+        never: Foresight | None = None,
     ) -> None:
+        every = tuple(options)
         loaded.policies.add(
             PolicySpec(
-                name, factory, help, tuple(options), clairvoyant, owner, version, running, unheeded, module
+                name, factory, help, every, clairvoyant, owner, version, running, unheeded, never, module
             )
         )
 

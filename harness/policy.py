@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, Protocol, TypeAlias, final
+from typing import Any, NamedTuple, Protocol, TypeAlias, final
 
 from harness.cluster.model import Cluster
 from harness.job import Arrival, Job
@@ -214,6 +214,27 @@ with defaults filled in). A class with `__init__(self, cluster, view, options)` 
 RunningJobs: TypeAlias = Callable[[Cluster, int], Sequence[Arrival]]
 """The jobs that run already according to the manifests, numbered from 0 and arriving at the given time. The
 policy hears of them as of any other job, and starts them where they are in its first cycle."""
+
+
+class Never(NamedTuple):
+    """Why a job can never start, whatever else runs.
+
+    Attributes:
+        where: what keeps it out, such as `ClusterQueue a` or `nodes`; jobs are counted by it.
+        why: the rule that it breaks, with its figures.
+    """
+
+    where: str
+    why: str
+
+
+Possible: TypeAlias = Callable[[Job], Never | None]
+"""Answers why a job can never start; None for one that may."""
+
+Foresight: TypeAlias = Callable[[Cluster, Mapping[str, Any]], Possible]
+"""How a policy with these options would judge, before a replay, which jobs can never start on a cluster. It
+answers as the policy does, which rejects those jobs when they are submitted, and raises `InputError` where
+the policy cannot be made."""
 
 Unheeded: TypeAlias = Callable[[Cluster, Mapping[str, Any]], Iterable[str]]
 """What a cluster's manifests ask for that a policy with these options does not heed: sentences with kind,

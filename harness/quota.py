@@ -129,6 +129,12 @@ class QuotaTree:
         """The number of a flavor-resource; None when nobody has a quota for it."""
         return self._numbers.get(FlavorResource(flavor, resource))
 
+    def most(self, node: int, flavor: str, resource: str, *, borrow: bool = True) -> int:
+        """The most that a node could use of a flavor-resource if nothing else used anything."""
+        cell = self.cell(flavor, resource)
+        at = node * self.width + (cell or 0)
+        return 0 if cell is None else self.capacity[at] if borrow else self.nominal[at]
+
     def charge(self, node: int, amounts: Amounts) -> None:
         """Add to the usage of a node; what exceeds the part that a node keeps shows at its parent too.
 

@@ -50,6 +50,7 @@ kind: ClusterQueue
 metadata: {name: a}
 spec:
   cohortName: all
+  namespaceSelector: {}
   resourceGroups:
   - coveredResources: [cpu, memory]
     flavors: [{name: default, resources: [{name: cpu, nominalQuota: 4}, {name: memory, nominalQuota: 8Gi}]}]
@@ -59,6 +60,7 @@ kind: ClusterQueue
 metadata: {name: b}
 spec:
   cohortName: all
+  namespaceSelector: {}
   resourceGroups:
   - coveredResources: [cpu, memory]
     flavors: [{name: default, resources: [{name: cpu, nominalQuota: 4}, {name: memory, nominalQuota: 8Gi}]}]

@@ -21,6 +21,7 @@ from harness.text import printable
 if TYPE_CHECKING:
     from harness.plugins import Plugins, PolicySpec, ReaderSpec
     from harness.runs.plan import Plan
+    from harness.runs.request import Request
     from harness.runs.run import Run
     from harness.trace.calibration import Calibration
     from harness.trace.trace import Trace
@@ -83,6 +84,13 @@ Examples:
     "[default: empty for a trace with dates from before what the manifests know, else dump]",
 )  # fmt: skip
 @click.option(
+    "--drop-impossible", is_flag=True,
+    help="Leave out jobs that could never start with one of the plugins; their number is said and kept.",
+)  # fmt: skip
+@click.option(
+    "--reader", metavar="NAME", help="The trace's format; by default its suffix or first bytes decide."
+)
+@click.option(
     "-o", "--output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
     metavar="DIR", help="Runs are kept as DIR/TRACE/RUN.",
 )  # fmt: skip
@@ -109,6 +117,8 @@ def replay(
     scale_arrivals: str,
     calibration: Calibration,
     at_start: str | None,
+    drop_impossible: bool,
+    reader: str | None,
     output: Path,
     force: bool,
     workers: int | None,
@@ -121,35 +131,51 @@ def replay(
     """
     from harness import api
     from harness.comparison import Comparison
+    from harness.runs.alarms import alarms
+    from harness.runs.impossible import without
+    from harness.trace.homes import homed
     from harness.trace.job_rows import count_jobs
+    from harness.trace.validate import strangers
 
     plugins = loaded_plugins(ctx)
     chosen = _chosen(names, settings, plugins) if names else None  # a mistake is told before files are read
-    opened = api.read_trace(trace, plugins, calibration)
+    opened = api.read_trace(trace, plugins, calibration, reader=reader)
     worlds = read_worlds(clusters, patches, opened, calibration)
     selected = [api.default_plugin(world.cluster) for world in worlds]
     policies, options = chosen or _chosen(dict.fromkeys(selected), settings, plugins)
-    requests = [
-        api.Request(
-            opened,
-            plugin=spec.name,
-            cluster=world.cluster,
-            options=options[label],
-            label=world.label(label),
-            on_preemption=on_preemption,
-            grace_period=grace_period,
-            startup=startup,
-            until=until,
-            scale_arrivals=scale_arrivals,
-            output=output,
-            force=force,
-            at_start=at_start,
-        )
-        for spec, label in policies
-        for world, own in zip(worlds, selected, strict=True)
-        if names or spec.name == own
-    ]
+
+    def asked(trace: Trace) -> list[Request]:
+        return [
+            api.Request(
+                trace,
+                plugin=spec.name,
+                cluster=world.cluster,
+                options=options[label],
+                label=world.label(label),
+                on_preemption=on_preemption,
+                grace_period=grace_period,
+                startup=startup,
+                until=until,
+                scale_arrivals=scale_arrivals,
+                output=output,
+                force=force,
+                at_start=at_start,
+            )
+            for spec, label in policies
+            for world, own in zip(worlds, selected, strict=True)
+            if names or spec.name == own
+        ]
+
+    if drop_impossible:
+        found = [strangers(homed(opened, world.cluster), world.cluster) for world in worlds]
+        opened = without(opened, (job for jobs in found for job in jobs))
+    requests = asked(opened)
     plans = [request.plan(plugins) for request in requests]
+    never = [job for plan in plans for each in plan.impossible for job in each.jobs]
+    if drop_impossible and never:
+        opened = without(opened, never)
+        requests = asked(opened)
+        plans = [request.plan(plugins) for request in requests]
     if not quiet:
         of_plans = [next(world for world in worlds if world.cluster is each.cluster) for each in requests]
         for line in _preface(opened, worlds, list(zip(of_plans, plans, strict=True)), selected=not names):
@@ -165,6 +191,9 @@ def replay(
     )
     comparison = Comparison(runs, chosen=f"the first of the {len(runs)} runs of this replay")
     click.echo(json.dumps(comparison.to_json(scope=None, changes=False)) if as_json else comparison.table())
+    for run in runs:
+        for sentence in alarms(run):
+            click.echo(printable(f"warning: {run.label}: {sentence}"), err=True)
     _check_measured(runs)
     _check_ends(runs)
 
@@ -262,10 +291,10 @@ def _preface(
     scale = worlds[0].cluster.scale
     if scale != 1:
         lines.append(f"note: --scale-cluster {scale}: so many times its nodes and quotas")
-    notes = [(world, plan.trace.notes[len(trace.notes) :]) for world, plan in plans]
+    notes = [(world, plan, plan.trace.notes[len(trace.notes) :]) for world, plan in plans]
     lines += _told("note", worlds, notes)
-    lines += _told("note", worlds, [(world, [plan.at_start.begins]) for world, plan in plans])
-    lines += _told("warning", worlds, [(world, plan.warnings) for world, plan in plans])
+    lines += _told("note", worlds, [(world, plan, [plan.at_start.begins]) for world, plan in plans])
+    lines += _told("warning", worlds, [(world, plan, plan.warnings) for world, plan in plans])
     return lines
 
 
@@ -282,17 +311,25 @@ def _of_world(world: World, *, selected: bool) -> Iterator[str]:
         )
 
 
-def _told(what: str, worlds: Sequence[World], said: Iterable[tuple[World, Iterable[str]]]) -> Iterator[str]:
-    """Sentences about replays, each once; with clusters' names where it is not of all."""
-    of: dict[str, list[str]] = {}
-    for world, sentences in said:
-        for sentence in filter(None, sentences):
-            names = of.setdefault(sentence, [])
-            if world.name not in names:
-                names.append(world.name)
-    for sentence, names in of.items():
-        whose = "" if len(names) == len(worlds) else f" {', '.join(names)}:"
-        yield f"{what}:{whose} {sentence}"
+def _told(
+    what: str, worlds: Sequence[World], said: Iterable[tuple[World, Plan, Iterable[str]]]
+) -> Iterator[str]:
+    """Sentences about replays, each once; with whose it is where it is not of all.
+
+    That is a cluster's name for what all plugins say of a cluster, else the labels.
+    """
+    every = [(world, plan, list(filter(None, sentences))) for world, plan, sentences in said]
+    of: dict[str, list[tuple[World, Plan]]] = {}
+    for world, plan, sentences in every:
+        for sentence in sentences:
+            of.setdefault(sentence, []).append((world, plan))
+    for sentence, whose in of.items():
+        named = list(dict.fromkeys(world.name for world, _ in whose))
+        of_these = sum(world.name in named for world, _, _ in every)
+        names = named if len(named) < len(worlds) else []
+        if len(whose) < of_these and not all(plan.policy.name in sentence for _, plan in whose):
+            names = [plan.label for _, plan in whose]
+        yield f"{what}: {', '.join(names)}: {sentence}" if names else f"{what}: {sentence}"
 
 
 def _check_measured(runs: Iterable[Run]) -> None:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.cli.calibration import calibrated
+from harness.cli.context import loaded_plugins
 from harness.cli.group import Group
 from harness.cli.output import spare
 from harness.cli.trace_file import from_file, open_file
 from harness.cli.trace_generate import generate
-from harness.errors import InputError, TraceError
+from harness.errors import InputError
 from harness.text import printable
 
 if TYPE_CHECKING:
@@ -45,35 +46,39 @@ Examples:
 @click.option(
     "--cluster", type=click.Path(path_type=Path), help="Check also whether it fits these manifests."
 )
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document, faults included.")
 @from_file
 @click.pass_context
 def check(
-    ctx: click.Context, file: Path, cluster: Path | None, reader: str | None, settings: tuple[str, ...]
+    ctx: click.Context,
+    file: Path,
+    cluster: Path | None,
+    as_json: bool,
+    reader: str | None,
+    settings: tuple[str, ...],
 ) -> None:
     """Check a trace against every rule of the schema.
 
-    All faults are listed, and the exit code is 2; for a trace without faults one line says so.
+    All faults are listed, and the exit code is 2; for a trace without faults one line says so. With --cluster
+    jobs that could never start are named, and they are faults where that is so with every plugin.
     """
-    from harness.trace.homes import map_hint
-    from harness.trace.job_rows import count_jobs
+    from harness.cli.trace_check import checked
 
     found = None
     if cluster is not None:
         from harness.cluster.load import load_cluster
 
         found = load_cluster(cluster)
-    try:
-        opened = open_file(ctx, file, reader, settings, found)
-    except TraceError as error:
-        lines = [f"{error.source}: {fault}" for fault in error.faults]
-        hint = map_hint(error.faults) if found is not None else None
-        raise InputError("\n".join(lines), hint=hint) from error
-    for reason, count in opened.left_out.items():
-        click.echo(printable(f"left out: {count:,} {reason}"), err=True)
-    queues = opened.frame["queue"].n_unique()
-    jobs = count_jobs(opened.frame)
-    fits = f", fits {cluster}" if cluster is not None else ""
-    click.echo(printable(f"{file}: no faults; {jobs:,} jobs, {queues:,} queues{fits}"))
+    result = checked(lambda: open_file(ctx, file, reader, settings, found), found, loaded_plugins(ctx))
+    if as_json:
+        click.echo(json.dumps(result.document(file, cluster)))
+        ctx.exit(2 if result.faults else 0)
+    if result.faults:
+        raise InputError("\n".join(result.faults), hint=result.hint)
+    for line in result.remarks:
+        click.echo(printable(line), err=True)
+    fits = f", fits {cluster}" if cluster is not None and not result.impossible else ""
+    click.echo(printable(f"{file}: no faults; {result.jobs:,} jobs, {result.queues:,} queues{fits}"))
 
 
 @trace.command(
@@ -135,12 +140,14 @@ def lint(
     that are used twice, units that look wrong. A finding is no fault: the exit code is 0.
     """
     from harness.cluster.load import load_cluster
+    from harness.runs.impossible import verdicts
+    from harness.trace.job_rows import count_jobs
     from harness.trace.lint import lint as findings_of
 
     opened = calibration.of_trace(open_file(ctx, file, reader, settings))
-    found = findings_of(
-        opened, calibration.of_cluster(load_cluster(cluster)) if cluster is not None else None
-    )
+    on = calibration.of_cluster(load_cluster(cluster)) if cluster is not None else None
+    said = verdicts(opened, on, loaded_plugins(ctx)) if on is not None else []
+    found = findings_of(opened, on, [line for each in said for line in each.told(count_jobs(opened.frame))])
     if as_json:
         rows = [asdict(finding) for finding in found]
         click.echo(json.dumps({"schema": "1", "path": str(file), "findings": rows}))

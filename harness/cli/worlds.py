@@ -55,7 +55,7 @@ def read_worlds(
 
     Raises:
         OptionError: two of them have one name.
-        InputError: a cluster or patch cannot be read, a patch does not fit a cluster, or the trace does not.
+        InputError: a cluster or patch cannot be read, or a patch does not fit a cluster.
     """
     from harness import api
 
@@ -66,11 +66,11 @@ def read_worlds(
         found = [(_given_name(clusters) or _BASE if patches else "", path)]
     worlds = []
     for name, path in found:
-        cluster = api.read_cluster(path, trace, calibration)
+        cluster = api.cluster_for(path, trace, calibration)
         worlds.append(World(name, cluster))
         for change, file in changes:
             called = change if len(found) == 1 else f"{name}+{change}"
-            worlds.append(World(called, api.read_cluster(cluster.patched(file), trace)))
+            worlds.append(World(called, cluster.patched(file)))
     _require_names(worlds)
     return worlds
 

@@ -13,9 +13,17 @@ if TYPE_CHECKING:
     from harness.trace.calibration import Calibration
     from harness.trace.trace import Trace
 
+_DROP = "harness replay --drop-impossible leaves out jobs of unknown queues and those that can never start"
 
-def read_trace(trace: str | Path | Trace, plugins: Plugins, calibration: Calibration | None = None) -> Trace:
-    """A trace that holds to its schema, calibrated.
+
+def read_trace(
+    trace: str | Path | Trace,
+    plugins: Plugins,
+    calibration: Calibration | None = None,
+    *,
+    reader: str | None = None,
+) -> Trace:
+    """A trace that holds to its schema, calibrated; by default its suffix or first bytes say its format.
 
     Raises:
         TraceError: it cannot be read, or breaks the schema; all faults at once.
@@ -23,7 +31,7 @@ def read_trace(trace: str | Path | Trace, plugins: Plugins, calibration: Calibra
     """
     from harness.trace.trace import open_trace
 
-    opened = open_trace(Path(trace), plugins) if isinstance(trace, (str, Path)) else trace
+    opened = open_trace(Path(trace), plugins, reader=reader) if isinstance(trace, (str, Path)) else trace
     return opened if calibration is None else calibration.of_trace(opened)
 
 
@@ -36,11 +44,40 @@ def read_cluster(
         ClusterError: the manifests are faulty.
         TraceError: the trace does not fit the cluster (unknown queues, jobs larger than all of it).
     """
+    chosen = cluster_for(cluster, trace, calibration)
+    check_fit(trace, chosen)
+    return chosen
+
+
+def check_fit(trace: Trace, cluster: Cluster) -> None:
+    """That a cluster has what a trace names, and is no smaller than a job.
+
+    Raises:
+        TraceError: it does not; all faults at once.
+    """
+    from harness.trace.homes import homed, map_hint
+    from harness.trace.validate import cluster_faults
+
+    faults = cluster_faults(homed(trace, cluster), cluster)
+    if faults:
+        raise TraceError(
+            f"{trace.path} does not fit {cluster.source or 'the cluster'}",
+            faults,
+            hint="; ".join(filter(None, (map_hint(faults), _DROP))),
+        )
+
+
+def cluster_for(
+    cluster: str | Path | Cluster | None, trace: Trace, calibration: Calibration | None = None
+) -> Cluster:
+    """The same cluster, whether or not the trace fits it.
+
+    Raises:
+        ClusterError: the manifests are faulty.
+    """
     from harness.cluster.derive import find_cluster
     from harness.cluster.load import load_cluster
     from harness.trace.demand import derived_cluster
-    from harness.trace.homes import homed, map_hint
-    from harness.trace.validate import cluster_faults
 
     if cluster is None:
         cluster = find_cluster(trace.path)
@@ -48,16 +85,7 @@ def read_cluster(
         chosen = derived_cluster(trace)
     else:
         chosen = load_cluster(Path(cluster)) if isinstance(cluster, (str, Path)) else cluster
-    if calibration is not None:
-        chosen = calibration.of_cluster(chosen)
-    faults = cluster_faults(homed(trace, chosen), chosen)
-    if faults:
-        raise TraceError(
-            f"{trace.path} does not fit {chosen.source or 'the cluster'}",
-            faults,
-            hint=map_hint(faults) or "harness cluster check shows it",
-        )
-    return chosen
+    return chosen if calibration is None else calibration.of_cluster(chosen)
 
 
 def default_plugin(cluster: Cluster) -> str:

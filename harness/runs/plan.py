@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from harness.cluster.model import Cluster
     from harness.plugins import PolicySpec
     from harness.runs.at_start import AtStart
+    from harness.runs.impossible import Impossible
     from harness.trace.trace import Trace
 
 
@@ -99,11 +100,21 @@ class Plan:
         return next((code.unknown for code in self.code if code.unknown), "")
 
     @cached_property
+    def impossible(self) -> tuple[Impossible, ...]:
+        """The jobs that the policy rejects because they can never start, by what keeps them out."""
+        from harness.runs.impossible import impossible
+
+        return impossible(self.trace, self.cluster, self.policy, self.options) or ()
+
+    @cached_property
     def warnings(self) -> tuple[str, ...]:
         """What the inputs say that changes nothing here, in sentences."""
+        from harness.runs.impossible import sentences
+        from harness.trace.job_rows import count_jobs
         from harness.trace.warnings import unreached
 
         found = [*self.cluster.warnings, *unreached(self.trace, self._whole), *self.at_start.left_out]
+        found += sentences(self.impossible, count_jobs(self.trace.frame))
         found += self._nothing_played()
         found += self._startup_of_the_trace()
         found += self._other_algorithm()

@@ -65,6 +65,17 @@ def cluster_faults(trace: Trace, cluster: Cluster) -> list[Fault]:
     return unknown_names(trace.frame, cluster) + _too_large(trace.frame, cluster)
 
 
+def strangers(trace: Trace, cluster: Cluster) -> list[str]:
+    """The jobs of queues that a cluster does not have, and those that are larger than all of it."""
+    jobs = _least(trace.frame)
+    broken = [rule.broken.fill_null(value=False) for rule in _size_rules(jobs, cluster)]
+    large = jobs.select(pl.any_horizontal(pl.lit(value=False), *broken).alias("large"))["large"]
+    unknown = {(namespace, queue) for namespace, queue, *_ in _strange_queues(trace.frame, cluster)}
+    doors = zip(jobs["namespace"].to_list(), jobs["queue"].to_list(), strict=True)
+    strange = pl.Series([door in unknown for door in doors], dtype=pl.Boolean)
+    return jobs["job_id"].filter(large | strange).to_list()
+
+
 def unknown_names(frame: pl.DataFrame, cluster: Cluster) -> list[Fault]:
     """Queues and priority classes of a trace's rows that a cluster does not have; the rows may be faulty."""
     return _unknown_queues(frame, cluster) + _unknown_classes(frame, cluster)
@@ -188,18 +199,12 @@ def _repeated(frame: pl.DataFrame) -> list[Fault]:
 
 
 def _unknown_queues(frame: pl.DataFrame, cluster: Cluster) -> list[Fault]:
-    if not cluster.cluster_queues or "queue" not in frame.columns:
-        return []
-    named = _first_rows(frame, filled(frame, "namespace", DEFAULT_NAMESPACE), pl.col("queue"))
     return [
         Fault(
             f"row {row + 1:,} (job {shown(job)}), queue",
             f"{_no_queue(namespace, queue, cluster)} ({_rows(count)})",
         )
-        for namespace, queue, row, job, count in named.iter_rows()
-        if queue
-        and cluster.cluster_queue_of(namespace, queue) is None
-        and queue not in cluster.elastic_quotas
+        for namespace, queue, row, job, count in _strange_queues(frame, cluster)
     ]
 
 
@@ -214,6 +219,20 @@ def _no_queue(namespace: str, queue: str, cluster: Cluster) -> str:
     others = [local.namespace for local in cluster.local_queues.values() if local.name == queue]
     where = f"; namespaces {', '.join(others)} have one of that name" if others else ""
     return f"{shown(queue)} is neither a LocalQueue of namespace {namespace!r} nor a ClusterQueue{where}"
+
+
+def _strange_queues(frame: pl.DataFrame, cluster: Cluster) -> Iterator[tuple[str, str, int, str, int]]:
+    """Namespace and queue where the cluster has none, the first row, its job, and how many have it."""
+    if not cluster.cluster_queues or "queue" not in frame.columns:
+        return
+    named = _first_rows(frame, filled(frame, "namespace", DEFAULT_NAMESPACE), pl.col("queue"))
+    for namespace, queue, row, job, count in named.iter_rows():
+        if (
+            queue
+            and cluster.cluster_queue_of(namespace, queue) is None
+            and queue not in cluster.elastic_quotas
+        ):
+            yield namespace, queue, row, job, count
 
 
 def _unknown_classes(frame: pl.DataFrame, cluster: Cluster) -> list[Fault]:
@@ -247,12 +266,21 @@ def _rows(count: int) -> str:
 
 def _too_large(frame: pl.DataFrame, cluster: Cluster) -> list[Fault]:
     """Jobs that cannot run even when the whole cluster is empty."""
+    jobs = _least(frame)
+    return breaches(jobs, _size_rules(jobs, cluster), jobs[ROW])
+
+
+def _least(frame: pl.DataFrame) -> pl.DataFrame:
+    """One row a job with the least that it can start with."""
     if "min_pods" in frame.columns:
         least = pl.col("min_pods").fill_null(pods_of(frame))
         frame = frame.with_columns(least.alias("pods"))
-    jobs = job_rows(frame)
+    return job_rows(frame)
+
+
+def _size_rules(jobs: pl.DataFrame, cluster: Cluster) -> list[Rule]:
     rules: list[Rule] = []
-    for resource in resources_of(frame.columns):
+    for resource in resources_of(jobs.columns):
         capacity = _capacity(cluster, resource)
         if capacity is not None:
             name = f"{REQUEST}{resource}"
@@ -261,7 +289,7 @@ def _too_large(frame: pl.DataFrame, cluster: Cluster) -> list[Fault]:
     pods = cluster.capacity.get("pods")
     if pods is not None:
         rules.append(Rule("pods", pl.col("pods") > pods, f"are more than the cluster takes, {pods}"))
-    return breaches(jobs, rules, jobs[ROW])
+    return rules
 
 
 def _capacity(cluster: Cluster, resource: str) -> int | None:

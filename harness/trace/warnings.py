@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import polars as pl
 
 from harness.cluster.draft import Warnings
+from harness.cluster.fields import Fields
 from harness.cluster.model import Cluster
+from harness.cluster.node_kinds import taint_text
 from harness.cluster.pod_groups import MIN_AVAILABLE_LABEL, group_name, membership_of
+from harness.cluster.selectors import Taint, Toleration, read_toleration
 from harness.trace.job_rows import job_rows
 from harness.trace.schema import DEFAULT_NAMESPACE, entries
 from harness.trace.trace import Trace
@@ -32,8 +35,9 @@ _TOO_SMALL = (
 
 
 def unreached(trace: Trace, cluster: Cluster) -> Iterator[str]:
-    """Sentences about disruption budgets and pod groups without pods, or with too few, and the like."""
+    """Sentences about disruption budgets and pod groups without pods, taints that keep all out, and so on."""
     yield from _budgets(trace, cluster)
+    yield from _taints(trace, cluster)
     yield from _pod_groups(trace, cluster)
 
 
@@ -46,6 +50,41 @@ def _budgets(trace: Trace, cluster: Cluster) -> Iterator[str]:
         if budget.selector and not any(budget.matches(namespace, labels) for namespace, labels in pods):
             name = f"{budget.namespace}/{budget.name}"
             yield f"PodDisruptionBudget {name}: spec.selector matches no pod of the trace or the manifests"
+
+
+def _taints(trace: Trace, cluster: Cluster) -> Iterator[str]:
+    """One sentence for each taint that no job of the trace tolerates, nor a flavor for its jobs."""
+    of_nodes = Counter(taint for node in cluster.nodes.values() for taint in node.taints)
+    of_flavors = [(flavor.name, taint) for flavor in cluster.flavors.values() for taint in flavor.taints]
+    if not of_nodes and not of_flavors:
+        return
+    own = _tolerations_of(trace)
+    given = [each for flavor in cluster.flavors.values() for each in flavor.tolerations]
+    for taint, count in of_nodes.items():
+        if _keeps_out(taint, [*own, *given]):
+            of = f"{count:,} of {len(cluster.nodes):,} nodes" if len(cluster.nodes) > 1 else "the only node"
+            yield f"taint {taint_text(taint)} of {of}: no job tolerates it, so none runs there"
+    for name, taint in of_flavors:
+        if _keeps_out(taint, [*own, *cluster.flavors[name].tolerations]):
+            yield f"ResourceFlavor {name}: no job tolerates its taint {taint_text(taint)}, so none gets it"
+
+
+def _keeps_out(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
+    return taint.effect != "PreferNoSchedule" and not any(each.tolerates(taint) for each in tolerations)
+
+
+def _tolerations_of(trace: Trace) -> list[Toleration]:
+    """What pods of the trace tolerate, each toleration once; what is none is left to who makes the pods."""
+    found: dict[Toleration, None] = {}
+    for name in ("tolerations", "pod_template"):
+        if name not in trace.frame.columns:
+            continue
+        for text in trace.frame[name].drop_nulls().unique(maintain_order=True):
+            value = json.loads(text)
+            fields = Fields({name: value} if name == "tolerations" else value, name, [])
+            spec = fields.child("spec") if "spec" in fields else fields
+            found.update(dict.fromkeys(map(read_toleration, spec.items("tolerations"))))
+    return list(found)
 
 
 def _pods_of(trace: Trace) -> Iterator[tuple[str, Mapping[str, str]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from harness import Cluster, Policy, RegisterPolicy, View, hookimpl
+from harness import Cluster, Policy, Possible, RegisterPolicy, View, hookimpl
 from harness_plugins.elastic_quota.options import OPTIONS, unheeded
 from harness_plugins.kube.running import running_jobs
 
@@ -20,6 +20,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         options=OPTIONS,
         running=running_jobs,
         unheeded=unheeded,
+        never=_never,
     )
 
 
@@ -28,3 +29,9 @@ def _make(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
     from harness_plugins.elastic_quota.policy import auto
 
     return auto(cluster, view, options)
+
+
+def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
+    from harness_plugins.elastic_quota.policy import impossible_for_auto
+
+    return impossible_for_auto(cluster, options)

@@ -19,8 +19,10 @@ from harness import (
     Cluster,
     Decision,
     Job,
+    Never,
     Option,
     Policy,
+    Possible,
     Refuse,
     RegisterPolicy,
     Reject,
@@ -30,7 +32,7 @@ from harness import (
     hookimpl,
 )
 from harness.errors import InputError, OptionError
-from harness_plugins.kube.policy import GANG, PERCENTAGE, pods_alone, unheeded_groups
+from harness_plugins.kube.policy import GANG, PERCENTAGE, fits_no_node, pods_alone, unheeded_groups
 from harness_plugins.kube.running import running_jobs
 from harness_plugins.kube_scheduler import kube_scheduler
 from harness_plugins.quotas import Claim, Quotas, Request
@@ -71,6 +73,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         options=OPTIONS,
         running=running_jobs,
         unheeded=_unheeded,
+        never=_never,
     )
 
 
@@ -89,6 +92,14 @@ def without_preemption(cluster: Cluster, view: View, options: Mapping[str, Any])
     _refuse(QUEUE_OPTIONS, options, "the cluster has nodes, so kube-scheduler's own queue decides")
     settings = {option.name: options[option.name] for option in NODE_OPTIONS}
     return kube_scheduler(cluster, view, {**settings, "disablePreemption": True})
+
+
+def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
+    """On nodes as kube-scheduler has it, else by quotas."""
+    if cluster.nodes:
+        return fits_no_node(cluster, options)
+    quotas = Quotas(cluster, borrow=options["borrow"])
+    return lambda job: quotas.request(job).never
 
 
 def _unheeded(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
@@ -137,7 +148,7 @@ class JobQueue:
         self._open: list[Lane] = []  # lanes that may start a job now
         self._blocked: dict[int, list[Lane]] = {}  # home -> lanes whose first job did not fit
         self._claims: dict[int, Claim] = {}
-        self._rejected: list[tuple[Job, str]] = []
+        self._rejected: list[tuple[Job, Never]] = []
 
     def submit(self, job: Job, pods: range, now: int) -> None:
         """A job waits in its lane, or is remembered as one that can never run."""
@@ -163,8 +174,8 @@ class JobQueue:
     def cycle(self, now: int) -> Iterator[Decision]:
         """Start what fits, in order, until every lane is empty or held back by its first job."""
         if self._rejected:
-            for job, why in self._rejected:
-                yield Reject(job, why)
+            for job, never in self._rejected:
+                yield Reject(job, never.why)
             self._rejected.clear()
         if not self._open:
             return

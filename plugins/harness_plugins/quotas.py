@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, NamedTuple, final
 
-from harness import Cluster, Job, PodSet
+from harness import Cluster, Job, Never, PodSet
 from harness.memo import Memo
 from harness.quota import QuotaTree
-from harness.units import format_amount
+from harness_plugins.impossible import by_quota, no_queue, parts_of, uncovered
+from harness_plugins.kueue.constraints import Constraints
 from harness_plugins.shortage import shortage
 
 _SHAPES = 1 << 16  # of jobs that are kept
@@ -46,7 +48,7 @@ class Request:
         self.node = node
         self.home = home
         self.groups: list[list[tuple[str, Cells]]] = []
-        self.never: str | None = None
+        self.never: Never | None = None
         self.claims: dict[tuple[int, ...], Claim] = {}
 
 
@@ -119,37 +121,29 @@ class Quotas:
     def _read(self, job: Job) -> Request:
         queue = self._cluster.cluster_queue_of(job.namespace, job.queue)
         if queue is None:
-            return Request("", 0, 0)
+            request = Request("", 0, 0)
+            request.never = no_queue(job.queue) if self._cluster.cluster_queues else None
+            return request
         tree = self._tree
         node = tree.queues[queue.name]
         request = Request(queue.name, node, tree.root[node])
-        wanted = {resource: amount for resource, amount in job.requests_of(range(job.pods)).items() if amount}
-        for group in queue.resource_groups:
-            resources = [resource for resource in group.covered_resources if resource in wanted]
-            if not resources:
-                continue
-            flavors = []
-            for quotas in group.flavors:
-                cells = tuple(
-                    (cell, wanted[resource])
-                    for resource in resources
-                    if (cell := tree.cell(quotas.flavor, resource)) is not None
-                )
-                if all(amount <= self._most(node, cell) for cell, amount in cells):
-                    flavors.append((quotas.flavor, cells))
-            request.groups.append(flavors)
-            if not flavors:
-                asked = ", ".join(f"{format_amount(each, wanted[each])} of {each}" for each in resources)
-                request.never = f"no flavor of ClusterQueue {queue.name} can ever give it {asked}"
-            for resource in resources:
-                del wanted[resource]
-        if wanted:
-            request.never = f"ClusterQueue {queue.name} has no quota for {', '.join(sorted(wanted))}"
+        wanted = job.requests_of(range(job.pods))
+        constraints = [Constraints(pod_set) for pod_set in job.pod_sets]
+        why = uncovered(queue, wanted)
+        for part in parts_of(queue, self._cluster, partial(self._most, node), constraints, wanted):
+            fitting = [flavor for flavor, misfit in part.misfits.items() if not misfit]
+            request.groups.append([(flavor, self._cells(flavor, part.asked)) for flavor in fitting])
+            why = why or part.never(queue.name)
+        if why:
+            request.never = by_quota(queue.name, why)
         return request
 
-    def _most(self, node: int, cell: int) -> int:
-        at = node * self._tree.width + cell
-        return self._tree.capacity[at] if self._borrow else self._tree.nominal[at]
+    def _cells(self, flavor: str, asked: Mapping[str, int]) -> Cells:
+        cells = ((self._tree.cell(flavor, resource), amount) for resource, amount in asked.items())
+        return tuple((cell, amount) for cell, amount in cells if cell is not None)
+
+    def _most(self, node: int, flavor: str, resource: str) -> int:
+        return self._tree.most(node, flavor, resource, borrow=self._borrow)
 
     def _claim(self, request: Request, numbers: tuple[int, ...], job: Job) -> Claim:
         cells: Cells = ()

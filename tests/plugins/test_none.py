@@ -59,7 +59,8 @@ def test_a_queue_borrows_what_its_cohort_leaves_unused() -> None:
     assert replay(jobs, cluster).starts() == {"large": 0, "other": 5}
     alone = replay(jobs, cluster, borrow=False)
     assert alone.jobs["large"].state == "rejected"
-    assert alone.of("reject")[0].reason == "no flavor of ClusterQueue a can ever give it 4m of cpu"
+    reason = "no flavor of ClusterQueue a can ever give it 4m of cpu: default gives at most 2m of cpu"
+    assert alone.of("reject")[0].reason == reason
     assert alone.starts() == {"other": 1}
 
 

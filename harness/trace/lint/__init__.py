@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from harness.cluster.model import Cluster
 from harness.trace.lint import capacity, durations, names, times, units
@@ -26,13 +26,14 @@ CHECKS: tuple[Callable[[Material], Iterator[Finding]], ...] = (
 """What is looked at, in the order in which it is said."""
 
 
-def lint(trace: Trace, cluster: Cluster | None = None) -> list[Finding]:
+def lint(trace: Trace, cluster: Cluster | None = None, impossible: Sequence[str] = ()) -> list[Finding]:
     """What is misleading about a trace.
 
     Args:
         trace: a valid trace; what breaks the schema is refused before.
         cluster: what it is to be replayed on; without it the size of the traced machine counts, where the
             trace says it.
+        impossible: what plugins say of jobs that can never start there, see `harness.runs.impossible`.
     """
-    material = Material(trace, cluster)
+    material = Material(trace, cluster, impossible)
     return [finding for check in CHECKS for finding in check(material)]

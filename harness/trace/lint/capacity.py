@@ -13,7 +13,7 @@ _CALIBRATE = "harness trace calibrate --target-load 0.9 says how to scale the cl
 
 
 def check(material: Material) -> Iterator[Finding]:
-    """A cluster on which nothing waits, on which the queue only grows, or on which jobs can never run."""
+    """A cluster with always enough, with a queue that only grows, or with jobs that can never run."""
     jobs = material.jobs
     enough: list[str] = []
     known = {name: amount for name, amount in sorted(material.capacity.items()) if name in material.resources}
@@ -34,15 +34,24 @@ def check(material: Material) -> Iterator[Finding]:
                 _CALIBRATE,
             )
         large = int((jobs[f"{REQUEST}{resource}"] > there).sum())
-        if large:
+        if large and not material.impossible:
             yield Finding(
                 "job-too-large",
                 f"{counted(large, jobs.height)} ask for more than the {has}",
-                "a replay refuses them on that cluster: give a larger one, or leave them out",
+                "a replay refuses them on that cluster: give a larger one, or leave them out with "
+                "--drop-impossible",
             )
+    for sentence in material.impossible:
+        yield Finding(
+            "impossible",
+            sentence,
+            "a replay rejects them: give quota, flavors or nodes for them, or leave them out with "
+            "--drop-impossible",
+        )
     if known and len(enough) == len(known):
         yield Finding(
             "cluster-too-big",
-            f"all jobs together never need more than {'; '.join(enough)}: nothing ever waits for resources",
-            f"{_CALIBRATE}; as it is, only packing can be compared",
+            f"all jobs together never need more than {'; '.join(enough)}: nothing waits but for quota of its "
+            "queue or for room on one node",
+            f"{_CALIBRATE}; as it is, only limits of queues and packing can be compared",
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -38,10 +38,12 @@ class Material:
     Attributes:
         trace: the rows.
         cluster: None where it is not known.
+        impossible: what plugins say of jobs that can never start on the cluster.
     """
 
     trace: Trace
     cluster: Cluster | None = None
+    impossible: Sequence[str] = ()
 
     @cached_property
     def jobs(self) -> pl.DataFrame:

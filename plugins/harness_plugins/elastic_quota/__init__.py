@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from harness import Cluster, Policy, RegisterPolicy, View, hookimpl
+from harness import Cluster, Policy, Possible, RegisterPolicy, View, hookimpl
 from harness_plugins.elastic_quota.options import OPTIONS, unheeded
 from harness_plugins.kube.running import running_jobs
 
@@ -23,6 +23,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         options=OPTIONS,
         running=running_jobs,
         unheeded=unheeded,
+        never=_never,
     )
 
 
@@ -56,3 +57,9 @@ def _explain(case: Mapping[str, Any]) -> str:
     from harness_plugins.elastic_quota.conformance import explain
 
     return explain(case)
+
+
+def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
+    from harness_plugins.elastic_quota.policy import impossible
+
+    return impossible(cluster, options)

@@ -7,18 +7,15 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, final
 
-from harness import Cluster, Decision, Job, PodSet, Policy, Reject, View, Why
+from harness import Cluster, Decision, Job, Never, Policy, Possible, Reject, View, Why
 from harness.cluster.elastic import ACK, KOORDINATORS, semantics_of
-from harness.cluster.pod_groups import membership_of
 from harness.errors import InputError
-from harness.memo import Memo
 from harness.options import resolve
 from harness_plugins.elastic_quota.accounts import Accounts
 from harness_plugins.elastic_quota.ack import AckRules
 from harness_plugins.elastic_quota.capacity import CapacityRules
-from harness_plugins.elastic_quota.claim import add
-from harness_plugins.elastic_quota.failure import in_words
-from harness_plugins.elastic_quota.koordinator import KoordinatorRules, RuntimeTree
+from harness_plugins.elastic_quota.koordinator import KoordinatorRules
+from harness_plugins.elastic_quota.limits import QuotaLimits, accounts_of
 from harness_plugins.elastic_quota.options import (
     OPTIONS,
     parse_label,
@@ -27,12 +24,9 @@ from harness_plugins.elastic_quota.options import (
 from harness_plugins.elastic_quota.revoke import Revocation
 from harness_plugins.elastic_quota.rules import Rules
 from harness_plugins.elastic_quota.scheduler import QuotaScheduler
-from harness_plugins.elastic_quota.tree import Quota, QuotaTree
 from harness_plugins.evictions import LATENCY
 from harness_plugins.kube.budgets import Budgets
-from harness_plugins.kube.policy import DefaultPreemption, configuration_of
-
-_SHAPES = 1 << 16  # of jobs that are kept
+from harness_plugins.kube.policy import DefaultPreemption, configuration_of, fits_no_node
 
 
 def elastic_quota(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
@@ -41,12 +35,16 @@ def elastic_quota(cluster: Cluster, view: View, options: Mapping[str, Any]) -> P
     Raises:
         InputError: the cluster has no nodes, or no quotas.
     """
+    _require_quotas(cluster)
+    return QuotaPolicy(cluster, view, options, falls_back=False)
+
+
+def _require_quotas(cluster: Cluster) -> None:
     if not cluster.elastic_quotas:
         raise InputError(
             "elasticquota preempts by quotas, and the cluster has none",
             hint="give an ElasticQuotaTree or ElasticQuotas, or use the plugin auto",
         )
-    return QuotaPolicy(cluster, view, options, falls_back=False)
 
 
 def auto(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
@@ -80,6 +78,30 @@ def without_quotas(cluster: Cluster, view: View, options: Mapping[str, Any]) -> 
     return QuotaPolicy(replace(cluster, elastic_quotas={}), view, every, falls_back=True)
 
 
+def impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
+    """Which jobs `elasticquota` rejects: beyond their quota even alone, or on no node even when it is empty.
+
+    Raises:
+        InputError: the cluster has no nodes, or no quotas.
+    """
+    _require_quotas(cluster)
+    return _impossible(cluster, options)
+
+
+def impossible_for_auto(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
+    """The same for what `auto` chooses; where that is no plugin with quotas, nodes alone count."""
+    plugin = cluster.scheduler.plugin if cluster.scheduler is not None else "auto"
+    quotas = cluster.elastic_quotas if plugin in ("auto", "elasticquota") else {}
+    return _impossible(replace(cluster, elastic_quotas=quotas), options)
+
+
+def _impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
+    by_nodes = fits_no_node(cluster, options)
+    accounts, _ = accounts_of(cluster, options)
+    by_quota = QuotaLimits(accounts, cluster, options).never
+    return lambda job: by_quota(job) or by_nodes(job)
+
+
 @final
 class QuotaPolicy:
     """Replays jobs through the scheduler with quotas and gangs.
@@ -95,12 +117,8 @@ class QuotaPolicy:
     """
 
     def __init__(self, cluster: Cluster, view: View, options: Mapping[str, Any], *, falls_back: bool) -> None:
-        manifests = cluster.elastic_quotas
-        semantics = semantics_of(manifests, options["semantics"])
-        self._together = places_gangs(cluster, options)
-        self._groups = cluster.pod_groups
-        fair = RuntimeTree(manifests, cluster.capacity) if semantics == KOORDINATORS else None
-        self.accounts = Accounts(cluster, fair or QuotaTree(manifests, hierarchical=semantics == ACK))
+        semantics = semantics_of(cluster.elastic_quotas, options["semantics"])
+        self.accounts, fair = accounts_of(cluster, options)
         protected = parse_label(options["protectedLabel"])
 
         def rules(accounts: Accounts, budgets: Budgets) -> Rules:
@@ -114,20 +132,20 @@ class QuotaPolicy:
             self.accounts,
             rules,
             falls_back=falls_back,
-            gangs=self._together,
+            gangs=places_gangs(cluster, options),
             revocation=partial(Revocation, self.accounts, fair, options["revokeAfter"]) if fair else None,
         )
         self._pods = DefaultPreemption(
             cluster, view, options, latency=options[LATENCY.name], scheduler=self.scheduler
         )
-        self._rejected: list[tuple[Job, str]] = []
-        self._never: Memo[tuple[tuple[PodSet, ...], str, str, bool], str] = Memo(_SHAPES)
+        self._rejected: list[tuple[Job, Never]] = []
+        self._limits = QuotaLimits(self.accounts, cluster, options)
 
     def submit(self, job: Job, pods: range, now: int) -> None:
         """Pods wait; a job that its quota could never let in is remembered to be rejected."""
-        why = self._why_never(job)
-        if why:
-            self._rejected.append((job, why))
+        never = self._limits.never(job)
+        if never is not None:
+            self._rejected.append((job, never))
         else:
             self._pods.submit(job, pods, now)
 
@@ -137,38 +155,7 @@ class QuotaPolicy:
 
     def cycle(self, now: int) -> Iterator[Decision]:
         """Schedule pods and gangs until those that are left wait for something to happen."""
-        for job, why in self._rejected:
-            yield Reject(job, why)
+        for job, never in self._rejected:
+            yield Reject(job, never.why)
         self._rejected.clear()
         yield from self._pods.cycle(now)
-
-    def _why_never(self, job: Job) -> str:
-        """Why a job's pods, or the gang, exceed their quota even when they are alone; "" if they do not."""
-        together = self._together and job.gang and not self._in_group(job)
-        key = (job.pod_sets, job.namespace, job.queue, together)
-        why = self._never.get(key)
-        if why is None:
-            why = self._never[key] = self._too_large(job, together=together)
-        return why
-
-    def _in_group(self, job: Job) -> bool:
-        """Whether pods of a job belong to a pod group, which may need fewer of them, or others besides."""
-        return any(membership_of(job.namespace, each.labels, self._groups) for each in job.pod_sets)
-
-    def _too_large(self, job: Job, *, together: bool) -> str:
-        asked: dict[Quota, dict[str, int]] = {}
-        for pod_set in job.pod_sets:
-            quota = self.accounts.leaf_of(job.namespace, pod_set.labels, job.queue)
-            if quota is None:
-                continue
-            count = pod_set.count if together else 1
-            amounts = {resource: count * amount for resource, amount in pod_set.requests.items()}
-            if together:
-                add(asked.setdefault(quota, {}), amounts)
-            elif (excess := self.accounts.tree.never(quota, amounts)) is not None:
-                return f"even alone {in_words(excess)}"
-        for quota, amounts in asked.items():
-            excess = self.accounts.tree.never(quota, amounts)
-            if excess is not None:
-                return f"even alone {in_words(excess)}"
-        return ""

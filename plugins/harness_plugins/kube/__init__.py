@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from harness import Cluster, Policy, RegisterPolicy, View, hookimpl
-from harness_plugins.kube.policy import OPTIONS, pods_alone
+from harness_plugins.kube.policy import OPTIONS, fits_no_node, pods_alone
 from harness_plugins.kube.running import running_jobs
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         options=OPTIONS,
         running=running_jobs,
         unheeded=pods_alone,
+        never=fits_no_node,
     )
 
 

@@ -5,21 +5,18 @@ A gang is no unit to kube-scheduler: what is bound of it waits, holding its node
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol, final
+from typing import Any, Protocol, final
 
-from harness import Bind, Cluster, Decision, Job, Option, PodSet, Preempt, Reject, View, Why, boolean
-from harness.cluster.pod_reading import manifest_of, pod_spec_of
+from harness import Bind, Cluster, Decision, Job, Never, Option, Possible, Preempt, Reject, View, Why, boolean
 from harness.cluster.scheduler_configuration import SchedulerConfiguration
-from harness.errors import ClusterError, Fault, InputError
+from harness.errors import InputError
 from harness_plugins.evictions import LATENCY
-from harness_plugins.kube.cache import Cache
 from harness_plugins.kube.evictions import PodEvictions
-from harness_plugins.kube.pod import PodInfo, Shape, Template, Templates
+from harness_plugins.kube.kinds import Kinds, Nodes
+from harness_plugins.kube.pod import PodInfo
 from harness_plugins.kube.scheduler import Scheduler
-from harness_plugins.kube.scheduling import Scheduling
 
 PERCENTAGE = Option(
     "percentageOfNodesToScore",
@@ -70,38 +67,18 @@ def configuration_of(cluster: Cluster, options: Mapping[str, Any]) -> SchedulerC
     )
 
 
-class _Kind(NamedTuple):
-    """What the pods of a pod set in one namespace have in common.
+def fits_no_node(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
+    """Which jobs fit no node even when all are empty.
 
-    Attributes:
-        template: what the scheduler looks at.
-        node: the node on which they run already, or "".
-        start: since when, microseconds since 1970; None where that is not known.
-        never: why they can never run here; "" when some node could run them, or does.
-        ours: whether the scheduler that is replayed finds a node for them, once they do not run any more.
+    Raises:
+        InputError: the cluster has no nodes, or an option is out of its range.
     """
-
-    template: Template
-    node: str
-    start: int | None
-    never: str
-    ours: bool
+    _require_nodes(cluster)
+    return Kinds(Scheduler(cluster, configuration_of(cluster, options)), cluster).never
 
 
-class PodScheduler(Protocol):
+class PodScheduler(Nodes, Protocol):
     """What schedules the pods: kube-scheduler, or another one on its model."""
-
-    @property
-    def cache(self) -> Cache:
-        """Nodes and the pods on them."""
-
-    @property
-    def templates(self) -> Templates:
-        """What pods have in common."""
-
-    @property
-    def scheduling(self) -> Scheduling:
-        """What pods find on nodes."""
 
     @property
     def attempts(self) -> int:
@@ -151,17 +128,11 @@ class DefaultPreemption:
         latency: int | None = None,
         scheduler: PodScheduler | None = None,
     ) -> None:
-        if not cluster.nodes:
-            raise InputError(
-                "default-preemption schedules pods onto nodes, and the cluster has none",
-                hint="give manifests with nodes (kubectl get nodes -o yaml) or a NodePool: --cluster FILE",
-            )
+        _require_nodes(cluster)
         self.scheduler: PodScheduler = scheduler or Scheduler(cluster, configuration_of(cluster, options))
-        self._cluster = cluster
+        self._kinds = Kinds(self.scheduler, cluster)
         self._gives_up = gives_up
-        self._kinds: dict[tuple[PodSet, str], _Kind] = {}
-        self._impossible: dict[Shape, str] = {}
-        self._rejected: list[tuple[Job, str]] = []
+        self._rejected: list[tuple[Job, Never]] = []
         self._pods: dict[tuple[int, int], PodInfo] = {}
         self._successors: dict[tuple[int, int], int] = {}
         self._evictions = PodEvictions(latency)
@@ -169,11 +140,10 @@ class DefaultPreemption:
     def submit(self, job: Job, pods: range, now: int) -> None:
         """Pods wait; evicted ones do once the scheduler knows that they are gone."""
         self.scheduler.hear(now)
-        for pod_set in job.pod_sets:
-            never = self._kind(job, pod_set).never
-            if never:
-                self._rejected.append((job, never))
-                return
+        never = self._kinds.never(job) if self._gives_up else None
+        if never is not None:
+            self._rejected.append((job, never))
+            return
         for pod in pods:
             if (job.index, pod) not in self._pods:
                 self._add(job, pod)
@@ -201,7 +171,7 @@ class DefaultPreemption:
             self.scheduler.delete(self._pods.pop((job.index, pod)))
             self._add(job, pod)
         if self._rejected:
-            yield from [Reject(job, why) for job, why in self._rejected]
+            yield from [Reject(job, never.why) for job, never in self._rejected]
             self._rejected.clear()
         for decision in self.scheduler.run():
             if type(decision) is Bind:
@@ -217,7 +187,7 @@ class DefaultPreemption:
         One of another scheduler does not come back to this one.
         """
         key = (job.index, pod)
-        successor, kind = self._successors.get(key, 0), self._kind(job, job.pod_set_of(pod))
+        successor, kind = self._successors.get(key, 0), self._kinds.of(job, job.pod_set_of(pod))
         if successor and not kind.ours:
             return
         name = job.pod_name(pod, successor)
@@ -230,50 +200,10 @@ class DefaultPreemption:
         else:
             self.scheduler.add(info)
 
-    def _kind(self, job: Job, pod_set: PodSet) -> _Kind:
-        """What pods of a pod set have in common; worked out once."""
-        kind = self._kinds.get((pod_set, job.namespace))
-        if kind is None:
-            template = self._template(job, pod_set)
-            found = manifest_of(pod_set)
-            node, start = (found.node, found.start) if found is not None else ("", None)
-            never = "" if node or not self._gives_up else self._never(template.shape)
-            ours = found is None or self._cluster.schedules(found)
-            kind = self._kinds[pod_set, job.namespace] = _Kind(template, node, start, never, ours)
-        return kind
 
-    def _template(self, job: Job, pod_set: PodSet) -> Template:
-        faults: list[Fault] = []
-        where = f"job {job.id}, pod set {pod_set.name}"
-        spec = pod_spec_of(pod_set, job.namespace, faults, where)
-        if _asked(spec.requests) != _asked(pod_set.requests):
-            faults.append(
-                Fault(f"{where}: pod_template", "its containers request other amounts than the job")
-            )
-        if faults:
-            raise ClusterError("the trace", faults)
-        return self.scheduler.templates.of(job.namespace, pod_set.labels, spec)
-
-    def _never(self, shape: Shape) -> str:
-        """Why pods of a shape can never run; "" when some node could run them."""
-        why = self._impossible.get(shape)
-        if why is None:
-            why = self._impossible[shape] = _fits_no_empty_node(self.scheduler, shape)
-        return why
-
-
-def _fits_no_empty_node(scheduler: PodScheduler, shape: Shape) -> str:
-    """Why a shape fits no node even when all are empty, in kube-scheduler's words; "" when it fits one."""
-    nodes = scheduler.scheduling.shape_nodes(shape)
-    reasons: Counter[str] = Counter()
-    for node in scheduler.cache.nodes:
-        found = nodes.never(node)
-        if not found:
-            return ""
-        reasons.update(found)
-    said = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
-    return f"0/{len(scheduler.cache.nodes)} nodes could run it even when empty: {said}"
-
-
-def _asked(requests: Mapping[str, int]) -> dict[str, int]:
-    return {resource: amount for resource, amount in requests.items() if amount}
+def _require_nodes(cluster: Cluster) -> None:
+    if not cluster.nodes:
+        raise InputError(
+            "default-preemption schedules pods onto nodes, and the cluster has none",
+            hint="give manifests with nodes (kubectl get nodes -o yaml) or a NodePool: --cluster FILE",
+        )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from harness import Cluster, Option, Policy, PolicyFactory, RegisterPolicy, View, hookimpl
+from harness import Cluster, Option, Policy, PolicyFactory, Possible, RegisterPolicy, View, hookimpl
 from harness_plugins.evictions import LATENCY
 from harness_plugins.kube.policy import unheeded_groups
 from harness_plugins.kueue.configuration import (
@@ -63,6 +63,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         options=_COMMON,
         running=_running_jobs,
         unheeded=_unheeded,
+        never=_never,
     )
     register(
         "fairsharing",
@@ -71,6 +72,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         options=(*_COMMON, *_FAIR),
         running=_running_jobs,
         unheeded=_unheeded_by_fair_sharing,
+        never=_never,
     )
 
 
@@ -100,6 +102,12 @@ def harness_register_conformance(register: RegisterConformance) -> None:
 def _running_jobs(cluster: Cluster, at: int = 0) -> Sequence[Arrival]:
     """The Workloads of the manifests, see `beginning`."""
     found: Sequence[Arrival] = import_module("harness_plugins.kueue.beginning").running_jobs(cluster, at)
+    return found
+
+
+def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
+    """The jobs that can never start, see `impossible`."""
+    found: Possible = import_module("harness_plugins.kueue.factory").impossible(cluster, options)
     return found
 
 

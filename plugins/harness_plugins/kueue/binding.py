@@ -16,6 +16,7 @@ from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness.errors import ClusterError, Fault
 from harness.job import Job, PodSet
 from harness.policy import Decision
+from harness_plugins.kube.kinds import Kinds
 from harness_plugins.kube.pod import PodInfo, Template
 from harness_plugins.kube.scheduler import Scheduler
 from harness_plugins.kueue.topology.flavors import Placed
@@ -37,6 +38,7 @@ class Binder:
     def __init__(self, cluster: Cluster) -> None:
         configuration = replace(cluster.scheduler or SchedulerConfiguration(), disable_preemption=True)
         self._scheduler = Scheduler(cluster, configuration)
+        self._kinds = Kinds(self._scheduler, cluster)
         self._cluster = cluster
         self._pods: dict[int, dict[int, PodInfo]] = {}
         self._ended: dict[int, set[int]] = {}
@@ -107,6 +109,10 @@ class Binder:
         """A job is over."""
         self._pods.pop(job.index, None)
         self._ended.pop(job.index, None)
+
+    def fits_none(self, job: Job, pod_set: PodSet, flavors: tuple[str, ...]) -> str:
+        """Why pods with flavors fit no node even when all are empty; "" where they fit one."""
+        return self._kinds.fits_none(self._template(job, pod_set, flavors, ()).shape)
 
     def run(self) -> Iterator[Decision]:
         """Bind what fits."""

@@ -7,6 +7,7 @@ from typing import final
 
 from harness.cluster.fields import Fields
 from harness.cluster.model import Node, ResourceFlavor
+from harness.cluster.node_kinds import taint_text
 from harness.cluster.pod_reading import template_of
 from harness.cluster.selectors import Requirement, Taint, Toleration, read_requirement, read_toleration
 from harness.errors import ClusterError, Fault
@@ -32,24 +33,32 @@ class Constraints:
             raise ClusterError(where, faults)
 
     def allow(self, flavor: ResourceFlavor) -> bool:
-        """Whether pods tolerate a flavor's taints, and select its labels where they care about them.
+        """Whether pods tolerate a flavor's taints, and select its labels where they care about them."""
+        return not self.misfit(flavor)
+
+    def misfit(self, flavor: ResourceFlavor) -> str:
+        """Why pods cannot run in a flavor; "" where they may.
 
         What they select by a label that the flavor does not have is for the flavor's nodes to decide.
         """
-        if not self._tolerate(flavor.taints, flavor):
-            return False
+        taint = self._untolerated(flavor.taints, flavor)
+        if taint is not None:
+            return f"has the taint {taint_text(taint)}, which it does not tolerate"
         labels = flavor.node_labels
-        if any(labels[key] != value for key, value in self._selector.items() if key in labels):
-            return False
+        for key, value in self._selector.items():
+            if key in labels and labels[key] != value:
+                return f"has nodes with {key}={labels[key]}, and it selects {key}={value}"
         terms = [[item for item in term if item.key in labels] for term in self._terms]
         # Terms are alternatives: one that says nothing about this flavor's labels lets it through.
-        return not terms or any(all(item.matches(labels) for item in term) for term in terms)
+        if terms and not any(all(item.matches(labels) for item in term) for term in terms):
+            return "has nodes that its node affinity does not select"
+        return ""
 
     def suit(self, node: Node, flavor: ResourceFlavor) -> bool:
         """Whether pods that got a flavor may run on one of its nodes."""
         labels = node.labels
         return (
-            self._tolerate(node.taints, flavor)
+            self._untolerated(node.taints, flavor) is None
             and all(labels.get(key) == value for key, value in self._selector.items())
             and (
                 not self._terms
@@ -57,12 +66,14 @@ class Constraints:
             )
         )
 
-    def _tolerate(self, taints: Iterable[Taint], flavor: ResourceFlavor) -> bool:
+    def _untolerated(self, taints: Iterable[Taint], flavor: ResourceFlavor) -> Taint | None:
+        """The first taint that keeps pods out."""
         tolerations: tuple[Toleration, ...] = (*self._tolerations, *flavor.tolerations)
-        return all(
-            taint.effect == "PreferNoSchedule" or any(item.tolerates(taint) for item in tolerations)
-            for taint in taints
-        )
+        for taint in taints:
+            tolerated = any(item.tolerates(taint) for item in tolerations)
+            if taint.effect != "PreferNoSchedule" and not tolerated:
+                return taint
+        return None
 
 
 def _required_terms(affinity: Fields) -> list[list[Requirement]]:

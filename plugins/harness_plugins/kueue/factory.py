@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.cluster.kueue_configuration import STRATEGIES, AdmissionFairSharing, KueueConfiguration
 from harness.cluster.model import Cluster
 from harness.errors import ClusterError, Fault, OptionError
 from harness.options import did_you_mean
-from harness.policy import View
+from harness.policy import Possible, View
 from harness.units import SECOND
+from harness_plugins.kueue.cache import Cache
 from harness_plugins.kueue.configuration import (
     BY_NAMESPACE,
     Gates,
@@ -20,9 +21,13 @@ from harness_plugins.kueue.configuration import (
     parse_weights,
 )
 from harness_plugins.kueue.imported import used_flavor_resources
+from harness_plugins.kueue.impossible import Impossible
 from harness_plugins.kueue.pods_ready import PodsReady
 from harness_plugins.kueue.policy import KueuePolicy
 from harness_plugins.kueue.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from harness_plugins.kueue.binding import Binder
 
 
 def classic(cluster: Cluster, view: View, options: Mapping[str, Any]) -> KueuePolicy:
@@ -53,9 +58,10 @@ def _policy(
     strategies: tuple[str, ...] | None,
     weights: Mapping[str, float],
 ) -> KueuePolicy:
+    gates = _gates(cluster, options)
     scheduler = Scheduler(
         cluster,
-        _gates(cluster, options),
+        gates,
         strategies,
         weights=weights,
         admission=_admission(cluster),
@@ -63,23 +69,34 @@ def _policy(
         evicted_last=_configuration(cluster).evicted_last,
         also=used_flavor_resources(cluster.workloads),
     )
-    binder = None
-    if cluster.nodes:
-        from harness_plugins.kueue.binding import Binder
-
-        binder = Binder(cluster)
+    binder = _binder(cluster)
     return KueuePolicy(
         scheduler,
         cluster,
         latency=options["evictionLatency"],
         binder=binder,
         pods_ready=pods_ready(_configuration(cluster)),
+        impossible=Impossible(cluster, scheduler.cache, gates, binder),
     )
+
+
+def impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
+    """Which jobs can never start; fair sharing changes nothing of that."""
+    gates = _gates(cluster, options)
+    return Impossible(cluster, Cache(cluster), gates, _binder(cluster)).never
 
 
 def pods_ready(configuration: KueueConfiguration) -> PodsReady | None:
     """Who knows whose pods are not ready; None where Kueue does not look."""
     return None if configuration.pods_ready is None else PodsReady(configuration.pods_ready)
+
+
+def _binder(cluster: Cluster) -> Binder | None:
+    if not cluster.nodes:
+        return None
+    from harness_plugins.kueue.binding import Binder
+
+    return Binder(cluster)
 
 
 def _configuration(cluster: Cluster) -> KueueConfiguration:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, final
 
 from harness.cluster.model import Cluster
 from harness.job import Job
-from harness.policy import Admit, Decision, Preempt, Refuse, Reject, Wake, Why
+from harness.policy import Admit, Decision, Never, Preempt, Refuse, Reject, Wake, Why
 from harness_plugins.evictions import Evictions
+from harness_plugins.impossible import no_queue
 from harness_plugins.kueue.admission import Admitted, Preempted
 from harness_plugins.kueue.assignment import Assignment
 from harness_plugins.kueue.beginning import Beginning, Start
@@ -23,6 +24,7 @@ from harness_plugins.kueue.workload import Workload
 
 if TYPE_CHECKING:
     from harness_plugins.kueue.binding import Binder
+    from harness_plugins.kueue.impossible import Impossible
 
 _FOR_PODS = {"message": "the pods of some admitted workload are not ready"}
 """Why one that fits is not admitted."""
@@ -42,6 +44,8 @@ class KueuePolicy:
             where it knows at once however often that happens, see `Evictions`.
         binder: binds the pods of admitted jobs; None where they start as a whole.
         pods_ready: knows whose pods are not ready; None where nobody looks.
+        impossible: tells which jobs are rejected because they can never start. In reality, and where this is
+            None, they wait for ever.
 
     Attributes:
         scheduler: the scheduler.
@@ -57,6 +61,7 @@ class KueuePolicy:
         latency: int | None = None,
         binder: Binder | None = None,
         pods_ready: PodsReady | None = None,
+        impossible: Impossible | None = None,
     ) -> None:
         self.scheduler = scheduler
         self._cluster = cluster
@@ -72,7 +77,9 @@ class KueuePolicy:
         self._present: list[tuple[Workload, Start]] = []
         doors = cluster.local_queues.items()
         self._stopped = {key: local.stop_policy for key, local in doors if local.stop_policy != "None"}
-        self._homeless: list[Job] = []
+        self._impossible = impossible
+        self._rejected: list[tuple[Job, Never]] = []
+        self._over: set[int] = set()
         self._inactive: list[tuple[Job, str]] = []
         self._given_up: list[Workload] = []
         self._now = -1
@@ -96,9 +103,15 @@ class KueuePolicy:
             else:
                 self._present.append((workload, start))
             return
+        verdict = self._impossible.judge(job) if self._impossible is not None else None
+        if verdict is not None:
+            self._rejected.append((job, verdict.never))
+            self._over.add(job.index)
+            if not verdict.waits:
+                return
         queue = self._cluster.cluster_queue_of(job.namespace, job.queue)
         if queue is None:
-            self._homeless.append(job)
+            self._rejected.append((job, no_queue(job.queue)))
             return
         workload = self.scheduler.workload_of(job, self.scheduler.pending[queue.name])
         self._workloads[job.index] = workload
@@ -122,9 +135,9 @@ class KueuePolicy:
         what happens meanwhile is not seen in it.
         """
         self._hear(now)
-        for job in self._homeless:
-            yield Reject(job, f"there is no LocalQueue or ClusterQueue {job.queue}")
-        self._homeless.clear()
+        for job, never in self._rejected:
+            yield Reject(job, never.why)
+        self._rejected.clear()
         if self._present:
             yield from self._begin(now)
         for workload in self._evictions.due(now):
@@ -140,7 +153,8 @@ class KueuePolicy:
                 break
             yield decision
         for job, message in self._inactive:
-            yield Refuse(job, "Inadmissible", {"message": message})
+            if job.index not in self._over:
+                yield Refuse(job, "Inadmissible", {"message": message})
         self._inactive.clear()
         yield from self._wakes(now)
         if self._binder is not None:
@@ -211,6 +225,8 @@ class KueuePolicy:
             follow()
         self._afterwards.clear()
         for refused in scheduler.refused:
+            if refused.workload.job.index in self._over:
+                continue
             detail = self._figures.refusal(refused, scheduler.nominator.offers(refused.workload))
             if lacking := scheduler.room_for(refused):
                 detail = {**detail, "message": lacking}

@@ -311,7 +311,7 @@ def test_a_resource_that_the_queue_does_not_cover_keeps_a_job_out() -> None:
     """It is never admitted, and the record says why."""
     happened = Happened(cluster(queue("q", cpu=4)), Jobs().add("a", "q", 1, gpu=1))
     assert happened.admitted == []
-    assert happened.lines("refuse") == ["0 refuse a: NoFit"]
+    assert happened.lines("reject") == ["0 reject a: ClusterQueue q has no quota for nvidia.com/gpu"]
 
 
 def test_partial_admission_takes_the_most_pods_that_fit() -> None:

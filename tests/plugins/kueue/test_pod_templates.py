@@ -70,8 +70,10 @@ def test_jobs_that_differ_in_their_limits_alone_are_parked_together() -> None:
     """Kueue's hash covers what containers request: the second one has no turn of its own."""
     two = [pods_of(containers=[container(9, limit), container(1)]) for limit in (9, 10)]
     jobs = Jobs().add("first", "q", pod_sets=(two[0],)).add("second", "q", pod_sets=(two[1],))
-    happened = Happened(cluster(queue("q", cpu=8)), jobs.add("small", "q", 1))
-    assert happened.lines("refuse", "admit") == ["0 refuse first: NoFit", "0 admit small"]
+    jobs.add("large", "q", 8, priority=1).add("small", "q", 1)
+    happened = Happened(cluster(queue("q", cpu=16)), jobs, until=0)
+    refused = "0 refuse first: PreemptionNoCandidates"
+    assert happened.lines("refuse", "admit") == ["0 admit large", refused, "0 admit small"]
 
 
 def test_what_the_template_says_of_nodes_counts_for_flavors() -> None:

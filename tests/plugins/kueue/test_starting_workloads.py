@@ -113,8 +113,8 @@ def test_a_stopped_cluster_queue_keeps_or_drains_what_holds_its_quota(
     happened = Happened(where, Jobs().add("q0", "q", 1, at=1).add("b0", "b", 4, at=2))
     assert [row.reason for row in happened.decisions.of("evict")] == evicted
     assert happened.lines("admit") == ["0 admit default/old", *(["31 admit b0"] if evicted else [])]
-    detail = happened.row("refuse", "q0").detail
-    assert detail == {"message": "ClusterQueue q is inactive"}
+    reason = f"ClusterQueue q is inactive: its stopPolicy is {policy}"
+    assert happened.row("reject", "q0").reason == reason
 
 
 @pytest.mark.parametrize(("policy", "evicted"), [("Hold", []), ("HoldAndDrain", ["LocalQueueStopped"])])
@@ -127,7 +127,8 @@ def test_a_stopped_local_queue_stops_its_own_jobs_alone(policy: str, evicted: li
     happened = Happened(where, Jobs().add("out", "stopped", 1).add("in", "open", 4, at=1))
     assert [row.reason for row in happened.decisions.of("evict")] == evicted
     assert happened.lines("admit") == ["0 admit default/old", *(["31 admit in"] if evicted else [])]
-    assert happened.row("refuse", "out").detail == {"message": "LocalQueue default/stopped is inactive"}
+    reason = f"LocalQueue default/stopped is inactive: its stopPolicy is {policy}"
+    assert happened.row("reject", "out").reason == reason
 
 
 def test_a_workload_that_was_told_to_go_goes() -> None:

@@ -1,0 +1,179 @@
+"""Which jobs of a trace can never start, by the words of the policy that would reject them.
+
+It is said before a replay. Jobs that ask for the same in the same queue are judged once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from harness.errors import Fault, InputError, TraceError
+from harness.options import resolve
+from harness.trace.homes import homed
+from harness.trace.job_rows import ROW, count_jobs, has_pod_sets
+from harness.trace.jobs import Jobs
+from harness.trace.schema import column_of
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
+    from harness.plugins import Plugins, PolicySpec
+    from harness.policy import Never, Possible
+    from harness.trace.trace import Trace
+
+_OWN = frozenset(
+    (
+        *("job_id", "submit_time", "duration", "priority", "priority_class", "preemption_policy", "user"),
+        *("grace_period", "checkpoint_interval", "uid", "recorded_start", "recorded_end"),
+    )
+)
+"""Columns of the schema that do not decide whether a job can ever start."""
+
+_SHAPE = "harness.shape"
+_NAMED = 3
+_REASONS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Impossible:
+    """Jobs that one thing keeps out.
+
+    Attributes:
+        where: what it is, such as `ClusterQueue a` or `nodes`.
+        why: the rule, with the figures of the first job.
+        jobs: their ids, in the order of the trace.
+    """
+
+    where: str
+    why: str
+    jobs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What plugins that agree say of a trace on a cluster.
+
+    Attributes:
+        plugins: their names, sorted.
+        found: the jobs that can never start with them.
+    """
+
+    plugins: tuple[str, ...]
+    found: tuple[Impossible, ...]
+
+    @property
+    def jobs(self) -> frozenset[str]:
+        """The ids of those jobs."""
+        return frozenset(job for each in self.found for job in each.jobs)
+
+    def told(self, total: int) -> Iterator[str]:
+        """The same in sentences, for a trace of so many jobs."""
+        for sentence in sentences(self.found, total):
+            yield f"with {', '.join(self.plugins)}: {sentence}"
+
+
+def impossible(
+    trace: Trace, cluster: Cluster, policy: PolicySpec, options: Mapping[str, Any]
+) -> tuple[Impossible, ...] | None:
+    """The jobs that can never start with a policy on a cluster, by what keeps them out.
+
+    None where that is not known beforehand: the policy does not say it (`never` when it is registered), or
+    it cannot be made on the cluster.
+    """
+    if policy.never is None:
+        return None
+    try:
+        possible = policy.never(cluster, options)
+    except InputError:
+        return None
+    found: dict[str, tuple[str, list[str]]] = {}
+    for never, job in _judged(trace, cluster, possible):
+        found.setdefault(never.where, (never.why, []))[1].append(job)
+    return tuple(Impossible(where, why, tuple(jobs)) for where, (why, jobs) in found.items())
+
+
+def verdicts(trace: Trace, cluster: Cluster, plugins: Plugins) -> list[Verdict]:
+    """What the plugins for which a cluster is made say of a trace, with their default options.
+
+    A plugin with which nothing could ever start is taken to be none of them, unless that is so with all.
+    """
+    trace = homed(trace, cluster)
+    by: dict[tuple[Impossible, ...], list[str]] = {}
+    for policy in plugins.policies:
+        options = resolve(policy.options, {}, owner=f"policy {policy.name}")
+        found = impossible(trace, cluster, policy, options)
+        if found is not None:
+            by.setdefault(found, []).append(policy.name)
+    total = count_jobs(trace.frame)
+    agreed = [Verdict(tuple(names), found) for found, names in by.items()]
+    return [each for each in agreed if len(each.jobs) < total] or agreed
+
+
+def sentences(found: Sequence[Impossible], total: int) -> Iterator[str]:
+    """What is to be said of them, each kind with some ids and its count.
+
+    Args:
+        found: the jobs.
+        total: how many jobs the trace has.
+    """
+    for each in found[:_REASONS]:
+        count, named = len(each.jobs), ", ".join(each.jobs[:_NAMED])
+        more = f" and {count - _NAMED:,} more" if count > _NAMED else ""
+        yield f"{count:,} of {total:,} jobs can never start ({named}{more}): {each.why}"
+    if len(found) > _REASONS:
+        rest = sum(len(each.jobs) for each in found[_REASONS:])
+        yield f"{rest:,} of {total:,} jobs can never start for {len(found) - _REASONS:,} reasons more"
+
+
+def without(trace: Trace, jobs: Iterable[str]) -> Trace:
+    """The trace without jobs that can never start; `left_out`, `notes` and `calibration` say so.
+
+    Raises:
+        TraceError: no job is left.
+    """
+    out = list(dict.fromkeys(jobs))
+    if not out:
+        return trace
+    frame = trace.frame.filter(~pl.col("job_id").is_in(out))
+    if not frame.height:
+        raise TraceError(str(trace.path), [Fault("", "no job can ever start, so none is left to replay")])
+    reason = "can never start, by --drop-impossible"
+    return replace(
+        trace,
+        frame=frame,
+        left_out={**trace.left_out, reason: len(out)},
+        notes=(*trace.notes, f"--drop-impossible: {len(out):,} jobs that can never start are left out"),
+        calibration={**trace.calibration, "drop_impossible": f"{len(out)} jobs"},
+    )
+
+
+def _judged(trace: Trace, cluster: Cluster, possible: Possible) -> Iterator[tuple[Never, str]]:
+    """Each job that can never start, with the reason, in the order of the trace."""
+    frame = trace.frame
+    names = [name for name in frame.columns if name not in _OWN and column_of(name) is not None]
+    if has_pod_sets(frame) or any(frame.schema[name].is_nested() for name in names):
+        for chunk in Jobs(trace, cluster).chunks():
+            for job, *_ in chunk:
+                never = possible(job)
+                if never is not None:
+                    yield never, job.id
+        return
+    rows = frame.with_row_index(ROW)
+    shape = rows.select("job_id", ROW, pl.col(ROW).first().over(names).alias(_SHAPE))
+    one_each = replace(trace, frame=frame.filter(shape[ROW] == shape[_SHAPE]))
+    known = {}
+    for chunk in Jobs(one_each, cluster).chunks():
+        for job, *_ in chunk:
+            never = possible(job)
+            if never is not None:
+                known[job.id] = never
+    if not known:
+        return
+    first = pl.col(ROW) == pl.col(_SHAPE)
+    numbers = shape.filter(first & pl.col("job_id").is_in(list(known))).select(_SHAPE, "job_id").rows()
+    why = {number: known[job] for number, job in numbers}
+    for number, job in shape.filter(pl.col(_SHAPE).is_in(list(why))).select(_SHAPE, "job_id").iter_rows():
+        yield why[number], job

@@ -1,0 +1,79 @@
+"""Which jobs exceed their elastic quota even when they are alone in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, final
+
+from harness import Cluster, Job, Never, PodSet
+from harness.cluster.elastic import ACK, KOORDINATORS, semantics_of
+from harness.cluster.pod_groups import membership_of
+from harness.memo import Memo
+from harness_plugins.elastic_quota.accounts import Accounts
+from harness_plugins.elastic_quota.claim import add
+from harness_plugins.elastic_quota.failure import in_words
+from harness_plugins.elastic_quota.koordinator import RuntimeTree
+from harness_plugins.elastic_quota.options import places_gangs
+from harness_plugins.elastic_quota.tree import Excess, Quota, QuotaTree
+
+_SHAPES = 1 << 16  # of jobs that are kept
+
+
+def accounts_of(cluster: Cluster, options: Mapping[str, Any]) -> tuple[Accounts, RuntimeTree | None]:
+    """The quotas of a cluster under the semantics chosen, and the tree of fair shares where they have one."""
+    manifests = cluster.elastic_quotas
+    semantics = semantics_of(manifests, options["semantics"])
+    fair = RuntimeTree(manifests, cluster.capacity) if semantics == KOORDINATORS else None
+    return Accounts(cluster, fair or QuotaTree(manifests, hierarchical=semantics == ACK)), fair
+
+
+@final
+class QuotaLimits:
+    """What jobs may ask of their quotas at most.
+
+    Args:
+        accounts: the quotas.
+        cluster: its pod groups count.
+        options: whether gangs are placed together.
+    """
+
+    def __init__(self, accounts: Accounts, cluster: Cluster, options: Mapping[str, Any]) -> None:
+        self._accounts = accounts
+        self._groups = cluster.pod_groups
+        self._together = places_gangs(cluster, options)
+        self._known: Memo[tuple[tuple[PodSet, ...], str, str, bool], tuple[Never | None]] = Memo(_SHAPES)
+
+    def never(self, job: Job) -> Never | None:
+        """Why a job's pods, or the gang, exceed their quota even when they are alone; None if they do not."""
+        together = self._together and job.gang and not self._in_group(job)
+        key = (job.pod_sets, job.namespace, job.queue, together)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = (self._too_large(job, together=together),)
+        return known[0]
+
+    def _in_group(self, job: Job) -> bool:
+        """Whether pods of a job belong to a pod group, which may need fewer of them, or others besides."""
+        return any(membership_of(job.namespace, each.labels, self._groups) for each in job.pod_sets)
+
+    def _too_large(self, job: Job, *, together: bool) -> Never | None:
+        asked: dict[Quota, dict[str, int]] = {}
+        for pod_set in job.pod_sets:
+            quota = self._accounts.leaf_of(job.namespace, pod_set.labels, job.queue)
+            if quota is None:
+                continue
+            count = pod_set.count if together else 1
+            amounts = {resource: count * amount for resource, amount in pod_set.requests.items()}
+            if together:
+                add(asked.setdefault(quota, {}), amounts)
+            elif (excess := self._accounts.tree.never(quota, amounts)) is not None:
+                return _beyond(quota, excess)
+        for quota, amounts in asked.items():
+            excess = self._accounts.tree.never(quota, amounts)
+            if excess is not None:
+                return _beyond(quota, excess)
+        return None
+
+
+def _beyond(quota: Quota, excess: Excess) -> Never:
+    return Never(f"quota {quota.name}", f"even alone {in_words(excess)}")

@@ -1,0 +1,104 @@
+"""Why a ClusterQueue can never give a job what it asks for: in the same words for every policy with quotas.
+
+Whatever else runs, and whatever is taken back, a flavor gives at most what the queue has of it with all that
+its cohorts lend; and none to pods that do not tolerate its taints or select other labels than its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from harness import Cluster, Never
+from harness.cluster.model import ClusterQueue
+from harness.quota import UNLIMITED
+from harness.units import format_amount
+from harness_plugins.kueue.constraints import Constraints
+
+Most = Callable[[str, str], int]
+"""The most that a queue could use of a resource in a flavor."""
+
+_SHOWN = 4
+
+
+class Part(NamedTuple):
+    """What pods ask of one resource group of a queue.
+
+    Attributes:
+        asked: resource -> how much.
+        misfits: each flavor of the group, in order, with the reason why it will not do; "" for one that may.
+    """
+
+    asked: Mapping[str, int]
+    misfits: Mapping[str, str]
+
+    def never(self, queue: str) -> str:
+        """Why no flavor will do; "" where one may."""
+        if not all(self.misfits.values()):
+            return ""
+        amounts = ", ".join(f"{format_amount(name, amount)} of {name}" for name, amount in self.asked.items())
+        shown = [f"{name} {why}" for name, why in list(self.misfits.items())[:_SHOWN]]
+        more = len(self.misfits) - len(shown)
+        shown += [f"and {more} more"] if more else []
+        return f"no flavor of ClusterQueue {queue} can ever give it {amounts}: {'; '.join(shown)}"
+
+
+def no_queue(queue: str) -> Never:
+    """A queue that the cluster does not have."""
+    return Never(f"queue {queue}", f"there is no LocalQueue or ClusterQueue {queue}")
+
+
+def by_quota(queue: str, why: str) -> Never:
+    """What a ClusterQueue can never give."""
+    return Never(f"ClusterQueue {queue}", why)
+
+
+def uncovered(queue: ClusterQueue, wanted: Mapping[str, int]) -> str:
+    """That the queue has no quota for some resource at all; "" where it has."""
+    covered = {resource for group in queue.resource_groups for resource in group.covered_resources}
+    left = sorted(resource for resource, amount in wanted.items() if amount and resource not in covered)
+    return f"ClusterQueue {queue.name} has no quota for {', '.join(left)}" if left else ""
+
+
+def parts_of(
+    queue: ClusterQueue,
+    cluster: Cluster,
+    most: Most,
+    constraints: Sequence[Constraints],
+    wanted: Mapping[str, int],
+) -> Iterator[Part]:
+    """What pods ask of each resource group, and which of its flavors could give it to all of them.
+
+    Args:
+        queue: their queue.
+        cluster: has the flavors.
+        most: what the queue could use.
+        constraints: of the pods; all of them have to hold.
+        wanted: resource -> how much they ask for together.
+    """
+    for group in queue.resource_groups:
+        asked = {name: wanted[name] for name in group.covered_resources if wanted.get(name)}
+        if asked:
+            names = [quotas.flavor for quotas in group.flavors]
+            yield Part(asked, {name: _misfit(name, cluster, most, constraints, asked) for name in names})
+
+
+def _misfit(
+    name: str, cluster: Cluster, most: Most, constraints: Sequence[Constraints], asked: Mapping[str, int]
+) -> str:
+    """Why a flavor will not do; "" where it may."""
+    flavor = cluster.flavors.get(name)
+    if flavor is not None:
+        for each in constraints:
+            if why := each.misfit(flavor):
+                return why
+    for resource, amount in asked.items():
+        there = most(name, resource)
+        if there < amount and there < UNLIMITED:
+            return short(resource, there)
+    return ""
+
+
+def short(resource: str, there: int) -> str:
+    """That a flavor never has more."""
+    return f"gives at most {format_amount(resource, there)} of {resource}"
