@@ -14,7 +14,7 @@ from math import isfinite
 from typing import Any
 
 from harness.errors import InputError, OptionError
-from harness.units import exact_number
+from harness.units import exact_duration, exact_number, parse_duration
 
 _TRUE = {"true", "yes", "on", "1"}
 _FALSE = {"false", "no", "off", "0"}
@@ -143,3 +143,23 @@ def there_is(known: Iterable[str]) -> str:
         return "there is none"
     more = f", … and {len(names) - _LISTED:,} more" if len(names) > _LISTED else ""
     return f"there is: {', '.join(names[:_LISTED])}{more}"
+
+
+def option_text(value: Any, *, duration: bool = False, nothing: str = "") -> str:
+    """An option's value as one would write it after `--set`.
+
+    Args:
+        value: what the policy gets.
+        duration: whether it counts microseconds.
+        nothing: what stands for no value.
+    """
+    if value is None or value == "":
+        return nothing
+    if isinstance(value, bool):
+        return str(value).lower()
+    return exact_duration(value) if duration and isinstance(value, int) else str(value)
+
+
+def durations(options: Iterable[Option]) -> list[str]:
+    """The names of options that are durations, whose values count microseconds."""
+    return [option.name for option in options if option.type is parse_duration]

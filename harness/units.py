@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 from fractions import Fraction
 
 from harness.errors import InputError
@@ -121,7 +122,12 @@ def short_amount(resource: str, amount: float) -> str:
 
 def short_number(number: float) -> str:
     """A number at a glance: whole from a hundred on, else of three digits."""
-    return f"{number:,.0f}" if number >= 100 or number == int(number) else f"{number:.3g}"
+    return f"{number:,.0f}" if number >= 100 or number == int(number) else plain_number(number, 3)
+
+
+def plain_number(number: float, digits: int) -> str:
+    """A number of so many digits, written without an exponent."""
+    return f"{Decimal(f'{number:.{digits}g}'):,f}"
 
 
 def parse_duration(text: str) -> int:

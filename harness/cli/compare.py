@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from harness.text import printable
+
 if TYPE_CHECKING:
     from harness.comparison.conditions import Check
 
@@ -76,6 +78,8 @@ def compare(
         click.echo(json.dumps(document | {"checks": [check.to_json() for check in checks]}))
     elif layout == "csv":
         click.echo(comparison.changes(*metrics, scope=scope).write_csv(), nl=False)
+        for sentence in comparison.absent(*metrics, scope=scope):
+            click.echo(printable(f"warning: {sentence}"), err=True)
     else:
         of_checks = checks_markdown if layout == "markdown" else checks_text
         table = comparison.markdown if layout == "markdown" else comparison.table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
@@ -26,12 +27,20 @@ Examples:
     "-o", "--output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
     metavar="DIR", help="Runs are kept as DIR/TRACE/RUN.",
 )  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of a table.")
 @click.pass_context
-def demo(ctx: click.Context, name: str, listed: bool, until: str | None, output: Path) -> None:
+def demo(ctx: click.Context, name: str, listed: bool, until: str | None, output: Path, as_json: bool) -> None:
     """Replay a trace that comes with harness, on the cluster beside it; the first by default.
 
     NAME is one of those that --list shows. The command that it stands for is printed first.
     """
+    if listed and as_json:
+        traces = [
+            {"name": each, "about": bundled.about, "plugins": list(bundled.plugins)}
+            for each, bundled in BUNDLED.items()
+        ]
+        click.echo(json.dumps({"schema": "1", "traces": traces}))
+        return
     if listed:
         rows = [(each, bundled.about, " ".join(bundled.plugins)) for each, bundled in BUNDLED.items()]
         click.echo(aligned([("trace", "what it is", "plugins"), *rows], left=range(3)))
@@ -40,4 +49,4 @@ def demo(ctx: click.Context, name: str, listed: bool, until: str | None, output:
     plugins = BUNDLED[name].plugins
     options = [f"-p {plugin}" for plugin in plugins] + ([f"--until {until}"] if until else [])
     click.echo(f"harness replay {path} {' '.join(options)}", err=True)
-    ctx.invoke(replay, trace=path, names=plugins, until=until, output=output)
+    ctx.invoke(replay, trace=path, names=plugins, until=until, output=output, as_json=as_json)

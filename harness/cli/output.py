@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.errors import InputError
+from harness.errors import InputError, OptionError
 from harness.files.whole import whole_file
 
 
@@ -21,6 +21,26 @@ def spare(source: Path, output: Path, what: str = "file") -> None:
     """
     if output.exists() and source.exists() and output.samefile(source):
         raise InputError(f"{output} is the {what} itself", hint="give what is written another name")
+
+
+def parquet_target(positional: Path | None, option: Path | None) -> Path:
+    """Where a trace is written: given as an argument or with -o.
+
+    Raises:
+        OptionError: it is given twice or not at all, or its name has another suffix than `.parquet`, by which
+            readers know the format.
+    """
+    if positional is not None and option is not None:
+        raise OptionError(f"where to write is given twice: {positional} and -o {option}", hint="give one")
+    target = positional or option
+    if target is None:
+        raise OptionError("there is nothing to write to", hint="give OUT.parquet, or -o OUT.parquet")
+    if target.suffix != ".parquet":
+        raise OptionError(
+            f"{target} does not end with .parquet, which is what is written",
+            hint=f"call it {target.with_suffix('.parquet')}",
+        )
+    return target
 
 
 def write_output(output: Path, text: str) -> None:

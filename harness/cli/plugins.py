@@ -10,10 +10,9 @@ from typing import Any, TypeAlias
 import click
 
 from harness.cli.context import loaded_plugins
-from harness.options import Option
+from harness.options import Option, durations, option_text
 from harness.plugins import Plugins
 from harness.text import aligned, printable
-from harness.units import format_duration, parse_duration
 
 _WIDTH = 100
 
@@ -98,18 +97,8 @@ def _brings(loaded: Plugins, owner: str) -> str:
 
 def _option(option: Option) -> str:
     choices = f" ({' | '.join(option.choices)})" if option.choices else ""
-    return f"{option.name}={_default(option)}{choices}: {option.help}"
-
-
-def _default(option: Option) -> str:
-    """The default as one would write it after `--set`."""
-    value = option.default
-    if isinstance(value, bool):
-        return str(value).lower()
-    if option.type is parse_duration and isinstance(value, int):
-        text = format_duration(value)
-        return text if parse_duration(text) == value else f"{value}us"
-    return "" if value is None else str(value)
+    default = option_text(option.default, duration=bool(durations([option])))
+    return f"{option.name}={default}{choices}: {option.help}"
 
 
 def _document(loaded: Plugins) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import click
 from harness.cli.calibration import calibrated
 from harness.cli.context import loaded_plugins
 from harness.cli.group import Group
-from harness.cli.output import spare
+from harness.cli.output import parquet_target, spare
 from harness.cli.trace_file import from_file, open_file
 from harness.cli.trace_generate import generate
 from harness.errors import InputError
@@ -208,14 +208,16 @@ Examples:
   harness trace convert HPC2N-2002-2.2-cln.swf.gz hpc2n.parquet --set tenant=user"""
 )
 @click.argument("source", metavar="IN", type=click.Path(path_type=Path))
-@click.argument("target", metavar="OUT.parquet", type=click.Path(path_type=Path))
+@click.argument("target", metavar="[OUT.parquet]", required=False, type=click.Path(path_type=Path))
+@click.option("-o", "--output", metavar="OUT.parquet", type=click.Path(path_type=Path), help="The same.")
 @from_file
 @calibrated(cluster=False)
 @click.pass_context
 def convert(
     ctx: click.Context,
     source: Path,
-    target: Path,
+    target: Path | None,
+    output: Path | None,
     reader: str | None,
     settings: tuple[str, ...],
     calibration: Calibration,
@@ -226,6 +228,7 @@ def convert(
     """
     from harness.trace.write import write_trace
 
+    target = parquet_target(target, output)
     opened = calibration.of_trace(open_file(ctx, source, reader, settings))
     spare(source, target, "trace")
     write_trace(opened, target)

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.text import aligned
 from harness.trace.target import Target
-from harness.units import short_amount
+from harness.units import plain_number, short_amount
 
 
 def document(target: Target) -> dict[str, Any]:
@@ -23,7 +23,11 @@ def document(target: Target) -> dict[str, Any]:
             "factor": float(target.scale_arrivals),
             "load": float(target.arrivals_load),
         },
-        "scale_cluster": {"factor": float(target.scale_cluster), "load": float(target.cluster_load)},
+        "scale_cluster": {
+            "factor": float(target.scale_cluster),
+            "load": float(target.cluster_load),
+            "reaches": target.cluster_reaches,
+        },
     }
 
 
@@ -33,12 +37,21 @@ def report(target: Target) -> str:
     for resource, offer in target.offers.items():
         amounts = [short_amount(resource, float(amount)) for amount in (offer.mean, offer.capacity)]
         rows.append((resource, amounts[0], amounts[1], _percent(offer.load)))
-    ways = [
-        (f"for {target.resource}, either", "gives"),
-        (f"--scale-arrivals {float(target.scale_arrivals):g}", _percent(target.arrivals_load)),
-        (f"--scale-cluster {float(target.scale_cluster):g}", _percent(target.cluster_load)),
-    ]
-    return f"{aligned(rows)}\n\n{aligned(ways)}"
+    arrivals = (f"--scale-arrivals {_factor(target.scale_arrivals)}", _percent(target.arrivals_load))
+    cluster = (f"--scale-cluster {_factor(target.scale_cluster)}", _percent(target.cluster_load))
+    if target.cluster_reaches:
+        ways = [(f"for {target.resource}, either", "gives"), arrivals, cluster]
+        return f"{aligned(rows)}\n\n{aligned(ways)}"
+    ways = [(f"for {target.resource}", "gives"), arrivals]
+    nearest = (
+        f"no whole number of nodes, with quotas in whole units, gives {_percent(target.wanted)}: "
+        f"the nearest is {cluster[1]}, by {cluster[0]}"
+    )
+    return f"{aligned(rows)}\n\n{aligned(ways)}\n\n{nearest}"
+
+
+def _factor(scale: Fraction) -> str:
+    return plain_number(float(scale), 6).replace(",", "")
 
 
 def _percent(load: Fraction) -> str:

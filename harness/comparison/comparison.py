@@ -81,6 +81,10 @@ class Comparison:
     def __repr__(self) -> str:
         return f"<Comparison of {', '.join(self.names)}>"
 
+    def __str__(self) -> str:
+        """The table of the headlines, as the command prints it."""
+        return self.table()
+
     @property
     def shares_window(self) -> bool:
         """Whether all runs are measured over the same time throughout."""
@@ -102,6 +106,19 @@ class Comparison:
                 keys.setdefault(key, row)
         for key in _chosen(keys, metrics, scope):
             yield keys[key], [each[key].value if key in each else None for each in self._measured]
+
+    def absent(self, *metrics: str, scope: str | None = "all") -> list[str]:
+        """Which of the metrics asked for have nothing in the scope, while others have: in sentences."""
+        if scope is None:
+            return []
+        keys = {(row.metric, row.scope) for measured in self._measured for row in measured.values()}
+        wanted, said = parse_scope(scope), []
+        for pattern in metrics:
+            scopes = {of for name, of in keys if fnmatchcase(name, pattern)}
+            if scopes and not any(wanted.holds(of) for of in scopes):
+                kinds = sorted({of.partition("=")[0] for of in scopes})
+                said.append(f"{pattern}: not measured for scope {scope!r}, but for {', '.join(kinds)}")
+        return said
 
     def rows(self, *metrics: str, scope: str | None = "all") -> list[Row]:
         """What was measured, with what changed; see `to_polars` for the arguments and errors."""
@@ -207,6 +224,7 @@ class Comparison:
                 )
             ],
             "common_window": None if self.window is None else list(self.window),
+            "absent": self.absent(*metrics, scope=scope),
             "metrics": [
                 {
                     **{column: getattr(row.measured, column) for column in _COLUMNS},

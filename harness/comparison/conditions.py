@@ -13,7 +13,7 @@ from harness.comparison.figures import changed, name_of, shown
 from harness.errors import InputError, OptionError, RunError
 from harness.metrics.scopes import ALL, KINDS
 from harness.options import did_you_mean, nearest, there_is
-from harness.units import SECOND, parse_duration
+from harness.units import SECOND, parse_duration, plain_number
 
 if TYPE_CHECKING:
     from harness.comparison.changes import Row
@@ -166,7 +166,8 @@ class Condition:
         was = f"{shown(row.values[0], unit, resource)} in {comparison.names[0]}"
         how = changed(change)
         if self.bound.endswith("%") and change.relative and abs(change.relative) < PRACTICAL:
-            how = f"{100 * change.relative:+.3g} %"  # which no table shows, but the condition may be about
+            sign = "+" if change.relative > 0 else ""  # no table shows it, but the condition may be about it
+            how = f"{sign}{plain_number(100 * change.relative, 3)} %"
         return f"{sentence}, {was}{f' ({how})' if how else ''}"
 
     def _limit(self, unit: str) -> float:

@@ -98,7 +98,8 @@ def text(comparison: Comparison, metrics: Sequence[str], scope: str | None) -> s
         for line in shown
     ]
     table = aligned([["metric", *comparison.names], *rows])
-    notes = (printable(remark) for remark in remarks(comparison, shown))
+    absent = comparison.absent(*metrics, scope=scope)
+    notes = (printable(remark) for remark in (*absent, *remarks(comparison, shown)))
     return "\n".join([*head_lines(comparison.head, comparison.head.title), table, *notes])
 
 
@@ -110,7 +111,8 @@ def markdown(comparison: Comparison, metrics: Sequence[str], scope: str | None) 
     head, body = _columns(comparison, shown)
     rule = ["---", *["---:"] * (len(head) - 1)]
     table = ["| " + " | ".join(map(escaped, row)) + " |" for row in (head, *body)]
-    notes = [f"- {escaped(remark)}" for remark in remarks(comparison, shown)]
+    absent = comparison.absent(*metrics, scope=scope)
+    notes = [f"- {escaped(remark)}" for remark in (*absent, *remarks(comparison, shown))]
     parts = [
         *head_markdown(comparison.head, comparison.head.title),
         table[0],

@@ -8,6 +8,7 @@ from typing import Any
 from harness.comparison.clusters import cluster_distinctions
 from harness.comparison.distinction import OPTION, PLUGIN, SETTING, TRACE, Distinction
 from harness.comparison.pairs import trace_text
+from harness.options import option_text
 from harness.runs.run import Run
 from harness.units import exact_duration
 
@@ -34,7 +35,7 @@ def distinctions(base: Run, run: Run, runs: Sequence[Run]) -> list[Distinction]:
     ]
     return [
         *_plugin(ours["policy"], theirs["policy"]),
-        *_options(ours["policy"]["options"], theirs["policy"]["options"], same_plugin),
+        *_options(ours["policy"], theirs["policy"], same_plugin),
         *_settings(ours["settings"], theirs["settings"]),
         *_trace(base, run),
         *cluster_distinctions(ours["cluster"], theirs["cluster"]),
@@ -53,14 +54,20 @@ def _plugin(base: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[Disti
 
 
 def _options(
-    base: Mapping[str, Any], other: Mapping[str, Any], same_plugin: Sequence[Mapping[str, Any]]
+    ours: Mapping[str, Any], theirs: Mapping[str, Any], same_plugin: Sequence[Mapping[str, Any]]
 ) -> Iterator[Distinction]:
     """Options that both plugins have; and of the others those in which runs of the plugin differ."""
+    base, other = ours["options"], theirs["options"]
     for name, value in other.items():
+        text = _option(theirs, name)
         if name in base and base[name] != value:
-            yield Distinction(OPTION, name, "", _plain(base[name]), _plain(value))
+            yield Distinction(OPTION, name, "", _option(ours, name), text)
         elif name not in base and any(options.get(name) != value for options in same_plugin):
-            yield Distinction(OPTION, name, "", None, _plain(value))
+            yield Distinction(OPTION, name, "", None, text)
+
+
+def _option(policy: Mapping[str, Any], name: str) -> str:
+    return option_text(policy["options"][name], duration=name in policy.get("durations", ()), nothing=_NONE)
 
 
 def _settings(base: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[Distinction]:
@@ -89,9 +96,3 @@ def _setting(key: str, value: Any) -> str:
     if value is None:
         return _NONE
     return exact_duration(value) if key.endswith("_us") else str(value)
-
-
-def _plain(value: Any) -> str:
-    if value is None or value == "":
-        return _NONE
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
-from harness.units import format_amount
+from harness.units import format_amount, plain_number
 
 Table = Mapping[str, Mapping[str, int]]
 """Name of a queue, quota or reason -> label of a resource (or `count`) -> amount."""
@@ -156,7 +157,9 @@ def _usages(value: Any) -> dict[str, str]:
 
 
 def _share(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        return str(value)
+    return plain_number(value, 6)
 
 
 class Units:

@@ -23,6 +23,7 @@ from harness.engine import Engine
 from harness.engine.engine import Outcome
 from harness.errors import NOT_THEIRS, PolicyError
 from harness.metrics.measurement import Measurement
+from harness.options import durations
 from harness.plugins import Plugins
 from harness.policy import Policy
 from harness.recording import schemas
@@ -227,6 +228,7 @@ def _describe(plan: Plan, jobs: Jobs, of_jobs: Tenants, outcome: Outcome) -> dic
             "plugin": policy.owner,
             "version": policy.version,
             "options": dict(plan.options),
+            **({"durations": times} if (times := durations(policy.options)) else {}),
             "clairvoyant": policy.clairvoyant,
             "code": _told(theirs),
         },

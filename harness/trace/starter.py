@@ -36,7 +36,7 @@ from harness.trace.demand import demands_of
 from harness.trace.job_rows import filled, job_rows
 from harness.trace.schema import DEFAULT_NAMESPACE, REQUEST, resources_of
 from harness.trace.trace import Trace
-from harness.units import INT64_MAX, format_amount
+from harness.units import INT64_MAX, format_amount, short_number
 
 _COHORT = "all"
 _FLAVOR = "default"
@@ -191,8 +191,9 @@ def start(
     _check_size(trace, count, max(counts, key=lambda name: counts[name]), capacity, given)
     whole = {"pods": _pods(given, frame), **given}
     nodes = "node" if count == 1 else "nodes"
+    busy = short_number(100 * float(load))
     why = [
-        f"{count} {nodes}: {100 * float(load):g} % are busy on average, or as large as the traced machine",
+        f"{count} {nodes}: {busy} % are busy on average, or as large as the traced machine",
         f"a node has {', '.join(f'{name} {format_amount(name, amount)}' for name, amount in whole.items())}",
     ]
     unasked = [name for name in given if name not in demands]

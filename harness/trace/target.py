@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from math import floor
 
 from harness.cluster.model import Cluster
 from harness.cluster.scale import scaled_cluster
@@ -14,6 +15,8 @@ from harness.trace.schema import resources_of
 from harness.trace.trace import Trace
 
 _DIGITS = 4
+_NEAR = Fraction(1, 100)
+"""A scale reaches a load if it gives no more than this part of it more or less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +44,23 @@ class Target:
     Attributes:
         resource: the scarcest one, which the target is about.
         offers: resource -> what is offered now.
+        wanted: the load that is aimed at.
         scale_arrivals, scale_cluster: either of them alone gives the load.
         arrivals_load, cluster_load: the load that it gives exactly; a cluster has whole nodes.
     """
 
     resource: str
+    wanted: Fraction
     offers: Mapping[str, Offer]
     scale_arrivals: Fraction
     arrivals_load: Fraction
     scale_cluster: Fraction
     cluster_load: Fraction
+
+    @property
+    def cluster_reaches(self) -> bool:
+        """Whether some size of the cluster gives the load; nodes come whole, and quotas in whole units."""
+        return abs(self.cluster_load - self.wanted) <= _NEAR * self.wanted
 
 
 def offers_of(trace: Trace, cluster: Cluster) -> dict[str, Offer]:
@@ -82,10 +92,26 @@ def aim(trace: Trace, cluster: Cluster, load: Fraction) -> Target:
         )
     resource = max(sorted(offers), key=lambda name: offers[name].load)
     now = offers[resource].load
-    arrivals, size = _rounded(load / now), _rounded(now / load)
-    after = offers_of(trace, scaled_cluster(cluster, size))
-    reached = after[resource].load if resource in after else Fraction(0)
-    return Target(resource, offers, arrivals, now * arrivals, size, reached)
+    arrivals = _rounded(load / now)
+    sizes = {
+        size: _load(trace, scaled_cluster(cluster, size), resource) for size in _sizes(cluster, now / load)
+    }
+    size, reached = min(sizes.items(), key=lambda each: (abs(each[1] - load), each[0]))
+    return Target(resource, load, offers, arrivals, now * arrivals, size, reached)
+
+
+def _sizes(cluster: Cluster, wanted: Fraction) -> list[Fraction]:
+    """The sizes that come into question: the wanted one, or the whole numbers of nodes beside it."""
+    nodes = len(cluster.nodes)
+    if not nodes:
+        return [_rounded(wanted)]
+    least = max(1, floor(wanted * nodes))
+    return [_rounded(Fraction(count, nodes)) for count in (least, least + 1)]
+
+
+def _load(trace: Trace, cluster: Cluster, resource: str) -> Fraction:
+    offers = offers_of(trace, cluster)
+    return offers[resource].load if resource in offers else Fraction(0)
 
 
 def _rounded(number: Fraction) -> Fraction:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import harness as package
+
 RunFolder = Callable[..., Path]
 
 
@@ -192,3 +194,28 @@ def test_three_plugins_of_long_names_stay_within_100_columns(
     ended = harness("replay", "gpus.parquet", "-q", *(part for name in names for part in ("-p", name)))
     assert ended.code == 0
     assert max(map(len, ended.out.split("\n"))) <= 100
+
+
+def test_a_metric_without_anything_in_the_scope_is_said(harness: Callable, replayed: RunFolder) -> None:
+    """Another one has something there, so the table is shown, and says what is not in it."""
+    run = replayed("a")
+    asked = ("--scope", "queue", "--metric", "wait.first_start.p95", "--metric", "makespan")
+    said = "makespan: not measured for scope 'queue', but for all"
+    assert said in harness("compare", run, *asked).out.split("\n")
+    assert f"- {said}" in harness("compare", run, *asked, "--format", "markdown").out.split("\n")
+    assert json.loads(harness("compare", run, *asked, "--json").out)["absent"] == [said]
+    assert harness("compare", run, *asked, "--format", "csv").err == f"warning: {said}\n"
+
+
+def test_printing_a_comparison_prints_its_table(harness: Callable, replayed: RunFolder) -> None:
+    """As the command does."""
+    run = replayed("a")
+    assert f"{package.compare([run])}\n" == harness("compare", run).out
+
+
+def test_demo_answers_in_json(harness: Callable) -> None:
+    """The list of traces, and what a replay of one gives."""
+    (first, *_) = json.loads(harness("demo", "--list", "--json").out)["traces"]
+    assert set(first) == {"name", "about", "plugins"}
+    document = json.loads(harness("demo", first["name"], "--until", "1h", "--json").out)
+    assert [run["policy"]["name"] for run in document["runs"]] == first["plugins"]

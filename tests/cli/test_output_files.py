@@ -40,3 +40,30 @@ def test_what_is_read_is_not_written_over(
     assert called(arguments) == 2
     assert f"{name} is the {what} itself" in capsys.readouterr().err
     assert Path(name).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["out.csv"], "Error: out.csv does not end with .parquet, which is what is written"),
+        (
+            ["a.parquet", "-o", "b.parquet"],
+            "Error: where to write is given twice: a.parquet and -o b.parquet",
+        ),
+        ([], "Error: there is nothing to write to"),
+    ],
+)
+def test_convert_writes_parquet_to_one_place(
+    arguments: list[str],
+    says: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Nothing is read before that is known; and -o does what the argument does."""
+    monkeypatch.chdir(tmp_path)
+    assert called(["trace", "convert", "nothing.parquet", *arguments]) == 2
+    assert capsys.readouterr().err.startswith(says)
+    shutil.copy(TRACES / "mix.parquet", "mix.parquet")
+    assert called(["trace", "convert", "mix.parquet", "-o", "out.parquet"]) == 0
+    assert Path("out.parquet").exists()

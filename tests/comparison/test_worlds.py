@@ -148,7 +148,7 @@ def test_two_loads_compare(replayed: Callable[..., harness.Run]) -> None:
         ({"startup": "2m"}, ["--startup none -> 2m00s"]),
         ({"grace_period": 30_000_001}, ["--grace-period 30s -> 30000001us"]),
         ({"until": "1h"}, ["--until none -> 1h00m"]),
-        ({"options": {"evictionLatency": "5s"}}, ["option evictionLatency 1000000 -> 5000000"]),
+        ({"options": {"evictionLatency": "5s"}}, ["option evictionLatency 1s -> 5s"]),
     ],
 )
 def test_two_loss_models_and_other_settings_compare(
@@ -222,8 +222,8 @@ def test_a_plugin_is_told_where_names_do_not_say_it(replayed: Callable[..., harn
     comparison = harness.compare([base, *runs])
     assert [(list(group.names), list(group.sentences)) for group in comparison.head.groups] == [
         (["kueue-1s", "kueue-9s"], ["plugin none -> kueue-classic"]),
-        (["kueue-1s"], ["option evictionLatency 1000000"]),
-        (["kueue-9s"], ["option evictionLatency 9000000"]),
+        (["kueue-1s"], ["option evictionLatency 1s"]),
+        (["kueue-9s"], ["option evictionLatency 9s"]),
     ]
     named = [replayed("kueue-classic"), replayed("fairsharing", plugin="fairsharing")]
     assert harness.compare(named).head.groups == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from harness.options import option_text
 from harness.report.blocks import Block, Code, Points, Table, Text
 from harness.report.material import Material
 from harness.report.repeat import repeat
@@ -77,7 +78,7 @@ def _settings(material: Material) -> Iterator[tuple[str, list[str]]]:
     for option in dict.fromkeys(key for each in policies for key in each["options"]):
         yield (
             f"option {option}",
-            [_plain(each["options"][option]) if option in each["options"] else "–" for each in policies],
+            [_option(each, option) for each in policies],
         )
     settings = [info["settings"] for info in infos]
     yield "a preempted job loses", [_loss(each["on_preemption"]) for each in settings]
@@ -105,7 +106,5 @@ def _loss(model: str) -> str:
     return {"restart": "all (restart)", "resume": "nothing (resume)"}.get(model, model)
 
 
-def _plain(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return "–" if value in (None, "") else str(value)
+def _option(policy: Mapping[str, Any], name: str) -> str:
+    return option_text(policy["options"].get(name), duration=name in policy.get("durations", ()), nothing="–")

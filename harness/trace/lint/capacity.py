@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.trace.level import level_of, recorded_peak
-from harness.trace.lint.finding import Finding, Material, counted
+from harness.trace.lint.finding import Finding, Material, counted, percent
 from harness.trace.schema import REQUEST
 from harness.units import short_amount
 
@@ -22,7 +22,7 @@ def check(material: Material) -> Iterator[Finding]:
         most = max(level.peak, recorded_peak(jobs, resource) or 0)
         has = f"{short_amount(resource, there)} of {resource}"
         if most <= there:
-            share = f", {100 * most / there:.2g} %" if there else ""
+            share = f", {percent(most / there)}" if there else ""
             mean = short_amount(resource, level.mean)
             enough.append(f"{short_amount(resource, most)} of {has} ({mean} on average{share})")
         elif level.mean > there:

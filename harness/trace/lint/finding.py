@@ -66,4 +66,9 @@ class Material:
 
 def counted(count: int, whole: int) -> str:
     """A number of jobs, and which part of all they are."""
-    return f"{count:,} of {whole:,} jobs ({short_number(round(100 * count / whole, 2))} %)"
+    return f"{count:,} of {whole:,} jobs ({percent(count / whole)})"
+
+
+def percent(part: float) -> str:
+    """A part of a whole at a glance."""
+    return f"{short_number(round(100 * part, 2))} %"

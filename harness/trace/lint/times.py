@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from harness.trace.level import SUBMIT
-from harness.trace.lint.finding import Finding, Material, counted
+from harness.trace.lint.finding import Finding, Material, counted, percent
 from harness.units import DAY, HOUR, SECOND, format_duration
 
 _FEW = 100
@@ -51,7 +51,7 @@ def check_span(material: Material) -> Iterator[Finding]:
         after = int(submit[int(pauses.arg_max() or 0)])
         yield Finding(
             "silence",
-            f"nothing is submitted for {format_duration(longest)}, {100 * longest / span:.2g} % of the span, "
+            f"nothing is submitted for {format_duration(longest)}, {percent(longest / span)} of the span, "
             f"until {format_duration(after)} after the origin",
             "a clock that jumped or a gap in the record counts as idle time: choose a --window beside it",
         )
