@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from harness.cli.screen import coloured, terminal_width
 from harness.text import printable
 
 if TYPE_CHECKING:
@@ -82,8 +83,11 @@ def compare(
             click.echo(printable(f"warning: {sentence}"), err=True)
     else:
         of_checks = checks_markdown if layout == "markdown" else checks_text
-        table = comparison.markdown if layout == "markdown" else comparison.table
-        parts = [table(*metrics, scope=scope), *([of_checks(comparison, checks)] if checks else [])]
+        if layout == "markdown":
+            table = comparison.markdown(*metrics, scope=scope)
+        else:
+            table = coloured(comparison.table(*metrics, scope=scope, width=terminal_width()))
+        parts = [table, *([of_checks(comparison, checks)] if checks else [])]
         click.echo("\n\n".join(parts))
     if undecided is not None:
         raise undecided

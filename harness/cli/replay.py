@@ -13,6 +13,7 @@ import click
 from harness.cli.calibration import calibrated
 from harness.cli.context import command_line, complete_policies, loaded_plugins
 from harness.cli.replays import carried_out
+from harness.cli.screen import coloured, terminal_width
 from harness.cli.worlds import World, read_worlds
 from harness.errors import OptionError, PluginError, StoppedError
 from harness.options import did_you_mean
@@ -190,7 +191,10 @@ def replay(
         quiet=quiet,
     )
     comparison = Comparison(runs, chosen=f"the first of the {len(runs)} runs of this replay")
-    click.echo(json.dumps(comparison.to_json(scope=None, changes=False)) if as_json else comparison.table())
+    if as_json:
+        click.echo(json.dumps(comparison.to_json(scope=None, changes=False)))
+    else:
+        click.echo(coloured(comparison.table(width=terminal_width())))
     for run in runs:
         for sentence in alarms(run):
             click.echo(printable(f"warning: {run.label}: {sentence}"), err=True)

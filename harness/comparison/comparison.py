@@ -179,9 +179,9 @@ class Comparison:
         parsed = [parse_condition(each) if isinstance(each, str) else each for each in conditions]
         return [check for condition in parsed for check in condition.checks(self)]
 
-    def table(self, *metrics: str, scope: str | None = "all") -> str:
-        """The comparison for a terminal; without metrics the headlines."""
-        return text(self, metrics, scope)
+    def table(self, *metrics: str, scope: str | None = "all", width: int | None = None) -> str:
+        """The comparison for a terminal of so many columns, None for any number; the headlines by default."""
+        return text(self, metrics, scope, width)
 
     def markdown(self, *metrics: str, scope: str | None = "all") -> str:
         """The same table for a pull request."""

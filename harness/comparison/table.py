@@ -53,6 +53,8 @@ _OF_CAPACITY = ("utilization.", "fairness.")
 _OF_WINDOW = (*_OF_CAPACITY, "quota.")
 _WORDS = (Verdict.BETTER, Verdict.WORSE)
 _NOTHING = "no metric was measured"
+_INTERVAL = re.compile(r" \[[^\]]*\]")
+_NARROWED = "too narrow for intervals: a wider terminal, a pipe and --format csv have them"
 
 
 class Line(NamedTuple):
@@ -84,23 +86,44 @@ def says_something_new(comparison: Comparison, measured: Measurement) -> bool:
     return not measured.metric.endswith(HOURS) or measured.resource in comparison.differing_capacities
 
 
-def text(comparison: Comparison, metrics: Sequence[str], scope: str | None) -> str:
-    """For a terminal."""
+def text(comparison: Comparison, metrics: Sequence[str], scope: str | None, width: int | None = None) -> str:
+    """For a terminal of so many columns; None for any number.
+
+    Where the table is too wide, it goes without intervals, and then run by run beside the baseline.
+    """
     shown = lines(comparison, metrics, scope)
     if not shown:
         return _NOTHING
-    changes = [max(columns(line.cells[place][1]) for line in shown) for place in range(len(comparison.names))]
-    rows = [
-        [
-            name_of(line.measured),
-            *(_joined(cell, width) for cell, width in zip(line.cells, changes, strict=True)),
-        ]
-        for line in shown
-    ]
-    table = aligned([["metric", *comparison.names], *rows])
+    parts, whole = _tables(comparison.names, shown, width)
     absent = comparison.absent(*metrics, scope=scope)
-    notes = (printable(remark) for remark in (*absent, *remarks(comparison, shown)))
-    return "\n".join([*head_lines(comparison.head, comparison.head.title), table, *notes])
+    narrowed = [] if whole else [_NARROWED]
+    notes = (printable(remark) for remark in (*absent, *remarks(comparison, shown), *narrowed))
+    return "\n".join([*head_lines(comparison.head, comparison.head.title), "\n\n".join(parts), *notes])
+
+
+def _tables(names: Sequence[str], shown: Sequence[Line], width: int | None) -> tuple[list[str], bool]:
+    """One table, or one for each run, so that no line is too long; and whether they have all intervals."""
+    together = [range(len(names))]
+    apart = [(0, place) for place in range(1, len(names))] or together
+    for runs in (together, apart):
+        for whole in (True, False):
+            tables = [_table(names, shown, places, intervals=whole) for places in runs]
+            if width is None or all(columns(row) <= width for each in tables for row in each.split("\n")):
+                return tables, whole
+    return tables, False
+
+
+def _table(names: Sequence[str], shown: Sequence[Line], places: Sequence[int], *, intervals: bool) -> str:
+    """The lines with the columns of some runs."""
+    cells = [[line.cells[place] for place in places] for line in shown]
+    if not intervals:
+        cells = [[(value, _INTERVAL.sub("", change)) for value, change in row] for row in cells]
+    widths = [max(columns(row[place][1]) for row in cells) for place in range(len(places))]
+    rows = [
+        [name_of(line.measured), *(_joined(cell, width) for cell, width in zip(row, widths, strict=True))]
+        for line, row in zip(shown, cells, strict=True)
+    ]
+    return aligned([["metric", *(names[place] for place in places)], *rows])
 
 
 def markdown(comparison: Comparison, metrics: Sequence[str], scope: str | None) -> str:

@@ -389,3 +389,50 @@ def test_tables_stay_aligned_whatever_names_hold(
     assert len(wide) == 1
     assert wide.pop() <= 100
     assert "{queue=team a}" in out
+
+
+def shown_on(folder: Path, line: str, columns: int, **environment: str) -> str:
+    """What a command writes to stdout, which is a terminal."""
+    asked = clean_environment() | {"COLUMNS": str(columns)} | environment
+    command = ["script", "-qec", f"{HARNESS} {line}", "/dev/null"]
+    ended = subprocess.run(command, cwd=folder, env=asked, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 0, ended.stdout
+    return ended.stdout.replace("\r\n", "\n")
+
+
+def table_of(text: str) -> list[str]:
+    """The lines of its tables."""
+    lines = text.split("\n")
+    first = next(number for number, line in enumerate(lines) if line.startswith("metric"))
+    last = next(number for number, line in enumerate(lines) if line.startswith("▲"))
+    return [re.sub("\x1b\\[[0-9;]*m", "", line) for line in lines[first:last]]
+
+
+@pytest.mark.skipif(shutil.which("script") is None, reason="there is no script to make a terminal")
+def test_a_table_fits_the_terminal_and_its_verdicts_have_colours(
+    folder: Path, harness: Callable, write_trace: Callable[..., Path]
+) -> None:
+    """Without intervals first, then a block a run; NO_COLOR and pipes have no colours, a pipe all columns."""
+    rows = ({"submit_time": n, "duration": 60, "priority": n % 3, "queue": "ab"[n % 2]} for n in range(300))
+    trace = write_trace(*rows)
+    runs = ("-p", "none@plain", "-p", "none@fifo", "-p", "none@strict")
+    options = ("--set", "fifo.order=fifo", "--set", "strict.blocking=strict", "--scale-cluster", "1/2")
+    assert harness("replay", trace, *runs, *options, "-q").code == 0
+    line = "compare results/trace/* --baseline plain --metric 'wait.*' --metric makespan"
+    piped = harness("compare", *sorted(Path("results/trace").iterdir()), *line.split()[2:5], "wait.*").out
+    assert "\x1b" not in piped
+    wide = shown_on(folder, line, 300)
+    assert any("[" in row for row in table_of(wide))
+    assert "too narrow" not in wide
+    whole = max(map(len, table_of(wide)))
+    middle = shown_on(folder, line, whole - 1)
+    assert "too narrow for intervals" in middle
+    assert sum(row.startswith("metric") for row in table_of(middle)) == 1
+    least = max(map(len, table_of(middle)))
+    narrow = shown_on(folder, line, least - 1)
+    assert sum(row.startswith("metric") for row in table_of(narrow)) == 2
+    assert max(map(len, table_of(narrow))) < least
+    signs = [row for row in wide.split("\n")[3:] if re.search("[▲▼△▽]", row) and "better" not in row]
+    assert signs
+    assert all("\x1b[3" in row for row in signs)
+    assert "\x1b" not in shown_on(folder, line, 300, NO_COLOR="1")
