@@ -1,0 +1,142 @@
+"""The commands of the documentation, page by page, and what stands in for a user's own files."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import yaml
+from cli_environment import called
+from reader_samples import OPENB
+
+from harness.cluster.manifests import dump_yaml
+
+ROOT = Path(__file__).parents[1]
+PAGES = [
+    path.relative_to(ROOT).as_posix()
+    for path in (
+        *(ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))),
+        *(ROOT / name / "README.md" for name in ("plugins", "traces", "results")),
+    )
+]
+_PROGRAM = re.compile(
+    r"(harness|python3?|pip|kubectl|bash|git|asv|jupyter|curl|script|sacct|tar|\.venv/\S+) |harness$"
+)
+_SHELL = ("", "sh", "bash", "console")
+
+EXCEPTED = {
+    r"python3 -m venv ": "sets an environment up, which CI does from nothing",
+    r"\.venv/bin/": "runs the tools of contributors, which CI does",
+    r"bash \.ci/run": "is what CI runs",
+    r"pip install ": "installs from an index of packages",
+    r"kubectl ": "asks a live cluster",
+    r"git archive ": "takes manifests out of a user's repository",
+    r"python -m harness_plugins\.readers\.machines wagap": "tests/plugins/readers has one of such machines",
+    r"python scripts/": "takes an hour, or files that are published elsewhere",
+    r"harness .*\b(RUN|FILE|SPEC|IN|JOB)\b": "a summary of forms; what stands in capitals is any file",
+    r"harness plugins +the readers": "a line of the same summary",
+    r"harness replay trace\.parquet --plugin none": "tests/test_plugins.py installs the plugin of the page",
+}
+"""What is not executed, by how a command begins, and why."""
+
+_SWF = """\
+; UnixStartTime: 1027839845
+; MaxProcs: 1152
+; MaxNodes: 144
+""" + "".join(
+    f"{job} {40 * job} 5 60 {2 * job} -1 -1 2 120 -1 1 3 1 -1 {job - 1} -1 -1 -1\n" for job in range(1, 6)
+)
+_NODES = "sn,cpu_milli,memory_mib,gpu,model\n" + "".join(
+    f"n{number},96000,524288,8,V100M32\n" for number in range(32)
+)
+
+
+def commands(page: str) -> Iterator[str]:
+    """The commands of a page in their order, those of several lines as one."""
+    lines = iter((ROOT / page).read_text(encoding="utf-8").split("\n"))
+    language: str | None = None
+    for line in lines:
+        if line.startswith("```"):
+            language = line[3:] if language is None else None
+        elif (language in _SHELL) if language is not None else line.startswith("    "):
+            command = line.strip()
+            if _PROGRAM.match(command):
+                while command.endswith("\\"):
+                    command = f"{command[:-1].rstrip()} {next(lines).strip()}"
+                yield command
+
+
+def why_excepted(command: str) -> str | None:
+    """Why a command is not executed; None where it is."""
+    return next((why for pattern, why in EXCEPTED.items() if re.match(pattern, command)), None)
+
+
+def stock(place: Path, page: str, *, whole: bool) -> None:
+    """Put into the present folder what a page names: the bundled traces, cut or whole, and stand-ins."""
+    for name in ("docs/examples", "scripts"):
+        shutil.copytree(ROOT / name, place / name)
+    (place / "traces").mkdir()
+    (place / "tests" / "conformance").mkdir(parents=True)
+    for path in (ROOT / "traces").iterdir():
+        shutil.copy(path, place / "traces")
+    for path in (ROOT / "tests" / "conformance").glob("*.gz"):
+        with (
+            gzip.open(path, "rt") as file,
+            gzip.open(place / "tests" / "conformance" / path.name, "wt") as to,
+        ):
+            to.writelines(line for number, line in enumerate(file) if whole or number < 4)
+    if not whole:
+        for name in ("philly", "mix", "openb"):
+            path = place / "traces" / f"{name}.parquet"
+            frame = pl.read_parquet(path).with_row_index("row")
+            some = pl.col("row") % (pl.len() // 150) == 0
+            named = pl.col("job_id").is_in(["4354"]) if name == "philly" else pl.lit(value=False)
+            frame.filter(some | named).drop("row").write_parquet(path)
+    _own_files(place, elastic=page == "docs/elasticquota.md")
+
+
+def _own_files(place: Path, *, elastic: bool) -> None:
+    """A user's logs, jobs, manifests (with elastic quotas where a page is about them) and patches."""
+    for name in ("my-log", "sdsc-blue", "SDSC-BLUE-2000-4.2-cln"):
+        with gzip.open(place / f"{name}.swf.gz", "wt") as file:
+            file.write(_SWF)
+    for name, text in (("openb_pod_list_default", OPENB), ("openb_node_list_all_node", _NODES)):
+        with gzip.open(place / f"{name}.csv.gz", "wt") as file:
+            file.write(text)
+    head = "id,submitted,started,ended,team,cores,memory,nodes\n"
+    row = "{},2024-01-01T00:00:0{},2024-01-01T01:00:00,2024-01-01T02:00:00,a,4,16,1\n"
+    (place / "jobs.csv").write_text(head + "".join(row.format(number, number) for number in range(3)))
+    number, second = pl.int_range(60, dtype=pl.Int64), pl.duration(seconds=1, time_unit="us")
+    frame = pl.select(
+        job_id=pl.int_range(60).cast(pl.String),
+        submit_time=pl.duration(minutes=number * 7, time_unit="us"),
+        duration=second * (600 + number * 90),
+        queue=pl.concat_str(
+            pl.lit("team-"), pl.when(number % 2 == 0).then(pl.lit("a")).otherwise(pl.lit("b"))
+        ),
+        priority=(number % 3).cast(pl.Int32),
+        **{"request.cpu": 1000 * (1 + number % 4), "request.nvidia.com/gpu": 1 + number % 4},
+    )
+    frame.write_parquet(place / "jobs.parquet")
+    assert called(["cluster", "init", "jobs.parquet", "-o", "cluster.yaml"]) == 0
+    manifests = list(yaml.safe_load_all((place / "cluster.yaml").read_text()))
+    trees = [each for each in manifests if each["kind"] == "ElasticQuotaTree"]
+    (place / "quotas.yaml").write_text(dump_yaml(trees))
+    if not elastic:
+        (place / "cluster.yaml").write_text(dump_yaml([each for each in manifests if each not in trees]))
+    for folder in ("base/manifests", "manifests"):
+        (place / folder).mkdir(parents=True)
+        shutil.copy("cluster.yaml", place / folder / "cluster.yaml")
+    for name in ("shared", "nodes", "base", "pr"):
+        shutil.copy("cluster.yaml", f"{name}.yaml")
+    queue = next(each for each in manifests if each["kind"] == "ClusterQueue")
+    about = {"apiVersion": queue["apiVersion"], "kind": "ClusterQueue", "metadata": queue["metadata"]}
+    for name, spec in (
+        ("more", {"fairSharing": {"weight": "2"}}),
+        ("cohorts", {"queueingStrategy": "StrictFIFO"}),
+    ):
+        (place / f"{name}.yaml").write_text(dump_yaml([{**about, "spec": spec}]))

@@ -1,0 +1,81 @@
+"""Every command of every page works, in the order of the page and in one folder, but for exceptions."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli_environment import called, clean_environment
+from doc_pages import EXCEPTED, PAGES, commands, stock, why_excepted
+
+WITH_COMMANDS = [page for page in PAGES if any(why_excepted(each) is None for each in commands(page))]
+
+
+def expanded(command: str) -> tuple[list[str], str | None]:
+    """The words of a command as a shell makes them, and the file that its output goes to."""
+    words: list[str] = []
+    for word in shlex.split(command, comments=True):
+        found = sorted(map(str, Path().glob(word))) if "*" in word and "=" not in word else []
+        words += found or [word]
+    if ">" in words:
+        return words[: words.index(">")], words[words.index(">") + 1]
+    return words, None
+
+
+def ended(command: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """How a command ends, and what it says where it fails."""
+    words, to = expanded(command)
+    capsys.readouterr()
+    if words[0] != "harness":
+        line = [sys.executable, *words[1:]]
+        ran = subprocess.run(line, env=clean_environment(), capture_output=True, text=True, check=False)
+        return ran.returncode, ran.stderr
+    code = called(words[1:])
+    out, err = capsys.readouterr()
+    if to is not None:
+        Path(to).write_text(out)
+    return code, err
+
+
+def run_page(page: str, place: Path, capsys: pytest.CaptureFixture[str], *, whole: bool) -> None:
+    """Execute a page from top to bottom."""
+    stock(place, page, whole=whole)
+    failed = [
+        f"{command}\n{said}"
+        for command in commands(page)
+        if why_excepted(command) is None
+        for code, said in [ended(command, capsys)]
+        if code
+    ]
+    assert not failed, "\n\n".join(failed)
+
+
+@pytest.mark.parametrize("page", WITH_COMMANDS)
+def test_a_page_works_from_top_to_bottom_on_cut_traces(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a command leaves, the next one finds."""
+    monkeypatch.chdir(tmp_path)
+    run_page(page, tmp_path, capsys, whole=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", WITH_COMMANDS)
+def test_a_page_works_from_top_to_bottom(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same with the whole traces and all recorded decisions."""
+    monkeypatch.chdir(tmp_path)
+    run_page(page, tmp_path, capsys, whole=True)
+
+
+def test_every_exception_is_of_some_command() -> None:
+    """The list is no longer than it has to be, and says why."""
+    every = [command for page in PAGES for command in commands(page)]
+    for pattern, why in EXCEPTED.items():
+        assert why
+        assert any(re.match(pattern, command) for command in every), pattern
