@@ -64,6 +64,32 @@ def test_a_cluster_that_cannot_keep_up_is_too_small(findings: Callable[..., dict
     assert said["job-too-large"] == "50 of 50 jobs (100 %) ask for more than the 1 of cpu"
 
 
+def test_jobs_that_no_domain_holds_are_named(write_trace: Callable[..., Path]) -> None:
+    """Two racks of 3 cores: four pods fit the cluster and no rack; three that one may be, and a wish, do."""
+    kueue = {"apiVersion": "kueue.x-k8s.io/v1beta2", "metadata": {"name": "t"}}
+    objects: list[dict[str, Any]] = [
+        {**kueue, "kind": "Topology", "spec": {"levels": [{"nodeLabel": "rack"}]}},
+        {**kueue, "kind": "ResourceFlavor", "spec": {"topologyName": "t"}},
+    ]
+    for name in ("a", "b"):
+        node = yaml.safe_load(NODE.format(3))
+        objects.append({**node, "metadata": {"name": name, "labels": {"rack": name}}})
+    rows = [
+        {"job_id": "large", "pods": 4, "topology_required": "rack"},
+        {"job_id": "fits", "pods": 3, "topology_required": "rack"},
+        {"job_id": "less", "pods": 4, "min_pods": 3, "topology_required": "rack"},
+        {"job_id": "prefers", "pods": 4, "topology_preferred": "rack"},
+        {"job_id": "zone", "topology_required": "zone"},
+    ]
+    trace = open_trace(write_trace(*rows), PLUGINS)
+    said = {each.check: each.says for each in lint(trace, cluster_from(objects, "test"))}
+    assert said["no-domain"] == (
+        "2 of 5 jobs (40 %) require one domain of a topology, and none holds them when it is empty: "
+        "large: 4 pods in one rack, 3 fit; zone: no node is in a domain of zone"
+    )
+    assert "no-domain" not in {each.check for each in lint(trace)}
+
+
 def test_few_jobs_long_before_the_others_are_named(findings: Callable[..., dict[str, str]]) -> None:
     """The window that leaves them out begins at the first regular one."""
     rows = [{"submit_time": 0, "queue": "a"}, *spread(300)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from harness.cluster.model import Cluster
-from harness.trace.lint import capacity, durations, names, times, units
+from harness.trace.lint import capacity, durations, names, times, topology, units
 from harness.trace.lint.finding import Finding, Material
 from harness.trace.trace import Trace
 
@@ -13,6 +13,7 @@ __all__ = ["CHECKS", "Finding", "lint"]
 
 CHECKS: tuple[Callable[[Material], Iterator[Finding]], ...] = (
     capacity.check,
+    topology.check,
     times.check_span,
     times.check_bursts,
     times.check_clock,

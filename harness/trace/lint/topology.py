@@ -1,0 +1,69 @@
+"""Jobs that no domain of a topology holds, although quotas and the whole cluster would."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from harness.cluster.model import Cluster, Node
+from harness.job import PodSet
+from harness.trace.lint.finding import Finding, Material, counted
+from harness.trace.pod_sets import PodSetMaker
+
+_SHOWN = 3
+
+
+def check(material: Material) -> Iterator[Finding]:
+    """One finding for all jobs whose pods do not fit one domain of the level that they require."""
+    cluster, frame = material.cluster, material.trace.frame
+    if cluster is None or not cluster.topologies:
+        return
+    known: dict[PodSet, str] = {}
+    lacking: dict[str, str] = {}
+    rows = zip(frame["job_id"].to_list(), PodSetMaker(frame, None).of(0, frame.height), strict=True)
+    for job, (pod_set,) in rows:
+        if pod_set not in known:
+            known[pod_set] = _lacks(pod_set, cluster)
+        if known[pod_set]:
+            lacking.setdefault(job, known[pod_set])
+    if lacking:
+        jobs = material.jobs.height
+        named = "; ".join(f"{job}: {why}" for job, why in list(lacking.items())[:_SHOWN])
+        more = f"; and {len(lacking) - _SHOWN:,} more" if len(lacking) > _SHOWN else ""
+        yield Finding(
+            "no-domain",
+            f"{counted(len(lacking), jobs)} require one domain of a topology, and none holds them when it is "
+            f"empty: {named}{more}",
+            "they wait for ever: let them prefer the level, or require a coarser one",
+        )
+
+
+def _lacks(pod_set: PodSet, cluster: Cluster) -> str:
+    """Why no domain holds the least pods of a pod set; "" where one does, or where it requires none."""
+    request = pod_set.topology
+    if request is None or not request.required:
+        return ""
+    most = -1
+    for flavor in cluster.flavors.values():
+        topology = cluster.topologies.get(flavor.topology)
+        if topology is None or request.required not in topology.levels:
+            continue
+        levels = topology.levels[: topology.levels.index(request.required) + 1]
+        domains: dict[tuple[str, ...], int] = {}
+        for node in cluster.nodes.values():
+            labels = node.labels
+            if flavor.node_labels.items() <= labels.items() and labels.keys() >= set(topology.levels):
+                domain = tuple(labels[level] for level in levels)
+                domains[domain] = domains.get(domain, 0) + _times(node, pod_set.requests)
+        most = max([most, *domains.values()])
+    if most < 0:
+        return f"no node is in a domain of {request.required}"
+    least = pod_set.min_count
+    return f"{least:,} pods in one {request.required}, {most:,} fit" if most < least else ""
+
+
+def _times(node: Node, requests: Mapping[str, int]) -> int:
+    """How many pods an empty node holds."""
+    asked = {resource: amount for resource, amount in requests.items() if amount}
+    slots = node.allocatable.get("pods")
+    fits = [node.allocatable.get(resource, 0) // amount for resource, amount in asked.items()]
+    return min([*fits, *([] if slots is None else [slots])], default=0)
