@@ -314,6 +314,10 @@ _TOGETHER: Mapping[str, Mapping[str, Any]] = {
     },
     "Pod spec.hostNetwork": {"spec.containers[].ports": [{"containerPort": 80}]},
     "Node status.capacity": {"status.allocatable": None, "status.capacity": {"cpu": 8}},
+    **{
+        f"Workload status.accumulatedPast{name}TimeSeconds": {"spec.maximumExecutionTimeSeconds": 100}
+        for name in ("Execution", "Exexcution")
+    },
     "Node status.conditions[].type": {"status.conditions": [{"type": "Other", "status": "False"}]},
     "Node status.conditions[].status": {"status.conditions": [{"type": "Ready", "status": "True"}]},
     "PodDisruptionBudget spec.maxUnavailable": {"spec.minAvailable": None},

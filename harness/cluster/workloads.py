@@ -59,6 +59,7 @@ class Workload:
         active: False when it was deactivated.
         reclaimable: pod set -> pods that have ended and need no quota any more.
         grace_period: the longest of its pods' times to end, microseconds; None where none says it.
+        time_left: how long it may still be admitted until it is deactivated, microseconds; None without end.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Workload:
     conditions: Mapping[str, Condition] = field(default_factory=frozen)
     reclaimable: Mapping[str, int] = field(default_factory=frozen)
     grace_period: int | None = field(default=None, metadata=NEWER)
+    time_left: int | None = field(default=None, metadata=NEWER)
 
     @property
     def key(self) -> str:
@@ -133,6 +135,7 @@ def workload_from(fields: Fields, known: dict[str, tuple[PodSet, ...]]) -> Workl
             {item.string("name"): item.integer("count", least=0) for item in status.items("reclaimablePods")}
         ),
         grace_period=_grace_period(spec),
+        time_left=_time_left(spec, status),
     )
 
 
@@ -142,6 +145,14 @@ def _grace_period(spec: Fields) -> int | None:
     pods = [item.child("template").child("spec") for item in spec.items("podSets")]
     times = [each.integer(name, least=0) * SECOND for each in pods if name in each]
     return max(times, default=None)
+
+
+def _time_left(spec: Fields, status: Fields) -> int | None:
+    """What is left of `maximumExecutionTimeSeconds`; v1beta1 misspells what has passed of it."""
+    name = "maximumExecutionTimeSeconds"
+    spellings = ("accumulatedPastExecutionTimeSeconds", "accumulatedPastExexcutionTimeSeconds")
+    past = max(status.integer(each, least=0) for each in spellings)
+    return max(0, spec.integer(name, least=1) - past) * SECOND if name in spec else None
 
 
 def _pod_sets(spec: Fields, known: dict[str, tuple[PodSet, ...]]) -> tuple[PodSet, ...]:

@@ -59,7 +59,8 @@ WORKLOAD = Coverage(
         "it numbers pods, not where they run",
         *(f"{_TOPOLOGY}.{name}" for name in ("podIndexLabel", "subGroupIndexLabel", "subGroupCount")),
     ),
-    assumed("no job is stopped because it runs for long", "spec.maximumExecutionTimeSeconds"),
+    modelled("spec.maximumExecutionTimeSeconds"),
+    modelled("status.accumulatedPastExecutionTimeSeconds", "status.accumulatedPastExexcutionTimeSeconds"),
     assumed(_GATES, "spec.preemptionGates", "status.preemptionGates"),
     modelled("status.admission.clusterQueue"),
     modelled(*(f"{_ASSIGNMENT}.{name}" for name in ("name", "count", "flavors{}", "resourceUsage{}"))),
@@ -77,8 +78,6 @@ WORKLOAD = Coverage(
     assumed("jobs run in this cluster", "status.clusterName", "status.nominatedClusterNames"),
     harmless(
         "Kueue notes what has been, and it does not count for what comes",
-        "status.accumulatedPastExecutionTimeSeconds",
-        "status.accumulatedPastExexcutionTimeSeconds",
         "status.resourceRequests",
         "status.schedulingStats",
     ),

@@ -89,6 +89,12 @@ class Beginning:
         return None
 
 
+def admitted_since(manifest: Workload) -> int | None:
+    """Since when a Workload is admitted, microseconds since 1970; None where its conditions do not say."""
+    found = manifest.conditions.get("Admitted")
+    return found.since or None if found is not None and found.status else None
+
+
 def running_jobs(cluster: Cluster, at: int = 0) -> list[Arrival]:
     """One job for each Workload with which a replay begins, in the order of `Beginning.starts`.
 

@@ -13,7 +13,8 @@ from harness_plugins.evictions import Evictions
 from harness_plugins.impossible import no_queue
 from harness_plugins.kueue.admission import Admitted, Preempted
 from harness_plugins.kueue.assignment import Assignment
-from harness_plugins.kueue.beginning import Beginning, Start
+from harness_plugins.kueue.beginning import Beginning, Start, admitted_since
+from harness_plugins.kueue.execution_time import EXCEEDED, ExecutionTimes
 from harness_plugins.kueue.figures import Figures
 from harness_plugins.kueue.pod_counts import counts_of, ended_so_far, named
 from harness_plugins.kueue.pods_ready import DEACTIVATED, TIMED_OUT, WAITING, PodsReady
@@ -82,6 +83,8 @@ class KueuePolicy:
         self._over: set[int] = set()
         self._inactive: list[tuple[Job, str]] = []
         self._given_up: list[Workload] = []
+        self._times = ExecutionTimes()
+        self._expired: list[Workload] = []
         self._now = -1
         self._cycling = False
         self._afterwards: list[Callable[[], None]] = []
@@ -98,6 +101,8 @@ class KueuePolicy:
         start = self._beginning.start_of(job)
         if start is not None:
             workload = self._workloads[job.index] = self.scheduler.take_over(start, job, self._beginning)
+            if start.manifest.time_left is not None:
+                self._times.limit(workload, start.manifest.time_left)
             if workload.queue is None:
                 self._then(partial(self._enqueue, workload))
             else:
@@ -142,6 +147,7 @@ class KueuePolicy:
             yield from self._begin(now)
         for workload in self._evictions.due(now):
             self._return(workload)
+        yield from self._end_executions(now)
         if self.pods_ready is not None:
             yield from self._end_terms(self.pods_ready, now)
             yield from self._deactivate(self.pods_ready)
@@ -172,6 +178,9 @@ class KueuePolicy:
         term = self.pods_ready.next_wake(now) if self.pods_ready is not None else None
         if term is not None:
             yield Wake(term)
+        end = self._times.next_wake(now)
+        if end is not None:
+            yield Wake(end)
 
     def _cycles(self) -> Iterator[Decision | None]:
         """Run cycles until several in a row change nothing; None where one stands still."""
@@ -251,6 +260,7 @@ class KueuePolicy:
                 self.scheduler.reclaim(workload, ended)
                 return
         self.scheduler.free(workload)
+        self._times.forget(workload)
         del self._workloads[job.index]
         if self._binder is not None:
             self._binder.forget(job)
@@ -274,6 +284,9 @@ class KueuePolicy:
                 self._given_up.append(workload)
             if self.pods_ready.stays_away(workload):
                 return
+        if self._times.is_over(workload):
+            self._expired.append(workload)
+            return
         self._then(partial(self._enqueue, workload))
 
     def _enqueue(self, workload: Workload) -> None:
@@ -300,6 +313,9 @@ class KueuePolicy:
         for part in parts:
             for workload, start, _ in part:
                 self._begin_to_hold(workload, start.flavors, start.counts)
+                since = admitted_since(start.manifest)
+                if since is not None:
+                    self._times.admitted(workload, self._beginning.moment(since, now))
                 yield Admit(workload.job, start.flavors, start.counts)
             for workload, _, reason in part:
                 if reason:
@@ -345,6 +361,7 @@ class KueuePolicy:
         """A workload holds quota from now on: its pods are to run, in their places if they have some."""
         job = workload.job
         workload.holding = True
+        self._times.admitted(workload, self._now)
         if self._binder is not None:
             self._binder.start(job, flavors, counts, placed)
         if self.pods_ready is not None:
@@ -353,10 +370,29 @@ class KueuePolicy:
 
     def _stop(self, workload: Workload) -> None:
         """A workload is told to go: its pods are not to run any more."""
+        self._times.told_to_go(workload, self._now)
         if self._binder is not None:
             self._binder.stop(workload.job)
         if self.pods_ready is not None:
             self.pods_ready.told_to_go(workload)
+
+    def _end_executions(self, now: int) -> Iterator[Preempt | Reject]:
+        """Evict those that were admitted for as long as they may be, and give them up once they are gone."""
+        for workload in self._times.due(now):
+            workload.round = None  # no loop: it does not come back
+            self._stop(workload)
+            self._then(partial(self.scheduler.evict, Target(workload, EXCEEDED), now))
+            yield Preempt(workload.job, None, EXCEEDED)
+        for workload in self._expired:
+            job = workload.job
+            self._times.forget(workload)
+            if self.pods_ready is not None:
+                self.pods_ready.forget(workload)
+            del self._workloads[job.index]
+            if self._binder is not None:
+                self._binder.forget(job)
+            yield Reject(job, f"{EXCEEDED}: it was admitted for as long as it may be")
+        self._expired.clear()
 
     # --- waitForPodsReady ---------------------------------------------------------------------------------
 

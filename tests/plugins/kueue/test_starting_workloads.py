@@ -245,3 +245,44 @@ def test_policies_that_do_not_take_workloads_over_say_so(
             "over, so their quota is taken to be free"
         )
     assert run.jobs.select("job_id", "state").rows() == [("default/old", "running"), ("j0", "finished")]
+
+
+def limited(name: str, seconds: int, past: int = 0, **fields: Any) -> Manifest:
+    """A Workload that may be admitted for some seconds, of which some have passed before."""
+    made = workload(name, 4, **fields)
+    made["spec"]["maximumExecutionTimeSeconds"] = seconds
+    made["status"]["accumulatedPastExecutionTimeSeconds"] = past
+    if "since" in fields:
+        made["status"]["conditions"].append(_condition("Admitted", "Admitted", fields["since"]))
+    return made
+
+
+def test_a_workload_is_deactivated_once_it_was_admitted_for_as_long_as_it_may_be() -> None:
+    """Since the time that its condition has, with what has passed before; it never comes back."""
+    where = cluster(queue("q", cpu=4), limited("old", 30, past=10, hour=1, since=2))
+    happened = Happened(where, Jobs().add("next", "q", 4, at=1, seconds=5), until=500)
+    reason = "DeactivatedDueToMaximumExecutionTimeExceeded"
+    assert [(row.time, row.reason) for row in happened.decisions.of("evict")] == [(19_000_000, reason)]
+    assert happened.lines("admit") == ["0 admit default/old", "50 admit next"]
+    assert happened.decisions.jobs["default/old"].state == "rejected"
+
+
+def test_what_a_workload_was_admitted_for_counts_over_its_evictions() -> None:
+    """It runs for 10 s, is preempted, and has 5 s left when it is admitted again."""
+    waits = limited("waits", 15, hour=1)
+    where = cluster(queue("q", cpu=4, preemption=WITHIN), waits)
+    jobs = Jobs().add("high", "q", 4, at=10, priority=1, seconds=10)
+    happened = Happened(where, jobs, until=500)
+    assert happened.lines("admit") == ["0 admit default/waits", "41 admit high", "51 admit default/waits"]
+    assert [row.time // 1_000_000 for row in happened.decisions.of("evict")] == [56]
+    assert happened.decisions.jobs["default/waits"].state == "rejected"
+
+
+def test_the_pods_of_a_workload_have_the_time_to_end_that_their_template_says() -> None:
+    """The longest of them; 30 s where none says it."""
+    quick = workload("quick", 4, hour=1, since=2)
+    quick["spec"]["podSets"][0]["template"]["spec"]["terminationGracePeriodSeconds"] = 3
+    for held, back in ((quick, 5), (workload("usual", 4, hour=1, since=2), 32)):
+        where = cluster(queue("q", cpu=4, preemption=WITHIN), held)
+        happened = Happened(where, Jobs().add("high", "q", 4, at=1, priority=1))
+        assert happened.lines("admit")[1] == f"{back} admit high"

@@ -95,7 +95,10 @@ class Question:
         for name in manifest.child("metadata").raw("annotations") or ():
             if name != PRIORITY_BOOST:
                 manifest.fault(f"metadata.annotations.{name}", _UNKNOWN)
-        return workload_from(manifest, self._known)
+        found = workload_from(manifest, self._known)
+        if found.time_left is not None:
+            manifest.fault("spec.maximumExecutionTimeSeconds", "cannot be taken: the workload would run on")
+        return found
 
     def number(self, fields: Fields, name: str) -> float | None:
         """A number of seconds or milliseconds; None when absent."""
