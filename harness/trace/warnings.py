@@ -9,7 +9,9 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from harness.cluster.draft import Warnings
+from harness.cluster.coverage.pods import POD_TEMPLATE
+from harness.cluster.coverage.verdicts import Finding
+from harness.cluster.draft import NOT_MODELLED, Warnings
 from harness.cluster.fields import Fields
 from harness.cluster.model import Cluster
 from harness.cluster.node_kinds import taint_text
@@ -39,6 +41,32 @@ def unreached(trace: Trace, cluster: Cluster) -> Iterator[str]:
     yield from _budgets(trace, cluster)
     yield from _taints(trace, cluster)
     yield from _pod_groups(trace, cluster)
+    yield from _templates(trace)
+
+
+def _templates(trace: Trace) -> Iterator[str]:
+    """What pod templates ask for that is not modelled, or that no pod has, with how many rows do."""
+    if "pod_template" not in trace.frame.columns:
+        return
+    rows = trace.frame.select("job_id", "pod_template").drop_nulls("pod_template")
+    counted = rows.group_by("pod_template", maintain_order=True).agg(pl.col("job_id").first(), pl.len())
+    place = POD_TEMPLATE.of("v1")
+    found: dict[str, tuple[int, str]] = {}
+    for text, job, count in counted.iter_rows():
+        template = json.loads(text)
+        spec = template["spec"] if isinstance(template.get("spec"), Mapping) else template
+        for what in dict.fromkeys(_said_of(finding) for finding in place.findings(spec)):
+            before, first = found.get(what, (0, job))
+            found[what] = (before + count, first)
+    for what, (count, first) in found.items():
+        rows_of = f"{count:,} rows, the first of job" if count > 1 else "job"
+        yield f"pod_template: {what} ({rows_of} {first})"
+
+
+def _said_of(finding: Finding) -> str:
+    if finding.wanted:
+        return f"{finding.path} must be {finding.wanted}; it does not count"
+    return f"{finding.path} {NOT_MODELLED}" + (f": {finding.row.why}" if finding.row else "")
 
 
 def _budgets(trace: Trace, cluster: Cluster) -> Iterator[str]:

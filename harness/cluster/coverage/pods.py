@@ -167,6 +167,9 @@ TEMPLATE: list[Row] = [
 ]
 """The `spec` of the pods that a Workload stands for."""
 
+POD_TEMPLATE = Coverage(TEMPLATE)
+"""The `spec` of a trace's pods, as its column `pod_template` has it."""
+
 KOORDINATORS_GANG: list[Row] = [
     row
     for part in ("annotations", "labels")
