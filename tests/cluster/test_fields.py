@@ -43,6 +43,34 @@ def test_every_kind_that_is_read_has_a_list() -> None:
     assert {key for key in KINDS if key[0] != "harness"} <= {(each.group, each.kind) for each in LISTED}
 
 
+UNLISTED = {
+    "": "apiVersion kind",
+    "Pod": "status",
+    "ElasticQuotaTree": "status",
+    "Cohort": "spec.parent",
+    "Configuration": "controller health leaderElection metrics pprofBindAddress tls webhook",
+    "KubeSchedulerConfiguration": "metadata disablePreemption preemptionAlgorithm algorithmSource "
+    "bindTimeoutSeconds hardPodAffinitySymmetricWeight healthzBindAddress metricsBindAddress schedulerName "
+    "profiles[].pluginConfig[].args",
+}
+"""Fields that the lists leave out: of every kind, of older versions, ACK's, and of all controllers."""
+
+
+def test_what_is_said_is_said_of_fields_that_there_are() -> None:
+    """A row for a misspelt field would say nothing of the one that is meant."""
+    unknown = set()
+    for kind in {each.kind for each in READ}:
+        versions = [each for each in READ if each.kind == kind]
+        listed = [field.path for each in versions for field in each.fields]
+        other = tuple(f"{UNLISTED['']} {UNLISTED.get(kind, '')}".split())
+        for row in KINDS[versions[0].group, kind].coverage.rows:
+            path = row.path.partition("{")[0].removesuffix("[]")
+            there = any(each == path or each.startswith((f"{path}.", f"{path}[")) for each in listed)
+            if not there and not path.startswith(other):
+                unknown.add(f"{kind} {row.path}")
+    assert not unknown
+
+
 NOT_ALONE = {
     "metadata.name": "the name of an ElasticQuota without Koordinator's labels: its namespace counts",
     "metadata.namespace": "of an ElasticQuota with Koordinator's labels: its name counts",
