@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 import yaml
 from cli_environment import called
-from reader_samples import OPENB
+from reader_samples import KUBERNETES, OPENB
 
 from harness.cluster.manifests import dump_yaml
 
@@ -24,8 +24,10 @@ PAGES = [
     )
 ]
 _PROGRAM = re.compile(
-    r"(harness|python3?|pip|kubectl|bash|git|asv|jupyter|curl|script|sacct|tar|\.venv/\S+) |harness$"
+    r"(harness|python3?|pip|kubectl|bash|git|asv|jupyter|curl|script|tar|\.venv/\S+"
+    r"|sacct|sacctmgr|scontrol|SLURM_TIME_FORMAT=\S+) |harness$"
 )
+_SLURM = ROOT / "tests" / "plugins" / "readers" / "slurm"
 _SHELL = ("", "sh", "bash", "console")
 
 EXCEPTED = {
@@ -34,6 +36,7 @@ EXCEPTED = {
     r"bash \.ci/run": "is what CI runs",
     r"pip install ": "installs from an index of packages",
     r"kubectl ": "asks a live cluster",
+    r"(SLURM_TIME_FORMAT=|sacctmgr |scontrol )": "asks a live Slurm cluster",
     r"git archive ": "takes manifests out of a user's repository",
     r"python -m harness_plugins\.readers\.machines wagap": "tests/plugins/readers has one of such machines",
     r"python scripts/": "takes an hour, or files that are published elsewhere",
@@ -131,7 +134,14 @@ def _own_files(place: Path, *, elastic: bool) -> None:
     for folder in ("base/manifests", "manifests"):
         (place / folder).mkdir(parents=True)
         shutil.copy("cluster.yaml", place / folder / "cluster.yaml")
-    for name in ("shared", "nodes", "base", "pr"):
+    history = KUBERNETES.replace('"namespace": "team"', '"namespace": "default"').replace('"lq"', '"team-a"')
+    (place / "history.json").write_text(history)
+    configuration = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration"}
+    (place / "kueue.yaml").write_text(dump_yaml([configuration]))
+    for name in ("nodes", "qos", "assoc"):
+        shutil.copy(_SLURM / f"{name}.txt", place)
+    (place / "month.txt").write_bytes(gzip.decompress((_SLURM / "noconvert.txt.gz").read_bytes()))
+    for name in ("shared", "nodes", "base", "pr", "dump"):
         shutil.copy("cluster.yaml", f"{name}.yaml")
     queue = next(each for each in manifests if each["kind"] == "ClusterQueue")
     about = {"apiVersion": queue["apiVersion"], "kind": "ClusterQueue", "metadata": queue["metadata"]}
