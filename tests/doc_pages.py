@@ -36,6 +36,7 @@ EXCEPTED = {
     r"bash \.ci/run": "is what CI runs",
     r"pip install ": "installs from an index of packages",
     r"kubectl ": "asks a live cluster",
+    r"curl .*\$PROMETHEUS": "asks a live Prometheus",
     r"(SLURM_TIME_FORMAT=|sacctmgr |scontrol )": "asks a live Slurm cluster",
     r"git archive ": "takes manifests out of a user's repository",
     r"python -m harness_plugins\.readers\.machines wagap": "tests/plugins/readers has one of such machines",
@@ -100,6 +101,16 @@ def stock(place: Path, page: str, *, whole: bool) -> None:
             named = pl.col("job_id").is_in(["4354"]) if name == "philly" else pl.lit(value=False)
             frame.filter(some | named).drop("row").write_parquet(path)
     _own_files(place, elastic=page == "docs/elasticquota.md")
+    if page == "docs/topology.md":
+        run_code(page)
+
+
+def run_code(page: str) -> None:
+    """Run the code of a page that makes what its commands read, in the present folder."""
+    text = (ROOT / page).read_text(encoding="utf-8").split("\n    from ", 1)[1]
+    lines = f"    from {text}".splitlines()
+    end = next(number for number, line in enumerate(lines) if line[:1].strip())
+    exec(compile("\n".join(line[4:] for line in lines[:end]), page, "exec"), {})
 
 
 def _own_files(place: Path, *, elastic: bool) -> None:

@@ -85,7 +85,7 @@ def test_what_runs_already_is_counted_with_the_trace(
     """Pods of the manifests hold resources beside the jobs of the trace."""
     (tmp_path / "cluster.yaml").write_text(_MANIFESTS)
     path = write_trace({"request.memory": 10**18})
-    with pytest.raises(ClusterError, match=r"default/web, which is there .* 64 bits can count"):
+    with pytest.raises(ClusterError, match=r"default/web, of the manifests: .* 64 bits can count"):
         harness.replay(path, plugin="none", cluster=tmp_path / "cluster.yaml", output=tmp_path / "results")
 
 
