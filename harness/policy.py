@@ -43,12 +43,15 @@ class Admit:
             be one and the same object: it is turned into text once.
         counts: pod set -> pods, for pod sets that get fewer pods than asked for (partial admission).
         detail: the figures behind the decision, kept for the record.
+        delay: how long it may not start yet although it holds quota, microseconds; without nodes it starts
+            that much later at the earliest, with nodes none of its pods may be bound before.
     """
 
     job: Job
     flavors: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: _NOTHING)
     counts: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
     detail: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    delay: int = 0
 
 
 @final

@@ -321,6 +321,9 @@ _TOGETHER: Mapping[str, Mapping[str, Any]] = {
     "Node status.conditions[].type": {"status.conditions": [{"type": "Other", "status": "False"}]},
     "Node status.conditions[].status": {"status.conditions": [{"type": "Ready", "status": "True"}]},
     "PodDisruptionBudget spec.maxUnavailable": {"spec.minAvailable": None},
+    "ClusterQueue spec.admissionChecksStrategy.admissionChecks[].onFlavors": {
+        "spec.admissionChecksStrategy.admissionChecks[].name": "check"
+    },
     **{
         f"Workload spec.podSets[].topologyRequest.{name}": {"spec.podSets[].topologyRequest": request}
         for request, names in (

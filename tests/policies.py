@@ -131,8 +131,8 @@ class PodByPod:
 def scripted(steps: Mapping[float, list[tuple[Any, ...]]]) -> PolicyFactory:
     """A policy that does at each second what it is told.
 
-    A step is ("admit", job, counts), ("bind", job, pod, node) or ("preempt", job, preemptor or None, reason,
-    pod or None, detail); the counts of an admission and the last three of a preemption may be left out.
+    A step is ("admit", job, counts, delay), ("bind", job, pod, node) or ("preempt", job, preemptor or None,
+    reason, pod or None, detail); the last two of an admission and three of a preemption may be left out.
     """
 
     class Scripted:
@@ -149,7 +149,8 @@ def scripted(steps: Mapping[float, list[tuple[Any, ...]]]) -> PolicyFactory:
             for action, name, *rest in steps.get(now / SECOND, ()):
                 job = self.jobs[name]
                 if action == "admit":
-                    yield Admit(job, counts=rest[0] if rest else {})
+                    counts, delay = [*rest, *({}, 0)[len(rest) :]]
+                    yield Admit(job, counts=counts, delay=delay * SECOND)
                 elif action == "bind":
                     yield Bind(job, range(rest[0], rest[0] + 1), rest[1])
                 else:

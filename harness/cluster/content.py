@@ -18,6 +18,7 @@ from harness.cluster.elastic import ElasticQuota
 from harness.cluster.kueue_configuration import KueueConfiguration
 from harness.cluster.model import (
     NAMESPACE_NAME,
+    AdmissionCheck,
     Cluster,
     ClusterQueue,
     Cohort,
@@ -60,6 +61,7 @@ _KINDS: Mapping[str, type] = {
 _LONGEST = 200  # characters of a field; of a longer one the beginning and a hash are kept
 _WORDS = {
     "by_usage": "admissionScope usage",
+    "checks": "admissionChecks",
     "is_parent": "parent of others",
     "lends": "allow-lent-resource",
     "strategies": "fairSharing.preemptionStrategies",
@@ -213,6 +215,8 @@ def _text(value: Any) -> str:
         return taint_text(value)
     if isinstance(value, Share):
         return f"{value.value}{'%' if value.percent else ''}"
+    if isinstance(value, AdmissionCheck):
+        return f"{value.name} on {' or '.join(value.on_flavors)}" if value.on_flavors else value.name
     if isinstance(value, Requirement):
         return f"{value.key} {value.operator} {', '.join(value.values)}".rstrip()
     if isinstance(value, LabelSelector):

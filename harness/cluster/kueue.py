@@ -13,6 +13,7 @@ from fractions import Fraction
 from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.fields import Fields
 from harness.cluster.model import (
+    AdmissionCheck,
     ClusterQueue,
     Cohort,
     FlavorFungibility,
@@ -69,6 +70,7 @@ def read_cluster_queue(fields: Fields, draft: Draft) -> None:
         _fungibility(spec.child("flavorFungibility"), first_beta=first_beta),
         spec.choice("stopPolicy", _STOP_POLICIES, "None"),
         "admissionScope" in spec and _by_usage(spec.child("admissionScope")),
+        _checks(spec),
     )
     draft.cluster_queues.add(name, queue, fields)
 
@@ -118,6 +120,17 @@ def _by_usage(scope: Fields) -> bool:
     """Whether an admission scope orders by usage. Kueue takes any other text, and orders nothing by it."""
     modes = (_BY_USAGE, "NoAdmissionFairSharing")
     return scope.choice("admissionMode", modes, modes[1], required=True) == _BY_USAGE
+
+
+def _checks(spec: Fields) -> tuple[AdmissionCheck, ...]:
+    """The admission checks of a ClusterQueue, in either form; Kueue lets only one of them in."""
+    plain, strategy = "admissionChecks", "admissionChecksStrategy"
+    found = [AdmissionCheck(name) for name in spec.texts(plain)]
+    rules = spec.child(strategy).items("admissionChecks")
+    if found and rules:
+        spec.refuse(strategy, f"cannot be given together with {plain}")
+    found += [AdmissionCheck(each.string("name", required=True), each.texts("onFlavors")) for each in rules]
+    return tuple(found)
 
 
 def _consumed(status: Fields) -> Mapping[str, int]:

@@ -151,6 +151,14 @@ class FlavorFungibility:
 
 
 @dataclass(frozen=True, slots=True)
+class AdmissionCheck:
+    """A check that jobs of a ClusterQueue have to pass: all, or those that use one of some flavors."""
+
+    name: str
+    on_flavors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterQueue:
     """A Kueue ClusterQueue: quotas, and the cohort it shares them in ("" for none).
 
@@ -158,6 +166,7 @@ class ClusterQueue:
         namespace_selector: which namespaces may use it; None matches none.
         stop_policy: None, Hold or HoldAndDrain, as text.
         by_usage: whether its jobs are ordered by the past usage of their LocalQueues.
+        checks: what has to be ready before a job that holds quota starts.
     """
 
     name: str
@@ -170,6 +179,7 @@ class ClusterQueue:
     fungibility: FlavorFungibility = FlavorFungibility()
     stop_policy: str = "None"
     by_usage: bool = field(default=False, metadata=NEWER)
+    checks: tuple[AdmissionCheck, ...] = field(default=(), metadata=NEWER)
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,6 +87,7 @@ class Life:
         counts: pod set -> pods after a partial admission, else None.
         amounts: what the wanted pods ask for together, None where that follows from their number.
         admitted: whether it holds quota now, which makes it evictable only as a whole.
+        startable: when it may start at the earliest since it holds quota.
         terminating: whether it was evicted as a whole while it held resources, and is not gone yet.
         unit: the unit of a gang or of a job started as a whole; None for independent pods on nodes.
         units: the units of independent pods, by pod.
@@ -108,6 +109,7 @@ class Life:
         "job",
         "lost",
         "preemptions",
+        "startable",
         "started",
         "startup",
         "successors",
@@ -128,6 +130,7 @@ class Life:
         self.counts: Mapping[str, int] | None = None
         self.amounts: Amounts | None = None
         self.admitted = False
+        self.startable = NEVER
         self.terminating = False
         self.unit: Unit | None = None
         self.units: dict[int, Unit] = {}

@@ -82,7 +82,8 @@ class Lifecycle:
         self._departures: list[tuple[int, str, int, Life, int]] = []
         self._to_start: dict[
             int, Life
-        ] = {}  # without nodes: who is admitted and waits, in order of admission
+        ] = {}  # without nodes: who is admitted and waits for resources, in the order in which they may start
+        self._put_off: list[tuple[int, str, int, Life]] = []  # the same of those who may not start yet
         self._serial = 0  # decides ties of time and name before units are compared
 
     @property
@@ -100,6 +101,11 @@ class Lifecycle:
         due = ends[0][0] if ends and ends[0][0] < otherwise else otherwise
         if self.readiness is not None:
             due = self.readiness.next_due(due)
+        put_off = self._put_off
+        while put_off and not _is_put_off(put_off[0][3], put_off[0][0]):
+            heappop(put_off)
+        if put_off and put_off[0][0] < due:
+            due = put_off[0][0]
         departures = self._departures
         return departures[0][0] if departures and departures[0][0] < due else due
 
@@ -118,6 +124,10 @@ class Lifecycle:
         while departures and departures[0][0] == now:
             _, _, _, life, pod = heappop(departures)
             self._leave(life, pod)
+        while self._put_off and self._put_off[0][0] == now:
+            life = heappop(self._put_off)[3]
+            if _is_put_off(life, now):
+                self._to_start[life.job.index] = life
         if self._to_start:
             self._start_admitted()
 
@@ -134,8 +144,13 @@ class Lifecycle:
     def starts_at_once(self, life: Life) -> bool:
         """Without nodes: whether a job that is being admitted starts now, or has to wait for its resources.
 
-        It waits where evicted jobs still hold them, and behind everybody who waits already.
+        It waits where evicted jobs still hold them, and behind everybody who waits already; who may not start
+        yet joins them when it may.
         """
+        if life.startable > self.now:
+            self._serial += 1
+            heappush(self._put_off, (life.startable, life.job.id, self._serial, life))
+            return False
         if not self._to_start and self.books.start(life.job, life.counts):
             return True
         self._to_start[life.job.index] = life
@@ -347,7 +362,7 @@ class Lifecycle:
                 back, amounts = job.pods, None
         else:
             unused = life.unused([])
-            del self._to_start[job.index]
+            self._to_start.pop(job.index, None)
             self.books.withdraw(job, life.counts)
             back, amounts = life.returning([])
         life.readmittable()
@@ -415,3 +430,8 @@ class Lifecycle:
             life.lost,
             life.idle,
         )
+
+
+def _is_put_off(life: Life, due: int) -> bool:
+    """Whether a job still is to start when it was to; an eviction has cancelled it otherwise."""
+    return life.admitted and life.startable == due

@@ -119,6 +119,9 @@ class Referee:
         if admit.counts:
             self._check_counts(job, admit.counts)
             life.reduce(dict(admit.counts))
+        if admit.delay < 0:
+            self.refuse(job, f"it is to start {-admit.delay} us before it is admitted")
+        life.startable = lifecycle.now + admit.delay
         starts = False
         if not lifecycle.on_nodes:
             short = lifecycle.books.admit(job, life.counts)
@@ -156,6 +159,8 @@ class Referee:
             self.refuse(job, "no pod is named to be bound")
         if life.terminating:
             self.refuse(job, "it was evicted and is not gone yet")
+        if life.admitted and life.startable > lifecycle.now:
+            self.refuse(job, f"it was admitted to start at {life.startable} us and not before")
         self._check_node(job, bind.node)
         for pod in bind.pods:
             self._check_waiting(life, pod)

@@ -98,6 +98,9 @@ class Sentences:
         elif figures.borrowing:
             text += f"; borrows from {figures.borrowing} levels up"
         text += self._shares(figures) + _local_queues(figures)
+        if figures.checks:
+            times = (f"{check} after {format_duration(time)}" for check, time in figures.checks.items())
+            return f"{text}; it starts when its admission checks are ready ({', '.join(times)})"
         return f"{text}; it starts when jobs that are leaving are gone" if event.waits else text
 
     def _evicted(self, event: Event) -> str:

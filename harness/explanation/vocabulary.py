@@ -39,6 +39,7 @@ class Figures:
         borrowing: how many levels up a quota comes from.
         lenders: label -> cohort that lends it.
         counts: pod set -> pods, where fewer than asked for were admitted.
+        checks: admission check -> microseconds from the reservation of quota until it is ready.
         round: which eviction in a row this is without progress of either side.
         gang: how many pods are placed together; waiting: how many of a pod group still wait then.
         pod: the pod that it is about.
@@ -66,6 +67,7 @@ class Figures:
     borrowing: int = 0
     lenders: Mapping[str, str] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
+    checks: Mapping[str, int] = field(default_factory=dict)
     round: int = 0
     gang: int = 0
     waiting: int = 0
@@ -102,6 +104,7 @@ def read(detail: str | None) -> Figures:
         borrowing=_number(found.get("borrowing")),
         lenders=_texts(found.get("lenders")),
         counts=_amounts(found.get("counts")),
+        checks=_amounts(found.get("checks")),
         round=_number(found.get("round")),
         gang=_number(gang.get("pods") if isinstance(gang, dict) else gang),
         waiting=_number(found.get("waiting")),

@@ -80,7 +80,7 @@ def test_tables_show_what_a_replay_would_take(manifests: Path) -> None:
     assert result.stderr.splitlines() == [
         (
             "warning: ClusterQueue team-a: spec.admissionChecks is not modelled: "
-            "admission checks are treated as always ready"
+            "admission checks are treated as always ready, unless admissionCheckDelay says when"
         ),
         "warning: ClusterQueue team-a: there is no ResourceFlavor spot: Kueue leaves the queue inactive",
     ]

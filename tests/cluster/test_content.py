@@ -16,7 +16,7 @@ from small_clusters import queues
 from harness.cluster.content import MOST_OBJECTS, content, default_of
 from harness.cluster.core import HOSTNAME
 from harness.cluster.load import cluster_from, load_cluster
-from harness.cluster.model import Cluster, ClusterQueue, Node
+from harness.cluster.model import AdmissionCheck, Cluster, ClusterQueue, Node
 from harness.cluster.node_kinds import MOST_KINDS
 
 TRACES = Path(__file__).parents[2] / "traces"
@@ -129,12 +129,16 @@ def test_everything_that_a_cluster_models_is_in_its_content() -> None:
     changed = {
         "cohort": "c", "weight": 2, "queueing_strategy": "StrictFIFO", "namespace_selector": None,
         "stop_policy": "Hold", "by_usage": True,
+        "checks": (AdmissionCheck("a"), AdmissionCheck("b", ("f", "g"))),
     }  # fmt: skip
     nested = {"name", "resource_groups", "preemption", "fungibility"}
     assert {item.name for item in fields(ClusterQueue)} == {*changed, *nested}
     for name, value in changed.items():
         queue = ClusterQueue("q", **{name: value})  # type: ignore[arg-type]
         assert content(Cluster(cluster_queues={"q": queue}))["objects"]["ClusterQueue"]["q"], name
+    rules = {"name": "q", "checks": (AdmissionCheck("a"), AdmissionCheck("b", ("f", "g")))}
+    found = content(Cluster(cluster_queues={"q": ClusterQueue(**rules)}))  # type: ignore[arg-type]
+    assert found["objects"]["ClusterQueue"]["q"] == {"admissionChecks": "a, b on f or g"}
     told_elsewhere = {"warnings", "assumed", "source", "manifests", "scale"}
     known = {
         "nodes", "namespaces", "priority_classes", "workload_priority_classes", "flavors", "cluster_queues",

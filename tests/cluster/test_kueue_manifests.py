@@ -13,6 +13,7 @@ from harness.cluster.kueue_configuration import AdmissionFairSharing, KueueConfi
 from harness.cluster.load import cluster_from
 from harness.cluster.model import (
     UNLIMITED,
+    AdmissionCheck,
     ClusterQueue,
     Cohort,
     FlavorFungibility,
@@ -450,11 +451,21 @@ def test_what_is_not_modelled_is_named_with_what_is_assumed() -> None:
     assert cluster_from(manifests, "test").warnings == (
         (
             "ClusterQueue a, b, c and 2 more: spec.admissionChecks is not modelled: "
-            "admission checks are treated as always ready"
+            "admission checks are treated as always ready, unless admissionCheckDelay says when"
         ),
         "ClusterQueue f: spec.novelty is not modelled",
         "ResourceFlavor g: spec.resourceWeights is not modelled",
     )
+
+
+def test_checks_are_read_in_both_forms_of_which_only_one_may_be_given() -> None:
+    """By name alone they are for all flavors."""
+    rules = {"admissionChecks": [{"name": "a", "onFlavors": ["f"]}, {"name": "b"}]}
+    found = cluster_from([FLAVOR, queue("q", admissionChecksStrategy=rules)], "test")
+    assert found.cluster_queues["q"].checks == (AdmissionCheck("a", ("f",)), AdmissionCheck("b"))
+    both = queue("q", "v1beta1", admissionChecksStrategy=rules, admissionChecks=["a"])
+    with pytest.raises(ClusterError, match="cannot be given together with admissionChecks"):
+        cluster_from([FLAVOR, both], "test")
 
 
 CONFIGURATION = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration"}

@@ -101,8 +101,8 @@ def test_membership(labels: dict[str, str], expected: int | None) -> None:
         ("default-preemption", {"gang": "pods"}, False),
         ("elasticquota", {"gang": None, "semantics": "ack"}, True),
         ("auto", {"gang": None, "semantics": "koordinator"}, False),
-        ("kueue-classic", {}, False),
-        ("fairsharing", {}, False),
+        ("kueue-classic", {"admissionCheckDelay": "0s"}, False),
+        ("fairsharing", {"admissionCheckDelay": "0s"}, False),
     ],
 )
 def test_plugins_say_that_pod_groups_do_not_count(plugin: str, options: dict[str, Any], heeded: bool) -> None:

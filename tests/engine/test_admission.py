@@ -316,3 +316,34 @@ def test_a_partial_admission_of_fewer_pods_than_have_ended_is_of_those() -> None
     happened = replayed(scripted(steps), jobs, nodes(n={"cpu": 9}))
     assert [(row.time // SECOND, row.pods) for row in happened.of("admit")] == [(0, 3), (7, 0), (9, 1)]
     assert happened.jobs["a"].finish == 14 * SECOND
+
+
+def test_with_a_delay_a_job_joins_those_that_wait_for_resources_when_it_is_over() -> None:
+    """`late` was admitted first and may start at 10 s, behind `next`, which waits until 35 s."""
+    jobs = Script().job("victim", cpu=4, seconds=100, grace=30).job("late", cpu=2, seconds=10)
+    jobs.job("next", at=5, cpu=3, seconds=10)
+    steps = {
+        0: [("admit", "victim"), ("admit", "late", {}, 10)],
+        5: [("preempt", "victim", "next"), ("admit", "next")],
+    }
+    happened = replayed(scripted(steps), jobs, POOL)
+    assert lines(happened, "start") == ["35 start next", "35 start late"]
+
+
+def test_evicted_before_its_delay_is_over_it_does_not_start_then() -> None:
+    """It leaves at once; the delay of its next admission is a new one."""
+    jobs = Script().job("a", cpu=4, seconds=5, grace=30)
+    steps = {0: [("admit", "a", {}, 10)], 4: [("preempt", "a", None)], 6: [("admit", "a", {}, 10)]}
+    assert lines(replayed(scripted(steps), jobs, POOL)) == [
+        "0 admit a", "4 evict a", "4 requeue a", "6 admit a", "16 start a", "21 finish a",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("delay", "said"), [(5, "to start at 5000000 us and not before"), (-1, "before it is admitted")]
+)
+def test_a_pod_is_not_bound_before_the_delay_of_its_job_is_over(delay: int, said: str) -> None:
+    """Whoever decides so has decided that it may not start."""
+    steps = {0: [("admit", "a", {}, delay), ("bind", "a", 0, "n")]}
+    with pytest.raises(DecisionError, match=said):
+        replayed(scripted(steps), Script().job("a", cpu=1), nodes(n={"cpu": 4000}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.cluster.coverage.common import STATUS, metadata, selector, taints, tolerations
 from harness.cluster.coverage.verdicts import Coverage, Row, assumed, harmless, modelled
 
-NO_CHECKS = "admission checks are treated as always ready"
+CHECKS = "admission checks are treated as always ready, unless admissionCheckDelay says when"
 
 _RESOURCES = "spec.resourceGroups[].flavors[].resources[]"
 _QUOTAS: list[Row] = modelled(
@@ -42,7 +42,8 @@ CLUSTER_QUEUE = Coverage(
         "spec.stopPolicy",
         "spec.admissionScope.admissionMode",
     ),
-    assumed(NO_CHECKS, "spec.admissionChecks", "spec.admissionChecksStrategy"),
+    assumed(CHECKS, "spec.admissionChecks", "spec.admissionChecksStrategy.admissionChecks[].name"),
+    modelled("spec.admissionChecksStrategy.admissionChecks[].onFlavors"),
     assumed("a job is admitted to one flavor and stays there", "spec.concurrentAdmissionPolicy"),
 )
 
@@ -66,6 +67,6 @@ LOCAL_QUEUE = Coverage(
 WORKLOAD_PRIORITY_CLASS = Coverage(metadata(), modelled("value"), harmless("it is for people", "description"))
 
 NOT_READ = {
-    ("kueue.x-k8s.io", "AdmissionCheck"): NO_CHECKS,
+    ("kueue.x-k8s.io", "AdmissionCheck"): CHECKS,
 }
 """Kinds of which no object is read, and what is assumed instead."""

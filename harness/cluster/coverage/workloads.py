@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from harness.cluster.coverage.common import metadata
-from harness.cluster.coverage.kueue import NO_CHECKS
 from harness.cluster.coverage.pods import TEMPLATE
 from harness.cluster.coverage.verdicts import Coverage, Row, assumed, below, harmless, modelled
 
@@ -72,7 +71,7 @@ WORKLOAD = Coverage(
     modelled(*(f"status.conditions[].{name}" for name in ("type", "status", "reason", "lastTransitionTime"))),
     harmless("it is for people", "status.conditions[].message", "status.conditions[].observedGeneration"),
     modelled("status.reclaimablePods[].name", "status.reclaimablePods[].count"),
-    assumed(NO_CHECKS, "status.admissionChecks"),
+    assumed("the checks of one that holds quota are treated as ready", "status.admissionChecks"),
     assumed("no backoff is waited for", "status.requeueState"),
     assumed("no pod is moved to another node", "status.unhealthyNodes"),
     assumed("jobs run in this cluster", "status.clusterName", "status.nominatedClusterNames"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -100,6 +101,7 @@ class History:
         self._dues: list[tuple[int, str]] = []
         self._delivered: tuple[int, str, int] | None = None  # of this instant: rank, place and cycle
         self._line: dict[str, None] = {}  # without nodes: who is admitted and waits for its start
+        self._put_off: dict[str, int] = {}  # the same of those with admission checks: until then at least
 
     def steps(self) -> Iterator[Step]:
         """The decisions, each once it took effect; ends at the first one that cannot be."""
@@ -173,10 +175,21 @@ class History:
         self._delivered = (rank, place, row["cycle"])
 
     def _take_line(self, row: Row, life: Life) -> None:
-        """Without nodes admitted jobs start in the order of their admission."""
+        """Without nodes admitted jobs start in the order of their admission.
+
+        Those with admission checks start when these are ready, at the earliest.
+        """
         name = row["job_id"]
         if life.in_line:
-            self._line[name] = None
+            checks = json.loads(row["detail"] or "{}").get("checks", {}) if row["action"] == "admit" else {}
+            if checks:
+                self._put_off[name] = row["time"] + max(checks.values())
+            elif name not in self._put_off:
+                self._line[name] = None
+        elif name in self._put_off:
+            ready = self._put_off.pop(name)
+            if row["action"] == "start" and row["time"] < ready:
+                raise IllegalError(f"its admission checks are ready at {ready} us")
         elif name in self._line:
             first = next(iter(self._line))
             if row["action"] == "start" and first != name:

@@ -13,6 +13,7 @@ from harness_plugins.kueue.configuration import (
     BY_NAME,
     BY_NAMESPACE,
     checked,
+    parse_check_delays,
     parse_gates,
     parse_strategies,
     parse_weights,
@@ -29,6 +30,12 @@ _COMMON = (
         "",
         "Kueue's feature gates where they differ from its Configuration, such as PriorityBoost=true",
         type=checked(parse_gates),
+    ),
+    Option(
+        "admissionCheckDelay",
+        "0s",
+        "how long after a workload reserves quota its admission checks are ready: 2m, or prov=2m,other=30s",
+        type=checked(parse_check_delays),
     ),
     Option(
         "localQueueIdentity",
@@ -121,8 +128,11 @@ def _answer(module: str, name: str) -> Callable[[Mapping[str, Any]], Any]:
 
 
 def _unheeded(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """PodGroups: a Workload stands for all pods of a job."""
+    """PodGroups, for a Workload stands for all pods of a job, and a delay of checks that nobody has."""
     yield from unheeded_groups(cluster, "Kueue admits a job as a whole, or what its min_pods allow")
+    delay = parse_check_delays(options["admissionCheckDelay"])
+    if delay and not any(queue.checks for queue in cluster.cluster_queues.values()):
+        yield "option admissionCheckDelay does nothing: no ClusterQueue has an admission check"
 
 
 def _unheeded_by_fair_sharing(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:

@@ -6,8 +6,10 @@ flavors and the domains of topologies that they were given. No pod is preempted 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from heapq import heappop, heappush
 from typing import final
 
 from harness.cluster.model import Cluster
@@ -15,7 +17,7 @@ from harness.cluster.pod_reading import pod_spec_of
 from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness.errors import ClusterError, Fault
 from harness.job import Job, PodSet
-from harness.policy import Decision
+from harness.policy import Decision, Wake
 from harness_plugins.kube.kinds import Kinds
 from harness_plugins.kube.pod import PodInfo, Template
 from harness_plugins.kube.scheduler import Scheduler
@@ -42,11 +44,22 @@ class Binder:
         self._cluster = cluster
         self._pods: dict[int, dict[int, PodInfo]] = {}
         self._ended: dict[int, set[int]] = {}
+        self._now = 0
+        self._put_off: dict[int, tuple[int, Callable[[], None]]] = {}
+        self._due: list[tuple[int, int]] = []
+        self._woken = -1
         self._templates: dict[tuple[PodSet, str, tuple[str, ...], Domain], Template] = {}
 
     def hear(self, now: int) -> None:
-        """It is `now`."""
+        """It is `now`: the pods are made of jobs that were to start by now, in order of arrival."""
+        self._now = now
         self._scheduler.hear(now)
+        while self._due and self._due[0][0] <= now:
+            due, index = heappop(self._due)
+            found = self._put_off.get(index)
+            if found is not None and found[0] == due:
+                del self._put_off[index]
+                found[1]()
 
     def start(
         self,
@@ -54,8 +67,9 @@ class Binder:
         flavors: Mapping[str, Mapping[str, str]],
         counts: Mapping[str, int],
         placed: Sequence[Placed] = (),
+        at: int = 0,
     ) -> None:
-        """A job was admitted: its pods are to run.
+        """A job holds quota: its pods are to run.
 
         Args:
             job: the job.
@@ -63,7 +77,23 @@ class Binder:
             counts: pod set -> pods, for pod sets that get fewer than all.
             placed: the places of pods in topologies. Those of a pod set take them in order; what a slice that
                 is not complete leaves without one runs on any node of the flavor.
+            at: when its pods are made, if that is later than now.
         """
+        make = partial(self._make, job, flavors, counts, placed)
+        if at > self._now:
+            self._put_off[job.index] = (at, make)
+            heappush(self._due, (at, job.index))
+        else:
+            make()
+
+    def _make(
+        self,
+        job: Job,
+        flavors: Mapping[str, Mapping[str, str]],
+        counts: Mapping[str, int],
+        placed: Sequence[Placed],
+    ) -> None:
+        """Make the pods of a job."""
         places = {each.pod_set.name: each for each in placed}
         ended = self._ended.get(job.index, ())
         pods = self._pods[job.index] = {}
@@ -86,6 +116,7 @@ class Binder:
 
     def stop(self, job: Job) -> None:
         """A job was evicted: its pods that are not bound yet are not to run any more."""
+        self._put_off.pop(job.index, None)
         pods = self._pods.get(job.index, {})
         for pod, info in list(pods.items()):
             if info.node < 0:
@@ -115,8 +146,13 @@ class Binder:
         return self._kinds.fits_none(self._template(job, pod_set, flavors, ()).shape)
 
     def run(self) -> Iterator[Decision]:
-        """Bind what fits."""
-        return self._scheduler.run()
+        """Bind what fits, and ask for the instant at which pods are made next."""
+        yield from self._scheduler.run()
+        while self._due and self._put_off.get(self._due[0][1], (-1,))[0] != self._due[0][0]:
+            heappop(self._due)
+        if self._due and self._due[0][0] != self._woken:
+            self._woken = self._due[0][0]
+            yield Wake(self._woken)
 
     def _template(self, job: Job, pod_set: PodSet, flavors: tuple[str, ...], domain: Domain) -> Template:
         """What pods of a pod set have in common once Kueue has added what flavors and a domain demand."""

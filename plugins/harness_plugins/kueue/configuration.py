@@ -11,7 +11,7 @@ from typing import TypeVar, final
 from harness.cluster.kueue_configuration import GATES, PERMITTED_STRATEGIES
 from harness.errors import InputError, OptionError
 from harness.options import boolean, did_you_mean
-from harness.units import parse_quantity
+from harness.units import parse_duration, parse_quantity
 
 BY_NAME, BY_NAMESPACE = "name", "namespace/name"
 """What tells LocalQueues apart among candidates for preemption, at this commit of Kueue and later on."""
@@ -66,6 +66,18 @@ def parse_gates(text: str) -> dict[str, bool]:
     settings = _parse_pairs(text, boolean, "PriorityBoost=true")
     gates_from(settings)
     return settings
+
+
+def parse_check_delays(text: str) -> Mapping[str, int] | int:
+    """How long admission checks take: `2m` for each, or `prov=2m,other=30s` for some; microseconds.
+
+    Raises:
+        OptionError: not of this form.
+        InputError: not a duration.
+    """
+    if "=" in text:
+        return _parse_pairs(text, parse_duration, "2m, or prov=2m,other=30s")
+    return parse_duration(text)
 
 
 def parse_weights(text: str) -> dict[str, float]:

@@ -12,10 +12,12 @@ from harness.options import did_you_mean
 from harness.policy import Possible, View
 from harness.units import SECOND
 from harness_plugins.kueue.cache import Cache
+from harness_plugins.kueue.checks import AdmissionChecks
 from harness_plugins.kueue.configuration import (
     BY_NAMESPACE,
     Gates,
     gates_from,
+    parse_check_delays,
     parse_gates,
     parse_strategies,
     parse_weights,
@@ -77,6 +79,7 @@ def _policy(
         binder=binder,
         pods_ready=pods_ready(_configuration(cluster)),
         impossible=Impossible(cluster, scheduler.cache, gates, binder),
+        checks=AdmissionChecks(cluster, parse_check_delays(options["admissionCheckDelay"])),
     )
 
 

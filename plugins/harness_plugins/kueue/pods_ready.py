@@ -84,11 +84,14 @@ class PodsReady:
 
     # --- what happens to a workload -----------------------------------------------------------------------
 
-    def admitted(self, workload: Workload, pods: int, now: int) -> None:
-        """A workload holds quota from now on, for so many pods of which none is ready."""
+    def reserved(self, workload: Workload, pods: int, admitted: int) -> None:
+        """A workload holds quota from now on, for so many pods of which none is ready.
+
+        Its term begins when it is admitted, after its admission checks.
+        """
         self._admissions[workload] = _Admission(pods)
         self._unready += 1
-        self._set_term(workload, _whole_seconds(now) + self._settings.timeout)
+        self._set_term(workload, _whole_seconds(admitted) + self._settings.timeout)
 
     def started(self, workload: Workload, pods: range) -> None:
         """These pods are ready for the first time in this admission, or have ended, which counts as much."""

@@ -14,6 +14,7 @@ from harness_plugins.impossible import no_queue
 from harness_plugins.kueue.admission import Admitted, Preempted
 from harness_plugins.kueue.assignment import Assignment
 from harness_plugins.kueue.beginning import Beginning, Start, admitted_since
+from harness_plugins.kueue.checks import AdmissionChecks
 from harness_plugins.kueue.execution_time import EXCEEDED, ExecutionTimes
 from harness_plugins.kueue.figures import Figures
 from harness_plugins.kueue.pod_counts import counts_of, ended_so_far, named
@@ -47,6 +48,7 @@ class KueuePolicy:
         pods_ready: knows whose pods are not ready; None where nobody looks.
         impossible: tells which jobs are rejected because they can never start. In reality, and where this is
             None, they wait for ever.
+        checks: the admission checks; None where they take no time.
 
     Attributes:
         scheduler: the scheduler.
@@ -63,12 +65,14 @@ class KueuePolicy:
         binder: Binder | None = None,
         pods_ready: PodsReady | None = None,
         impossible: Impossible | None = None,
+        checks: AdmissionChecks | None = None,
     ) -> None:
         self.scheduler = scheduler
         self._cluster = cluster
         self._figures = Figures(scheduler.cache, scheduler.shares if scheduler.fair else None)
         self._evictions: Evictions[Workload] = Evictions(latency)
         self._binder = binder
+        self._checks = checks
         self.pods_ready = pods_ready
         self.ready: Callable[[Job, range, int], None] | None = None
         if pods_ready is not None:
@@ -357,16 +361,20 @@ class KueuePolicy:
         flavors: Mapping[str, Mapping[str, str]],
         counts: Mapping[str, int],
         placed: Sequence[Placed] = (),
+        delay: int = 0,
     ) -> None:
-        """A workload holds quota from now on: its pods are to run, in their places if they have some."""
+        """A workload holds quota from now on: its pods are to run, in their places if they have some.
+
+        They are made `delay` later, when its admission checks are ready.
+        """
         job = workload.job
         workload.holding = True
-        self._times.admitted(workload, self._now)
+        self._times.admitted(workload, self._now + delay)
         if self._binder is not None:
-            self._binder.start(job, flavors, counts, placed)
+            self._binder.start(job, flavors, counts, placed, self._now + delay)
         if self.pods_ready is not None:
             pods = sum(counts.get(each.name, each.count) for each in job.pod_sets) - sum(workload.ended)
-            self.pods_ready.admitted(workload, pods, self._now)
+            self.pods_ready.reserved(workload, pods, self._now + delay)
 
     def _stop(self, workload: Workload) -> None:
         """A workload is told to go: its pods are not to run any more."""
@@ -453,8 +461,12 @@ class KueuePolicy:
         asks = workload.asks
         runs = named(asks, workload.running(assignment.counts), asks.present)
         flavors = self.flavors_of(workload, assignment)
-        self._begin_to_hold(workload, flavors, runs, assignment.placed)
-        return Admit(workload.job, flavors, runs, detail)
+        delay = 0
+        if self._checks is not None and (checks := self._checks.of(workload.home.queue.name, flavors)):
+            delay = max(checks.values())
+            detail = {**detail, "checks": checks}
+        self._begin_to_hold(workload, flavors, runs, assignment.placed, delay)
+        return Admit(workload.job, flavors, runs, detail, delay)
 
     def flavors_of(self, workload: Workload, assignment: Assignment) -> Mapping[str, Mapping[str, str]]:
         """Pod set -> resource -> flavor; the same object for the same choice."""

@@ -121,7 +121,7 @@ def workload(name: str = "w") -> Workload:
 def test_pods_that_are_lost_have_the_recovery_timeout_to_come_back() -> None:
     """From the loss on, and with a cause of its own; who is back in time has no term any more."""
     ready, w = PodsReady(WaitForPodsReady(10 * SECOND, 3 * SECOND)), workload()
-    ready.admitted(w, 1, 0)
+    ready.reserved(w, 1, 0)
     ready.started(w, range(1))
     assert ready.next_term() is None
     ready.lost(w, 20 * SECOND)
@@ -137,7 +137,7 @@ def test_pods_that_are_lost_have_the_recovery_timeout_to_come_back() -> None:
 def test_a_loss_has_no_consequence_by_itself_where_recovery_has_no_timeout() -> None:
     """`recoveryTimeout: 0s`; yet the workload is not ready, which blocks others."""
     ready, w = PodsReady(WaitForPodsReady(10 * SECOND, None, block_admission=True)), workload()
-    ready.admitted(w, 1, 0)
+    ready.reserved(w, 1, 0)
     ready.started(w, range(1))
     assert not ready.blocks
     ready.lost(w, 20 * SECOND)
@@ -195,7 +195,7 @@ def test_neither_being_ready_nor_a_backoff_resets_the_count() -> None:
     assert [(each["count"], each["requeueAt"]) for each in details] == [(1, 30), (2, 80), (3, 170)]
     ready, w = PodsReady(WaitForPodsReady(10 * SECOND, 3 * SECOND)), workload()
     for count in (1, 2):
-        ready.admitted(w, 1, 0)
+        ready.reserved(w, 1, 0)
         ready.started(w, range(1))
         ready.lost(w, 0)
         ready.told_to_go(w)

@@ -286,3 +286,19 @@ def test_the_pods_of_a_workload_have_the_time_to_end_that_their_template_says() 
         where = cluster(queue("q", cpu=4, preemption=WITHIN), held)
         happened = Happened(where, Jobs().add("high", "q", 4, at=1, priority=1))
         assert happened.lines("admit")[1] == f"{back} admit high"
+
+
+def test_checks_of_a_workload_that_holds_quota_are_ready_when_the_replay_begins() -> None:
+    """Only what is admitted later waits for its checks; so does the one that was evicted."""
+    checks: Manifest = {"version": "v1beta1", "admissionChecks": ["check"]}
+    where = cluster(queue("q", cpu=4, preemption=WITHIN, **checks), workload("old", 3, hour=1, since=2))
+    jobs = Jobs().add("high", "q", 4, at=40, priority=1, seconds=5)
+    happened = Happened(where, jobs, admissionCheckDelay="10s", evictionLatency="0s", until=100)
+    assert happened.lines("admit", "start", "preempt") == [
+        "0 admit default/old",
+        "40 preempt default/old by high: InClusterQueue",
+        "70 admit high",
+        "80 start high",
+        "85 admit default/old",
+        "95 start default/old",
+    ]

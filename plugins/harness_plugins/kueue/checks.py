@@ -1,0 +1,58 @@
+"""Admission checks: what has to be ready, beside quota, before a workload is admitted.
+
+Kueue admits in two phases (https://kueue.sigs.k8s.io/docs/concepts/admission): a workload first reserves
+quota; then all of its checks run at the same time, and it is admitted, which lets its pods be made, when all
+are ready (https://kueue.sigs.k8s.io/docs/concepts/admission_check). Controllers of their own carry them out.
+Here a check is ready a given time after each reservation; none is retried or rejected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import final
+
+from harness.cluster.model import Cluster
+from harness.errors import OptionError
+from harness.options import did_you_mean
+
+Flavors = Mapping[str, Mapping[str, str]]
+"""Pod set -> resource -> flavor."""
+
+
+@final
+class AdmissionChecks:
+    """The checks of each ClusterQueue that take time.
+
+    Args:
+        cluster: the ClusterQueues.
+        delays: check -> how long it takes, microseconds, 0 for those that are left out; or that of each.
+
+    Raises:
+        OptionError: a delay for a check that no ClusterQueue has.
+    """
+
+    def __init__(self, cluster: Cluster, delays: Mapping[str, int] | int) -> None:
+        queues = cluster.cluster_queues.values()
+        known = {check.name for queue in queues for check in queue.checks}
+        if isinstance(delays, int):
+            delays = dict.fromkeys(known, delays)
+        for name in delays:
+            if name not in known:
+                hint = did_you_mean(name, known) if known else "no ClusterQueue has any"
+                raise OptionError(f"option admissionCheckDelay: there is no check {name!r}", hint=hint)
+        self._of = {
+            queue.name: tuple(
+                (check.name, frozenset(check.on_flavors), delays[check.name])
+                for check in queue.checks
+                if delays.get(check.name)
+            )
+            for queue in queues
+        }
+
+    def of(self, queue: str, flavors: Flavors) -> dict[str, int]:
+        """Check -> how long it takes, microseconds, of those that a workload with these flavors waits for."""
+        checks = self._of[queue]
+        if not checks:
+            return {}
+        used = {flavor for each in flavors.values() for flavor in each.values()}
+        return {name: delay for name, on, delay in checks if not on or on & used}
