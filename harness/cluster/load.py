@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.cluster.coverage.kueue import NOT_READ as KINDS_NOT_READ
+from harness.cluster.coverage.not_read import NOT_READ as KINDS_NOT_READ
 from harness.cluster.documents import Document, read_documents
 from harness.cluster.draft import INDEX, NOT_MODELLED, NOT_READ, Draft
 from harness.cluster.elastic_rules import quotas_of

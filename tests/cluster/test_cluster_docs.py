@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cluster.coverage.kueue import NOT_READ
+from harness.cluster.coverage.not_read import NOT_READ
 from harness.cluster.coverage.pods import POD
 from harness.cluster.coverage.verdicts import Verdict
 from harness.cluster.kinds import KINDS
@@ -52,8 +52,8 @@ def assumed_lines() -> list[str]:
     shared: dict[tuple[str, str], list[str]] = {}
     for (kind, why), paths in cells.items():
         shared.setdefault((", ".join(paths).replace("..", "."), why), []).append(kind)
-    for (_, kind), why in NOT_READ.items():
-        shared[f"all of {kind}", why] = [kind]
+    for (group, kind), why in NOT_READ.items():
+        shared[f"all of {kind} ({group})", why] = [kind]
     return sorted(f"  | {', '.join(kinds)} | {paths} | {why} |" for (paths, why), kinds in shared.items())
 
 

@@ -18,7 +18,7 @@ from field_lists import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.cluster.coverage.kueue import NOT_READ
+from harness.cluster.coverage.not_read import NOT_READ
 from harness.cluster.coverage.verdicts import Verdict
 from harness.cluster.kinds import KINDS
 from harness.cluster.load import cluster_from

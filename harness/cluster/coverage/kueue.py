@@ -65,8 +65,3 @@ LOCAL_QUEUE = Coverage(
 )
 
 WORKLOAD_PRIORITY_CLASS = Coverage(metadata(), modelled("value"), harmless("it is for people", "description"))
-
-NOT_READ = {
-    ("kueue.x-k8s.io", "AdmissionCheck"): CHECKS,
-}
-"""Kinds of which no object is read, and what is assumed instead."""
