@@ -149,8 +149,10 @@ class ParquetRecorder:
         job, time, action = as_series(facts.job), as_series(facts.time), as_series(facts.action)
         pods, pod = as_series(facts.pods), as_series(facts.pod)
         by = pl.Series(facts.whole(facts.by), dtype=pl.Int32)
-        change = Change(as_series(facts.quota), as_series(facts.alive), as_series(facts.holding))
+        change = _changes(as_series(facts.change))
         pod = pod.set(pod == NEVER, None)
+        successor = pl.zeros(rows, pl.Int32, eager=True)
+        successor = successor.scatter(list(facts.successor), list(facts.successor.values()))
         self._decisions_file.write(
             {
                 "seq": pl.int_range(self._seq, self._seq + rows, eager=True),
@@ -161,7 +163,7 @@ class ParquetRecorder:
                 "job_id": self._job_ids.gather(job),
                 "pod": pl.Series(facts.pod_name, dtype=pl.String),
                 "pod_number": pod,
-                "successor": as_series(facts.successor).set(pod.is_null(), None),
+                "successor": successor.set(pod.is_null(), None),
                 "pods": pods,
                 "holding": change.holding,
                 "queue": self._queues.gather(job),
@@ -232,3 +234,9 @@ class ParquetRecorder:
             )
             for resource in (self._totals if few else ())
         }
+
+
+def _changes(codes: pl.Series) -> Change:
+    """What `FactColumns.change` says, apart."""
+    codes = codes.cast(pl.Int16) + 13
+    return Change(codes % 3 - 1, codes // 9 - 1, codes // 3 % 3 - 1)

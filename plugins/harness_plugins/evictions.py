@@ -49,7 +49,7 @@ class Round(NamedTuple):
         at: when it was.
         preemptor: for whom it was, if for anybody.
         admissions: how often that one had been given resources.
-        progress: what had progressed in the cluster by then, see `Evictions.progress`.
+        progress: what had progressed in the cluster by then, see `Evictions.progressed`.
         idle: which in a row it is between which nothing progressed, from 1.
     """
 
@@ -68,18 +68,18 @@ class Evictions(Generic[V]):
     Args:
         latency: how long it takes until the scheduler knows, microseconds; None where it knows at once
             whatever happens, so that a loop of evictions goes on for ever.
+
+    Attributes:
+        progressed: how often a job arrived, was given resources for the first time, or ended; whoever
+            sees it happen adds to it.
     """
 
     def __init__(self, latency: int | None) -> None:
+        self.progressed = 0
         self._latency = latency
         self._returning: list[tuple[int, str, int, V]] = []
         self._alarms: list[int] = []
         self._serial = 0
-        self._progress = 0
-
-    def progress(self) -> None:
-        """A job arrived, was given resources for the first time, or ended."""
-        self._progress += 1
 
     def begin(self, last: Round | None, preemptor: Preemptor | None, held: int, now: int) -> Round:
         """A victim was told to go; answers which round of a loop this is.
@@ -100,14 +100,14 @@ class Evictions(Generic[V]):
         if last is not None:
             before, again = last.preemptor, last.at == now
             if held <= LONGEST:
-                if last.progress == self._progress:
+                if last.progress == self.progressed:
                     idle = last.idle + 1
                 in_vain = before is not None and before.admissions == last.admissions
                 again = again or in_vain or idle > _IDLE_ROUNDS
             if again:
                 number = last.number + 1
         admissions = preemptor.admissions if preemptor is not None else 0
-        return Round(number, now, preemptor, admissions, self._progress, idle)
+        return Round(number, now, preemptor, admissions, self.progressed, idle)
 
     def leave(self, victim: V, name: str, last: Round | None, now: int) -> int:
         """The pods of a victim are gone; answers when its resources are free.

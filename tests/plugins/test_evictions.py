@@ -210,7 +210,7 @@ def rounds(*whom: Someone | None, held: int = 0, at: Iterable[int] = count()) ->
     last: Round | None = None
     found = []
     for preemptor, now in zip(whom, at, strict=False):
-        evictions.progress()
+        evictions.progressed += 1
         last = evictions.begin(last, preemptor, held, now)
         found.append(last.number)
     return found

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TypeAlias, final
 
-from harness import Bind, Job, Preempt, Wake
+from harness import Bind, Job, Preempt
 from harness_plugins.evictions import Evictions, Round
 
 Place: TypeAlias = tuple[int, int]
@@ -40,20 +39,23 @@ class PodEvictions:
     Args:
         latency: how long it takes until the scheduler knows that an evicted pod is gone, microseconds; None
             where it knows at once however often that happens.
+
+    Attributes:
+        left: the pods that are gone, which the scheduler does not know yet.
     """
 
     def __init__(self, latency: int | None) -> None:
-        self._evictions: Evictions[tuple[Job, int]] = Evictions(latency)
+        self.left: Evictions[tuple[Job, int]] = Evictions(latency)
         self._victims: dict[Place, Victim] = {}
         self._claimants: dict[int, Claimant] = {}
 
     def arrive(self) -> None:
         """A job arrived."""
-        self._evictions.progress()
+        self.left.progressed += 1
 
     def end(self, job: Job, pods: range) -> None:
         """Pods have ended."""
-        self._evictions.progress()
+        self.left.progressed += 1
         for pod in pods if self._victims else ():
             self._victims.pop((job.index, pod), None)
         if len(pods) == job.pods:
@@ -63,25 +65,17 @@ class PodEvictions:
         """An evicted pod is gone; answers whether the scheduler knows at once."""
         victim = self._victims.get((job.index, pod))
         last = victim.round if victim is not None else None
-        return self._evictions.leave((job, pod), job.pod_name(pod), last, now) == now
-
-    def due(self, now: int) -> Sequence[tuple[Job, int]]:
-        """The pods of which the scheduler now knows that they are gone."""
-        return self._evictions.due(now)
-
-    def wakes(self) -> Sequence[Wake]:
-        """Asks for the instants at which pods that have left since the last cycle are due."""
-        return self._evictions.wakes()
+        return self.left.leave((job, pod), job.pod_name(pod), last, now) == now
 
     def bound(self, bind: Bind, now: int) -> None:
         """Take note of a binding."""
         job, victims = bind.job, self._victims
         if not victims:
-            self._evictions.progress()
+            self.left.progressed += 1
         for pod in bind.pods if victims else ():
             victim = victims.get((job.index, pod))
             if victim is None:
-                self._evictions.progress()
+                self.left.progressed += 1
             else:
                 victim.since = now
         claimant = self._claimants.get(job.index)
@@ -99,7 +93,7 @@ class PodEvictions:
             victim = self._victims.get(place)
             if victim is None:
                 victim = self._victims[place] = Victim()
-            victim.round = self._evictions.begin(victim.round, claimant, now - victim.since, now)
+            victim.round = self.left.begin(victim.round, claimant, now - victim.since, now)
             number = max(number, victim.round.number)
         if number > 1:
             preempt.detail = {**preempt.detail, "round": number}

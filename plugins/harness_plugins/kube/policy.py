@@ -167,7 +167,7 @@ class DefaultPreemption:
         """Schedule pods until those that are left wait for something to happen."""
         self.scheduler.hear(now)
         evictions = self._evictions
-        for job, pod in evictions.due(now):
+        for job, pod in evictions.left.due(now):
             self.scheduler.delete(self._pods.pop((job.index, pod)))
             self._add(job, pod)
         if self._rejected:
@@ -179,7 +179,7 @@ class DefaultPreemption:
             elif type(decision) is Preempt:
                 evictions.preempted(decision, now)
             yield decision
-        yield from evictions.wakes()
+        yield from evictions.left.wakes()
 
     def _add(self, job: Job, pod: int) -> None:
         """A pod waits, or runs already; one that was evicted comes back as a new pod, behind its equals.

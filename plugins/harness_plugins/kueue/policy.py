@@ -101,7 +101,7 @@ class KueuePolicy:
         self._hear(now)
         if job.index in self._workloads:
             return
-        self._evictions.progress()
+        self._evictions.progressed += 1
         start = self._beginning.start_of(job)
         if start is not None:
             workload = self._workloads[job.index] = self.scheduler.take_over(start, job, self._beginning)
@@ -248,7 +248,7 @@ class KueuePolicy:
     def _end(self, workload: Workload, pods: range) -> None:
         """Some or all pods of a workload have ended."""
         job = workload.job
-        self._evictions.progress()
+        self._evictions.progressed += 1
         if self._binder is not None:
             self._binder.end(job, pods)
         if self.pods_ready is not None:
@@ -450,7 +450,7 @@ class KueuePolicy:
     def _admit(self, admitted: Admitted) -> Admit:
         workload, assignment = admitted
         if not workload.admissions:
-            self._evictions.progress()
+            self._evictions.progressed += 1
         detail = self._figures.admission(workload, assignment)
         fewer = counts_of(workload, assignment)
         if fewer:
