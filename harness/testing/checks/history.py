@@ -165,6 +165,8 @@ class History:
             return
         if last is not None and last[0] == _DECIDED and action not in ("finish", "submit"):
             return  # a decision may have this effect
+        if last is not None and row["cycle"] > last[2]:
+            last = None  # a cycle without decisions lies between: what was due at once begins anew
         place = (row["pod"] or row["job_id"]) if action == "finish" else f"{row['job']:09}"
         if last is not None and rank < last[0] < _DECIDED:
             yield Broken("time.order", at(row), "ends come first, then what is gone, starts, and arrivals")

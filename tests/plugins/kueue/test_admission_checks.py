@@ -147,7 +147,11 @@ def test_what_is_no_delay_is_an_error(delay: str) -> None:
 
 def test_a_run_tells_what_was_waited_for(write_trace: Callable[..., Path], tmp_path: Path) -> None:
     """`explain` names the checks, and the outside checker finds nothing that cannot be."""
-    trace = write_trace({"job_id": "a", "queue": "q"}, {"job_id": "b", "queue": "r", "submit_time": 1})
+    trace = write_trace(
+        {"job_id": "a", "queue": "q"},
+        {"job_id": "b", "queue": "r", "submit_time": 1},
+        {"job_id": "ends as it starts", "queue": "q", "duration": 0},
+    )
     path = tmp_path / "cluster.yaml"
     path.write_text(yaml.safe_dump_all([flavor(), checked("prov"), queue("r", cpu=4)]))
     options = {"admissionCheckDelay": "2m"}
