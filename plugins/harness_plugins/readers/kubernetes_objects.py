@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from harness.cluster.fields import Fields
@@ -91,11 +91,7 @@ def read_workload(manifest: Mapping[str, Any], where: str, faults: list[Fault]) 
         workload.created,
         since("Admitted"),
         since("Finished"),
-        tuple(
-            replace(pod_set, labels=_labels(template))
-            for pod_set, template in zip(workload.pod_sets, templates, strict=False)
-            if pod_set.count > 0
-        ),
+        tuple(pod_set for pod_set in workload.pod_sets if pod_set.count > 0),
         sum(pod_set.count for pod_set in workload.pod_sets) > 1,
         workload.priority,
         workload.priority_class,
@@ -185,9 +181,9 @@ def _recorded(
     """What Jobs and Pods have in common; `template` is that of the pods."""
     metadata = Fields(_map(manifest, "metadata"), where, faults, "metadata")
     name, namespace = metadata.string("name", required=True), metadata.string("namespace", "default")
-    queue = _labels(manifest).get(QUEUE_LABEL, "")
+    queue = metadata.strings("labels").get(QUEUE_LABEL, "")
     spec = _map(template, "spec")
-    pods = {"name": "main", "count": count, "template": {"spec": _trimmed(spec)}}
+    pods = {"name": "main", "count": count, "template": {**template, "spec": _trimmed(spec)}}
     fields = Fields(spec, where, faults, "spec")
     return Recorded(
         f"{namespace}/{name}",
@@ -196,7 +192,7 @@ def _recorded(
         queue or namespace,
         read_time(metadata, "creationTimestamp"),
         *span,
-        (replace(read_pod_set(Fields(pods, where, faults, "spec")), labels=_labels(template)),),
+        (read_pod_set(Fields(pods, where, faults, "spec")),),
         bool(queue) and count > 1,
         fields.integer("priority") if "priority" in fields else None,
         _text(spec, "priorityClassName"),
@@ -208,11 +204,6 @@ def _recorded(
 
 def _trimmed(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in spec.items() if name not in _FILLED_IN}
-
-
-def _labels(manifest: Mapping[str, Any]) -> dict[str, str]:
-    labels = _map(_map(manifest, "metadata"), "labels")
-    return {key: value for key, value in labels.items() if isinstance(value, str)}
 
 
 def _grace_period(spec: Fields) -> int | None:
