@@ -69,14 +69,16 @@ def check(
         from harness.cluster.load import load_cluster
 
         found = load_cluster(cluster)
-    result = checked(lambda: open_file(ctx, file, reader, settings, found), found, loaded_plugins(ctx))
+    result = checked(
+        lambda cluster: open_file(ctx, file, reader, settings, cluster), found, loaded_plugins(ctx)
+    )
     if as_json:
         click.echo(json.dumps(result.document(file, cluster)))
         ctx.exit(2 if result.faults else 0)
-    if result.faults:
-        raise InputError("\n".join(result.faults), hint=result.hint)
     for line in result.remarks:
         click.echo(printable(line), err=True)
+    if result.faults:
+        raise InputError("\n".join(result.faults), hint=result.hint)
     fits = f", fits {cluster}" if cluster is not None and not result.impossible else ""
     click.echo(printable(f"{file}: no faults; {result.jobs:,} jobs, {result.queues:,} queues{fits}"))
 

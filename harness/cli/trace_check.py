@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,11 +55,11 @@ class Checked:
         }
 
 
-def checked(read: Callable[[], Trace], cluster: Cluster | None, plugins: Plugins) -> Checked:
+def checked(read: Callable[[Cluster | None], Trace], cluster: Cluster | None, plugins: Plugins) -> Checked:
     """Read a trace and look at it.
 
     Args:
-        read: reads it, and checks it against the schema.
+        read: reads it, and checks it against the schema and what a cluster has.
         cluster: what it is to be replayed on, or None.
         plugins: who says which jobs can never start there; those with which none can, for every plugin that
             the cluster is made for, are faults.
@@ -68,23 +68,49 @@ def checked(read: Callable[[], Trace], cluster: Cluster | None, plugins: Plugins
     from harness.trace.homes import map_hint
     from harness.trace.job_rows import count_jobs
 
+    unfit: tuple[str, ...] = ()
+    hint = None
+    rest: Trace | None
     try:
-        trace = read()
+        trace = rest = read(cluster)
     except TraceError as error:
-        hint = map_hint(error.faults) if cluster is not None else None
-        return Checked(tuple(f"{error.source}: {fault}" for fault in error.faults), hint)
+        unfit = tuple(f"{error.source}: {fault}" for fault in error.faults)
+        if cluster is None:
+            return Checked(unfit)
+        hint = map_hint(error.faults)
+        try:
+            trace = read(None)
+        except TraceError:
+            return Checked(unfit, hint)
+        rest = _that_fit(trace, cluster)
     jobs, queues = count_jobs(trace.frame), trace.frame["queue"].n_unique()
     remarks = [f"left out: {count:,} {reason}" for reason, count in trace.left_out.items()]
-    said = verdicts(trace, cluster, plugins) if cluster is not None else []
+    said = verdicts(rest, cluster, plugins) if cluster is not None and rest is not None else []
     told = [line for each in said for line in each.told(jobs)]
     always = frozenset[str].intersection(*(each.jobs for each in said)) if said else frozenset()
     faults = [f"{trace.path}: {line}" for line in told] if always else []
     return Checked(
-        tuple(faults),
-        None,
+        (*unfit, *faults),
+        hint,
         (*remarks, *([] if faults else told)),
         jobs,
         queues,
         tuple(trace.left_out.items()),
         tuple(each for each in said if each.found),
     )
+
+
+def _that_fit(trace: Trace, cluster: Cluster) -> Trace | None:
+    """The jobs of queues that a cluster has which are no larger than all of it; None where there are none.
+
+    Of those with a priority class that it does not have nothing can be said.
+    """
+    import polars as pl
+
+    from harness.trace.homes import homed
+    from harness.trace.validate import cluster_faults, strangers
+
+    at_home = homed(trace, cluster)
+    frame = trace.frame.filter(~pl.col("job_id").is_in(strangers(at_home, cluster)))
+    rest = replace(trace, frame=frame)
+    return rest if frame.height and not cluster_faults(homed(rest, cluster), cluster) else None

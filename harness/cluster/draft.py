@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from harness.cluster.fields import Fields
@@ -17,8 +18,10 @@ from harness.cluster.model import (
     ResourceFlavor,
 )
 from harness.errors import Fault
+from harness.options import nearest
 
 if TYPE_CHECKING:
+    from harness.cluster.coverage.verdicts import Finding
     from harness.cluster.disruption import PodDisruptionBudget
     from harness.cluster.elastic import ElasticQuota
     from harness.cluster.kueue_configuration import KueueConfiguration
@@ -40,6 +43,20 @@ INDEX = re.compile(r"\[[0-9]+\]")
 """The number of an item of a list in the path of a field."""
 
 _NAMED = 3
+
+
+def unmodelled(found: Finding) -> str:
+    """What a warning says of a field: what is assumed instead, or which one was probably meant."""
+    if found.row is not None:
+        return f"{found.path} {NOT_MODELLED}: {found.row.why}"
+    close = _meant(found.path.rpartition(".")[2], found.known)
+    meant = f"; did you mean {close!r}?" if close is not None else ""
+    return f"{found.path} {NOT_MODELLED}: no such field is known{meant}"
+
+
+@lru_cache(maxsize=1000)  # thousands of objects may have the same one
+def _meant(name: str, known: tuple[str, ...]) -> str | None:
+    return nearest(name, known)
 
 
 class Metadata(NamedTuple):

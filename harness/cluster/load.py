@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.cluster.coverage.not_read import NOT_READ as KINDS_NOT_READ
 from harness.cluster.documents import Document, read_documents
-from harness.cluster.draft import INDEX, NOT_MODELLED, NOT_READ, Draft
+from harness.cluster.draft import INDEX, NOT_READ, Draft, unmodelled
 from harness.cluster.elastic_rules import quotas_of
 from harness.cluster.fields import Fields, Refusal, shown
 from harness.cluster.kinds import CHECKS, KINDS, KUEUE_CONFIGURATION
@@ -223,18 +223,16 @@ def read_object(document: Document, draft: Draft, not_read: Counter[tuple[str, s
     before = len(draft.faults)
     known.read(fields, draft)
     for found in known.coverage.of(number).findings(content):
-        path, row = found.path, found.row
-        if row is not None:
-            draft.warnings.add(kind, name, f"{path} {NOT_MODELLED}: {row.why}")
-        elif found.wanted:
+        path = found.path
+        if found.wanted:
             faulty = {INDEX.sub("[]", fault.where) for fault in draft.faults[before:]}
             if f"{fields.where}: {path}" not in faulty:  # no reader asked for it
                 fields.fault(path, f"must be {found.wanted}")
-        elif known.coverage.strict:
+        elif known.coverage.strict and found.row is None:
             hint = did_you_mean(path.rpartition(".")[2], found.known)
             fields.fault(path, f"is no field of a {kind} of {version}, which refuses it; {hint}")
         else:
-            draft.warnings.add(kind, name, f"{path} {NOT_MODELLED}")
+            draft.warnings.add(kind, name, unmodelled(found))
 
 
 def _name(content: Mapping[str, Any]) -> str:

@@ -99,7 +99,7 @@ def _total(nodes: Iterable[Node]) -> dict[str, str]:
 
 def taint_text(taint: Taint) -> str:
     """A taint as kubectl writes it."""
-    return f"{taint.key}={taint.value}:{taint.effect}"
+    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
 
 
 def amount_text(resource: str, amount: int) -> str:

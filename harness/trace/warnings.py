@@ -11,7 +11,7 @@ import polars as pl
 
 from harness.cluster.coverage.pods import POD_TEMPLATE
 from harness.cluster.coverage.verdicts import Finding
-from harness.cluster.draft import NOT_MODELLED, Warnings
+from harness.cluster.draft import Warnings, unmodelled
 from harness.cluster.fields import Fields
 from harness.cluster.model import Cluster
 from harness.cluster.node_kinds import taint_text
@@ -66,7 +66,7 @@ def _templates(trace: Trace) -> Iterator[str]:
 def _said_of(finding: Finding) -> str:
     if finding.wanted:
         return f"{finding.path} must be {finding.wanted}; it does not count"
-    return f"{finding.path} {NOT_MODELLED}" + (f": {finding.row.why}" if finding.row else "")
+    return unmodelled(finding)
 
 
 def _budgets(trace: Trace, cluster: Cluster) -> Iterator[str]:

@@ -253,3 +253,25 @@ def test_elastic_quotas_and_nodes_count_for_their_plugins(
     said = [line for line in ended.err.split("\n") if "can never start" in line]
     assert len(said) == 1
     assert said[0].startswith("warning: elasticquota, auto: 1 of 2 jobs can never start (j0): even alone ")
+
+
+def test_check_names_jobs_that_can_never_start_beside_those_that_do_not_fit(
+    harness: Harness, write_trace: Write, cluster: Callable[..., Path]
+) -> None:
+    """A job larger than all nodes, one of no queue, and one that the quota of its queue keeps out."""
+    where = cluster(node("n0", 4), flavor("f"), queue("a", {"f": 2}))
+    trace = write_trace(
+        *({"queue": "a", "request.cpu": cpu} for cpu in (9000, 1000, 3000)), {"queue": "nobody"}
+    )
+    ended = harness("trace", "check", trace, "--cluster", where, "--json")
+    found = json.loads(ended.out)
+    assert (ended.code, found["jobs"], found["queues"]) == (2, 4, 2)
+    assert [fault.partition("row ")[2][:13] for fault in found["faults"]] == [
+        "4 (job 'j3'),",
+        "1 (job 'j0'),",
+    ]
+    assert [each["jobs"] for each in found["impossible"]] == [["j2"]]
+    ended = harness("trace", "check", trace, "--cluster", where)
+    assert "with fairsharing, kueue-classic: 1 of 4 jobs can never start (j2): no flavor of" in ended.err
+    trace = write_trace({"queue": "a", "request.cpu": 9000}, {"queue": "a", "priority_class": "strange"})
+    assert harness("trace", "check", trace, "--cluster", where).code == 2

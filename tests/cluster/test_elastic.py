@@ -339,8 +339,14 @@ def test_amounts_must_be_quantities_of_0_or_more() -> None:
 def test_unknown_fields_are_warned_of() -> None:
     """A misspelt field would change nothing in silence."""
     warnings = read(tree({"name": "a", "namespace": ["x"]}), elastic("b", minimum={"cpu": 1})).warnings
-    assert "ElasticQuotaTree kube-system/tree: spec.root.children[].namespace is not modelled" in warnings
-    assert "ElasticQuota b/b: spec.minimum is not modelled" in warnings
+    meant = (
+        "spec.root.children[].namespace is not modelled: no such field is known; did you mean 'namespaces'?"
+    )
+    assert f"ElasticQuotaTree kube-system/tree: {meant}" in warnings
+    assert (
+        "ElasticQuota b/b: spec.minimum is not modelled: no such field is known; did you mean 'min'?"
+        in warnings
+    )
 
 
 def test_namespaces_of_a_list_are_names_and_given_once() -> None:

@@ -27,5 +27,8 @@ def test_what_a_pod_template_asks_for_beyond_the_model_is_named_with_its_rows(
             "pod_template: resourceClaims is not modelled: devices are not allocated "
             "(2 rows, the first of job j0)"
         ),
-        "pod_template: tolerationz is not modelled (2 rows, the first of job j2)",
+        (
+            "pod_template: tolerationz is not modelled: no such field is known; did you mean 'tolerations'? "
+            "(2 rows, the first of job j2)"
+        ),
     ]
