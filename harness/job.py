@@ -64,6 +64,7 @@ class Job:
         pod_sets: at least one; pods are numbered through all of them, in order.
         pods: number of pods over all pod sets.
         duration: run time of one undisturbed run, microseconds; None unless the policy is clairvoyant.
+        requested: how long its user said that it would run at most, microseconds; None where nobody said.
     """
 
     index: int
@@ -81,6 +82,7 @@ class Job:
     pod_sets: tuple[PodSet, ...]
     pods: int
     duration: int | None = None
+    requested: int | None = None
 
     def __repr__(self) -> str:
         return f"<Job {self.id} of {self.queue}>"

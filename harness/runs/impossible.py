@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _OWN = frozenset(
     (
         *("job_id", "submit_time", "duration", "priority", "priority_class", "preemption_policy", "user"),
-        *("grace_period", "checkpoint_interval", "uid", "recorded_start", "recorded_end"),
+        *("grace_period", "checkpoint_interval", "requested_time", "uid", "recorded_start", "recorded_end"),
     )
 )
 """Columns of the schema that do not decide whether a job can ever start."""

@@ -43,6 +43,9 @@ _ARRIVAL = "harness.arrival"
 _SUBMIT = "harness.submit"
 _CLASS = "harness.class"
 _PREEMPTS = "harness.preempts"
+_KEPT = ("requested_time", "recorded_start", "recorded_end")
+"""Columns of the schema that come along to the results, where they are compared with what happened."""
+
 _TAKEN = frozenset((*schemas.jobs((), {}), *TIMES, "submit", "job"))
 """Names of results, of times (which are written as such) and of a row of the jobs in other tables."""
 
@@ -68,8 +71,8 @@ class Jobs:
             and `duration` (int64 microseconds, `submit` since the origin; no duration for work without an
             end), `request.<resource>` (int64, the total of the job), then the columns named in `extra`.
         resources: what jobs ask for, sorted.
-        extra: further columns of the trace, and what was recorded of starts and ends; one that is called like
-            a result of the replay is named `trace.<name>`.
+        extra: further columns of the trace, requested run times, and what was recorded of starts and ends;
+            one that is called like a result of the replay is named `trace.<name>`.
 
     Raises:
         TraceError: a priority class that the cluster does not have.
@@ -124,6 +127,7 @@ class Jobs:
             _microseconds(jobs, "grace_period", grace_period),
         )
         self._pods = values(jobs["pods"]) if "pods" in rows.columns or several else constant(1)
+        self._requested = _microseconds(jobs, "requested_time", None)
         self._clairvoyant = clairvoyant
         self._running = list(running(int(self.frame["submit"][0]))) if running is not None else []
         first = int(jobs["submit_time"].to_physical().min()) - trace.origin  # type: ignore[arg-type]
@@ -169,6 +173,7 @@ class Jobs:
             self._pod_sets.of(start, count),
             self._pods(start, count),
             durations if self._clairvoyant else repeat(None),
+            self._requested(start, count),
         )
         checkpoints = self._checkpoint(start, count)
         if self._startup is None:
@@ -349,7 +354,7 @@ def _uids(jobs: pl.DataFrame, rows: int) -> Slice:
 def _extra(jobs: pl.DataFrame) -> dict[str, str]:
     """What comes along, with the name that it gets."""
     own = {_SUBMIT, ROW, ROWS, _CLASS, _PREEMPTS}
-    names: list[str] = [name for name in ("recorded_start", "recorded_end") if name in jobs.columns]
+    names: list[str] = [name for name in _KEPT if name in jobs.columns]
     names += [name for name in jobs.columns if column_of(name) is None and name not in own]
     renamed: dict[str, str] = {}
     for name in names:

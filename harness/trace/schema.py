@@ -120,6 +120,11 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "pod_set", Kind.STRING, "name of this row's pod set", DEFAULT_POD_SET, of_pod_set=True, recurs=True
     ),
+    Column(
+        "requested_time",
+        Kind.DURATION,
+        "how long its user said that it would run at most; nothing ends a job that runs longer",
+    ),
     Column("grace_period", Kind.DURATION, "how long a preempted pod keeps what it holds", "the replay's"),
     Column("checkpoint_interval", Kind.DURATION, "overrides the replay's loss model", "the replay's"),
     Column(

@@ -244,8 +244,8 @@ _RESERVED = (
     "recorded_end",
 )  # fmt: skip
 _OTHER_NAMES = (
-    "recorded_start", "recorded_end", "extra", "priority", "pods", "user", "limit.cpu", "labels",
-    "harness.arrival",
+    "recorded_start", "recorded_end", "requested_time", "extra", "priority", "pods", "user", "limit.cpu",
+    "labels", "harness.arrival",
     "finish_time", "state", "submit", "index", "request.memory",
 )  # fmt: skip
 

@@ -134,6 +134,14 @@ def test_only_the_clairvoyant_see_durations() -> None:
     assert [job.duration for job in all_of(jobs)] == [10 * SECOND]
 
 
+def test_every_policy_sees_what_users_requested_and_it_comes_along_to_the_results() -> None:
+    """A requested run time is no secret, unlike the duration; a job may not say it."""
+    jobs = Jobs(trace_of({"requested_time": 60 * S}, {"requested_time": None}), Cluster())
+    assert [(job.requested, job.duration) for job in all_of(jobs)] == [(60 * SECOND, None), (None, None)]
+    assert jobs.extra == ("requested_time",)
+    assert [job.requested for job in all_of(Jobs(trace_of({}), Cluster()))] == [None]
+
+
 def test_what_a_row_does_not_say_has_the_default() -> None:
     """Defaults of the schema, with the UID padded so that text order is row order."""
     jobs = Jobs(trace_of(*[{}] * 10), Cluster())

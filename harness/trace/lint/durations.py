@@ -46,7 +46,7 @@ def check_censored(material: Material) -> Iterator[Finding]:
 def check_limits(material: Material) -> Iterator[Finding]:
     """Jobs that ran longer than they may, as long as they may, or all equally long."""
     jobs = material.jobs
-    if REQUESTED in jobs.columns and isinstance(jobs[REQUESTED].dtype, pl.Duration):
+    if REQUESTED in jobs.columns:
         over = jobs["duration"] - jobs[REQUESTED].to_physical()
         longer = int((over > 0).sum())
         if longer:
