@@ -43,9 +43,14 @@ class Job:
         self.bound: dict[str | None, int] = {}  # pod -> since when it is in its present state
         self.ending: dict[str | None, int] = {}
         self.since: int | None = None  # since when the gang progresses
+        self.complete = 0  # when it last began to
+        self.begun: dict[str | None, int] = {}  # pod -> when it last began to hold resources
         self.submit = self.finish = self.reject = self.first = self.admitted = None
         self.spans: list[Span] = []
         self.binds: list[tuple[int, str, int]] = []
+        self.again: list[int] = []  # the decisions that gave it something again
+        self.held: dict[int, int] = {}  # decision to preempt -> the pods that held something
+        self.lost: dict[int, int] = {}  # decision to preempt -> how long these had held it, or progressed
         self.left = self.pods
 
     @property
@@ -56,7 +61,7 @@ class Job:
     def size(self, pod: str | None) -> int:
         return self.pods if pod is None else 1
 
-    def turn(self, time: int, action: str, pod: str | None) -> None:
+    def turn(self, time: int, action: str, pod: str | None, seq: int) -> None:
         name = None if pod is None else re.sub(r"-r\d+$", "", pod.removeprefix(self.row["job_id"]))
         if action == "submit":
             self.submit = time
@@ -66,12 +71,21 @@ class Job:
             again = re.search(r"-r(\d+)$", pod or "")
             if name is not None:
                 self.binds.append((time, name, int(again[1]) if again else 0))
+            if again:
+                self.again.append(seq)
             if self.together:
                 self.cut(time)
-            self.bound[name] = time
+            self.bound[name] = self.begun[name] = time
             if self.together and sum(map(self.size, self.bound)) == self.pods:
-                self.since = time
+                self.since = self.complete = time
         elif action in ("preempt", "evict"):
+            taken = list(self.bound) if name is None else [name]
+            self.held[seq] = sum(map(self.size, taken))
+            started = {each: self.begun[each] for each in taken}
+            self.lost[seq] = sum(
+                self.size(each) * (time - max(since, self.complete if self.together else 0))
+                for each, since in started.items()
+            )
             self.cut(time, in_vain=True, only=None if self.together else name)
             for each in list(self.bound) if name is None else [name]:
                 self.bound.pop(each)
@@ -149,11 +163,13 @@ class Slow:
         self.held_by = {"bind"} if self.info["cluster"]["nodes"] else {"admit", "start"}
         for row in self.decisions:
             job = self.jobs[row["job"]]
+            if row["action"] == "admit":
+                job.again.append(row["seq"])
             if row["action"] == "admit" and job.admitted is None:
                 job.admitted = row["time"]
             if row["action"] in ("admit", "start", "bind") and not self.holds(row):
                 continue
-            job.turn(row["time"], row["action"], row["pod"])
+            job.turn(row["time"], row["action"], row["pod"], row["seq"])
         self.start, self.end = run.info["window"]
         assert self.start == min(job.submit for job in self.jobs)
         if run.info["settings"]["until_us"] is None:
@@ -168,6 +184,9 @@ class Slow:
         self.counts_against = [quota_of[name] for name in names]
         self.holder = [quota_of[name] or name for name in names]
         self.queue = [row["queue"] for row in rows]
+        self.mean_duration = Fraction(
+            sum(int(each.total_seconds() * SECOND + 0.5) for each in trace["duration"]), trace.height
+        )
         self.preemptions: list[Preemption] = []
         for row in self.decisions:
             if row["action"] == "preempt":
@@ -331,7 +350,7 @@ class Slow:
         self.say("fairness.jain_slowdown", fsum(means) ** 2 / (len(means) * squares) if means else None)
         self.say("fairness.max_min_slowdown", max(means) / min(means) if means else None)
 
-    def hours(self, amount: int | None, resource: str) -> float | None:
+    def hours(self, amount: Fraction | int | None, resource: str) -> float | None:
         return None if amount is None else amount / (HOUR * (1000 if resource == "cpu" else 1))
 
     def disruption(self) -> None:
@@ -349,25 +368,32 @@ class Slow:
         for each in found:
             times[each.job] += 1
         self.say("disruption.preempted_jobs", len(times))
-        self.say("disruption.preempted_pods", sum(row["pods"] for row in rows))
+        self.say("disruption.preempted_pods", sum(self.jobs[row["job"]].held[row["seq"]] for row in rows))
         self.say("disruption.repeat_victims", sum(count >= 2 for count in times.values()))
         self.say("disruption.max_preemptions_of_a_job", max(times.values(), default=0))
-        starts = {(span.job, span.start) for span in self.spans if span.progress and span.start < self.end}
-        self.say(
-            "disruption.preemptions_per_1000_starts", 1000 * len(found) / len(starts) if starts else None
-        )
+        arrived = sum(job.submit is not None for job in self.jobs)
+        self.say("disruption.preemptions_per_1000_jobs", 1000 * len(found) / arrived)
+        shares = [
+            (Fraction(self.allocated[place], self.capacity[each]), -place)
+            for place, each in enumerate(self.resources)
+            if self.capacity.get(each)
+        ]
+        most = -max(shares)[1] if shares else 0
+        hours = self.hours(self.allocated[most], self.resources[most]) if shares else None
+        self.say("disruption.preemptions_per_1000_hours", 1000 * len(found) / hours if hours else None)
         victims = defaultdict(int)
         for each in found:
             victims[each.by] += 1
         self.spread("disruption.victims_per_preemptor", list(victims.values()), ("mean", "p95", "max"))
-        depth: dict[int, int] = {}
+        mean = self.mean_duration
+        depth: dict[int, tuple[int, int]] = {}
         depths = []
         for each in found:
-            depth[each.job] = 1 + depth[each.by] if each.by in depth else 0
-            depths.append(depth[each.job])
+            time, before = depth.get(each.by, (-(10**18), 0))
+            depth[each.job] = each.time, 1 + before if each.time - time <= mean else 0
+            depths.append(depth[each.job][1])
         self.spread("disruption.cascade_depth", depths, ("mean", "max"))
-        mean = Fraction(sum(self.duration), max(1, len(self.duration)))
-        thrash = 0
+        hits = {True: 0, False: 0}
         for place, each in enumerate(found):
             earlier = [
                 other.time
@@ -375,8 +401,10 @@ class Slow:
                 if self.holder[other.by] == self.holder[each.job]
                 and self.holder[other.job] == self.holder[each.by]
             ]
-            thrash += bool(earlier) and each.time - earlier[-1] <= mean
-        self.say("disruption.thrash", thrash)
+            inside = self.holder[each.by] == self.holder[each.job]
+            hits[inside] += bool(earlier) and each.time - earlier[-1] <= mean
+        self.say("disruption.thrash", hits[False])
+        self.say("disruption.rework", hits[True])
         self.lost()
         self.restarts()
         self.loops()
@@ -429,11 +457,13 @@ class Slow:
             self.say(f"disruption.{name}", values.count(value), f"{kind}={value}")
 
     def lost(self) -> None:
-        whom: dict[tuple[int, int], str] = {}
-        for each in self.preemptions:
-            whom.setdefault((each.job, each.time), self.queue[each.by])
+        taken: dict[tuple[int, int], dict[str, int]] = defaultdict(lambda: defaultdict(int))
+        for row in self.decisions:
+            if row["action"] == "preempt":
+                time = self.jobs[row["job"]].lost[row["seq"]]
+                taken[row["job"], row["time"]][self.queue[self.number[row["by"]]]] += time
         for place, resource in enumerate(self.resources):
-            sums: dict[str, int] = defaultdict(int)
+            sums: dict[str, Fraction] = defaultdict(Fraction)
             total = 0
             for span in self.spans:
                 if span.lost:
@@ -442,8 +472,10 @@ class Slow:
                     sums[f"queue={self.queue[span.job]}"] += amount
                     if self.counts_against[span.job] is not None:
                         sums[f"quota={self.counts_against[span.job]}"] += amount
-                    if (span.job, span.end) in whom:
-                        sums[f"beneficiary={whom[span.job, span.end]}"] += amount
+                    parts = taken.get((span.job, span.end), {})
+                    for queue, time in parts.items():
+                        if time:
+                            sums[f"beneficiary={queue}"] += amount * Fraction(time, sum(parts.values()))
             self.say("disruption.lost", self.hours(total, resource), resource=resource)
             allocated = self.allocated[place]
             share = total / allocated if allocated else None
@@ -490,6 +522,17 @@ class Slow:
             sides = (self.jobs[each.job], self.jobs[before.by])
             spans = [span for side in sides for span in side.spans if span.progress]
             if any(span.start < each.time and span.end > before.time for span in spans):
+                continue
+            first = [
+                next(
+                    row["seq"]
+                    for row in self.decisions
+                    if row["action"] == "preempt"
+                    and (row["time"], row["job"], self.number[row["by"]]) == tuple(one)
+                )
+                for one in (before, each)
+            ]
+            if not any(first[0] < seq < first[1] for seq in self.jobs[each.job].again):
                 continue
             victims.append(each.job)
             winners.append(each.by)

@@ -219,7 +219,7 @@ def test_numbers_worked_by_hand(write_trace: WriteTrace, tmp_path: Path) -> None
     assert value["disruption.preemptions", ""] == 1
     assert value["disruption.preempted_jobs", ""] == 1
     assert value["disruption.max_preemptions_of_a_job", ""] == 1
-    assert value["disruption.preemptions_per_1000_starts", ""] == 1000 / 3
+    assert value["disruption.preemptions_per_1000_jobs", ""] == 1000 / 2
     assert value["disruption.lost", "cpu"] == 4 / 3600
 
 

@@ -2,48 +2,68 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-from math import floor
+from typing import NamedTuple
 
 import polars as pl
 
 from harness.runs.run import Run
 
 
-def cascade_depths(preemptions: pl.DataFrame) -> list[int]:
+class HitsBack(NamedTuple):
+    """How many preemptions hit a holder that had preempted the preemptor's holder shortly before.
+
+    Attributes:
+        thrash: of two holders.
+        rework: within one, as priorities do it.
+    """
+
+    thrash: int
+    rework: int
+
+
+def cascade_depths(preemptions: pl.DataFrame, within: int) -> list[int]:
     """For each preemption how long the chain is that led to it.
 
-    0 if the preemptor was never preempted before, else one more than its latest preemption's depth.
+    0 if the preemptor was not preempted shortly before, else one more than its latest preemption's depth.
+
+    Args:
+        preemptions: in order.
+        within: how long before at most, microseconds.
     """
-    latest: dict[int, int] = {}
+    latest: dict[int, tuple[int, int]] = {}
     depths = []
-    for job, by in preemptions.select("job", "by").iter_rows():
-        depth = latest[job] = latest[by] + 1 if by in latest else 0
+    for time, job, by in preemptions.select("time", "job", "by").iter_rows():
+        before = latest.get(by)
+        depth = before[1] + 1 if before is not None and time - before[0] <= within else 0
+        latest[job] = time, depth
         depths.append(depth)
     return depths
 
 
-def thrashing(preemptions: pl.DataFrame, within: Fraction) -> int:
-    """How many preemptions hit a holder that had preempted the preemptor's holder shortly before.
+def hits_back(preemptions: pl.DataFrame, within: int) -> HitsBack:
+    """Count preemptions of a holder that had preempted the preemptor's holder shortly before.
 
     Args:
         preemptions: in order.
         within: how long before at most, microseconds.
     """
     latest: dict[tuple[str, str], int] = {}
-    count, longest = 0, floor(within)
+    thrash = rework = 0
     for time, victim, beneficiary in preemptions.select("time", "victim", "beneficiary").iter_rows():
         before = latest.get((beneficiary, victim))
-        count += before is not None and time - before <= longest
+        if before is not None and time - before <= within:
+            thrash += victim != beneficiary
+            rework += victim == beneficiary
         latest[victim, beneficiary] = time
-    return count
+    return HitsBack(thrash, rework)
 
 
 def loops(run: Run, preemptions: pl.DataFrame) -> pl.DataFrame:
     """The preemptions of jobs that the same holder had preempted before, to no avail for either side.
 
     Since the preemption before this one, which was for a job of the same holder, neither the victim nor that
-    job has progressed; the victim was given resources again, and loses them again.
+    job has progressed; the victim was admitted again, or a pod of it that had been evicted was bound again.
+    The pods of a gang that is taken apart pod by pod are no loop.
 
     Columns: those of `preemptions`, and `since`, the time of the preemption before.
     """
@@ -52,12 +72,15 @@ def loops(run: Run, preemptions: pl.DataFrame) -> pl.DataFrame:
             since=pl.col("time").shift().over("job"),
             for_whom=pl.col("by").shift().over("job"),
             for_holder=pl.col("beneficiary").shift().over("job"),
+            seq_before=pl.col("seq").shift().over("job"),
         )
         .filter(pl.col("for_holder") == pl.col("beneficiary"))
+        .pipe(_with_readmission, run)
+        .drop("for_holder", "seq_before")
         .with_row_index("pair")
     )
     if pairs.is_empty():
-        return pairs.drop("pair", "for_whom", "for_holder")
+        return pairs.drop("pair", "for_whom")
     sides = pl.concat([pairs["job"], pairs["for_whom"]]).unique()
     progress = (
         run.micros("stints")
@@ -82,7 +105,27 @@ def loops(run: Run, preemptions: pl.DataFrame) -> pl.DataFrame:
             .filter((pl.col("progressed") <= pl.col("since")).fill_null(value=True))
             .drop("start", "progressed")
         )
-    return pairs.sort("pair").drop("pair", "for_whom", "for_holder")
+    return pairs.sort("pair").drop("pair", "for_whom")
+
+
+def _with_readmission(pairs: pl.DataFrame, run: Run) -> pl.DataFrame:
+    """The pairs of preemptions between which the victim was given anything again."""
+    if pairs.is_empty():
+        return pairs
+    bound_again = (pl.col("action") == "bind") & (pl.col("successor") > 0)
+    again = (
+        run.micros("decisions")
+        .filter((pl.col("action") == "admit") | bound_again)
+        .filter(pl.col("job").is_in(pairs["job"].unique().implode()))
+        .select("job", "seq", again="seq")
+        .collect()
+    )
+    return (
+        pairs.sort("seq")
+        .join_asof(again, on="seq", by="job", check_sortedness=False)
+        .filter(pl.col("again") > pl.col("seq_before"))
+        .drop("again")
+    )
 
 
 def held_in_loops(run: Run, pairs: pl.DataFrame) -> list[int]:

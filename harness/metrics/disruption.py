@@ -7,13 +7,13 @@ from fractions import Fraction
 
 import polars as pl
 
-from harness.metrics.chains import cascade_depths, held_in_loops, loops, thrashing
+from harness.metrics.chains import cascade_depths, held_in_loops, hits_back, loops
 from harness.metrics.levels import names_of_jobs
 from harness.metrics.measurement import Measurement, Window, resource_hours
-from harness.metrics.preemptions import preempted_pods, preemptions, restarts
-from harness.metrics.progress import progress
+from harness.metrics.preemptions import preempted_pods, preemptions, restarts, with_held
 from harness.metrics.scopes import BENEFICIARY, QUEUE, QUOTA, REASON, Scope
 from harness.metrics.utilization import resource_time
+from harness.metrics.waiting import job_times
 from harness.runs.run import Run
 from harness.units import SECOND
 
@@ -23,10 +23,10 @@ _SIDES = {QUEUE: "queue", QUOTA: "quota", BENEFICIARY: "by_queue"}
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
     """The disruption metrics; preemptions, loops and what was lost also for those concerned."""
-    pods = preempted_pods(run, window)
+    pods = with_held(run, preempted_pods(run, window))
     each = preemptions(pods)
     yield from _counts(run, window, pods, each)
-    yield from _lost(run, window, each)
+    yield from _lost(run, window, pods)
     yield from _consequences(run, each)
     yield from _restarts(restarts(run, window, pods) - each["time"])
     yield _count("pdb_violations", _violations(pods))
@@ -36,15 +36,27 @@ def _counts(run: Run, window: Window, pods: pl.DataFrame, each: pl.DataFrame) ->
     yield from _by_scope("preemptions", each, {REASON: "reason", **_SIDES})
     times = each.group_by("job").len()["len"]
     yield _count("preempted_jobs", len(times))
-    yield _count("preempted_pods", int(pods["pods"].cast(pl.Int64).sum()))
+    yield _count("preempted_pods", int(pods["held"].sum()))
     yield _count("repeat_victims", int((times >= 2).sum()))
     yield _count("max_preemptions_of_a_job", max(times, default=0))
-    starts = progress(run, window).starts
-    yield _count("preemptions_per_1000_starts", 1000 * each.height / starts if starts else None)
+    arrived = job_times(run, window, "job").height
+    yield _count("preemptions_per_1000_jobs", 1000 * each.height / arrived if arrived else None)
+    hours = _dominant_hours(run, window)
+    yield _count("preemptions_per_1000_hours", 1000 * each.height / hours if hours else None)
     yield from _spread("victims_per_preemptor", each.group_by("by").len()["len"], "mean", "p95", "max")
 
 
-def _lost(run: Run, window: Window, each: pl.DataFrame) -> Iterator[Measurement]:
+def _dominant_hours(run: Run, window: Window) -> float | None:
+    """Allocated hours of the resource of whose capacity most is allocated; None without a capacity."""
+    known = [resource for resource in run.resources if run.capacity.get(resource)]
+    if not known:
+        return None
+    allocated = {resource: resource_time(run, window, resource).allocated for resource in known}
+    dominant = max(known, key=lambda resource: Fraction(allocated[resource], run.capacity[resource]))
+    return resource_hours("", allocated[dominant], dominant).value
+
+
+def _lost(run: Run, window: Window, pods: pl.DataFrame) -> Iterator[Measurement]:
     """Work thrown away; for queues and quotas what their own jobs lost, and what was lost for a queue's."""
     parts = {resource: resource_time(run, window, resource) for resource in run.resources}
     for resource, became in parts.items():
@@ -52,19 +64,19 @@ def _lost(run: Run, window: Window, each: pl.DataFrame) -> Iterator[Measurement]
         share = became.lost / became.allocated if became.allocated else None
         yield Measurement("disruption.lost_of_allocated", share, "ratio", "lower", resource=resource)
     stints = _thrown_away(run, window)
-    for_whom = each.unique(["job", "time"], keep="first").select("job", "time", beneficiary="by_queue")
-    stints = stints.join(for_whom, left_on=["job", "end"], right_on=["job", "time"], how="left")
-    for kind in _SIDES:
+    for kind in (QUEUE, QUOTA):
         yield from _lost_by(kind, run, stints)
+    yield from _lost_for(run, stints, pods)
 
 
 def _thrown_away(run: Run, window: Window) -> pl.DataFrame:
-    """Stints that lost anything: `job`, its `queue` and `quota`, the `end`, and how much of each resource."""
+    """Stints that lost anything: `job`, its `queue` and `quota`, `start` and `end`, and how much of each."""
     stints = (
         run.micros("stints")
         .filter((pl.col("lost") > 0) & (pl.col("end") <= window.end))
         .select(
             "job",
+            "start",
             "end",
             *(pl.col(f"request.{each}").cast(pl.Int128) * pl.col("lost") for each in run.resources),
         )
@@ -81,6 +93,34 @@ def _lost_by(kind: str, run: Run, lost: pl.DataFrame) -> Iterator[Measurement]:
     for name, *each in sums.iter_rows():
         for resource, amount in zip(run.resources, each, strict=True):
             yield resource_hours("disruption.lost", int(amount), resource, Scope(kind, name).text)
+
+
+def _lost_for(run: Run, lost: pl.DataFrame, pods: pl.DataFrame) -> Iterator[Measurement]:
+    """What was lost for each queue.
+
+    Where several preemptors took pods of a job at one instant, its loss is divided among them by the
+    resource-time of the pods that each took: from when these were bound, or the progress began that was lost.
+    """
+    amounts = [f"request.{resource}" for resource in run.resources]
+    losses = lost.group_by("job", time="end").agg(pl.col("start").min(), pl.col(amounts).sum())
+    taken = pods.join(losses, on=["job", "time"])
+    several = pl.col("by_queue").n_unique().over("job", "time") > 1
+    alone = taken.filter(~several).unique(["job", "time"]).group_by("by_queue").agg(pl.col(amounts).sum())
+    sums: dict[str, list[Fraction]] = {name: [Fraction(each) for each in of] for name, *of in alone.rows()}
+    held_for = pl.col("time") - pl.max_horizontal("since", "start")
+    shares = (
+        taken.filter(several)
+        .group_by("job", "time", "by_queue")
+        .agg((pl.col("held").cast(pl.Int128) * held_for).sum().alias("weight"), pl.col(amounts).first())
+        .with_columns(whole=pl.col("weight").sum().over("job", "time"))
+        .filter(pl.col("weight") > 0)
+    )
+    for name, weight, whole, *of in shares.select("by_queue", "weight", "whole", *amounts).iter_rows():
+        before = sums.get(name, [Fraction(0)] * len(of))
+        sums[name] = [total + Fraction(each * weight, whole) for total, each in zip(before, of, strict=True)]
+    for name in sorted(sums):
+        for resource, amount in zip(run.resources, sums[name], strict=True):
+            yield resource_hours("disruption.lost", amount, resource, Scope(BENEFICIARY, name).text)
 
 
 def lost_by_jobs(run: Run, window: Window, only: pl.Series) -> Iterator[Measurement]:
@@ -100,18 +140,25 @@ def lost_by_jobs(run: Run, window: Window, only: pl.Series) -> Iterator[Measurem
 
 
 def _consequences(run: Run, each: pl.DataFrame) -> Iterator[Measurement]:
-    yield from _spread("cascade_depth", pl.Series(cascade_depths(each), dtype=pl.Int64), "mean", "max")
-    total, jobs = (
-        run.micros("jobs")
-        .select(pl.col("duration").cast(pl.Int128).sum(), known=pl.col("duration").count())
-        .collect()
-        .row(0)
-    )
-    yield _count("thrash", thrashing(each, Fraction(int(total), max(1, jobs))))
+    within = _mean_duration(run)
+    depths = cascade_depths(each, within)
+    yield from _spread("cascade_depth", pl.Series(depths, dtype=pl.Int64), "mean", "max")
+    hits = hits_back(each, within)
+    yield _count("thrash", hits.thrash)
+    yield _count("rework", hits.rework)
     pairs = loops(run, each)
     yield from _by_scope("ping_pong", pairs, _SIDES)
     for resource, held in zip(run.resources, held_in_loops(run, pairs), strict=True):
         yield resource_hours("disruption.ping_pong_held", held, resource)
+
+
+def _mean_duration(run: Run) -> int:
+    """The mean duration of the trace's jobs, arrived or not; older runs know those that arrived."""
+    known: int | None = run.info["trace"].get("mean_duration_us")
+    if known is not None:
+        return known
+    durations = run.micros("jobs").select(pl.col("duration").drop_nulls()).collect()["duration"]
+    return int(durations.cast(pl.Int128).sum()) // max(1, len(durations))
 
 
 def _restarts(waits: pl.Series) -> Iterator[Measurement]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from harness.units import HOUR
@@ -39,11 +40,11 @@ class Measurement(NamedTuple):
 
 
 def resource_hours(
-    metric: str, amount: int | None, resource: str, scope: str = "all", *, better: str = "lower"
+    metric: str, amount: int | Fraction | None, resource: str, scope: str = "all", *, better: str = "lower"
 ) -> Measurement:
     """Resource-microseconds in hours: of cores for cpu, else of the resource's unit."""
     unit, one = ("core-hours", 1000) if resource == "cpu" else ("resource-hours", 1)
-    hours = None if amount is None else amount / (HOUR * one)
+    hours = None if amount is None else float(amount / (HOUR * one))
     return Measurement(metric, hours, unit, better, scope, resource)
 
 

@@ -18,12 +18,12 @@ def preempted_pods(run: Run, window: Window) -> pl.DataFrame:
 
     Columns: `time, job` and `by` (the rows of both in `jobs.parquet`), `queue` and `by_queue` (which both
     name), `quota` (which the job counts against, or null), `victim` and `beneficiary` (the holders of both),
-    `pod` (its number, null where the job goes as a whole), `successor`, `pods, reason, detail`.
+    `pod` (its number, null where the job goes as a whole), `successor`, `seq, pods, reason, detail`.
     """
     rows = (
         run.micros("decisions")
         .filter((pl.col("action") == "preempt") & (pl.col("time") <= window.end))
-        .select("time", "job", "pods", "successor", "reason", "detail", pod="pod_number", by="by_job")
+        .select("seq", "time", "job", "pods", "successor", "reason", "detail", pod="pod_number", by="by_job")
         .collect()
     )
     names = names_of_jobs(run, "queue", "quota", "holder")
@@ -33,6 +33,54 @@ def preempted_pods(run: Run, window: Window) -> pl.DataFrame:
         quota=names["quota"].gather(rows["job"]),
         victim=names["holder"].gather(rows["job"]),
         beneficiary=names["holder"].gather(rows["by"]),
+    )
+
+
+def with_held(run: Run, pods: pl.DataFrame) -> pl.DataFrame:
+    """The rows of `preempted_pods` with `held`, how many pods held resources then, and `since`.
+
+    Pods that go one by one are bound. A job that goes as a whole may have been admitted without having begun,
+    or have got a part of its pods bound. `since` is when the last of these pods began to hold resources.
+    """
+    if pods.is_empty():
+        return pods.with_columns(held=pl.lit(0, pl.Int64), since="time")
+    action, single = pl.col("action"), pl.col("pod_number").is_not_null()
+    begins = (action == "bind") | ((pl.col("holding") == 1) & action.is_in(["admit", "start"]))
+    ends = (action == "finish") & single
+    goes = action.is_in(["preempt", "evict"]) & ~single
+    moved = (
+        run.micros("decisions")
+        .filter(begins | ends | goes)
+        .filter(pl.col("job").is_in(pods["job"].unique().implode()))
+        .select(
+            "seq",
+            "job",
+            "successor",
+            pod="pod_number",
+            begun=pl.when(begins).then("time"),
+            stay=goes.cum_sum().over("job") - goes.cast(pl.UInt32),
+            moved=pl.col("pods").cast(pl.Int64) * (begins.cast(pl.Int8) - ends.cast(pl.Int8)),
+        )
+        .collect()
+    )
+    of_jobs = moved.with_columns(
+        held=pl.col("moved").cum_sum().over("job", "stay"),
+        since=pl.col("begun").forward_fill().over("job", "stay"),
+    ).select("seq", "held", "since")
+    of_pods = moved.filter(pl.col("pod").is_not_null() & pl.col("begun").is_not_null())
+    return (
+        pods.join(of_jobs, on="seq", how="left", maintain_order="left")
+        .join(
+            of_pods.select("job", "pod", "successor", bound="begun"),
+            on=["job", "pod", "successor"],
+            how="left",
+            maintain_order="left",
+        )
+        .with_columns(
+            held=pl.when(pl.col("pod").is_null()).then("held").otherwise(1),
+            since=pl.coalesce("bound", "since", "time"),
+        )
+        .drop("bound")
     )
 
 

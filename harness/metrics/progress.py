@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import polars as pl
 
@@ -13,21 +12,11 @@ from harness.runs.run import Run
 _NEVER, _ONCE, _AGAIN = range(3)
 
 
-class Progress(NamedTuple):
-    """The progress of a run's jobs within a window.
+def progress(run: Run, window: Window) -> pl.Series:
+    """For each job, in order of arrival, how long it progressed, microseconds.
 
-    Attributes:
-        total: for each job, in order of arrival, how long it progressed, microseconds: pods that do so side
-            by side count once.
-        starts: how often jobs began to progress; pods of a job that begin together are one start.
+    Pods that do so side by side count once; stints that reach beyond the window are cut.
     """
-
-    total: pl.Series
-    starts: int
-
-
-def progress(run: Run, window: Window) -> Progress:
-    """The progress of jobs; stints that reach beyond the window are cut."""
     jobs = int(run.scan("jobs").select(pl.len()).collect().item())
     total = pl.Series([0], dtype=pl.Int64).new_from_index(0, jobs)
     times = pl.Series([_NEVER], dtype=pl.UInt8).new_from_index(0, jobs)
@@ -37,15 +26,13 @@ def progress(run: Run, window: Window) -> Progress:
         again = job.filter((before != _NEVER) | ~job.is_first_distinct())
         times.scatter(job, _ONCE).scatter(again, _AGAIN)
         total.scatter(job, spans["end"] - spans["start"])
-    starts = int((times != _NEVER).sum())
     if (times == _AGAIN).any():
         several = pl.concat(
             spans.filter(times.gather(spans["job"]) == _AGAIN) for spans in _spans(run, window)
         )
         of_several = _side_by_side(several)
         total.scatter(of_several["job"], of_several["progress"])
-        starts += several.select("job", "start").n_unique() - of_several.height
-    return Progress(total, starts)
+    return total
 
 
 def _spans(run: Run, window: Window) -> Iterator[pl.DataFrame]:

@@ -97,7 +97,7 @@ def job_times(run: Run, window: Window, *columns: str, only: pl.Series | None = 
     wanted = [known[name].alias(name) for name in columns]
     roots = {root for each in wanted for root in each.meta.root_names()}
     read = sorted((roots - {"job", "progress"}) | {"submit_time", "duration"})
-    progressed = progress(run, window).total if "progress" in roots else None
+    progressed = progress(run, window) if "progress" in roots else None
     parts, offset = [], 0
     for batch in run.batches("jobs", read):
         rows = batch.with_row_index("job", offset)

@@ -205,6 +205,7 @@ def _describe(plan: Plan, jobs: Jobs, of_jobs: Tenants, outcome: Outcome) -> dic
             "name": plan.trace_name,
             "sha256": trace.sha256,
             "jobs": len(jobs),
+            "mean_duration_us": jobs.mean_duration,
             "resources": list(jobs.resources),
             "origin_us": trace.origin,
             "times": trace.kind,

@@ -43,8 +43,62 @@ def test_preemptions_by_reason_and_by_queue(measured: Measured) -> None:
     assert value("disruption.preempted_jobs") == 2
     assert value("disruption.repeat_victims") == 1
     assert value("disruption.max_preemptions_of_a_job") == 2
-    # a1 at 0 and 1 s, a2 at 0 s, b1 at 1.5 s
-    assert value("disruption.preemptions_per_1000_starts") == 1000 * 3 / 4
+    assert value("disruption.preemptions_per_1000_jobs") == 1000 * 3 / 3
+    # One core: a1 0-1 s and 1-3 s, a2 0-1.5 s, b1 1.5-2 s.
+    assert value("disruption.preemptions_per_1000_hours") == pytest.approx(1000 * 3 / (5 / 3600), rel=1e-12)
+
+
+def test_only_pods_that_hold_something_are_preempted_pods(measured: Measured) -> None:
+    """Of 3 admitted pods of a 2 are bound; none of b's 2 is: 2 pods in 2 preemptions."""
+    steps = {
+        0: [("admit", "a"), ("bind", "a", 0, "n0"), ("bind", "a", 1, "n0"), ("admit", "b")],
+        1: [("preempt", "a", "c"), ("preempt", "b", "c")],
+    }
+    jobs = (job("a", pods=3), job("b", pods=2), job("c"))
+    value = measured(*jobs, cluster=NODES, plugin=scripted(steps))
+    assert value("disruption.preemptions") == 2
+    assert value("disruption.preempted_pods") == 2
+
+
+def test_a_loss_is_divided_among_the_preemptors_of_one_instant(measured: Measured) -> None:
+    """Pods 0 and 1 ran 10 s, 2 ran 4 s; b took 0 and 2, c took 1: 14 and 10 core-seconds."""
+    steps = {
+        0: [("bind", "v", 0, "n0"), ("bind", "v", 1, "n0")],
+        6: [("bind", "v", 2, "n1")],
+        10: [("preempt", "v", "b", "X", 0), ("preempt", "v", "c", "X", 1), ("preempt", "v", "b", "X", 2)],
+    }
+    jobs = (job("v", pods=3, gang=False), job("b", "b"), job("c", "c"))
+    value = measured(*jobs, cluster=NODES, plugin=scripted(steps))
+    assert value("disruption.lost", resource="cpu") == 24 / 3600
+    assert value("disruption.lost", "beneficiary=b", "cpu") == 14 / 3600
+    assert value("disruption.lost", "beneficiary=c", "cpu") == 10 / 3600
+
+
+def test_what_a_gang_loses_is_divided_by_the_pods_that_each_took(measured: Measured) -> None:
+    """It progressed 6 s, from the last bind on: 18 core-seconds, 12 for b, which took two pods, 6 for c."""
+    steps = {
+        0: [("bind", "v", 0, "n0"), ("bind", "v", 1, "n0")],
+        4: [("bind", "v", 2, "n1")],
+        10: [("preempt", "v", "b", "X", 0), ("preempt", "v", "c", "X", 2), ("preempt", "v", "b", "X", 1)],
+    }
+    jobs = (job("v", pods=3), job("b", "b"), job("c", "c"))
+    value = measured(*jobs, cluster=NODES, plugin=scripted(steps))
+    assert value("disruption.lost", "beneficiary=b", "cpu") == 12 / 3600
+    assert value("disruption.lost", "beneficiary=c", "cpu") == 6 / 3600
+
+
+def test_a_gang_taken_apart_pod_by_pod_is_no_ping_pong(measured: Measured) -> None:
+    """A half-bound gang loses pod 0, then pod 1: nothing came back. Pod 0 bound again and taken again: 1."""
+    steps = {
+        0: [("bind", "v", 0, "n0"), ("bind", "v", 1, "n0")],
+        1: [("preempt", "v", "b", "X", 0)],
+        2: [("preempt", "v", "b", "X", 1)],
+        3: [("bind", "v", 0, "n0")],
+        4: [("preempt", "v", "b", "X", 0)],
+    }
+    value = measured(job("v", pods=3), job("b", "b"), cluster=NODES, plugin=scripted(steps))
+    assert value("disruption.preemptions") == 3
+    assert value("disruption.ping_pong") == 1
 
 
 def test_pods_of_one_preemption_count_once(measured: Measured) -> None:
@@ -71,6 +125,20 @@ def test_victims_per_preemptor(measured: Measured) -> None:
     assert value("disruption.victims_per_preemptor.mean") == 2
     assert value("disruption.victims_per_preemptor.p95") == pytest.approx(2.9, abs=1e-12)
     assert value("disruption.victims_per_preemptor.max") == 3
+
+
+def test_a_cascade_is_forgotten_after_a_mean_duration(measured: Measured) -> None:
+    """Mean duration 10 s: x takes from w 10 s after it was preempted, depth 1; z 11 s after it was, 0."""
+    steps = {
+        0: [("admit", name) for name in "xzwv"],
+        1: [("preempt", "x", "y"), ("preempt", "z", "y")],
+        11: [("preempt", "w", "x")],
+        12: [("preempt", "v", "z")],
+    }
+    jobs = (job(name, duration=duration) for name, duration in zip("vwxyz", (20, 20, 4, 2, 4), strict=True))
+    value = measured(*jobs, cluster=POOL, plugin=scripted(steps))
+    assert value("disruption.cascade_depth.max") == 1
+    assert value("disruption.cascade_depth.mean") == 1 / 4
 
 
 def test_cascades_follow_the_latest_preemption_of_the_preemptor(measured: Measured) -> None:
@@ -119,6 +187,27 @@ def test_thrash_is_hitting_back_within_a_mean_duration(measured: Measured) -> No
     value = measured(*jobs, cluster=cluster, plugin=scripted(steps))
     assert value("disruption.preemptions") == 5
     assert value("disruption.thrash") == 2
+    assert value("disruption.rework") == 0
+
+
+def test_hitting_back_within_a_queue_is_rework(measured: Measured) -> None:
+    """Mean duration 100 s: y takes from x, x from y a second later, both of one queue."""
+    steps = {0: [("admit", "x")], 1: [("preempt", "x", "y"), ("admit", "y")], 2: [("preempt", "y", "x")]}
+    value = measured(job("x"), job("y"), cluster=POOL, plugin=scripted(steps))
+    assert value("disruption.thrash") == 0
+    assert value("disruption.rework") == 1
+
+
+def test_the_mean_duration_is_of_jobs_that_have_not_arrived_too(measured: Measured) -> None:
+    """Of 2 and 200 s it is 101 s, though the second job comes after the end: 50 s later is within it."""
+    steps = {
+        0: [("admit", "x")],
+        1: [("preempt", "x", "y"), ("admit", "y")],
+        51: [("preempt", "y", "x")],
+    }
+    jobs = (job("x", duration=2), job("y", "b", duration=101), job("z", submit_time=70, duration=200))
+    value = measured(*jobs, cluster=POOL, plugin=scripted(steps), until="60s")
+    assert value("disruption.thrash") == 1
 
 
 def test_time_to_restart(measured: Measured) -> None:
