@@ -26,7 +26,8 @@ class Demand:
 
     Attributes:
         largest: the largest request of one job, over all its pods.
-        mean: resource-time of all jobs divided by the span of the trace.
+        mean: resource-time of all jobs divided by the span of the trace; where they are submitted at one
+            instant, what they ask for together.
         capacity: the size of the machine that was traced, where the trace says it.
     """
 

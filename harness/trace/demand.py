@@ -19,16 +19,19 @@ _DIGITS = 19
 
 
 def demands_of(trace: Trace) -> dict[str, Demand]:
-    """Resource -> what the trace asks of it, the mean taken from the first submission to the last."""
+    """Resource -> what the trace asks of it, the mean taken from the first submission to the last.
+
+    Where all jobs are submitted at one instant, it is what they ask for together.
+    """
     jobs = job_rows(trace.frame)
     submit = pl.col("submit_time").to_physical()
-    span = max(1, int(jobs.select(submit.max() - submit.min()).item()))
+    span = int(jobs.select(submit.max() - submit.min()).item())
     found = {}
     for resource in resources_of(jobs.columns):
         amount = pl.col(f"{REQUEST}{resource}")
-        work = amount.cast(pl.Int128) * pl.col("duration").to_physical()
-        largest, total = jobs.select(amount.max(), work.sum().alias("work")).row(0)
-        found[resource] = Demand(largest, -(-total // span), traced_capacity(trace, resource))
+        time = pl.col("duration").to_physical() if span else 1
+        largest, total = jobs.select(amount.max(), (amount.cast(pl.Int128) * time).sum().alias("sum")).row(0)
+        found[resource] = Demand(largest, -(-total // (span or 1)), traced_capacity(trace, resource))
     return found
 
 

@@ -108,8 +108,12 @@ class Level:
 
     @property
     def exact_mean(self) -> Fraction:
-        """Resource-time of all jobs divided by the time between the first and the last submission."""
-        return Fraction(self.work, max(self.last - self.first, 1))
+        """Resource-time of all jobs divided by the time between the first and the last submission.
+
+        Where all are submitted at one instant there is no such time, and it is what they ask for together.
+        """
+        span = self.last - self.first
+        return Fraction(self.work, span) if span else Fraction(self.peak)
 
     @property
     def mean(self) -> float:

@@ -38,7 +38,8 @@ class ResourceUse:
 
     Attributes:
         job: the spread of what jobs ask for over all their pods, among those that ask for any.
-        mean: resource-time of all jobs divided by the time from the first to the last submission.
+        mean: resource-time of all jobs divided by the time from the first to the last submission; where that
+            is one instant, what they ask for together.
         p95: what is asked for at once if every job starts when it is submitted, at most for 95 % of the time
             from the first to the last submission.
         peak: the most that is asked for at once then, at any time.

@@ -82,13 +82,19 @@ def aim(trace: Trace, cluster: Cluster, load: Fraction) -> Target:
     """How to offer `load` times the capacity of the scarcest resource.
 
     Raises:
-        InputError: the cluster has nothing that the trace asks for.
+        InputError: the cluster has nothing that the trace asks for, or no job comes later than another.
     """
     offers = offers_of(trace, cluster)
     if not offers:
         raise InputError(
             f"{cluster.source or 'the cluster'} has nothing that {trace.path} asks for, or no end of it",
             hint="give the manifests of what it is to be replayed on: --cluster FILE",
+        )
+    submit = trace.frame["submit_time"]
+    if submit.min() == submit.max():
+        raise InputError(
+            f"{trace.path}: all jobs are submitted at one instant: there is no load over time to aim at",
+            hint="harness trace info says how much they ask for together",
         )
     resource = max(sorted(offers), key=lambda name: offers[name].load)
     now = offers[resource].load

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from pathlib import Path
 
 import polars as pl
 import pytest
 
+from harness.errors import InputError
 from harness.plugins import load
+from harness.trace.demand import derived_cluster
 from harness.trace.summary import Summary, Tenant, summarize
+from harness.trace.target import aim
 from harness.trace.trace import open_trace
 from harness.units import SECOND
 
@@ -36,6 +40,19 @@ def test_the_load_is_that_of_every_job_started_at_its_submission(summary_of: Cal
     assert cpu.mean == pytest.approx((10 * 1000 + 5 * 2000 + 10 * 1500) / 20)
     assert (cpu.job.count, cpu.job.max, cpu.job.mean) == (4, 9000, 3375)
     assert summary.span == 20 * SECOND
+
+
+def test_the_load_of_one_instant_is_what_is_asked_for_together(
+    write_trace: Callable[..., Path], summary_of: Callable[..., Summary]
+) -> None:
+    """No time passes between submissions, so that there is nothing to divide by; a cluster is made for it."""
+    rows = [{"request.cpu": 3000, "duration": 500}, {"request.cpu": 1000, "pods": 2}]
+    assert summary_of(*rows).resources["cpu"].mean == 5000
+    trace = open_trace(write_trace(*rows), PLUGINS)
+    made = derived_cluster(trace)
+    assert made.capacity == {"cpu": 7000}
+    with pytest.raises(InputError, match="all jobs are submitted at one instant"):
+        aim(trace, made, Fraction(1))
 
 
 def test_requests_count_for_all_pods_and_only_where_there_are_any(summary_of: Callable[..., Summary]) -> None:

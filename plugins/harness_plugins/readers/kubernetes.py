@@ -222,7 +222,7 @@ def _notes(
     return (
         "what the cluster had deleted already is not in the list, and nobody knows how much that is",
         f"a job runs from when its pods last ran to its end, {before} ({evicted:,} jobs had been evicted)",
-        f"its pods are taken to run since they {how}",
+        f"its pods are taken to run since {how}",
         f"the queue is the LocalQueue (the label {QUEUE_LABEL}), else the namespace",
         f"priority is {which}",
         "times are whole seconds, as Kubernetes keeps them",

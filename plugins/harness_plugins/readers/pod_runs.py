@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from harness_plugins.readers.kubernetes_objects import Recorded
 
-READY, PODS, JOB, ADMISSION = "were ready", "started", "their Job started", "they were admitted"
+READY, PODS, JOB, ADMISSION = "they were ready", "they started", "their Job started", "they were admitted"
 """What a run is taken to begin with: when the pods were ready, ..."""
 
 BEST_FIRST = (READY, PODS, JOB, ADMISSION)
