@@ -275,3 +275,15 @@ def test_check_names_jobs_that_can_never_start_beside_those_that_do_not_fit(
     assert "with fairsharing, kueue-classic: 1 of 4 jobs can never start (j2): no flavor of" in ended.err
     trace = write_trace({"queue": "a", "request.cpu": 9000}, {"queue": "a", "priority_class": "strange"})
     assert harness("trace", "check", trace, "--cluster", where).code == 2
+
+
+def test_what_one_cluster_cannot_run_is_left_out_of_all(
+    harness: Harness, write_trace: Write, cluster: Callable[..., Path], tmp_path: Path
+) -> None:
+    """So that every run has the same jobs, and they compare."""
+    trace = write_trace(*({"queue": "a", "request.cpu": cpu} for cpu in (1000, 3000)))
+    small = cluster(flavor("f"), queue("a", {"f": 2}), queue("b", {"f": 2})).rename(tmp_path / "small.yaml")
+    large = cluster(flavor("f"), queue("a", {"f": 4})).rename(tmp_path / "large.yaml")
+    asked = ("replay", trace, "--cluster", large, "--cluster", small, "-p", "none", "-p", "kueue-classic")
+    runs = json.loads(harness(*asked, "--drop-impossible", "--json").out)["runs"]
+    assert [run["outcome"]["jobs"] for run in runs] == [1, 1, 1, 1]

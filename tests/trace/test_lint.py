@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,13 @@ import yaml
 
 from harness.cluster.load import cluster_from
 from harness.plugins import load
+from harness.trace import lint as package
 from harness.trace.lint import lint
 from harness.trace.summary import summarize
 from harness.trace.trace import Trace, open_trace
 
 PLUGINS = load(only=["readers"])
+PAGE = (Path(__file__).parents[2] / "docs" / "traces.md").read_text(encoding="utf-8")
 SHARED = Path(__file__).parents[3] / "shared" / "traces"
 recorded = pytest.mark.skipif(not SHARED.is_dir(), reason="the recorded traces are not beside this checkout")
 
@@ -168,6 +172,35 @@ def test_durations_of_another_unit_are_named(findings: Callable[..., dict[str, s
     """Seconds that were taken for microseconds."""
     rows = [{**row, "duration": row["duration"] / 10_000} for row in spread(30)]
     assert findings(*rows)["unit"] == "no job runs longer than 3ms"
+
+
+BACKWARDS = {"recorded_start": timedelta(seconds=1), "recorded_end": timedelta(seconds=2)}
+WORLDS = {
+    "sparse-end": [*spread(300), {"submit_time": 9_000, "queue": "a"}],
+    "clock-backwards": spread(30, **BACKWARDS),
+    "silence": [*spread(100), *({**row, "submit_time": row["submit_time"] + 200_000} for row in spread(100))],
+    "cut-at-request": spread(30, requested_time=timedelta(seconds=60)),
+    "coarse": [{**row, "duration": 60 * (1 + row["duration"] * 2)} for row in spread(300)],
+}
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_a_trace_that_was_made_for_a_finding_has_it(
+    name: str, findings: Callable[..., dict[str, str]]
+) -> None:
+    """The same rows without what it is about have it not."""
+    assert name in findings(*WORLDS[name])
+    assert name not in findings(*spread(300))
+
+
+def test_the_page_names_every_finding_and_no_other() -> None:
+    """With the names that lint prints."""
+    table = PAGE.split("## What will mislead: lint")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| (`.*?`) \|", table, re.MULTILINE)
+    named = [name for row in rows for name in re.findall(r"`([a-z-]+)`", row)]
+    modules = sorted(Path(package.__file__).parent.glob("*.py"))
+    code = "".join(path.read_text(encoding="utf-8") for path in modules)
+    assert sorted(named) == sorted(set(re.findall(r'Finding\(\s*"([a-z-]+)"', code)))
 
 
 def opened(*parts: str, **options: str) -> Trace:
