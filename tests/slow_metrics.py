@@ -257,9 +257,23 @@ class Slow:
             self.say(
                 "utilization.of_demand", allocated[place] / demand if demand else None, resource=resource
             )
+            useful = self.parts(place)["useful"]
+            needed = sum(
+                job.pods * self.asks[job.number][place] * self.duration[job.number]
+                for job in self.jobs
+                if job.submit is not None and job.reject is None
+            )
+            for name, most in (("allocated", allocated[place]), ("capacity", whole), ("demand", needed)):
+                self.say(f"goodput.of_{name}", useful / most if most else None, resource=resource)
+            waited = sum(
+                span * sum(asked[queue][place] - held[queue][place] for queue in asked)
+                for span, held, asked in self.levels()
+            )
+            length = (self.end - self.start) * (1000 if resource == "cpu" else 1)
+            self.say("backlog", waited / length if length else None, resource=resource)
 
     def waiting(self) -> None:
-        waits: dict[str, dict[int, int]] = {"first_start": {}, "total": {}}
+        waits: dict[str, dict[int, int]] = {"first_start": {}, "total": {}, "delay": {}}
         self.slowdown: dict[int, float] = {}
         jct = []
         for job in self.jobs:
@@ -269,18 +283,20 @@ class Slow:
                 took = job.finish - job.submit
                 jct.append(took)
                 waits["total"][job.number] = took - union(s for s in job.spans if s.progress)
+                waits["delay"][job.number] = took - self.duration[job.number]
                 self.slowdown[job.number] = max(1.0, took / max(self.duration[job.number], 10 * SECOND))
         shapes = ("mean", "p50", "p90", "p95", "p99", "max")
         for name, of_jobs in waits.items():
-            self.spread(f"wait.{name}", list(of_jobs.values()), shapes, unit=SECOND)
+            name, shapes = ("delay", ("mean", "p50", "p95")) if name == "delay" else (f"wait.{name}", shapes)
+            self.spread(name, list(of_jobs.values()), shapes, unit=SECOND)
             for kind in ("queue", "priority"):
                 for value in {job.row[kind] for job in self.jobs}:
                     some = [wait for number, wait in of_jobs.items() if self.jobs[number].row[kind] == value]
-                    self.spread(f"wait.{name}", some, shapes, f"{kind}={value}", unit=SECOND)
+                    self.spread(name, some, shapes, f"{kind}={value}", unit=SECOND)
         to_start = [job.first - job.admitted for job in self.jobs if None not in (job.first, job.admitted)]
         self.spread("wait.admission_to_start", to_start, ("mean", "p50", "p95", "max"), unit=SECOND)
         self.spread("jct", jct, ("mean", "p50", "p95"), unit=SECOND)
-        self.spread("slowdown.bounded", list(self.slowdown.values()), ("mean", "p50", "p95", "p99"))
+        self.slowdowns()
         ends = [job.finish for job in self.jobs if job.finish is not None]
         rejected = sum(job.reject is not None for job in self.jobs)
         hours = (self.end - self.start) / HOUR
@@ -289,6 +305,40 @@ class Slow:
         self.say("jobs.unfinished", len(self.jobs) - len(ends) - rejected)
         self.say("jobs.rejected", rejected)
         self.say("throughput", len(ends) / hours if hours else None)
+
+    def slowdowns(self) -> None:
+        shapes = ("mean", "p50", "p95", "p99")
+        self.spread("slowdown.bounded", list(self.slowdown.values()), shapes)
+        for kind in ("queue", "priority"):
+            for value in {job.row[kind] for job in self.jobs}:
+                some = [
+                    each for number, each in self.slowdown.items() if self.jobs[number].row[kind] == value
+                ]
+                self.spread("slowdown.bounded", some, shapes, f"{kind}={value}")
+        weight = {
+            number: max(
+                [
+                    self.jobs[number].pods * Fraction(ask, self.capacity[resource])
+                    for ask, resource in zip(self.asks[number], self.resources, strict=True)
+                    if self.capacity.get(resource)
+                ],
+                default=Fraction(0),
+            )
+            * self.duration[number]
+            for number in self.slowdown
+        }
+        whole = sum(weight.values())
+        total = sum(each * Fraction(self.slowdown[number]) for number, each in weight.items())
+        self.say("slowdown.weighted", total / whole if whole else None)
+        starved = []
+        for job in self.jobs:
+            until = self.end if job.finish is None else job.finish
+            idle = until - job.submit - union(span for span in job.spans if span.progress)
+            long = idle > 24 * HOUR and idle > 10 * max(self.duration[job.number], 10 * SECOND)
+            starved += [job.row["queue"]] if long and job.reject is None else []
+        self.say("starvation", len(starved))
+        for queue in {job.row["queue"] for job in self.jobs}:
+            self.say("starvation", starved.count(queue), f"queue={queue}")
 
     def spread(
         self, metric: str, values: Sequence[float], shapes: Iterable[str], scope: str = "all", unit: float = 1

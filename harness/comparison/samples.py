@@ -23,6 +23,7 @@ _TIMES = {
     "wait.total": "total",
     "wait.admission_to_start": "admission",
     "jct": "completion",
+    "delay": "delay",
     "slowdown.bounded": "slowdown",
 }
 """Metric -> the column of `job_times` that its statistics are of."""
@@ -113,7 +114,7 @@ class Samples:
 
     @cached_property
     def _times(self) -> pl.DataFrame:
-        names = ("first_start", "total", "completion", "admission")
+        names = ("first_start", "total", "completion", "admission", "delay")
         times = job_times(self._run, self._run.window, "job", *names, "slowdown")
         seconds = [pl.col(name) / SECOND for name in names]
         found = times.select("job", *seconds, "slowdown")

@@ -27,6 +27,13 @@ def _waiting(run: Run, window: Window) -> Iterable[Measurement]:
     return measure(run, window)
 
 
+def _starvation(run: Run, window: Window) -> Iterable[Measurement]:
+    """How many jobs waited far too long; see `harness.metrics.starvation`."""
+    from harness.metrics.starvation import measure
+
+    return measure(run, window)
+
+
 def _fairness(run: Run, window: Window) -> Iterable[Measurement]:
     """How fairly queues shared; see `harness.metrics.fairness`."""
     from harness.metrics.fairness import measure
@@ -60,6 +67,7 @@ def harness_register_metrics(register: RegisterMetric) -> None:
     """Register the built-in families of metrics."""
     register("utilization", _utilization, help="allocated, useful, lost and idle shares of capacity")
     register("waiting", _waiting, help="waiting, completion and slowdown of jobs, and how many finished")
+    register("starvation", _starvation, help="jobs that waited over a day, and far longer than they run")
     register("fairness", _fairness, help="shares against ideal ones, unmet guarantees, unequal slowdowns")
     register("disruption", _disruption, help="preemptions, their victims, and the work that they threw away")
     register("quota", _quota, help="quota that queues held beyond what they might borrow")

@@ -1,4 +1,4 @@
-"""Utilization: what was allocated, and what became of it.
+"""Utilization: what was allocated, what became of it, how much of that is of use, and how much waits.
 
     allocated = useful + lost + idle_held + unfinished
 
@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 
 import polars as pl
 
+from harness.metrics.arrivals import asked_for
 from harness.metrics.levels import level_names, moves
 from harness.metrics.measurement import Measurement, Window, resource_hours
 from harness.runs.run import Run
@@ -36,6 +37,7 @@ class ResourceTime(NamedTuple):
         idle_held: held without progress: gangs that wait, termination grace, restoring.
         unfinished: progress of jobs that have not finished.
         demanded: what was asked for, at most the capacity: what could have been used; None without capacity.
+        pending: asked for by pods that waited.
     """
 
     allocated: int
@@ -44,11 +46,13 @@ class ResourceTime(NamedTuple):
     idle_held: int
     unfinished: int
     demanded: int | None
+    pending: int
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
     """The utilization metrics of every resource that jobs ask for."""
     span = window.end - window.start
+    asked = asked_for(run, window)
     for resource in run.resources:
         time = resource_time(run, window, resource)
         capacity = run.capacity.get(resource)
@@ -59,11 +63,22 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
             yield resource_hours(f"utilization.{name}{HOURS}", part, resource, better=better)
         yield resource_hours(f"utilization.capacity{HOURS}", whole, resource, better="")
         yield _ratio("of_demand", time.allocated, time.demanded, "higher", resource)
+        for name, most in {
+            "of_allocated": time.allocated,
+            "of_capacity": whole,
+            "of_demand": asked.get(resource),
+        }.items():
+            yield _ratio(name, time.useful, most, "higher", resource, family="goodput")
+        unit, one = ("cores", 1000) if resource == "cpu" else ("resources", 1)
+        backlog = time.pending / (span * one) if span else None
+        yield Measurement("backlog", backlog, unit, "lower", resource=resource)
 
 
-def _ratio(name: str, part: int, whole: int | None, better: str, resource: str) -> Measurement:
+def _ratio(
+    name: str, part: int, whole: int | None, better: str, resource: str, *, family: str = "utilization"
+) -> Measurement:
     value = part / whole if whole else None
-    return Measurement(f"utilization.{name}", value, "ratio", better, resource=resource)
+    return Measurement(f"{family}.{name}", value, "ratio", better, resource=resource)
 
 
 def resource_time(run: Run, window: Window, resource: str) -> ResourceTime:
@@ -81,34 +96,36 @@ _known: WeakKeyDictionary[Run, dict[Window, dict[str, ResourceTime]]] = WeakKeyD
 def _resource_times(run: Run, window: Window) -> dict[str, ResourceTime]:
     found = {}
     held, became = _from_timeline(run, window), _from_stints(run, window)
-    for resource, (allocated, demanded), parts in zip(run.resources, held, became, strict=True):
+    for resource, (allocated, demanded, pending), parts in zip(run.resources, held, became, strict=True):
         useful, lost, idle_held, unfinished = parts
         limited = demanded if resource in run.capacity else None
-        found[resource] = ResourceTime(allocated, useful, lost, idle_held, unfinished, limited)
+        found[resource] = ResourceTime(allocated, useful, lost, idle_held, unfinished, limited, pending)
     return found
 
 
-def _from_timeline(run: Run, window: Window) -> list[tuple[int, int]]:
-    """Integrate over change points, piece by piece: for each resource what was allocated, and demanded."""
+def _from_timeline(run: Run, window: Window) -> list[tuple[int, int, int]]:
+    """Integrate over change points, by piece: of each resource what was allocated, demanded and pending."""
     levels = level_names(run)
     total = pl.DataFrame({"time": window.start, **dict.fromkeys(levels, 0)})
-    sums = [0] * len(levels)
+    sums = [0] * (3 * len(run.resources))
     for batch in moves(run, window):
         changes = batch.group_by("time").agg(pl.col(levels).sum()).sort("time")
         total = pl.concat([total, changes]).with_columns(pl.col(levels).cum_sum())
         sums = _added(sums, total.select(_areas(run, total["time"][-1])))
         total = total.tail(1)
     sums = _added(sums, total.select(_areas(run, window.end)))
-    return list(zip(sums[::2], sums[1::2], strict=True))
+    return list(zip(sums[::3], sums[1::3], sums[2::3], strict=True))
 
 
 def _areas(run: Run, end: int) -> Iterator[pl.Expr]:
-    """What levels come to over time: for each resource what was allocated, and what was asked for of it."""
+    """What levels come to over time: for each resource what was allocated, asked for, and waited for."""
     span = pl.col("time").shift(-1, fill_value=end) - pl.col("time")
     for number, resource in enumerate(run.resources):
         capacity = pl.lit(run.capacity.get(resource, INT64_MAX))
         yield _product(pl.col(f"allocated{number}"), span)
         yield _product(pl.min_horizontal(f"demand{number}", capacity), span).alias(f"demand{number}")
+        waiting = pl.col(f"demand{number}") - pl.col(f"allocated{number}")
+        yield _product(waiting, span).alias(f"pending{number}")
 
 
 def _from_stints(run: Run, window: Window) -> list[tuple[int, ...]]:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from harness.metrics.arrivals import rejected, request_columns
 from harness.metrics.exact import exact_sum
 from harness.metrics.levels import queue_names
 from harness.metrics.measurement import Measurement, Window
@@ -34,6 +35,7 @@ class _Shape(NamedTuple):
 _WAITS: Mapping[str, _Shape] = {
     "first_start": _Shape("wait.first_start", ("mean", "p50", "p90", "p95", "p99", "max")),
     "total": _Shape("wait.total", ("mean", "p50", "p90", "p95", "p99", "max")),
+    "delay": _Shape("delay", ("mean", "p50", "p95")),
 }
 _LATER: Mapping[str, _Shape] = {
     "completion": _Shape("jct", ("mean", "p50", "p95")),
@@ -62,7 +64,7 @@ def measure_jobs(run: Run, window: Window, only: pl.Series | None = None) -> Ite
     for name, shape in _LATER.items():
         yield from _over_all(job_times(run, window, name, only=only)[name], shape)
     yield from of_scopes
-    yield from _slowdown(job_times(run, window, "slowdown", only=only)["slowdown"].drop_nulls())
+    yield from _slowdowns(run, window, only)
 
 
 def job_times(run: Run, window: Window, *columns: str, only: pl.Series | None = None) -> pl.DataFrame:
@@ -73,9 +75,11 @@ def job_times(run: Run, window: Window, *columns: str, only: pl.Series | None = 
         window: what is measured.
         only: whether each job of the run counts; all of them by default.
         columns: which to answer, of: job, its row in `jobs.parquet`; queue (an enumeration, in the order of
-            names), priority; submit, first_start, total, completion and admission (from the first admission
-            to first progress, which on nodes needs all pods of a gang bound) in microseconds; slowdown. Null
-            where the job has not come that far.
+            names), priority; submit, first_start, total, completion, delay (completion less the duration)
+            and admission (from the first admission to first progress, which on nodes needs all pods of a
+            gang bound) in microseconds; slowdown. Null where the job has not come that far. Also
+            without_progress, until it finished or the window ends; length, its duration or `SHORTEST`; and
+            weight, the largest part of any capacity that its pods ask for, times its duration.
     """
     start, finish = (pl.when(pl.col(name) <= window.end).then(name) for name in ("start_time", "finish_time"))
     submit = pl.col("submit_time")
@@ -90,6 +94,10 @@ def job_times(run: Run, window: Window, *columns: str, only: pl.Series | None = 
         "total": completion - pl.col("progress"),
         "completion": completion,
         "admission": start - pl.col("admitted_time"),
+        "delay": completion - pl.col("duration"),
+        "without_progress": finish.fill_null(window.end) - submit - pl.col("progress"),
+        "length": shortest,
+        "weight": pl.max_horizontal(pl.lit(0.0), *_parts_of_capacity(run)) * pl.col("duration"),
         "slowdown": pl.when(completion.is_not_null()).then(
             pl.max_horizontal(completion / shortest, pl.lit(1.0))
         ),
@@ -109,6 +117,14 @@ def job_times(run: Run, window: Window, *columns: str, only: pl.Series | None = 
         # Pods of the manifests that ran before waited for nothing, and nobody knows how long they run.
         parts.append(rows.filter((submit <= window.end) & pl.col("duration").is_not_null()).select(wanted))
     return pl.concat(parts)
+
+
+def _parts_of_capacity(run: Run) -> list[pl.Expr]:
+    """What a job asks for of each resource whose capacity is known, as a part of it."""
+    amounts = {column.removeprefix("request."): pl.col(column) for column in request_columns(run)}
+    return [
+        amount / run.capacity[resource] for resource, amount in amounts.items() if run.capacity.get(resource)
+    ]
 
 
 def _waits(run: Run, window: Window, only: pl.Series | None) -> tuple[list[Measurement], list[Measurement]]:
@@ -177,21 +193,37 @@ def _rows(frame: pl.DataFrame, scope: str = "") -> Iterator[list[Measurement]]:
         yield [Measurement(metric, value, "s", "lower", where) for metric, value in row.items()]
 
 
-def _slowdown(slowdowns: pl.Series) -> Iterator[Measurement]:
+def _slowdowns(run: Run, window: Window, only: pl.Series | None) -> Iterator[Measurement]:
+    """The slowdowns of all jobs, of each queue and priority, and weighted by what jobs ask for."""
+    jobs = job_times(run, window, QUEUE, PRIORITY, "slowdown", "weight", only=only)
+    known = jobs.filter(pl.col("slowdown").is_not_null())
+    yield from _slowdown(known["slowdown"], ALL)
+    yield Measurement("slowdown.weighted", _weighted(known), "factor", "lower")
+    for kind in (QUEUE, PRIORITY):
+        of_kind = known.select(kind, "slowdown").partition_by(kind, as_dict=True, include_key=False)
+        for value in jobs[kind].unique().sort():
+            some = of_kind.get((value,), known.head(0))
+            yield from _slowdown(some["slowdown"], Scope(kind, str(value)).text)
+
+
+def _weighted(jobs: pl.DataFrame) -> float | None:
+    """The mean slowdown, weighted; None where nothing has a weight."""
+    whole = exact_sum(jobs["weight"])
+    return exact_sum(jobs["weight"] * jobs["slowdown"]) / whole if whole else None
+
+
+def _slowdown(slowdowns: pl.Series, scope: str) -> Iterator[Measurement]:
     mean = exact_sum(slowdowns) / len(slowdowns) if len(slowdowns) else None
-    yield Measurement("slowdown.bounded.mean", mean, "factor", "lower")
+    yield Measurement("slowdown.bounded.mean", mean, "factor", "lower", scope)
     for percent in (50, 95, 99):
         value = slowdowns.quantile(percent / 100, interpolation="linear")
-        yield Measurement(f"slowdown.bounded.p{percent}", value, "factor", "lower")
+        yield Measurement(f"slowdown.bounded.p{percent}", value, "factor", "lower", scope)
 
 
 def _counts(run: Run, window: Window) -> Iterator[Measurement]:
     jobs = job_times(run, window, "submit", "completion")
     finished = jobs["completion"].count()
-    rejections = run.micros("decisions").filter(
-        (pl.col("action") == "reject") & (pl.col("time") <= window.end)
-    )
-    rejected = int(rejections.select(pl.len()).collect().item())
+    refused = len(rejected(run, window))
     makespan = None
     if finished:
         last = (pl.col("submit") + pl.col("completion")).max()
@@ -199,6 +231,6 @@ def _counts(run: Run, window: Window) -> Iterator[Measurement]:
     hours = (window.end - window.start) / HOUR
     yield Measurement("makespan", makespan, "s", "lower")
     yield Measurement("jobs.finished", finished, "count", "higher")
-    yield Measurement("jobs.unfinished", jobs.height - finished - rejected, "count", "lower")
-    yield Measurement("jobs.rejected", rejected, "count", "lower")
+    yield Measurement("jobs.unfinished", jobs.height - finished - refused, "count", "lower")
+    yield Measurement("jobs.rejected", refused, "count", "lower")
     yield Measurement("throughput", finished / hours if hours else None, "jobs/h", "higher")

@@ -1,0 +1,41 @@
+"""The jobs that arrived within a window, and which of them were refused for good."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from harness.metrics.measurement import Window
+from harness.runs.run import Run
+
+
+def rejected(run: Run, window: Window) -> pl.Series:
+    """The rows in `jobs.parquet` of jobs that were refused within a window."""
+    refusals = (pl.col("action") == "reject") & (pl.col("time") <= window.end)
+    return run.micros("decisions").filter(refusals).select("job").collect()["job"]
+
+
+def request_columns(run: Run) -> list[str]:
+    """The columns of `jobs.parquet` with what jobs ask for, one a resource; runs of schema 2 have none."""
+    there = run.scan("jobs").collect_schema()
+    return [column for column in (f"request.{resource}" for resource in run.resources) if column in there]
+
+
+def asked_for(run: Run, window: Window) -> dict[str, int]:
+    """For each resource what the jobs that arrived and were not refused need in all, resource-microseconds.
+
+    It counts whole, also of a job that has not run so long. Pods of the manifests that ran before, of which
+    nobody knows how long they run, do not count. Runs of schema 2 do not say, and have no resource here.
+    """
+    amounts = request_columns(run)
+    if not amounts:
+        return {}
+    refused = rejected(run, window)
+    sums, offset = [0] * len(amounts), 0
+    for batch in run.batches("jobs", ("submit_time", "duration", *amounts)):
+        rows = batch.with_row_index("job", offset).filter(pl.col("submit_time") <= window.end)
+        offset += batch.height
+        if len(refused):
+            rows = rows.filter(~pl.col("job").is_in(refused.implode()))
+        needs = rows.select((pl.col(amount).cast(pl.Int128) * pl.col("duration")).sum() for amount in amounts)
+        sums = [total + int(value) for total, value in zip(sums, needs.row(0), strict=True)]
+    return dict(zip(run.resources, sums, strict=True))
