@@ -10,7 +10,7 @@ import click
 
 from harness.cli.calibration import calibrated
 from harness.cli.context import loaded_plugins
-from harness.cli.output import spare, write_output
+from harness.cli.output import parquet_target, spare, write_output
 from harness.errors import InputError, OptionError, SpecError
 from harness.text import printable
 from harness.units import parse_duration
@@ -63,16 +63,18 @@ def generate(
     if (spec is None) == (fit is None):
         raise OptionError("give either a specification or --fit TRACE", hint="harness trace generate --help")
     given = None if span is None else _time("--span", span)
+    for source, what in ((spec, "specification"), (fit, "trace")):
+        if source is not None:
+            spare(source, output, what)
+    output = parquet_target(None, output)
     beside = output.with_name(f"{output.stem}.cluster.yaml")
     manifests: Sequence[Mapping[str, Any]] = ()
     if spec is not None:
-        spare(spec, output, "specification")
         pieces, metadata, manifests = _specified(spec, seed, jobs, given)
         if manifests:
             spare(spec, beside, "specification")
     else:
         assert fit is not None
-        spare(fit, output, "trace")
         pieces, metadata = _fitted(ctx, fit, calibration, _time("--block", block), seed, jobs, given)
     rows = _write(pieces, metadata, output, manifests, beside)
     if manifests:

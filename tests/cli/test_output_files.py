@@ -53,17 +53,19 @@ def test_what_is_read_is_not_written_over(
         ([], "Error: there is nothing to write to"),
     ],
 )
-def test_convert_writes_parquet_to_one_place(
+def test_parquet_is_written_to_one_place_that_is_called_so(
     arguments: list[str],
     says: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Nothing is read before that is known; and -o does what the argument does."""
+    """Nothing is read before that is known; -o does what convert's argument does."""
     monkeypatch.chdir(tmp_path)
     assert called(["trace", "convert", "nothing.parquet", *arguments]) == 2
     assert capsys.readouterr().err.startswith(says)
     shutil.copy(TRACES / "mix.parquet", "mix.parquet")
+    assert called(["trace", "generate", "--fit", "mix.parquet", "-o", "out.csv"]) == 2
+    assert "out.csv does not end with .parquet" in capsys.readouterr().err
     assert called(["trace", "convert", "mix.parquet", "-o", "out.parquet"]) == 0
     assert Path("out.parquet").exists()
