@@ -469,6 +469,11 @@ class Slow:
         admits = any(row["action"] == "admit" for row in self.decisions)
         pods: dict[int, int] = defaultdict(int)
         over: dict[tuple[str, int], int] = defaultdict(int)
+        unbound: dict[tuple[str, int], int] = defaultdict(int)
+        for span, bound, _ in self.levels():
+            for queue, amounts in bound.items():
+                for place, amount in enumerate(amounts):
+                    unbound[queue, place] -= amount * span
         times = [row["time"] for row in self.decisions[1:]] + [self.end]
         held: dict[str, list[int]] = defaultdict(lambda: [0] * len(self.resources))
         for row, following in zip(self.decisions, times, strict=True):
@@ -486,6 +491,7 @@ class Slow:
                     own = [known[each]["nominal"].get(resource, 0) for each in kin]
                     beyond = sum(held[each][place] for each in kin) - sum(own)
                     mine = held[queue][place] - known[queue]["nominal"].get(resource, 0)
+                    unbound[queue, place] += held[queue][place] * (following - row["time"])
                     over[queue, place] += max(0, min(beyond, mine)) * (following - row["time"])
         for place, resource in enumerate(self.resources):
             of_queues = {
@@ -497,6 +503,16 @@ class Slow:
             for queue in {*self.holder, *known}:
                 value = of_queues.get(queue)
                 self.say("quota.over", self.hours(value, resource), self.of(queue), resource)
+            there = {
+                queue: unbound[queue, place]
+                for queue in known
+                if admits and self.info["cluster"]["nodes"] and resource in known[queue]["nominal"]
+            }
+            total = sum(there.values()) if there else None
+            self.say("quota.held_unbound", self.hours(total, resource), resource=resource)
+            for queue in {*self.holder, *known}:
+                value = there.get(queue)
+                self.say("quota.held_unbound", self.hours(value, resource), self.of(queue), resource)
 
     def of(self, holder: str) -> str:
         """The scope of what is measured of a quota, or of a queue without one."""

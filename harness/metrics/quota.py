@@ -1,4 +1,4 @@
-"""Quota: how much more ClusterQueues held than was theirs and than they might borrow, and for how long.
+"""Quota: what ClusterQueues held beyond what was theirs or to be borrowed, and what they held for no pod.
 
 Jobs that are leaving still hold quota, and so do admitted jobs that have not started.
 """
@@ -10,12 +10,12 @@ from typing import Any
 
 import polars as pl
 
-from harness.metrics.levels import Piece, holders, pieces, unused_quotas
+from harness.metrics.levels import Holder, Piece, holders, moves, pieces, unused_quotas
 from harness.metrics.measurement import Measurement, Window, resource_hours
 from harness.metrics.quota_tree import QuotaTree, quota_trees
 from harness.runs.run import Run
 
-_OVER = "quota.over"
+_OVER, _UNBOUND = "quota.over", "quota.held_unbound"
 _CHANGES = 1 << 16  # changes of level that are looked at together
 _CELLS = 1 << 20  # instants times queues that are looked at together
 
@@ -36,6 +36,43 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
         yield resource_hours(_OVER, sum(known.values()) if known else None, resource)
         for each in every:
             yield resource_hours(_OVER, known.get(each.name), resource, each.scope)
+    yield from _held_unbound(run, window, every)
+
+
+def _held_unbound(run: Run, window: Window, every: Sequence[Holder]) -> Iterator[Measurement]:
+    """Quota that was held by pods without a node; null without nodes, or where nothing was admitted."""
+    known = run.info["cluster"]["nodes"] and _admits(run)
+    sums = _quota_without_pods(run, window) if known else {}
+    for resource in run.resources:
+        of_quotas = {
+            each.name: sums.get((each.name, resource), 0)
+            for each in every
+            if known and each.nominal is not None and resource in each.nominal
+        }
+        total = sum(of_quotas.values()) if of_quotas else None
+        yield resource_hours(_UNBOUND, total, resource)
+        for each in every:
+            yield resource_hours(_UNBOUND, of_quotas.get(each.name), resource, each.scope)
+
+
+def _quota_without_pods(run: Run, window: Window) -> dict[tuple[str, str], int]:
+    """For each holder and resource the quota held less what bound pods ask for, as resource-time."""
+    # A level that moves by an amount has it from then on until the end.
+    left = pl.lit(window.end) - pl.col("time")
+    amounts = [
+        ((pl.col(f"held{number}") - pl.col(f"allocated{number}")).cast(pl.Int128) * left)
+        .sum()
+        .alias(resource)
+        for number, resource in enumerate(run.resources)
+    ]
+    names = [user.name for user in holders(run)]
+    sums: dict[tuple[str, str], int] = {}
+    for batch in moves(run, window, ("held", "allocated")):
+        for row in batch.group_by("holder").agg(amounts).iter_rows(named=True):
+            name = names[row["holder"]]
+            for resource in run.resources:
+                sums[name, resource] = sums.get((name, resource), 0) + row[resource]
+    return sums
 
 
 def _admits(run: Run) -> bool:

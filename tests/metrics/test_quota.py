@@ -29,6 +29,22 @@ def job(name: str, queue: str, cpu: int, at: int = 10, **fields: Any) -> dict[st
 JOBS = (job("V", "b", 4, 0), job("X", "d", 1), job("P", "a", 3), job("F", "c", 2))
 
 
+def test_quota_that_is_held_without_a_node(measured: Measured) -> None:
+    """Two pods of x with a core each are admitted at 10 s; they are bound at 14 and 17 s: 11 core-seconds.
+
+    Of a cluster without nodes nothing is known of pods.
+    """
+    steps = {10: [("admit", "x")], 14: [("bind", "x", 0, "n0")], 17: [("bind", "x", 1, "n0")]}
+    x = job("x", "a", 1, pods=2)
+    quota = {"a": {"cpu": "3"}, "b": {"cpu": "2"}}
+    value = measured(x, cluster=queues(quota, nodes=1), plugin=scripted(steps), label="nodes")
+    assert value("quota.held_unbound", resource="cpu") == 11 / 3600
+    assert value("quota.held_unbound", "quota=a", "cpu") == 11 / 3600
+    assert value("quota.held_unbound", "quota=b", "cpu") == 0
+    value = measured(x, cluster=queues(quota), label="pool", plugin="kueue-classic")
+    assert value("quota.held_unbound", "quota=a", "cpu") is None
+
+
 @pytest.mark.parametrize("plugin", ["kueue-classic", "fairsharing"])
 def test_what_is_admitted_while_victims_leave_is_over_quota_for_a_moment(
     plugin: str, measured: Measured
