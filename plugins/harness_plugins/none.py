@@ -28,14 +28,13 @@ from harness import (
     Reject,
     View,
     Why,
-    boolean,
     hookimpl,
 )
 from harness.errors import InputError, OptionError
 from harness_plugins.kube.policy import GANG, PERCENTAGE, fits_no_node, pods_alone, unheeded_groups
 from harness_plugins.kube.running import running_jobs
 from harness_plugins.kube_scheduler import kube_scheduler
-from harness_plugins.quotas import Claim, Quotas, Request
+from harness_plugins.quotas import BORROW, NO_QUOTA, Claim, Quotas, Request, stopped_queues
 
 QUEUE_OPTIONS = (
     Option(
@@ -50,7 +49,7 @@ QUEUE_OPTIONS = (
         "strict: the first job of a queue holds back those behind it; skip: whatever fits starts",
         choices=("strict", "skip"),
     ),
-    Option("borrow", True, "whether a queue may use what its cohort leaves unused", type=boolean),
+    BORROW,
 )
 """How the queue without nodes decides."""
 
@@ -58,9 +57,6 @@ NODE_OPTIONS = (PERCENTAGE, GANG)
 """How kube-scheduler decides on nodes; the queue without nodes always starts whole jobs."""
 
 OPTIONS = (*QUEUE_OPTIONS, *NODE_OPTIONS)
-
-NO_QUOTA = "NoQuota"
-"""Why a job is refused that is the first of its lane: its queue and cohort have too little left."""
 
 
 @hookimpl
@@ -108,13 +104,7 @@ def _unheeded(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
         yield from pods_alone(cluster, options)
         return
     yield from unheeded_groups(cluster, "without nodes, jobs start as a whole")
-    stopped = {f"ClusterQueue {name}": queue.stop_policy for name, queue in cluster.cluster_queues.items()}
-    stopped |= {
-        f"LocalQueue {'/'.join(name)}": each.stop_policy for name, each in cluster.local_queues.items()
-    }
-    for name, policy in stopped.items():
-        if policy != "None":
-            yield f"{name}: spec.stopPolicy {policy} does not count: quotas alone decide who starts"
+    yield from stopped_queues(cluster)
 
 
 def _refuse(meaningless: Iterable[Option], options: Mapping[str, Any], because: str) -> None:

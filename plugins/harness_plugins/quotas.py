@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, final
 
-from harness import Cluster, Job, Never, PodSet
+from harness import Cluster, Job, Never, Option, PodSet, boolean
 from harness.memo import Memo
 from harness.quota import QuotaTree
 from harness_plugins.impossible import by_quota, no_queue, parts_of, uncovered
@@ -14,6 +14,23 @@ from harness_plugins.kueue.constraints import Constraints
 from harness_plugins.shortage import shortage
 
 _SHAPES = 1 << 16  # of jobs that are kept
+
+BORROW = Option("borrow", True, "whether a queue may use what its cohort leaves unused", type=boolean)
+
+NO_QUOTA = "NoQuota"
+"""Why a job is refused that would be the next: its queue and cohort have too little left."""
+
+
+def stopped_queues(cluster: Cluster) -> Iterator[str]:
+    """Stopped queues, which a policy that goes by quotas alone does not heed, as warnings."""
+    stopped = {f"ClusterQueue {name}": queue.stop_policy for name, queue in cluster.cluster_queues.items()}
+    stopped |= {
+        f"LocalQueue {'/'.join(name)}": each.stop_policy for name, each in cluster.local_queues.items()
+    }
+    for name, policy in stopped.items():
+        if policy != "None":
+            yield f"{name}: spec.stopPolicy {policy} does not count: quotas alone decide who starts"
+
 
 Cells = tuple[tuple[int, int], ...]
 """Cells of the quota tree, each with the amount that a job asks of it."""
@@ -84,11 +101,52 @@ class Quotas:
                     break
             else:
                 return None
-        numbers = tuple(chosen)
+        return self._claimed(request, tuple(chosen), job)
+
+    def _claimed(self, request: Request, numbers: tuple[int, ...], job: Job) -> Claim:
         claim = request.claims.get(numbers)
         if claim is None:
             claim = request.claims[numbers] = self._claim(request, numbers, job)
         return claim
+
+    def claim_throughout(self, request: Request, job: Job, usages: Sequence[list[int]]) -> Claim | None:
+        """The quota that a job can have under each of several usages (see `usage`), or None."""
+        tree, held = self._tree, self._tree.usage
+        chosen: list[int] = []
+        for flavors in request.groups:
+            left = list(range(len(flavors)))
+            for tree.usage in usages:
+                left = [number for number in left if self._has_room(request.node, flavors[number][1])]
+                if not left:
+                    break
+            chosen += left[:1]
+        tree.usage = held
+        if len(chosen) < len(request.groups):
+            return None
+        return self._claimed(request, tuple(chosen), job)
+
+    def has_room(self, request: Request) -> bool:
+        """Whether a job could have quota now."""
+        for flavors in request.groups:
+            for _, cells in flavors:
+                if self._has_room(request.node, cells):
+                    break
+            else:
+                return False
+        return True
+
+    def fits(self, claim: Claim) -> bool:
+        """Whether what is claimed could be taken now."""
+        return self._has_room(claim.node, claim.cells)
+
+    @property
+    def usage(self) -> list[int]:
+        """What is used, as one list; a copy that takes its place answers for another moment."""
+        return self._tree.usage
+
+    @usage.setter
+    def usage(self, usage: list[int]) -> None:
+        self._tree.usage = usage
 
     def shortage(self, request: Request) -> dict[str, Any]:
         """The figures of a request that has no claim now: of each group that no flavor has room for."""

@@ -25,6 +25,7 @@ EARLY = NODES * CORES // 5
 PLUGINS = load()
 EVERY = [
     ("none", False),
+    ("backfill", False),
     ("kueue-classic", False),
     ("fairsharing", False),
     *((plugin, True) for plugin in ("none", "default-preemption", "elasticquota", "auto")),
@@ -114,4 +115,4 @@ def _check(plugin: str, jobs: int, *, nodes: bool) -> None:
     assert outcome.stopped is None
     assert outcome.jobs == actions["submit"] == jobs + EARLY
     assert actions["bind" if nodes else "admit"] >= EARLY
-    assert (actions["preempt"] > 0) == (plugin != "none")
+    assert (actions["preempt"] > 0) == (plugin not in ("none", "backfill"))

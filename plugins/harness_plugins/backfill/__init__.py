@@ -1,0 +1,109 @@
+"""The plugin `backfill`: batch schedulers that let jobs pass others which wait, without delaying them.
+
+Sources of the rules: D. Lifka, The ANL/IBM SP scheduling system (1995), for EASY; A. Mu'alem and
+D. Feitelson, Utilization, predictability, workloads, and user runtime estimates in scheduling the IBM SP2
+with backfilling (2001), for both algorithms; D. Tsafrir, Y. Etsion and D. Feitelson, Backfilling using
+system-generated predictions rather than user runtime estimates (2007), for `estimate=last-two`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from harness import (
+    Cluster,
+    Never,
+    Option,
+    Policy,
+    Possible,
+    RegisterPolicy,
+    View,
+    hookimpl,
+)
+from harness.errors import InputError
+from harness.units import parse_duration
+from harness_plugins.backfill.policy import Backfill
+from harness_plugins.quotas import BORROW, Quotas, stopped_queues
+
+OPTIONS = (
+    Option(
+        "algorithm",
+        "easy",
+        "who must not be delayed: the first waiting job (easy), or any waiting job (conservative)",
+        choices=("easy", "conservative"),
+    ),
+    Option(
+        "estimate",
+        "requested",
+        "how long jobs are expected to run: as requested, as they will, or as their user's last two did",
+        choices=("requested", "actual", "last-two"),
+    ),
+    Option(
+        "order",
+        "fcfs",
+        "which job comes first: the oldest, the one expected to be shortest, or the most important",
+        choices=("fcfs", "sjf", "priority"),
+    ),
+    Option(
+        "ties",
+        "ends-first",
+        "at one instant: ends one by one, then submissions; the other way round; or all before one decision",
+        choices=("ends-first", "submissions-first", "together"),
+    ),
+    Option(
+        "unstated",
+        None,
+        "what a job without requested_time is expected to run; by default that it never ends",
+        type=parse_duration,
+    ),
+    BORROW,
+)
+
+
+@hookimpl
+def harness_register_policies(register: RegisterPolicy) -> None:
+    """Register `backfill`."""
+    register(
+        "backfill",
+        backfilling,
+        help="EASY and conservative backfilling of whole jobs within quotas, without nodes",
+        options=OPTIONS,
+        clairvoyant=True,
+        unheeded=_unheeded,
+        never=_never,
+    )
+
+
+def backfilling(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
+    """The scheduler for a cluster.
+
+    Raises:
+        InputError: the cluster has nodes, or it has no queues.
+    """
+    _check(cluster)
+    return Backfill(cluster, options)
+
+
+def _check(cluster: Cluster) -> None:
+    if cluster.nodes:
+        raise InputError(
+            "backfill starts whole jobs within quotas and places nothing on nodes, and the cluster has nodes",
+            hint="give ClusterQueues without nodes, or use a policy that places pods",
+        )
+    if not cluster.cluster_queues:
+        raise InputError("the cluster has no ClusterQueues, so there is nothing to run on")
+
+
+def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
+    _check(cluster)
+    quotas = Quotas(cluster, borrow=options["borrow"])
+
+    def possible(job: Any) -> Never | None:
+        return quotas.request(job).never
+
+    return possible
+
+
+def _unheeded(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
+    yield from stopped_queues(cluster)

@@ -1,0 +1,56 @@
+"""Jobs as backfilling sees them: waiting with a place in the order, running with an expected end."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, final
+
+from harness import Job
+from harness.job import ENDLESS
+from harness_plugins.backfill.expected import Expected
+from harness_plugins.quotas import Claim, Request
+
+Key = tuple[int, int]
+"""What waiting jobs are ordered by; the job's index decides ties."""
+
+
+class Waiting(NamedTuple):
+    """A job that waits; the index within the key is unique, so nothing behind the key is ever compared."""
+
+    key: Key
+    job: Job
+    request: Request
+    expected: int
+
+
+@final
+class Running:
+    """A job that runs.
+
+    Attributes:
+        job: the job.
+        claim: the quota that it holds.
+        began: when it started, microseconds.
+        end: when it is expected to end.
+        step: how often its expected end was moved because it ran longer.
+        ending: whether it ends at this very instant, and what it holds is not given back yet.
+    """
+
+    __slots__ = ("began", "claim", "end", "ending", "job", "step")
+
+    def __init__(self, job: Job, claim: Claim, began: int, end: int) -> None:
+        self.job = job
+        self.claim = claim
+        self.began = began
+        self.end = end
+        self.step = 0
+        self.ending = False
+
+    def prolong(self, expected: Expected, now: int) -> None:
+        """Move the expected end of a job that has outlived it."""
+        whole, self.step = expected.prolonged(self.job, self.end - self.began, now - self.began, self.step)
+        self.end = min(self.began + whole, ENDLESS)
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """What running jobs are ordered by: their expected ends."""
+        return self.end, self.job.index

@@ -1,0 +1,105 @@
+"""The policy `backfill`: what happens at one instant, event by event, for each quota tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from harness import Cluster, Decision, Job, Never, Reject, Why
+from harness_plugins.backfill.conservative import Conservative
+from harness_plugins.backfill.easy import Easy
+from harness_plugins.backfill.expected import Expected
+from harness_plugins.backfill.jobs import Key, Running, Waiting
+from harness_plugins.quotas import Quotas
+
+
+class Backfill:
+    """Whole jobs within quotas. Trees of quotas are cluster queues of their own: none delays another's jobs.
+
+    The engine delivers what happens at an instant before it asks once. A batch scheduler decides after each
+    event, so events are kept and played here one by one, in the order that `ties` says: ends in the order in
+    which their jobs had arrived, and submissions in the order of arrival.
+    """
+
+    def __init__(self, cluster: Cluster, options: Mapping[str, Any]) -> None:
+        self._quotas = Quotas(cluster, borrow=options["borrow"])
+        self._expected = Expected(options)
+        self._algorithm = Easy if options["algorithm"] == "easy" else Conservative
+        self._order = options["order"]
+        self._ties = options["ties"]
+        self._trees: dict[int, Easy | Conservative] = {}
+        self._running: dict[int, Running] = {}
+        self._ended: list[Running] = []
+        self._arrived: list[Job] = []
+        self._rejected: list[tuple[Job, Never]] = []
+
+    def submit(self, job: Job, pods: range, now: int) -> None:
+        """A job arrived."""
+        never = self._quotas.request(job).never
+        if never is None:
+            self._arrived.append(job)
+        else:
+            self._rejected.append((job, never))
+
+    def release(self, job: Job, pods: range, now: int, why: Why) -> None:
+        """A job ended."""
+        running = self._running.pop(job.index)
+        running.ending = True
+        self._ended.append(running)
+
+    def cycle(self, now: int) -> Iterator[Decision]:
+        """Play the events of the instant, and decide after each, or after all of them."""
+        for job, never in self._rejected:
+            yield Reject(job, never.why)
+        self._rejected.clear()
+        ended, self._ended = sorted(self._ended, key=_arrival), []
+        arrived, self._arrived = self._arrived, []
+        if self._ties == "together":
+            homes = dict.fromkeys([self._end(each, now) for each in ended])
+            homes |= dict.fromkeys([self._arrive(job) for job in arrived])
+            for home in homes:
+                yield from self._decide(home, now)
+            return
+        if self._ties == "submissions-first":
+            for job in arrived:
+                yield from self._decide(self._arrive(job), now)
+        for each in ended:
+            yield from self._decide(self._end(each, now), now)
+        if self._ties == "ends-first":
+            for job in arrived:
+                yield from self._decide(self._arrive(job), now)
+
+    def _end(self, running: Running, now: int) -> int:
+        """A job ends; answers the tree that it ran in."""
+        home = running.claim.home
+        self._expected.ended(running.job, now - running.began)
+        self._trees[home].end(running, now)
+        return home
+
+    def _arrive(self, job: Job) -> int:
+        """A job waits; answers the tree that it waits in."""
+        request = self._quotas.request(job)
+        expected = max(1, self._expected.of(job))
+        if request.home not in self._trees:
+            self._trees[request.home] = self._algorithm(self._quotas, self._expected)
+        self._trees[request.home].add(Waiting(self._key(job, expected), job, request, expected))
+        return request.home
+
+    def _key(self, job: Job, expected: int) -> Key:
+        match self._order:
+            case "sjf":
+                return expected, job.index
+            case "priority":
+                return -job.priority, job.index
+            case _:
+                return 0, job.index
+
+    def _decide(self, home: int, now: int) -> Iterator[Decision]:
+        for decision, started in self._trees[home].decide(now):
+            if started is not None:
+                self._running[started.job.index] = started
+            yield decision
+
+
+def _arrival(running: Running) -> int:
+    return running.job.index

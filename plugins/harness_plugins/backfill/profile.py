@@ -1,0 +1,69 @@
+"""What is used of quotas from now on, as jobs are expected to run: spans of time with equal usage."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+
+from harness import Job
+from harness_plugins.quotas import Claim, Quotas, Request
+
+
+class Profile:
+    """Usage over time; the last span has no end.
+
+    Args:
+        quotas: answers what has room. Its usage is exchanged for that of a span, and put back.
+    """
+
+    def __init__(self, quotas: Quotas) -> None:
+        self._quotas = quotas
+        self._times: list[int] = [0]
+        self._usages: list[list[int]] = [[0] * len(quotas.usage)]
+
+    def forget(self, now: int) -> None:
+        """Drop what is over; spans begin at `now` or later."""
+        over = bisect_right(self._times, now) - 1
+        del self._times[:over], self._usages[:over]
+        self._times[0] = now
+
+    def charge(self, claim: Claim, start: int, end: int) -> None:
+        """Take what is claimed from `start` to before `end`."""
+        self._apply(self._quotas.charge, claim, start, end)
+
+    def refund(self, claim: Claim, start: int, end: int) -> None:
+        """Give back what was taken from `start` to before `end`."""
+        self._apply(self._quotas.refund, claim, start, end)
+
+    def earliest(self, request: Request, job: Job, length: int, now: int) -> tuple[int, Claim]:
+        """The first moment from `now` on from which a job has quota for so long, and that quota.
+
+        In the last span nobody runs who ever ends, so what could never start then does so at once where
+        the spans before have room: there is always an answer for a job that may start in an empty cluster.
+        """
+        for first in range(len(self._times)):
+            start = max(now, self._times[first])
+            last = bisect_left(self._times, start + length, first + 1)
+            claim = self._quotas.claim_throughout(request, job, self._usages[first:last])
+            if claim is not None:
+                return start, claim
+        raise AssertionError(f"no moment has quota for job {job.id}")
+
+    def _apply(self, change: Callable[[Claim], None], claim: Claim, start: int, end: int) -> None:
+        start = max(start, self._times[0])
+        if end <= start:
+            return
+        first, last = self._split(start), self._split(end)
+        held = self._quotas.usage
+        for usage in self._usages[first:last]:
+            self._quotas.usage = usage
+            change(claim)
+        self._quotas.usage = held
+
+    def _split(self, time: int) -> int:
+        """The span that begins at a time, made if there is none."""
+        at = bisect_left(self._times, time)
+        if at == len(self._times) or self._times[at] != time:
+            self._times.insert(at, time)
+            self._usages.insert(at, list(self._usages[at - 1]))
+        return at
