@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -366,3 +367,13 @@ def test_endless_work_is_expected_never_to_end() -> None:
     expected = Expected(resolve(OPTIONS, {}, owner="backfill"))
     ((job, *_),) = next(iter(Script().job("a", cpu=1).chunks()))
     assert expected.of(job) == ENDLESS
+
+
+def test_every_option_is_documented_with_its_default() -> None:
+    """The page's table has a row for each, and names each choice."""
+    text = (Path(__file__).parents[2] / "docs" / "backfill.md").read_text(encoding="utf-8")
+    rows = {line.split("`")[1]: line for line in text.splitlines() if line.startswith("| `")}
+    for option in OPTIONS:
+        assert all(f"`{choice}`" in rows[option.name] for choice in option.choices)
+        if option.choices:
+            assert rows[option.name].split(" | ")[1].startswith(f"`{option.default}`")
