@@ -21,7 +21,11 @@ PUBLISHED = 25_526.80
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("ties", "flow", "slowdown", "within"),
-    [("submissions-first", 25_528.93, 49.359, 0.001), ("ends-first", 25_472.89, 49.190, 0.003)],
+    [
+        ("submissions-first", 25_528.93, 49.359, 0.001),
+        ("ends-first", 25_472.89, 49.190, 0.003),
+        ("together", 25_197.21, 48.837, 0.014),
+    ],
 )
 def test_easy_on_ctc_sp2_is_as_published(
     ties: str, flow: float, slowdown: float, within: float, tmp_path: Path

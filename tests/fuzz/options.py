@@ -65,7 +65,8 @@ _VALUES: dict[str, tuple[str, ...]] = {
     ),
     "quota": ("equal", "proportional", "weights.csv", "nothing.csv", "trace.parquet", ""),
     "names": (
-        "none", "none@a", "kueue-classic", "fairsharing", "default-preemption", "elasticquota", "auto",
+        "none", "none@a", "backfill", "kueue-classic", "fairsharing", "default-preemption", "elasticquota",
+        "auto",
         "none@", "@",
         "none@../x", "nothing", "none@none", "-", "",
     ),
