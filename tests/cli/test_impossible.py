@@ -215,9 +215,9 @@ def test_check_and_lint_name_them_too(
     said = "1 of 2 jobs can never start (j1): no flavor of ClusterQueue a can ever give it 3 of cpu: f gives"
     ended = harness("trace", "check", trace, "--cluster", cluster(*quota))
     assert ended.code == 2
-    assert f"{trace}: with fairsharing, kueue-classic, none: {said} at most 2 of cpu\n" in ended.err
+    assert f"{trace}: with backfill, fairsharing, kueue-classic, none: {said} at most 2 of cpu\n" in ended.err
     assert (
-        "impossible: with fairsharing, kueue-classic, none: 1 of 2 jobs can never start (j1)"
+        "impossible: with backfill, fairsharing, kueue-classic, none: 1 of 2 jobs can never start (j1)"
         in harness("trace", "lint", trace, "--cluster", cluster(*quota)).out
     )
     on_nodes = cluster(node("n0", 4), *quota)
