@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -98,7 +99,7 @@ def ended(error: BaseException, *, debug: bool) -> int:
         named = None if broken else error.filename
         complain(f"{named or 'the output cannot be written'}: {error.strerror or error}")
         return USAGE
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or _is_shortage(error):
         complain("there is not enough memory", "nothing was left half-written; replay less at once")
         return USAGE
     complain(
@@ -106,6 +107,14 @@ def ended(error: BaseException, *, debug: bool) -> int:
         "this is a defect of harness" + ("" if debug else "; --debug shows where"),
     )
     return DEFECT
+
+
+def _is_shortage(error: BaseException) -> bool:
+    """Whether polars panicked because the system gave it no memory or no thread, which needs memory, too."""
+    polars = sys.modules.get("polars")
+    if polars is None or not isinstance(error, polars.exceptions.PanicException):
+        return False
+    return any(os.strerror(number) in str(error) for number in (errno.EAGAIN, errno.ENOMEM))
 
 
 def complain(message: str, hint: str | None = None) -> None:

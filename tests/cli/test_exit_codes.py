@@ -44,6 +44,12 @@ FAILING = """
                 raise CheckError("two is not three", hint="count again")
             if how == "file":
                 open("absent.txt")
+            if how == "thread":
+                import polars
+                raise polars.exceptions.PanicException("Os: Resource temporarily unavailable")
+            if how == "panic":
+                import polars
+                raise polars.exceptions.PanicException("index out of bounds")
             raise ZeroDivisionError("a defect")
 """
 HOOKS = """
@@ -220,6 +226,14 @@ def test_a_defect_of_ours_has_a_code_of_its_own(harness: Callable, install: Call
     assert error == "Error: unexpected ZeroDivisionError: a defect"
     assert hint == "Hint: this is a defect of harness; --debug shows where"
     assert "in fail" in harness("--debug", "fail", "otherwise").err
+
+
+def test_a_system_that_gives_no_thread_is_no_defect(harness: Callable, install: Callable) -> None:
+    """Polars panics then, as it does for its own defects."""
+    install("failing", FAILING)
+    ended = harness("fail", "thread")
+    assert (ended.code, ended.err.split("\n")[0]) == (2, "Error: there is not enough memory")
+    assert harness("fail", "panic").code == 70
 
 
 def test_a_file_that_is_not_there_is_named(harness: Callable, install: Callable) -> None:
