@@ -209,8 +209,9 @@ def start(
     size, of_what = 1, "nodes"
     for level, number in (topology or {}).items():
         size *= number
-        why.append(f"{ceil(Fraction(count, size)):,} of {level}: {number:,} {of_what} in each")
-        of_what = f"of {level}"
+        values = ceil(Fraction(count, size))
+        why.append(f"label {level} has {values:,} values, each of {number:,} {of_what} at most")
+        of_what = f"values of {level}"
     return Starter(count, whole, quotas, doors.rows(), tuple(why), topology or {})
 
 
