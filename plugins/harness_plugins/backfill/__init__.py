@@ -13,6 +13,7 @@ from typing import Any
 
 from harness import (
     Cluster,
+    Job,
     Never,
     Option,
     Policy,
@@ -99,7 +100,7 @@ def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
     _check(cluster)
     quotas = Quotas(cluster, borrow=options["borrow"])
 
-    def possible(job: Any) -> Never | None:
+    def possible(job: Job) -> Never | None:
         return quotas.request(job).never
 
     return possible

@@ -16,7 +16,7 @@ from harness import Admit, Decision, Refuse
 from harness.job import ENDLESS
 from harness_plugins.backfill.expected import Expected
 from harness_plugins.backfill.jobs import Running, Waiting
-from harness_plugins.quotas import NO_QUOTA, Claim, Quotas, Request
+from harness_plugins.quotas import NO_QUOTA, Cells, Claim, Quotas, Request
 
 
 class Reservation(NamedTuple):
@@ -84,7 +84,7 @@ class Easy:
     ) -> Iterator[tuple[Decision, Running | None]]:
         """Start those candidates that do not delay the first job; only what `roomy` holds may have quota."""
         quotas = self._quotas
-        delaying: set[int] = set()  # claims that delay the first job where they are held then
+        delaying: set[tuple[int, Cells]] = set()  # what delays the first job where it is held then
         for each in candidates:
             if not roomy:
                 return
@@ -96,10 +96,11 @@ class Easy:
                 continue
             if self._reservation is None:
                 self._reservation = self._reserve(head, now)
+            taken = claim.node, claim.cells
             if _end(now, each.expected) > self._reservation.at and (
-                id(claim) in delaying or self._delays(claim, self._reservation.usage, head)
+                taken in delaying or self._delays(claim, self._reservation.usage, head)
             ):
-                delaying.add(id(claim))
+                delaying.add(taken)
                 continue
             yield Admit(each.job, claim.flavors), self._start(each, claim, now)
 

@@ -264,6 +264,11 @@ class KueuePolicy:
                 self.scheduler.reclaim(workload, ended)
                 return
         self.scheduler.free(workload)
+        self._forget(workload)
+
+    def _forget(self, workload: Workload) -> None:
+        """A workload is over: it ended, or was deactivated."""
+        job = workload.job
         self._times.forget(workload)
         del self._workloads[job.index]
         if self._binder is not None:
@@ -392,14 +397,10 @@ class KueuePolicy:
             self._then(partial(self.scheduler.evict, Target(workload, EXCEEDED), now))
             yield Preempt(workload.job, None, EXCEEDED)
         for workload in self._expired:
-            job = workload.job
-            self._times.forget(workload)
             if self.pods_ready is not None:
                 self.pods_ready.forget(workload)
-            del self._workloads[job.index]
-            if self._binder is not None:
-                self._binder.forget(job)
-            yield Reject(job, f"{EXCEEDED}: it was admitted for as long as it may be")
+            self._forget(workload)
+            yield Reject(workload.job, f"{EXCEEDED}: it was admitted for as long as it may be")
         self._expired.clear()
 
     # --- waitForPodsReady ---------------------------------------------------------------------------------
@@ -437,12 +438,9 @@ class KueuePolicy:
     def _deactivate(self, pods_ready: PodsReady) -> Iterator[Reject]:
         """Give up those that have timed out too often, once they are gone."""
         for workload in self._given_up:
-            job = workload.job
             times = pods_ready.forget(workload)
-            del self._workloads[job.index]
-            if self._binder is not None:
-                self._binder.forget(job)
-            yield Reject(job, f"{DEACTIVATED}: its pods were not ready in time {times:,} times")
+            self._forget(workload)
+            yield Reject(workload.job, f"{DEACTIVATED}: its pods were not ready in time {times:,} times")
         self._given_up.clear()
 
     # --- decisions ----------------------------------------------------------------------------------------
