@@ -171,6 +171,7 @@ class Difference:
         """The jobs that gain most and that lose most: whose end moves furthest ahead or back."""
         jobs = self.jobs.with_row_index("row")
         moved = jobs.filter(pl.col("finish") != 0)
+        most = min(most, moved.height)  # polars counts in 64 bits
         gained = moved.filter(pl.col("finish") < 0).sort("finish", "row").head(most)
         lost = moved.filter(pl.col("finish") > 0).sort("finish", "row", descending=[True, False]).head(most)
         return gained.drop("row"), lost.drop("row")

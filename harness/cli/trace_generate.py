@@ -63,6 +63,7 @@ def generate(
     if (spec is None) == (fit is None):
         raise OptionError("give either a specification or --fit TRACE", hint="harness trace generate --help")
     given = None if span is None else _time("--span", span)
+    _check_number(jobs)
     for source, what in ((spec, "specification"), (fit, "trace")):
         if source is not None:
             spare(source, output, what)
@@ -80,6 +81,13 @@ def generate(
     if manifests:
         click.echo(printable(f"its queues are in {beside}"))
     click.echo(printable(f"{rows:,} rows written to {output}"))
+
+
+def _check_number(jobs: int | None) -> None:
+    from harness.generate.spec import MOST_JOBS
+
+    if jobs is not None and jobs > MOST_JOBS:
+        raise OptionError(f"--jobs {jobs:,}: a trace holds at most {MOST_JOBS:,} jobs", hint="give fewer")
 
 
 def _specified(

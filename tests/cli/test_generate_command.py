@@ -95,3 +95,10 @@ def test_a_folder_that_is_not_there_is_said(harness: Callable, spec: Path) -> No
         2,
         "Error: nowhere/out.parquet cannot be written: there is no folder nowhere\n",
     )
+
+
+def test_more_jobs_than_a_trace_holds_are_refused(harness: Callable, spec: Path) -> None:
+    """A number that no machine counts to is an error of the call, with nothing written."""
+    ended = harness("trace", "generate", spec, "-o", "a.parquet", "--jobs", 10**30)
+    assert (ended.code, "a trace holds at most 1,000,000,000 jobs" in ended.err) == (2, True)
+    assert not Path("a.parquet").exists()

@@ -162,6 +162,8 @@ def test_every_format_names_the_jobs(layout: str, runs: tuple[Run, Run], capsys:
     out = capsys.readouterr().out
     assert "mine" in out
     assert ("early" in out) == (layout == "csv")
+    assert called(["diff", str(runs[0].path), str(runs[1].path), "--format", layout, "--most", "9" * 30]) == 0
+    assert "mine" in capsys.readouterr().out
     if layout == "json":
         assert json.loads(out)["parting"]["time"] == 60_000_000
     if layout == "markdown":

@@ -96,15 +96,19 @@ def _wrong(words: list[str], ended: Ended) -> list[str]:
         found.append(f"a traceback: {ended.err.strip()[-1500:]}")
     if _OURS.search(ended.err):
         found.append(f"a defect: {ended.err.strip()[-1500:]}")
-    if ended.code and "Error: " not in ended.err:
+    answered = words[:2] == ["trace", "check"] and "--json" in words and ended.code == 2 and ended.out != ""
+    if ended.code and not answered and "Error: " not in ended.err:
         found.append(f"exit code {ended.code} without a message: {ended.err[-500:]!r}")
-    if ended.code == 2 and ended.out and words[0] != "plugins":
+    if ended.code == 2 and ended.out and not answered and words[0] != "plugins":
         found.append(f"output before an error: {ended.out[:300]!r}")
-    if ended.code == 0 and "--json" in words and "--help" not in words and "-h" not in words:
+    if answered or (ended.code == 0 and "--json" in words and "--help" not in words and "-h" not in words):
         try:
-            json.loads(ended.out, parse_constant=_refused)
+            document = json.loads(ended.out, parse_constant=_refused)
         except ValueError as error:
             found.append(f"no JSON ({error}): {ended.out[:300]!r}")
+        else:
+            if answered and not document["faults"]:  # what it is asked for: its message is in the document
+                found.append(f"exit code 2 without a fault: {ended.out[:300]!r}")
     return found
 
 
