@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from harness.cluster.model import Cluster
 from harness.errors import HarnessError
 from harness.hookspecs import hookimpl
-from harness.job import Job, PodSet
 from harness.metrics.measurement import Measurement, Window
 from harness.options import Option, boolean
 from harness.plugins import (
@@ -31,8 +30,10 @@ from harness.policy import (
     Bind,
     Decision,
     Foresight,
+    Job,
     Never,
     Nominate,
+    PodSet,
     Policy,
     PolicyFactory,
     Possible,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from harness.cluster.scheduler_configuration import SchedulerConfiguration
     from harness.cluster.topology import Topology
     from harness.cluster.workloads import Workload
-    from harness.job import PodSet
+    from harness.policy import PodSet
 
 K = TypeVar("K")
 T = TypeVar("T")

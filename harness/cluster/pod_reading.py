@@ -26,7 +26,7 @@ from harness.errors import Fault
 from harness.units import SECOND
 
 if TYPE_CHECKING:
-    from harness.job import PodSet
+    from harness.policy import PodSet
 
 _DEFAULTS: Amounts = {"cpu": DEFAULT_CPU, "memory": DEFAULT_MEMORY}
 _POLICIES = ("PreemptLowerPriority", "Never")

@@ -13,7 +13,7 @@ from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.fields import Fields
 from harness.cluster.model import NEWER, frozen
 from harness.cluster.topology import TopologyRequest, read_topology_request
-from harness.job import PodSet
+from harness.policy import PodSet
 from harness.units import SECOND
 
 PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from harness.cluster.model import Cluster
-from harness.job import Job
+from harness.policy import Job
 from harness.units import format_amount
 
 

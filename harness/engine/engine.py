@@ -20,8 +20,7 @@ from harness.engine.losses import Losses
 from harness.engine.readiness import Readiness
 from harness.engine.referee import Referee
 from harness.errors import NOT_THEIRS, PolicyError
-from harness.job import Arrival
-from harness.policy import Policy, QueueShare, View, Wake
+from harness.policy import Arrival, Policy, QueueShare, View, Wake
 from harness.units import format_duration
 
 _FAR = 2**63 - 1

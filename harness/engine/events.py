@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
-from harness.job import Job
+from harness.policy import Job
 
 ACTIONS = (
     "submit",

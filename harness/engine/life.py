@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import final
 
 from harness.engine.events import NEVER, PENDING, RUNNING, Amounts
-from harness.job import Job, Startup
+from harness.policy import Job, Startup
 
 
 @final

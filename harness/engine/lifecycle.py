@@ -31,8 +31,7 @@ from harness.engine.losses import Losses
 from harness.engine.progress import Progress
 from harness.engine.readiness import Readiness
 from harness.errors import InputError
-from harness.job import ENDLESS, Job, Startup
-from harness.policy import Policy, Why
+from harness.policy import ENDLESS, Job, Policy, Startup, Why
 
 
 class HalfBound(NamedTuple):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
-from harness.job import Job
+from harness.policy import Job
 from harness.units import DAY, SECOND, format_duration
 
 if TYPE_CHECKING:

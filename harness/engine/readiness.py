@@ -8,7 +8,7 @@ from typing import final
 
 from harness.engine.events import NEVER
 from harness.engine.life import Unit
-from harness.job import ENDLESS, Job
+from harness.policy import ENDLESS, Job
 
 
 @final

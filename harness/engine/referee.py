@@ -26,8 +26,7 @@ from harness.engine.life import Life
 from harness.engine.lifecycle import Lifecycle
 from harness.engine.livelock import Livelock, Watch
 from harness.errors import DecisionError
-from harness.job import Job
-from harness.policy import Admit, Bind, Nominate, Preempt, Refuse, Reject, Unnominate
+from harness.policy import Admit, Bind, Job, Nominate, Preempt, Refuse, Reject, Unnominate
 from harness.units import format_duration
 
 _FAULT = "this is a fault of the policy, not of the trace"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, final
 import polars as pl
 
 from harness.engine.events import ACTIONS, NEVER, STINTS, Amounts, Fact
-from harness.job import Job
+from harness.policy import Job
 from harness.recording import schemas
 from harness.recording.fact_columns import FactColumns, Texts
 from harness.recording.job_results import JobResults

@@ -17,7 +17,7 @@ from harness.cluster.fields import Fields
 from harness.cluster.model import Cluster, frozen
 from harness.cluster.pods import Pod
 from harness.cluster.workloads import Workload, read_time
-from harness.job import Arrival
+from harness.policy import Arrival
 
 if TYPE_CHECKING:
     from harness.trace.trace import Trace

@@ -19,9 +19,8 @@ from harness.cluster.model import (
 from harness.engine import Engine, Losses
 from harness.engine.engine import Outcome
 from harness.engine.events import ACTIONS, STATES, STINTS, Amounts, Fact
-from harness.job import ENDLESS, Arrival, Job, PodSet
 from harness.options import resolve
-from harness.policy import PolicyFactory
+from harness.policy import ENDLESS, Arrival, Job, PodSet, PolicyFactory
 from harness.units import SECOND
 
 

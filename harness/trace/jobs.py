@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, final
 import polars as pl
 
 from harness.errors import ClusterError, Fault, OptionError, TraceError
-from harness.job import ENDLESS, Arrival, Job
+from harness.policy import ENDLESS, Arrival, Job
 from harness.recording import schemas
 from harness.recording.parquet import TIMES
 from harness.trace.job_rows import ROW, ROWS, has_pod_sets, job_rows

@@ -7,8 +7,8 @@ import time
 
 from harness.cluster.model import Cluster
 from harness.engine import Engine
-from harness.job import Arrival, Job, PodSet
 from harness.options import resolve
+from harness.policy import Arrival, Job, PodSet
 from harness.testing import pool
 from harness.units import SECOND
 from harness_plugins.none import OPTIONS, JobQueue

@@ -16,7 +16,7 @@ from harness.cluster.pod_reading import manifest_of, pod_spec_of, read_pod
 from harness.cluster.pods import HostPort, Pod, PodSpec
 from harness.cluster.selectors import LabelSelector
 from harness.errors import ClusterError, Fault
-from harness.job import PodSet
+from harness.policy import PodSet
 
 MIB = 2**20
 AFFINITY = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from harness import Cluster, Job
 from harness.errors import InputError
-from harness.job import ENDLESS, Arrival
 from harness.options import resolve
 from harness.plugins import load
+from harness.policy import ENDLESS, Arrival
 from harness.testing import Decisions, Script, nodes, pool, queues, replayed
 from harness.testing.worlds import random_world
 from harness.units import HOUR, MINUTE, SECOND

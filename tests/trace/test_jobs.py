@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from harness.cluster.model import Cluster, PriorityClass, frozen
 from harness.errors import OptionError, TraceError
-from harness.job import ENDLESS, Arrival, Job
+from harness.policy import ENDLESS, Arrival, Job
 from harness.trace.jobs import GRACE_PERIOD, Jobs
 from harness.trace.trace import Trace
 from harness.trace.validate import checked, faults_of

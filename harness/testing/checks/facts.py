@@ -13,8 +13,8 @@ from harness.cluster.model import Cluster
 from harness.cluster.selectors import Toleration
 from harness.engine.losses import Losses, parse_losses
 from harness.errors import InputError
-from harness.job import ENDLESS
 from harness.json_text import parse_json
+from harness.policy import ENDLESS
 from harness.runs.run import Run
 from harness.trace.schema import DEFAULT_POD_SET, REQUEST, STARTUP, entries
 from harness.trace.trace import Trace

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from harness.cluster.model import Cluster, Node
-from harness.job import PodSet
+from harness.policy import PodSet
 from harness.trace.lint.finding import Finding, Material, counted
 from harness.trace.pod_sets import PodSetMaker
 

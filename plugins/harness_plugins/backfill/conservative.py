@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import final
 
 from harness import Admit, Decision, Refuse
-from harness.job import ENDLESS
+from harness.policy import ENDLESS
 from harness_plugins.backfill.expected import Expected
 from harness_plugins.backfill.jobs import Running, Waiting
 from harness_plugins.backfill.profile import Profile

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness import Job
-from harness.job import ENDLESS
+from harness.policy import ENDLESS
 from harness.units import HOUR, MINUTE
 
 STEPS = tuple(MINUTE * each for each in (1, 5, 15, 30)) + tuple(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, final
 
 from harness import Job
-from harness.job import ENDLESS
+from harness.policy import ENDLESS
 from harness_plugins.backfill.expected import Expected
 from harness_plugins.quotas import Claim, Request
 

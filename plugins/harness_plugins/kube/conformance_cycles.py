@@ -14,7 +14,7 @@ from harness.cluster.workloads import read_time
 from harness.engine import Engine
 from harness.engine.events import ACTIONS, BIND, FINISH, GONE, NOMINATE, PENDING, PREEMPT, UNNOMINATE, Fact
 from harness.errors import ClusterError, Fault
-from harness.job import Arrival
+from harness.policy import Arrival
 from harness.units import SECOND
 from harness_plugins.kube.policy import DefaultPreemption
 

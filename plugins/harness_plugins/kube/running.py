@@ -8,7 +8,7 @@ from typing import Any
 
 from harness import Cluster, Job, PodSet
 from harness.cluster.pods import Pod
-from harness.job import ENDLESS, Arrival
+from harness.policy import ENDLESS, Arrival
 from harness.units import SECOND
 
 _GRACE_PERIOD = 30 * SECOND

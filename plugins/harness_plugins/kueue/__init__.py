@@ -21,7 +21,7 @@ from harness_plugins.kueue.configuration import (
 
 if TYPE_CHECKING:
     from harness.conformance import RegisterConformance
-    from harness.job import Arrival
+    from harness.policy import Arrival
 
 _COMMON = (
     LATENCY,

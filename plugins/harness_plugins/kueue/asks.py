@@ -10,7 +10,7 @@ from harness.cluster.containers import Container, saturating_amounts
 from harness.cluster.fields import Fields
 from harness.cluster.pod_reading import template_of
 from harness.errors import ClusterError, Fault
-from harness.job import Job, PodSet
+from harness.policy import Job, PodSet
 
 _LISTS = ("containers", "initContainers")
 

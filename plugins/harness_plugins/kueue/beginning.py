@@ -15,7 +15,7 @@ from harness import Cluster, Job, PodSet
 from harness.cluster.model import frozen
 from harness.cluster.workloads import Workload
 from harness.errors import ClusterError, Fault
-from harness.job import ENDLESS, Arrival
+from harness.policy import ENDLESS, Arrival
 from harness.units import SECOND, format_amount
 from harness_plugins.kueue.imported import pod_sets_left
 

@@ -16,8 +16,7 @@ from harness.cluster.model import Cluster
 from harness.cluster.pod_reading import pod_spec_of
 from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness.errors import ClusterError, Fault
-from harness.job import Job, PodSet
-from harness.policy import Decision, Wake
+from harness.policy import Decision, Job, PodSet, Wake
 from harness_plugins.kube.kinds import Kinds
 from harness_plugins.kube.pod import PodInfo, Template
 from harness_plugins.kube.scheduler import Scheduler

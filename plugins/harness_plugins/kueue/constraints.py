@@ -11,7 +11,7 @@ from harness.cluster.node_kinds import taint_text
 from harness.cluster.pod_reading import template_of
 from harness.cluster.selectors import Requirement, Taint, Toleration, read_requirement, read_toleration
 from harness.errors import ClusterError, Fault
-from harness.job import PodSet
+from harness.policy import PodSet
 
 
 @final

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from harness.cluster import workloads as manifests
-from harness.job import PodSet
+from harness.policy import PodSet
 from harness.quota import FlavorResource
 from harness_plugins.kueue.cache import Cache, Queue
 from harness_plugins.kueue.configuration import Gates

@@ -14,7 +14,7 @@ from typing import NamedTuple, final
 
 from harness.cluster.kueue_configuration import AdmissionFairSharing
 from harness.cluster.model import Cluster
-from harness.job import Job
+from harness.policy import Job
 from harness.quota import QuotaTree
 from harness.units import SECOND
 from harness_plugins.kueue.workload import Amounts

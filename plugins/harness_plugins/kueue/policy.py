@@ -7,8 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 from harness.cluster.model import Cluster
-from harness.job import Job
-from harness.policy import Admit, Decision, Never, Preempt, Refuse, Reject, Wake, Why
+from harness.policy import Admit, Decision, Job, Never, Preempt, Refuse, Reject, Wake, Why
 from harness_plugins.evictions import Evictions
 from harness_plugins.impossible import no_queue
 from harness_plugins.kueue.admission import Admitted, Preempted

@@ -8,7 +8,7 @@ from typing import final
 
 from harness.cluster.kueue_configuration import AdmissionFairSharing
 from harness.cluster.model import Cluster, ClusterQueue
-from harness.job import Job
+from harness.policy import Job
 from harness.quota import FlavorResource
 from harness.units import SECOND
 from harness_plugins.kueue.admission import AdmissionCycle, Admitted, Preempted, Refused

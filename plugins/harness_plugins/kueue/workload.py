@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
-    from harness.job import Job
+    from harness.policy import Job
     from harness_plugins.evictions import Round
     from harness_plugins.kueue.asks import Asks
     from harness_plugins.kueue.assignment import Assignment, ScanMemory

@@ -18,7 +18,7 @@ from harness import Reading
 from harness.cluster.documents import read_documents
 from harness.cluster.load import unpacked
 from harness.errors import Fault, TraceError
-from harness.job import PodSet
+from harness.policy import PodSet
 from harness.trace.schema import LIMIT, REQUEST
 from harness_plugins.readers.kubernetes_objects import QUEUE_LABEL, READERS, SPANS, Recorded
 from harness_plugins.readers.names import label_maps

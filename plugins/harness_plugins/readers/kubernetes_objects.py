@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from harness.cluster.fields import Fields
 from harness.cluster.workloads import read_pod_set, read_time, workload_from
 from harness.errors import Fault
-from harness.job import PodSet
+from harness.policy import PodSet
 from harness.units import SECOND
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"

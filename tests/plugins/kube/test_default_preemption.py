@@ -11,7 +11,7 @@ from harness import plugins
 from harness.api import replay
 from harness.cluster.load import cluster_from
 from harness.errors import ClusterError, InputError
-from harness.job import Job, PodSet
+from harness.policy import Job, PodSet
 from harness_plugins.kube.policy import DefaultPreemption
 
 

@@ -9,7 +9,7 @@ from kube_worlds import World, job, manifest, node
 
 from harness.cluster.load import cluster_from
 from harness.errors import ClusterError
-from harness.job import ENDLESS
+from harness.policy import ENDLESS
 from harness_plugins.kube.running import running_jobs
 
 

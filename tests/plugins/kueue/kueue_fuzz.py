@@ -28,7 +28,7 @@ from kueue_worlds import (
 
 from harness import PodSet
 from harness.cluster.model import frozen
-from harness.job import Arrival
+from harness.policy import Arrival
 from harness.units import MINUTE, SECOND
 
 _TIMES = int(os.environ.get("KUEUE_FUZZ", "1"))

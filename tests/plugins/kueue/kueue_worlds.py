@@ -9,9 +9,9 @@ from typing import Any
 from harness import Cluster, PodSet, Policy, View
 from harness.cluster.load import cluster_from
 from harness.cluster.model import frozen
-from harness.job import Arrival
 from harness.options import resolve
 from harness.plugins import load
+from harness.policy import Arrival
 from harness.testing import Decisions, Row, Script, replayed
 from harness.units import SECOND
 

@@ -16,7 +16,7 @@ from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
 from harness.cluster.workloads import PRIORITY_BOOST, Workload, workload_from
 from harness.errors import ClusterError, Fault
-from harness.job import PodSet
+from harness.policy import PodSet
 from harness.units import SECOND
 from harness_plugins.kueue.configuration import Gates, gates_from
 

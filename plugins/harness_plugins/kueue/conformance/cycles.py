@@ -10,7 +10,7 @@ from harness.cluster.fields import Fields
 from harness.cluster.model import Cluster, frozen
 from harness.cluster.workloads import Workload as Manifest
 from harness.engine import Engine
-from harness.job import Arrival
+from harness.policy import Arrival
 from harness.units import SECOND
 from harness_plugins.kueue.configuration import Gates
 from harness_plugins.kueue.conformance.cases import Question, setting_of

@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import final
 
 from harness.errors import PolicyError
-from harness.job import Job
-from harness.policy import Admit, Decision, Refuse, Wake, Why
+from harness.policy import Admit, Decision, Job, Refuse, Wake, Why
 from harness.units import SECOND
 from harness_plugins.kueue.conformance.readiness import Interruptions
 from harness_plugins.kueue.policy import KueuePolicy

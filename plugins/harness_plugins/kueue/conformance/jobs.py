@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.cluster.workloads import Workload
-from harness.job import Job
+from harness.policy import Job
 from harness_plugins.kueue.configuration import Gates
 from harness_plugins.kueue.imported import pod_sets_left, workload_of
 

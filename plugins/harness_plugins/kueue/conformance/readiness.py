@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import NamedTuple, final
 
-from harness.job import ENDLESS, Job
+from harness.policy import ENDLESS, Job
 
 Spans = tuple[int | None, ...]
 """Microseconds for the first admission, the second...; the last one for all later ones. None is never."""

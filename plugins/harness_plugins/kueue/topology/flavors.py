@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, final
 
 from harness.cluster.model import Cluster, ResourceFlavor
 from harness.cluster.topology import Topology
-from harness.job import PodSet
+from harness.policy import PodSet
 from harness_plugins.kueue.topology.placement import TopologyAssignment
 from harness_plugins.kueue.topology.tree import Room, TopologyTree, take
 

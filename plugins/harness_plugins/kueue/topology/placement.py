@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from harness.cluster.topology import TopologyRequest
-from harness.job import PodSet
+from harness.policy import PodSet
 from harness_plugins.kueue.constraints import Constraints
 from harness_plugins.kueue.topology.capacity import capacity_of
 from harness_plugins.kueue.topology.request import wanted_of

@@ -7,8 +7,8 @@ from typing import final
 
 from harness.cluster.model import Cluster, ClusterQueue, ResourceGroup
 from harness.cluster.topology import TopologyRequest
-from harness.job import PodSet
 from harness.memo import Memo
+from harness.policy import PodSet
 from harness_plugins.kueue.constraints import Constraints
 
 

@@ -8,8 +8,8 @@ from typing import final
 from harness.cluster.core import HOSTNAME
 from harness.cluster.model import Node, ResourceFlavor
 from harness.cluster.topology import Topology
-from harness.job import PodSet
 from harness.memo import Memo
+from harness.policy import PodSet
 from harness_plugins.kube.node import UNLIMITED_PODS
 
 PODS = "pods"

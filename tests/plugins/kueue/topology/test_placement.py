@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from harness.cluster.model import Node, ResourceFlavor, frozen
 from harness.cluster.selectors import Taint
 from harness.cluster.topology import SliceLayer, Topology, TopologyRequest
-from harness.job import PodSet
+from harness.policy import PodSet
 from harness_plugins.kueue.topology.placement import PodSetRequest, place
 from harness_plugins.kueue.topology.tree import TopologyTree, take
 

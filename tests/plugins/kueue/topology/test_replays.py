@@ -11,7 +11,7 @@ from kueue_worlds import Happened, Jobs, cluster, flavor, manifest, node, queue
 
 from harness.cluster.model import Cluster
 from harness.cluster.topology import SliceLayer, TopologyRequest
-from harness.job import PodSet
+from harness.policy import PodSet
 from harness.trace.topology import topology_of, wrong_annotations
 
 HOST = "kubernetes.io/hostname"

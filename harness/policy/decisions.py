@@ -1,8 +1,4 @@
-"""What a scheduling policy is: the calls it receives, the decisions it yields, the state it may look at.
-
-A policy is a plain Python object. The engine tells it what became waiting (`submit`) and what became free
-(`release`), then asks for decisions (`cycle`). It applies each decision before it resumes the generator,
-so the state that a policy sees is always current, and a wrong decision fails at its own `yield`.
+"""What a policy decides.
 
 Decisions are compared by identity and never changed after they were made. Nothing enforces that: a replay
 makes hundreds of thousands, and freezing would triple what each costs.
@@ -10,23 +6,14 @@ makes hundreds of thousands, and freezing would triple what each costs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, TypeAlias, final
+from typing import Any, TypeAlias, final
 
-from harness.cluster.model import Cluster
-from harness.job import Arrival, Job
+from harness.policy.job import Job
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-
-
-class Why(Enum):
-    """Why pods gave back what they held."""
-
-    ENDED = "ended"
-    EVICTED = "evicted"
 
 
 @final
@@ -169,76 +156,3 @@ class QueueShare:
 
 
 Decision: TypeAlias = Admit | Bind | Preempt | Nominate | Unnominate | Reject | Refuse | Wake | QueueShare
-
-
-class Policy(Protocol):
-    """The calls that the engine makes. `pods` are numbers of pods within the job.
-
-    A policy with a further method `ready(job, pods, now)` is told, too, when pods are ready: they hold what
-    they asked for and have started up, so that they can make progress. It hears of pods that need no time for
-    that at the instant at which they start, after its cycle, which is then followed by another one.
-    """
-
-    def submit(self, job: Job, pods: range, now: int) -> None:
-        """These pods are waiting: the job arrived, or what was preempted is back in its queue."""
-
-    def release(self, job: Job, pods: range, now: int, why: Why) -> None:
-        """What these pods held is free: they ended, or they were evicted and are gone."""
-
-    def cycle(self, now: int) -> Iterator[Decision]:
-        """All of `now` has been delivered: yield decisions; each is applied before the next is asked for."""
-
-
-class View(Protocol):
-    """The engine's truth, read-only, for policies that do not keep books of their own."""
-
-    @property
-    def capacity(self) -> Mapping[str, int]:
-        """Resource -> amount of the whole cluster; a resource that is not limited is absent."""
-
-    @property
-    def allocated(self) -> Mapping[str, int]:
-        """Resource -> amount that pods hold now, terminating ones included; not yet what is promised."""
-
-    def free_on(self, node: str) -> Mapping[str, int]:
-        """Resource -> amount that is free on a node now."""
-
-    def fits(self, job: Job) -> bool:
-        """Whether the job's whole request is free in the cluster now (summed over nodes).
-
-        What admitted jobs are to get that have not started counts as taken: what fits starts at once.
-        """
-
-
-PolicyFactory: TypeAlias = Callable[[Cluster, View, Mapping[str, Any]], Policy]
-"""Makes a policy for one replay from the cluster, the engine's view and the policy's options (all of them,
-with defaults filled in). A class with `__init__(self, cluster, view, options)` is one."""
-
-RunningJobs: TypeAlias = Callable[[Cluster, int], Sequence[Arrival]]
-"""The jobs that run already according to the manifests, numbered from 0 and arriving at the given time. The
-policy hears of them as of any other job, and starts them where they are in its first cycle."""
-
-
-class Never(NamedTuple):
-    """Why a job can never start, whatever else runs.
-
-    Attributes:
-        where: what keeps it out, such as `ClusterQueue a` or `nodes`; jobs are counted by it.
-        why: the rule that it breaks, with its figures.
-    """
-
-    where: str
-    why: str
-
-
-Possible: TypeAlias = Callable[[Job], Never | None]
-"""Answers why a job can never start; None for one that may."""
-
-Foresight: TypeAlias = Callable[[Cluster, Mapping[str, Any]], Possible]
-"""How a policy with these options would judge, before a replay, which jobs can never start on a cluster. It
-answers as the policy does, which rejects those jobs when they are submitted, and raises `InputError` where
-the policy cannot be made."""
-
-Unheeded: TypeAlias = Callable[[Cluster, Mapping[str, Any]], Iterable[str]]
-"""What a cluster's manifests ask for that a policy with these options does not heed: sentences with kind,
-name and field."""

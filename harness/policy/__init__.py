@@ -1,0 +1,60 @@
+"""What a scheduling policy is: the calls it receives, the decisions it yields, the state it may look at.
+
+A policy is a plain Python object. The engine tells it what became waiting (`submit`) and what became free
+(`release`), then asks for decisions (`cycle`). It applies each decision before it resumes the generator,
+so the state that a policy sees is always current, and a wrong decision fails at its own `yield`.
+"""
+
+from __future__ import annotations
+
+from harness.policy.decisions import (
+    Admit,
+    Bind,
+    Decision,
+    Nominate,
+    Preempt,
+    QueueShare,
+    Refuse,
+    Reject,
+    Unnominate,
+    Wake,
+)
+from harness.policy.job import ENDLESS, Arrival, Job, PodSet, Startup
+from harness.policy.protocol import (
+    Foresight,
+    Never,
+    Policy,
+    PolicyFactory,
+    Possible,
+    RunningJobs,
+    Unheeded,
+    Why,
+)
+from harness.policy.view import View
+
+__all__ = [
+    "ENDLESS",
+    "Admit",
+    "Arrival",
+    "Bind",
+    "Decision",
+    "Foresight",
+    "Job",
+    "Never",
+    "Nominate",
+    "PodSet",
+    "Policy",
+    "PolicyFactory",
+    "Possible",
+    "Preempt",
+    "QueueShare",
+    "Refuse",
+    "Reject",
+    "RunningJobs",
+    "Startup",
+    "Unheeded",
+    "Unnominate",
+    "View",
+    "Wake",
+    "Why",
+]

@@ -1,0 +1,73 @@
+"""The calls that a policy receives, and what else it is registered with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+
+from harness.policy.decisions import Decision
+from harness.policy.job import Arrival, Job
+from harness.policy.view import View
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
+
+
+class Why(Enum):
+    """Why pods gave back what they held."""
+
+    ENDED = "ended"
+    EVICTED = "evicted"
+
+
+class Policy(Protocol):
+    """The calls that the engine makes. `pods` are numbers of pods within the job.
+
+    A policy with a further method `ready(job, pods, now)` is told, too, when pods are ready: they hold what
+    they asked for and have started up, so that they can make progress. It hears of pods that need no time for
+    that at the instant at which they start, after its cycle, which is then followed by another one.
+    """
+
+    def submit(self, job: Job, pods: range, now: int) -> None:
+        """These pods are waiting: the job arrived, or what was preempted is back in its queue."""
+
+    def release(self, job: Job, pods: range, now: int, why: Why) -> None:
+        """What these pods held is free: they ended, or they were evicted and are gone."""
+
+    def cycle(self, now: int) -> Iterator[Decision]:
+        """All of `now` has been delivered: yield decisions; each is applied before the next is asked for."""
+
+
+PolicyFactory: TypeAlias = Callable[["Cluster", View, Mapping[str, Any]], Policy]
+"""Makes a policy for one replay from the cluster, the engine's view and the policy's options (all of them,
+with defaults filled in). A class with `__init__(self, cluster, view, options)` is one."""
+
+RunningJobs: TypeAlias = Callable[["Cluster", int], Sequence[Arrival]]
+"""The jobs that run already according to the manifests, numbered from 0 and arriving at the given time. The
+policy hears of them as of any other job, and starts them where they are in its first cycle."""
+
+
+class Never(NamedTuple):
+    """Why a job can never start, whatever else runs.
+
+    Attributes:
+        where: what keeps it out, such as `ClusterQueue a` or `nodes`; jobs are counted by it.
+        why: the rule that it breaks, with its figures.
+    """
+
+    where: str
+    why: str
+
+
+Possible: TypeAlias = Callable[[Job], Never | None]
+"""Answers why a job can never start; None for one that may."""
+
+Foresight: TypeAlias = Callable[["Cluster", Mapping[str, Any]], Possible]
+"""How a policy with these options would judge, before a replay, which jobs can never start on a cluster. It
+answers as the policy does, which rejects those jobs when they are submitted, and raises `InputError` where
+the policy cannot be made."""
+
+Unheeded: TypeAlias = Callable[["Cluster", Mapping[str, Any]], Iterable[str]]
+"""What a cluster's manifests ask for that a policy with these options does not heed: sentences with kind,
+name and field."""
