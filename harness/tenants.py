@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from harness.quota import UNLIMITED, QuotaTree, minus
+from harness.models.quota import UNLIMITED, QuotaTree, minus
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster, ResourceGroup

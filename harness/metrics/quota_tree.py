@@ -1,7 +1,7 @@
 """What queues may use, borrowing included, at many instants at once, by Kueue's arithmetic of quotas.
 
-`harness.quota` answers that for one state which changes step by step; here states are the rows of a table.
-Amounts are summed over flavors.
+`harness.models.quota` answers that for one state which changes step by step; here states are the rows of a
+table. Amounts are summed over flavors.
 """
 
 from __future__ import annotations

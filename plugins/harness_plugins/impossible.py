@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from harness import Cluster, Never
 from harness.cluster.model import ClusterQueue
-from harness.quota import UNLIMITED
+from harness.models.quota import UNLIMITED
 from harness.units import format_amount
 from harness_plugins.kueue.constraints import Constraints
 

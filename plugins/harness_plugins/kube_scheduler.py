@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness import Cluster, Policy, View
-from harness_plugins.evictions import LATENCY
+from harness.models.evictions import LATENCY
 from harness_plugins.kube.policy import GANG, TOGETHER, DefaultPreemption
 
 

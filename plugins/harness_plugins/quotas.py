@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, final
 
 from harness import Cluster, Job, Never, Option, PodSet, boolean
 from harness.memo import Memo
-from harness.quota import QuotaTree
+from harness.models.quota import QuotaTree
+from harness.models.shortage import shortage
 from harness_plugins.impossible import by_quota, no_queue, parts_of, uncovered
 from harness_plugins.kueue.constraints import Constraints
-from harness_plugins.shortage import shortage
 
 _SHAPES = 1 << 16  # of jobs that are kept
 

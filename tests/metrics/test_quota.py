@@ -14,7 +14,7 @@ from small_clusters import queues
 
 from harness.cluster.model import Cluster, ClusterQueue, Cohort, FlavorQuotas, ResourceGroup, ResourceQuota
 from harness.metrics.quota_tree import quota_trees
-from harness.quota import UNLIMITED, FlavorResource, QuotaTree
+from harness.models.quota import UNLIMITED, FlavorResource, QuotaTree
 from harness.tenants import cohorts, quotas
 
 Measured = Callable[..., Callable[..., float | None]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias, final
 
 from harness import Bind, Job, Preempt
-from harness_plugins.evictions import Evictions, Round
+from harness.models.evictions import Evictions, Round
 
 Place: TypeAlias = tuple[int, int]
 """A pod by its job's index and its number there: its successors have the same."""

@@ -12,7 +12,7 @@ from typing import Any, Protocol, final
 from harness import Bind, Cluster, Decision, Job, Never, Option, Possible, Preempt, Reject, View, Why, boolean
 from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness.errors import InputError
-from harness_plugins.evictions import LATENCY
+from harness.models.evictions import LATENCY
 from harness_plugins.kube.evictions import PodEvictions
 from harness_plugins.kube.kinds import Kinds, Nodes
 from harness_plugins.kube.pod import PodInfo

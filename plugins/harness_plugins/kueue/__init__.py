@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from harness import Cluster, Option, Policy, PolicyFactory, Possible, RegisterPolicy, View, hookimpl
-from harness_plugins.evictions import LATENCY
+from harness.models.evictions import LATENCY
 from harness_plugins.kube.policy import unheeded_groups
 from harness_plugins.kueue.configuration import (
     BY_NAME,

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import final
 
 from harness.cluster.model import Cluster, ClusterQueue
-from harness.quota import FlavorResource, QuotaTree
+from harness.models.quota import FlavorResource, QuotaTree
 from harness_plugins.kueue.workload import Amounts, Workload, rank_of
 
 _RANK = attrgetter("rank")

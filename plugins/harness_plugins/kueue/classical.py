@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from heapq import heapify, heappop, heapreplace
 from typing import NamedTuple, final
 
-from harness.quota import QuotaTree
+from harness.models.quota import QuotaTree
 from harness_plugins.kueue.cache import Cache, Queue
 from harness_plugins.kueue.search import (
     EVERY_PRIORITY,

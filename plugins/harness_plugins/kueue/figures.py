@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, final
 
 from harness.memo import Memo
+from harness.models.quota import UNLIMITED
+from harness.models.shortage import label, shortage
 from harness.policy import QueueShare
-from harness.quota import UNLIMITED
 from harness_plugins.kueue.admission import Refused
 from harness_plugins.kueue.assignment import NO_FIT, Assignment
 from harness_plugins.kueue.cache import Cache, Queue
@@ -23,7 +24,6 @@ from harness_plugins.kueue.search import (
 )
 from harness_plugins.kueue.shares import Share, Shares, published
 from harness_plugins.kueue.workload import Amounts, Workload
-from harness_plugins.shortage import label, shortage
 
 _IN_WORDS: Mapping[str, str] = {
     IN_CLUSTER_QUEUE: "prioritization in the ClusterQueue",

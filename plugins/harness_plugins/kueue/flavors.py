@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import final
 
 from harness.cluster.model import Cluster, ClusterQueue, ResourceGroup
+from harness.models.quota import QuotaTree
 from harness.policy import PodSet
-from harness.quota import QuotaTree
 from harness_plugins.kueue.asks import Asks
 from harness_plugins.kueue.topology.suiting import Suiting, mates_of
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from harness.cluster import workloads as manifests
+from harness.models.quota import FlavorResource
 from harness.policy import PodSet
-from harness.quota import FlavorResource
 from harness_plugins.kueue.cache import Cache, Queue
 from harness_plugins.kueue.configuration import Gates
 from harness_plugins.kueue.pods_ready import TIMED_OUT

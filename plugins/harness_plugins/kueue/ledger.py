@@ -14,8 +14,8 @@ from typing import NamedTuple, final
 
 from harness.cluster.kueue_configuration import AdmissionFairSharing
 from harness.cluster.model import Cluster
+from harness.models.quota import QuotaTree
 from harness.policy import Job
-from harness.quota import QuotaTree
 from harness.units import SECOND
 from harness_plugins.kueue.workload import Amounts
 

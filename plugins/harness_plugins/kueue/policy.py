@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 from harness.cluster.model import Cluster
+from harness.models.evictions import Evictions
 from harness.policy import Admit, Decision, Job, Never, Preempt, Refuse, Reject, Wake, Why
-from harness_plugins.evictions import Evictions
 from harness_plugins.impossible import no_queue
 from harness_plugins.kueue.admission import Admitted, Preempted
 from harness_plugins.kueue.assignment import Assignment

@@ -8,8 +8,8 @@ from typing import final
 
 from harness.cluster.kueue_configuration import AdmissionFairSharing
 from harness.cluster.model import Cluster, ClusterQueue
+from harness.models.quota import FlavorResource
 from harness.policy import Job
-from harness.quota import FlavorResource
 from harness.units import SECOND
 from harness_plugins.kueue.admission import AdmissionCycle, Admitted, Preempted, Refused
 from harness_plugins.kueue.asks import Asking

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cmp_to_key
 from typing import NamedTuple, Protocol, final
 
-from harness.quota import QuotaTree
+from harness.models.quota import QuotaTree
 from harness_plugins.kueue.cache import Queue
 from harness_plugins.kueue.shares import NOTHING, Share
 from harness_plugins.kueue.topology.workload import WorkloadTopology

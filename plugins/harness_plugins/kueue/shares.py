@@ -12,7 +12,7 @@ from typing import final
 
 from harness.cluster.model import Cluster
 from harness.memo import Memo
-from harness.quota import NO_PARENT, QuotaTree, plus
+from harness.models.quota import NO_PARENT, QuotaTree, plus
 from harness.units import INT64_MAX
 
 Share = tuple[bool, float]

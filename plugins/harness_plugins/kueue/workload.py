@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
+    from harness.models.evictions import Round
     from harness.policy import Job
-    from harness_plugins.evictions import Round
     from harness_plugins.kueue.asks import Asks
     from harness_plugins.kueue.assignment import Assignment, ScanMemory
     from harness_plugins.kueue.cache import Queue

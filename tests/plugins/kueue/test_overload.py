@@ -11,7 +11,7 @@ from kueue_fuzz import fuzz
 from kueue_worlds import Happened, Jobs, cluster, manifest, pod_set, queue, quota
 
 from harness import Cluster, Job
-from harness.quota import QuotaTree
+from harness.models.quota import QuotaTree
 from harness.testing import Row
 
 ANY = {"reclaimWithinCohort": "Any"}

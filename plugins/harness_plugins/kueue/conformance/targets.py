@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.cluster.model import Cluster
 from harness.cluster.workloads import read_time
-from harness.quota import FlavorResource
+from harness.models.quota import FlavorResource
 from harness_plugins.kueue.cache import Cache
 from harness_plugins.kueue.classical import ClassicPreemption
 from harness_plugins.kueue.configuration import Gates

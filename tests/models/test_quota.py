@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from harness.cluster.model import ClusterQueue, Cohort, FlavorQuotas, ResourceGroup, ResourceQuota
 from harness.errors import ClusterError
-from harness.quota import UNLIMITED, FlavorResource, QuotaTree, minus, plus
+from harness.models.quota import UNLIMITED, FlavorResource, QuotaTree, minus, plus
 
 CPU = FlavorResource("default", "cpu")
 

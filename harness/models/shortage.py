@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from harness.quota import UNLIMITED, QuotaTree
+from harness.models.quota import UNLIMITED, QuotaTree
 
 
 def shortage(
