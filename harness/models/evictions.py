@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Generic, NamedTuple, Protocol, TypeVar, final
 
-from harness import Option, Wake
+from harness.options import Option
+from harness.policy import Wake
 from harness.units import MINUTE, SECOND, parse_duration
 
 LATENCY = Option(

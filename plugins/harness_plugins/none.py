@@ -31,8 +31,8 @@ from harness import (
     hookimpl,
 )
 from harness.errors import InputError, OptionError
+from harness.models.kube.running import running_jobs
 from harness_plugins.kube.policy import GANG, PERCENTAGE, fits_no_node, pods_alone, unheeded_groups
-from harness_plugins.kube.running import running_jobs
 from harness_plugins.kube_scheduler import kube_scheduler
 from harness_plugins.quotas import BORROW, NO_QUOTA, Claim, Quotas, Request, stopped_queues
 

@@ -8,12 +8,12 @@ import time
 from harness.cluster.load import cluster_from
 from harness.cluster.pods import PodSpec
 from harness.cluster.scheduler_configuration import SchedulerConfiguration
-from harness_plugins.kube.budgets import Budgets
-from harness_plugins.kube.cache import Cache
-from harness_plugins.kube.node import NodeInfo
-from harness_plugins.kube.pod import PodInfo, Templates
-from harness_plugins.kube.preemption import Preemption, pick_one_node_for_preemption
-from harness_plugins.kube.scheduling import Diagnosis, Scheduling
+from harness.models.kube.cache import Cache
+from harness.models.kube.node import NodeInfo
+from harness.models.kube.placement.scheduling import Diagnosis, Scheduling
+from harness.models.kube.pod import PodInfo, Templates
+from harness.models.kube.preemption.budgets import Budgets
+from harness.models.kube.preemption.evaluator import Preemption, pick_one_node_for_preemption
 
 NODES = 1500
 GIB = 2**30

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from harness import Cluster, Policy, Possible, RegisterPolicy, View, hookimpl
+from harness.models.kube.running import running_jobs
 from harness_plugins.elastic_quota.options import OPTIONS, unheeded
-from harness_plugins.kube.running import running_jobs
 
 if TYPE_CHECKING:
     from harness.conformance import RegisterConformance

@@ -12,13 +12,13 @@ from collections.abc import Collection, Sequence
 from typing import final
 
 from harness.cluster.model import SYSTEM_PRIORITY_CLASSES
+from harness.models.kube.node import NodeInfo
+from harness.models.kube.pod import PodInfo
+from harness.models.kube.preemption.budgets import Budgets
+from harness.models.kube.preemption.evaluator import NEVER_PREEMPTS, VICTIMS_LEAVING
 from harness_plugins.elastic_quota.accounts import Accounts
 from harness_plugins.elastic_quota.claim import Claim
 from harness_plugins.elastic_quota.tree import Amounts, Quota
-from harness_plugins.kube.budgets import Budgets
-from harness_plugins.kube.node import NodeInfo
-from harness_plugins.kube.pod import PodInfo
-from harness_plugins.kube.preemption import NEVER_PREEMPTS, VICTIMS_LEAVING
 
 NO_QUOTA = "a pod that belongs to no quota may not preempt"
 QUOTA_LEAVING = "not eligible until the pods that are leaving have given back their quota."

@@ -9,6 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias, final
 
+from harness.models.kube.node import NodeInfo
+from harness.models.kube.placement.scheduling import Diagnosis, Scheduling
+from harness.models.kube.pod import PodInfo
+from harness.models.kube.preemption.budgets import Budgets
+from harness.models.kube.preemption.evaluator import Preemption, pick_one_node_for_preemption
+from harness.models.kube.preemption.victims import Candidate
+from harness.models.kube.refusal import DISABLED, NO_VICTIMS
 from harness_plugins.elastic_quota.accounts import Accounts
 from harness_plugins.elastic_quota.claim import Claim, add, claim_of
 from harness_plugins.elastic_quota.failure import Failure, Refusal
@@ -16,13 +23,6 @@ from harness_plugins.elastic_quota.plan import Plan
 from harness_plugins.elastic_quota.rules import Rules
 from harness_plugins.elastic_quota.search import DefaultSearch, QuotaSearch, Search
 from harness_plugins.elastic_quota.tree import Excess, Quota
-from harness_plugins.kube.budgets import Budgets
-from harness_plugins.kube.node import NodeInfo
-from harness_plugins.kube.pod import PodInfo
-from harness_plugins.kube.preemption import Preemption, pick_one_node_for_preemption
-from harness_plugins.kube.refusal import DISABLED, NO_VICTIMS
-from harness_plugins.kube.scheduling import Diagnosis, Scheduling
-from harness_plugins.kube.victims import Candidate
 
 TOO_FEW = "fewer pods of its group are there than have to be placed together"
 

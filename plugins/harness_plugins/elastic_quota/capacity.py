@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import final
 
+from harness.models.kube.node import NodeInfo
+from harness.models.kube.pod import PodInfo
+from harness.models.kube.preemption.evaluator import NEVER_PREEMPTS, VICTIMS_LEAVING
 from harness_plugins.elastic_quota.accounts import Accounts
 from harness_plugins.elastic_quota.claim import Claim
 from harness_plugins.elastic_quota.tree import Amounts, Quota
-from harness_plugins.kube.node import NodeInfo
-from harness_plugins.kube.pod import PodInfo
-from harness_plugins.kube.preemption import NEVER_PREEMPTS, VICTIMS_LEAVING
 
 
 @final

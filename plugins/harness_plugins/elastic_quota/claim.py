@@ -7,10 +7,10 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from harness.cluster.model import frozen
+from harness.models.kube.cache import Cache
+from harness.models.kube.pod import PodInfo
 from harness_plugins.elastic_quota.accounts import Accounts
 from harness_plugins.elastic_quota.tree import Amounts, Excess, Quota
-from harness_plugins.kube.cache import Cache
-from harness_plugins.kube.pod import PodInfo
 
 _NONE: Amounts = frozen()
 _NOTHING: Mapping[Quota, Amounts] = MappingProxyType({})

@@ -9,6 +9,13 @@ from harness.cluster.fields import Fields
 from harness.cluster.load import cluster_from
 from harness.cluster.pod_reading import read_pod
 from harness.errors import ClusterError, Fault
+from harness.models.kube.cache import Cache
+from harness.models.kube.node import NodeInfo
+from harness.models.kube.placement.scheduling import Scheduling
+from harness.models.kube.placement.status import Code
+from harness.models.kube.pod import Templates
+from harness.models.kube.preemption.budgets import Budgets
+from harness.models.kube.preemption.evaluator import acceptable, pick_one_node_for_preemption
 from harness.units import format_amount
 from harness_plugins.elastic_quota.accounts import Accounts
 from harness_plugins.elastic_quota.capacity import CapacityRules
@@ -16,14 +23,7 @@ from harness_plugins.elastic_quota.claim import Claim, claim_of
 from harness_plugins.elastic_quota.failure import Failure
 from harness_plugins.elastic_quota.search import QuotaSearch
 from harness_plugins.elastic_quota.tree import QuotaTree
-from harness_plugins.kube.budgets import Budgets
-from harness_plugins.kube.cache import Cache
 from harness_plugins.kube.conformance import place, pod_info, statuses
-from harness_plugins.kube.node import NodeInfo
-from harness_plugins.kube.pod import Templates
-from harness_plugins.kube.preemption import acceptable, pick_one_node_for_preemption
-from harness_plugins.kube.scheduling import Scheduling
-from harness_plugins.kube.status import Code
 
 _REASONS = {"max": "overMax", "min": "overAggregatedMin"}
 

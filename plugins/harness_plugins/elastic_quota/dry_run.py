@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from harness.models.kube.node import NodeInfo
+from harness.models.kube.placement.scheduling import nominated_before
+from harness.models.kube.placement.status import NO_VICTIM_NEEDED, Code, Status
+from harness.models.kube.placement.trial import PreFilter, Trial
+from harness.models.kube.pod import PodInfo
+from harness.models.kube.preemption.budgets import Budgets
+from harness.models.kube.preemption.victims import Candidate, fits, rejection
 from harness_plugins.elastic_quota.accounts import Accounts
 from harness_plugins.elastic_quota.claim import Claim
-from harness_plugins.kube.budgets import Budgets
-from harness_plugins.kube.node import NodeInfo
-from harness_plugins.kube.pod import PodInfo
-from harness_plugins.kube.scheduling import nominated_before
-from harness_plugins.kube.status import NO_VICTIM_NEEDED, Code, Status
-from harness_plugins.kube.trial import PreFilter, Trial
-from harness_plugins.kube.victims import Candidate, fits, rejection
 
 OVER_QUOTA = Status(Code.UNSCHEDULABLE, "", ("global quota max exceeded",))
 """The preemptor's quota does not let it in even when all potential victims are gone."""

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from harness.cluster.pod_groups import group_name
+from harness.models.kube.cache import Cache
+from harness.models.kube.node import NodeInfo
+from harness.models.kube.placement.scheduling import Diagnosis
+from harness.models.kube.placement.status import NODE_RESOURCES_FIT, Code, Status
+from harness.models.kube.placement.trial import PreFilter
+from harness.models.kube.refusal import node_figures
 from harness_plugins.elastic_quota.claim import Claim
 from harness_plugins.elastic_quota.figures import states
 from harness_plugins.elastic_quota.tree import Excess
-from harness_plugins.kube.cache import Cache
-from harness_plugins.kube.node import NodeInfo
-from harness_plugins.kube.refusal import node_figures
-from harness_plugins.kube.scheduling import Diagnosis
-from harness_plugins.kube.status import NODE_RESOURCES_FIT, Code, Status
-from harness_plugins.kube.trial import PreFilter
 
 PLUGIN = "ElasticQuota"
 """Who rejects a pod that its quota does not let in, among the plugins of kube-scheduler."""

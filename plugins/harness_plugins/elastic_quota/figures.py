@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from harness.cluster.model import UNLIMITED
+from harness.models.kube.pod import PodInfo
 from harness_plugins.elastic_quota.accounts import Accounts
 from harness_plugins.elastic_quota.tree import Amounts, Quota
-from harness_plugins.kube.pod import PodInfo
 
 
 def quota_figures(pod: PodInfo, victims: Iterable[PodInfo], accounts: Accounts) -> dict[str, Any]:

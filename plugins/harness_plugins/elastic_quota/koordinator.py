@@ -12,13 +12,13 @@ from typing import final
 from harness.cluster.coverage.elastic import KOORDINATOR
 from harness.cluster.elastic import ElasticQuota
 from harness.cluster.model import UNLIMITED
+from harness.models.kube.node import NodeInfo
+from harness.models.kube.pod import PodInfo
+from harness.models.kube.preemption.evaluator import NEVER_PREEMPTS, VICTIMS_LEAVING
 from harness_plugins.elastic_quota.accounts import Accounts
 from harness_plugins.elastic_quota.claim import Claim
 from harness_plugins.elastic_quota.runtime import Part, fair_shares
 from harness_plugins.elastic_quota.tree import Amounts, Excess, Quota, QuotaTree
-from harness_plugins.kube.node import NodeInfo
-from harness_plugins.kube.pod import PodInfo
-from harness_plugins.kube.preemption import NEVER_PREEMPTS, VICTIMS_LEAVING
 
 PREEMPTIBLE_LABEL = f"{KOORDINATOR}preemptible"
 """A pod with the value `false` is never a victim."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import final
 
+from harness.models.kube.cache import Cache
+from harness.models.kube.node import NodeInfo
+from harness.models.kube.pod import PodInfo
+from harness.models.kube.preemption.budgets import Budgets
 from harness_plugins.elastic_quota.accounts import Accounts
-from harness_plugins.kube.budgets import Budgets
-from harness_plugins.kube.cache import Cache
-from harness_plugins.kube.node import NodeInfo
-from harness_plugins.kube.pod import PodInfo
 
 
 @final

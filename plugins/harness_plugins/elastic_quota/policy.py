@@ -11,6 +11,7 @@ from harness import Cluster, Decision, Job, Never, Policy, Possible, Reject, Vie
 from harness.cluster.elastic import ACK, KOORDINATORS, semantics_of
 from harness.errors import InputError
 from harness.models.evictions import LATENCY
+from harness.models.kube.preemption.budgets import Budgets
 from harness.options import resolve
 from harness_plugins.elastic_quota.accounts import Accounts
 from harness_plugins.elastic_quota.ack import AckRules
@@ -25,7 +26,6 @@ from harness_plugins.elastic_quota.options import (
 from harness_plugins.elastic_quota.revoke import Revocation
 from harness_plugins.elastic_quota.rules import Rules
 from harness_plugins.elastic_quota.scheduler import QuotaScheduler
-from harness_plugins.kube.budgets import Budgets
 from harness_plugins.kube.policy import DefaultPreemption, configuration_of, fits_no_node
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import final
 
+from harness.models.kube.cache import Cache
+from harness.models.kube.pod import PodInfo
 from harness_plugins.elastic_quota.accounts import Accounts
 from harness_plugins.elastic_quota.koordinator import RuntimeTree, is_preemptible
 from harness_plugins.elastic_quota.tree import Quota
-from harness_plugins.kube.cache import Cache
-from harness_plugins.kube.pod import PodInfo
 
 OVERUSED = "QuotaOveruse"
 """The reason of an eviction because its quota used more than its runtime for too long."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
+from harness.models.kube.node import NodeInfo
+from harness.models.kube.pod import PodInfo
 from harness_plugins.elastic_quota.claim import Claim
 from harness_plugins.elastic_quota.tree import Amounts, Quota
-from harness_plugins.kube.node import NodeInfo
-from harness_plugins.kube.pod import PodInfo
 
 
 class Rules(Protocol):

@@ -11,22 +11,22 @@ from typing import Any, final
 
 from harness import Bind, Cluster, Decision, Job, Nominate, Wake
 from harness.cluster.scheduler_configuration import SchedulerConfiguration
+from harness.models.kube.cache import Cache
+from harness.models.kube.gangs import Gang, Gangs
+from harness.models.kube.node import NodeInfo
+from harness.models.kube.placement.status import NODE_RESOURCES_FIT
+from harness.models.kube.pod import Peers, PodInfo
+from harness.models.kube.pod import Refusal as AnyRefusal
+from harness.models.kube.preemption.budgets import Budgets
+from harness.models.kube.preemption.evaluator import Preemption
+from harness.models.kube.refusal import refuse
+from harness.models.kube.scheduler import Scheduler
 from harness_plugins.elastic_quota.accounts import Accounts
 from harness_plugins.elastic_quota.attempt import Attempts, Placed, Planned
 from harness_plugins.elastic_quota.failure import Refusal
-from harness_plugins.elastic_quota.gangs import Gang, Gangs
 from harness_plugins.elastic_quota.revoke import OVERUSED, Revocation
 from harness_plugins.elastic_quota.rules import Rules
 from harness_plugins.elastic_quota.standing import StandingRefusal
-from harness_plugins.kube.budgets import Budgets
-from harness_plugins.kube.cache import Cache
-from harness_plugins.kube.node import NodeInfo
-from harness_plugins.kube.pod import Peers, PodInfo
-from harness_plugins.kube.pod import Refusal as AnyRefusal
-from harness_plugins.kube.preemption import Preemption
-from harness_plugins.kube.refusal import refuse
-from harness_plugins.kube.scheduler import Scheduler
-from harness_plugins.kube.status import NODE_RESOURCES_FIT
 
 
 @final

@@ -6,20 +6,20 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, Protocol, final
 
+from harness.models.kube.node import NodeInfo
+from harness.models.kube.placement.scheduling import Scheduling
+from harness.models.kube.placement.status import Code, Status
+from harness.models.kube.pod import PodInfo
+from harness.models.kube.preemption.budgets import Budgets
+from harness.models.kube.preemption.evaluator import Found, Preemption, deciding_criterion
+from harness.models.kube.preemption.victims import Candidate
+from harness.models.kube.scheduler import PREEMPTED, detail_of
 from harness_plugins.elastic_quota.accounts import Accounts
 from harness_plugins.elastic_quota.dry_run import NO_VICTIMS, DryRun, no_victims
 from harness_plugins.elastic_quota.failure import Failure
 from harness_plugins.elastic_quota.figures import quota_figures
 from harness_plugins.elastic_quota.rules import Rules
 from harness_plugins.elastic_quota.tree import Quota
-from harness_plugins.kube.budgets import Budgets
-from harness_plugins.kube.node import NodeInfo
-from harness_plugins.kube.pod import PodInfo
-from harness_plugins.kube.preemption import Found, Preemption, deciding_criterion
-from harness_plugins.kube.scheduler import PREEMPTED, detail_of
-from harness_plugins.kube.scheduling import Scheduling
-from harness_plugins.kube.status import Code, Status
-from harness_plugins.kube.victims import Candidate
 
 RECLAIM = "QuotaReclaim"
 """The reason of a preemption in which a quota takes back its guarantee from those that borrow."""

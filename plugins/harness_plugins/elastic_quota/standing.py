@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import final
 
+from harness.models.kube.gangs import Gang, Gangs
+from harness.models.kube.placement.scheduling import Scheduling
+from harness.models.kube.placement.trial import NOTHING
+from harness.models.kube.pod import PodInfo
 from harness_plugins.elastic_quota.accounts import Accounts
 from harness_plugins.elastic_quota.claim import add
 from harness_plugins.elastic_quota.failure import Refusal
-from harness_plugins.elastic_quota.gangs import Gang, Gangs
 from harness_plugins.elastic_quota.tree import Excess
-from harness_plugins.kube.pod import PodInfo
-from harness_plugins.kube.scheduling import Scheduling
-from harness_plugins.kube.trial import NOTHING
 
 
 @final
@@ -85,7 +85,7 @@ class StandingRefusal:
         return self._of_one_kind and self._preempts_nobody()
 
     def holds(self, pod: PodInfo) -> bool:
-        """See `kube.pod.Standing`."""
+        """See `harness.models.kube.pod.Standing`."""
         if self._scheduling.cache.expecting or not self._is_refused() or not self._preempts_nobody():
             return False
         gang = self._gangs.of(pod)

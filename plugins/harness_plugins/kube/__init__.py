@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from harness import Cluster, Policy, RegisterPolicy, View, hookimpl
+from harness.models.kube.running import running_jobs
 from harness_plugins.kube.policy import OPTIONS, fits_no_node, pods_alone
-from harness_plugins.kube.running import running_jobs
 
 if TYPE_CHECKING:
     from harness.conformance import RegisterConformance

@@ -11,12 +11,12 @@ from harness.cluster.pod_reading import read_pod
 from harness.cluster.pods import Pod
 from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness.errors import ClusterError, Fault
-from harness_plugins.kube.budgets import Budgets
-from harness_plugins.kube.cache import Cache
-from harness_plugins.kube.pod import NOT_STARTED, PodInfo, Templates
-from harness_plugins.kube.preemption import Preemption, acceptable, pick_one_node_for_preemption
-from harness_plugins.kube.scheduling import Diagnosis, Scheduling
-from harness_plugins.kube.status import NO_VICTIM_NEEDED, Status
+from harness.models.kube.cache import Cache
+from harness.models.kube.placement.scheduling import Diagnosis, Scheduling
+from harness.models.kube.placement.status import NO_VICTIM_NEEDED, Status
+from harness.models.kube.pod import NOT_STARTED, PodInfo, Templates
+from harness.models.kube.preemption.budgets import Budgets
+from harness.models.kube.preemption.evaluator import Preemption, acceptable, pick_one_node_for_preemption
 
 
 def preempt(case: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,10 +13,10 @@ from harness import Bind, Cluster, Decision, Job, Never, Option, Possible, Preem
 from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness.errors import InputError
 from harness.models.evictions import LATENCY
-from harness_plugins.kube.evictions import PodEvictions
-from harness_plugins.kube.kinds import Kinds, Nodes
-from harness_plugins.kube.pod import PodInfo
-from harness_plugins.kube.scheduler import Scheduler
+from harness.models.kube.evictions import PodEvictions
+from harness.models.kube.kinds import Kinds, Nodes
+from harness.models.kube.pod import PodInfo
+from harness.models.kube.scheduler import Scheduler
 
 PERCENTAGE = Option(
     "percentageOfNodesToScore",

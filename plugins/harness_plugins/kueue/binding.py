@@ -16,10 +16,10 @@ from harness.cluster.model import Cluster
 from harness.cluster.pod_reading import pod_spec_of
 from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness.errors import ClusterError, Fault
+from harness.models.kube.kinds import Kinds
+from harness.models.kube.pod import PodInfo, Template
+from harness.models.kube.scheduler import Scheduler
 from harness.policy import Decision, Job, PodSet, Wake
-from harness_plugins.kube.kinds import Kinds
-from harness_plugins.kube.pod import PodInfo, Template
-from harness_plugins.kube.scheduler import Scheduler
 from harness_plugins.kueue.topology.flavors import Placed
 
 _NO_FLAVORS: Mapping[str, str] = {}

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from quota_worlds import Happened, Jobs, cluster, leaf, node, tree
 
 from harness.cluster.model import Cluster
+from harness.models.kube import blocks
 from harness_plugins.elastic_quota.policy import auto, elastic_quota, without_quotas
-from harness_plugins.kube import blocks
 
 CAPACITY = 16
 NEVER = 10**9

@@ -9,8 +9,8 @@ from harness.cluster.core import HOSTNAME
 from harness.cluster.model import Node, ResourceFlavor
 from harness.cluster.topology import Topology
 from harness.memo import Memo
+from harness.models.kube.node import UNLIMITED_PODS
 from harness.policy import PodSet
-from harness_plugins.kube.node import UNLIMITED_PODS
 
 PODS = "pods"
 

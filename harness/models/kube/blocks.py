@@ -1,0 +1,230 @@
+"""Blocks: pods that have failed often, kept together so that they can all fail again at next to no cost.
+
+Every end of a pod makes all that wait for room be tried again, and nearly all of them fail at once, because
+an equal pod has just failed. Pods that have failed often back off equally long. Those of one priority that
+failed one after the other at one instant therefore stay in their order for good, and form a block: it lies in
+the queue where a single pod would, and holds equal pods together, so that it is known without looking at each
+pod which one has to be tried itself.
+
+The invariant: a block is its pods in the order of `PodInfo.place`, and no other pod of their priority belongs
+between them. While it is passed over, the pods up to one place have failed in this pass, and no other has
+been tried in it. A pod whose equals or priority may change while it waits is never in a block.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from operator import attrgetter
+from typing import TypeAlias, final
+
+from harness.models.kube.placement.status import INTER_POD_AFFINITY, NODE_RESOURCES_FIT, POD_TOPOLOGY_SPREAD
+from harness.models.kube.pod import Peers, PodInfo, Standing
+
+OFTEN = 4
+"""After so many failures every other one means the longest backoff."""
+
+BY_BINDINGS = frozenset({INTER_POD_AFFINITY, POD_TOPOLOGY_SPREAD})
+"""Plugins whose rejection a binding can end."""
+
+_PLACE = attrgetter("place")
+_BEFORE_ALL = -(1 << 62)
+_AFTER_ALL = 1 << 62
+
+
+@final
+class Cell:
+    """Equal pods of a block.
+
+    Attributes:
+        pods: the pods, in order.
+        rejected_by: the plugins that rejected them before this pass.
+        verdict: those that rejected them in this pass, so far as they failed in it; None before the first.
+    """
+
+    __slots__ = ("pods", "rejected_by", "verdict")
+
+    def __init__(self, pods: list[PodInfo], rejected_by: frozenset[str]) -> None:
+        self.pods = pods
+        self.rejected_by = rejected_by
+        self.verdict: frozenset[str] | None = None
+
+    def fails_again(self, pod: PodInfo, peers: Peers, standing: Standing) -> bool:
+        """Whether the next pod needs no attempt to fail as its equals last did."""
+        rejected_by = peers.rejected_by
+        if self.rejected_by != rejected_by or self.verdict not in (None, rejected_by):
+            return False
+        if not standing.holds(pod):
+            return False
+        self.verdict = rejected_by
+        return True
+
+
+@final
+class Block:
+    """Pods of one priority that wait as one; see the module.
+
+    Attributes:
+        priority: the priority of all of them.
+        cells: its pods, by their equals.
+        timestamp, backoff: as those of a pod.
+        taken: the pod that is being tried.
+        tried: how many pods have failed in this pass by an attempt of their own.
+    """
+
+    __slots__ = ("_reached", "backoff", "cells", "priority", "taken", "timestamp", "tried")
+
+    def __init__(self, priority: int, cells: dict[Peers, Cell]) -> None:
+        self.priority = priority
+        self.timestamp = 0
+        self.backoff = 0
+        self.taken: PodInfo | None = None
+        self.tried = 0
+        self.cells = cells
+        self._reached = _BEFORE_ALL
+
+    def __len__(self) -> int:
+        return sum([len(cell.pods) for cell in self.cells.values()])
+
+    def take(self, version: int) -> PodInfo | None:
+        """Take out the next pod that has to be tried itself; all before it fail as an equal one has.
+
+        Args:
+            version: see `Peers.hopeless`.
+
+        Returns:
+            The pod; None when all that were left fail.
+        """
+        reached, place = self._reached, _AFTER_ALL
+        chosen: Cell | None = None
+        index = 0
+        for peers, cell in self.cells.items():
+            if peers.hopeless == version:
+                if cell.verdict is None:
+                    cell.verdict = peers.rejected_by
+                continue
+            pods = cell.pods
+            at = bisect_right(pods, reached, key=_PLACE)
+            if at == len(pods) or pods[at].place >= place:
+                continue
+            if peers.standing is not None and cell.fails_again(pods[at], peers, peers.standing):
+                peers.hopeless = version
+                continue
+            chosen, index, place = cell, at, pods[at].place
+        self._reached = place
+        if chosen is None:
+            self.taken = None
+            return None
+        pod = self.taken = chosen.pods.pop(index)
+        pod.rejected_by = chosen.rejected_by
+        return pod
+
+    def put_back(self, pod: PodInfo) -> bool:
+        """The pod that was taken has failed; answers whether it stays where it was.
+
+        It does not if it differs from its equals now, or they would be rejected by different plugins.
+        """
+        cell = self.cells[pod.peers]
+        if not _waits_as_its_equals(pod) or cell.verdict not in (None, pod.rejected_by):
+            return False
+        cell.verdict = pod.rejected_by
+        insort(cell.pods, pod, key=_PLACE)
+        self.taken = None
+        self.tried += 1
+        return True
+
+    def split(self) -> Block:
+        """Take out the pods that have failed in this pass; another pass over the others begins."""
+        failed: dict[Peers, Cell] = {}
+        left: dict[Peers, Cell] = {}
+        reached = self._reached
+        for peers, cell in self.cells.items():
+            pods = cell.pods
+            if reached < _AFTER_ALL:
+                at = bisect_right(pods, reached, key=_PLACE)
+                if at < len(pods):
+                    left[peers] = Cell(pods[at:], cell.rejected_by)
+                    del pods[at:]
+            if pods:
+                assert cell.verdict is not None, "pods have failed for no reason"
+                cell.rejected_by, cell.verdict = cell.verdict, None
+                failed[peers] = cell
+        self.cells, self._reached, self.taken, self.tried = left, _BEFORE_ALL, None, 0
+        return Block(self.priority, failed)
+
+    def waits_for_room(self) -> bool:
+        """Whether every deletion may help its pods, and no binding, as far as they have failed."""
+        return all(map(_waits_for_room, [cell.verdict or cell.rejected_by for cell in self.cells.values()]))
+
+    def in_order(self) -> list[PodInfo]:
+        """Its pods, each by itself again."""
+        for cell in self.cells.values():
+            for pod in cell.pods:
+                pod.rejected_by = cell.rejected_by
+        return sorted((pod for cell in self.cells.values() for pod in cell.pods), key=_PLACE)
+
+    def remove(self, pod: PodInfo) -> bool:
+        """Remove a pod; answers whether it was there."""
+        cell = self.cells.get(pod.peers)
+        if cell is None or pod not in cell.pods:
+            return False
+        cell.pods.remove(pod)
+        if not cell.pods:
+            del self.cells[pod.peers]
+        return True
+
+    def join(self, later: Block) -> Block | None:
+        """One block of this one and the one that comes next, which uses both up.
+
+        None if equal pods of the two were rejected by different plugins; after the next attempt they may not.
+        """
+        mine, theirs = self.cells, later.cells
+        if not mine or not theirs:
+            return self if mine else later
+        if any(mine[peers].rejected_by != theirs[peers].rejected_by for peers in mine.keys() & theirs.keys()):
+            return None
+        gap = min(cell.pods[0].place for cell in theirs.values()) - 1
+        overlap = max(cell.pods[-1].place for cell in mine.values()) - gap
+        kept, moved = (self, later) if len(self) > len(later) else (later, self)
+        if overlap > 0:
+            shift = overlap if moved is later else -overlap
+            for cell in moved.cells.values():
+                for pod in cell.pods:
+                    pod.place += shift
+        for peers, cell in moved.cells.items():
+            known = kept.cells.get(peers)
+            if known is None:
+                kept.cells[peers] = cell
+            elif moved is later:
+                known.pods += cell.pods
+            else:
+                known.pods[:0] = cell.pods
+        return kept
+
+
+Waiting: TypeAlias = PodInfo | Block
+"""What lies in the queue."""
+
+
+def joined(first: Waiting, second: Waiting) -> Block | None:
+    """One block of two neighbours, of which the first is tried first; None if they are no part of one."""
+    one = _block_of(first)
+    two = _block_of(second) if one is not None else None
+    return one.join(two) if one is not None and two is not None else None
+
+
+def _block_of(waiting: Waiting) -> Block | None:
+    if isinstance(waiting, Block):
+        return waiting
+    if waiting.failures < OFTEN or waiting.peers.loose or not _waits_as_its_equals(waiting):
+        return None
+    return Block(waiting.priority, {waiting.peers: Cell([waiting], waiting.rejected_by)})
+
+
+def _waits_as_its_equals(pod: PodInfo) -> bool:
+    """Whether nothing but what helps its equals helps a pod: it has no node of its own in view."""
+    return not pod.nominated and _waits_for_room(pod.rejected_by)
+
+
+def _waits_for_room(rejected_by: frozenset[str]) -> bool:
+    """Whether every deletion may help, and no binding."""
+    return NODE_RESOURCES_FIT in rejected_by and BY_BINDINGS.isdisjoint(rejected_by)

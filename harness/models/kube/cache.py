@@ -1,0 +1,167 @@
+"""The scheduler's cache: all nodes with the pods on them, and a log of which nodes changed.
+
+Whoever keeps something that depends on nodes (what a shape finds on them, dry runs of preemptions) reads in
+the log what to work out again, instead of looking at all nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import final
+
+from harness.cluster.model import Cluster, Node
+from harness.models.kube.node import NodeInfo
+from harness.models.kube.pod import PodInfo, Template
+
+_ZONE = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
+_REGION = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
+_KEPT = 8
+"""The log is cut when it is this many times longer than there are nodes."""
+
+
+@final
+class Cache:
+    """Nodes, bound pods and nominations.
+
+    Args:
+        cluster: its nodes and namespaces count.
+
+    Attributes:
+        resources: name -> index, cpu and memory first; the number of pods is counted apart.
+        names: the same as a list.
+        nodes: in the order in which they are looked at.
+        version: grows with every change of a node.
+        bound: priority -> how many pods of it are bound.
+        placed: templates that have bound pods, in the order of their first pod.
+        repelling: those of them with required anti-affinity.
+        attracting: those of them with affinity or preferences that score nodes for other pods.
+        expecting: nodes that have nominated pods.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        names = {"cpu": None, "memory": None}
+        for node in cluster.nodes.values():
+            names |= dict.fromkeys(node.allocatable)
+        names.pop("pods", None)
+        self.names = list(names)
+        self.resources: Mapping[str, int] = {name: index for index, name in enumerate(self.names)}
+        ranks = {name: rank for rank, name in enumerate(sorted(cluster.nodes))}
+        self.nodes = [
+            NodeInfo(node, position, ranks[node.name], self.resources)
+            for position, node in enumerate(in_turn(cluster.nodes.values()))
+        ]
+        self.by_name = {node.name: node for node in self.nodes}
+        self.labels_of = cluster.namespace_labels
+        self.version = 0
+        self.bound: dict[int, int] = {}
+        self.placed: dict[Template, None] = {}
+        self.repelling: dict[Template, None] = {}
+        self.attracting: dict[Template, None] = {}
+        self.expecting: dict[NodeInfo, None] = {}
+        self._log: list[int] = []  # of the versions after `_cut`
+        self._cut = 0
+        self._most = _KEPT * len(self.nodes) + _KEPT
+
+    # --- changes ------------------------------------------------------------------------------------------
+
+    def changed_since(self, version: int) -> Iterable[int]:
+        """Positions of the nodes that changed after a version, each once, in a fixed order."""
+        if version == self.version:
+            return ()
+        if version == self.version - 1:
+            return self._log[-1:]
+        if version < self._cut:
+            return range(len(self.nodes))
+        return dict.fromkeys(self._log[version - self._cut :])
+
+    def touch(self, node: NodeInfo) -> None:
+        """A node has changed."""
+        node.generation += 1
+        self.version += 1
+        self._log.append(node.position)
+        if self.version - self._cut > self._most:
+            half = len(self._log) // 2
+            del self._log[:half]
+            self._cut += half
+
+    def add_pod(self, pod: PodInfo, node: NodeInfo) -> None:
+        """A pod is bound to a node."""
+        pod.node = node.position
+        node.add(pod)
+        template = pod.template
+        template.placed[node.position] = template.placed.get(node.position, 0) + 1
+        if template not in self.placed:
+            self.placed[template] = None
+            if template.spec.anti_affinity:
+                self.repelling[template] = None
+            if template.spec.affinity or template.spec.preferred_pods:
+                self.attracting[template] = None
+        self.bound[pod.priority] = self.bound.get(pod.priority, 0) + 1
+        if pod.terminating:
+            template.leaving[node.position] = template.leaving.get(node.position, 0) + 1
+        self.touch(node)
+
+    def remove_pod(self, pod: PodInfo) -> NodeInfo:
+        """A bound pod is gone; answers the node it was on."""
+        node, template = self.nodes[pod.node], pod.template
+        node.remove(pod)
+        _less(template.placed, node.position)
+        if pod.terminating:
+            _less(template.leaving, node.position)
+        if not template.placed:
+            del self.placed[template]
+            self.repelling.pop(template, None)
+            self.attracting.pop(template, None)
+        _less(self.bound, pod.priority)
+        pod.node = -1
+        self.touch(node)
+        return node
+
+    def terminate(self, pod: PodInfo) -> None:
+        """A bound pod is being deleted; it holds what it has until it is gone."""
+        pod.terminating = pod.preempted = True
+        leaving = pod.template.leaving
+        leaving[pod.node] = leaving.get(pod.node, 0) + 1
+        self.touch(self.nodes[pod.node])
+
+    def nominate(self, pod: PodInfo, name: str) -> None:
+        """Make a pod's nomination the node of that name, or withdraw it with ""."""
+        if pod.nominated == name:
+            return
+        before, after = self.by_name.get(pod.nominated), self.by_name.get(name)
+        pod.nominated = name
+        if before is not None:
+            before.nominated.remove(pod)
+            if not before.nominated:
+                del self.expecting[before]
+            self.touch(before)
+        if after is not None:
+            after.nominated.append(pod)
+            self.expecting[after] = None
+            self.touch(after)
+
+    # --- questions ----------------------------------------------------------------------------------------
+
+    def has_lower(self, priority: int) -> bool:
+        """Whether a pod of lower priority is bound anywhere."""
+        return any(bound < priority for bound in self.bound)
+
+
+def _less(counts: dict[int, int], key: int) -> None:
+    if counts[key] == 1:
+        del counts[key]
+    else:
+        counts[key] -= 1
+
+
+def in_turn(nodes: Iterable[Node]) -> list[Node]:
+    """Nodes in kube-scheduler's order: one of each zone in turn, both in the order of the manifests."""
+    zones: dict[tuple[str, str], list[Node]] = {}
+    for node in nodes:
+        zones.setdefault((_label(node, _REGION), _label(node, _ZONE)), []).append(node)
+    longest = max(map(len, zones.values()), default=0)
+    return [zone[turn] for turn in range(longest) for zone in zones.values() if turn < len(zone)]
+
+
+def _label(node: Node, keys: Iterable[str]) -> str:
+    return next((node.labels[key] for key in keys if key in node.labels), "")

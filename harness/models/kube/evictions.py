@@ -1,0 +1,99 @@
+"""Evicted pods: when the scheduler knows that they are gone, and which round of a loop an eviction is."""
+
+from __future__ import annotations
+
+from typing import TypeAlias, final
+
+from harness.models.evictions import Evictions, Round
+from harness.policy import Bind, Job, Preempt
+
+Place: TypeAlias = tuple[int, int]
+"""A pod by its job's index and its number there: its successors have the same."""
+
+
+@final
+class Claimant:
+    """A job for which pods were preempted, and how often pods of it were bound since."""
+
+    __slots__ = ("admissions",)
+
+    def __init__(self) -> None:
+        self.admissions = 0
+
+
+@final
+class Victim:
+    """A pod that was preempted: its last eviction, and since when its successor holds a node."""
+
+    __slots__ = ("round", "since")
+
+    def __init__(self) -> None:
+        self.round: Round | None = None
+        self.since = 0
+
+
+@final
+class PodEvictions:
+    """Takes note of what a scheduler decides about its pods, and of what leaves.
+
+    Args:
+        latency: how long it takes until the scheduler knows that an evicted pod is gone, microseconds; None
+            where it knows at once however often that happens.
+
+    Attributes:
+        left: the pods that are gone, which the scheduler does not know yet.
+    """
+
+    def __init__(self, latency: int | None) -> None:
+        self.left: Evictions[tuple[Job, int]] = Evictions(latency)
+        self._victims: dict[Place, Victim] = {}
+        self._claimants: dict[int, Claimant] = {}
+
+    def arrive(self) -> None:
+        """A job arrived."""
+        self.left.progressed += 1
+
+    def end(self, job: Job, pods: range) -> None:
+        """Pods have ended."""
+        self.left.progressed += 1
+        for pod in pods if self._victims else ():
+            self._victims.pop((job.index, pod), None)
+        if len(pods) == job.pods:
+            self._claimants.pop(job.index, None)
+
+    def leave(self, job: Job, pod: int, now: int) -> bool:
+        """An evicted pod is gone; answers whether the scheduler knows at once."""
+        victim = self._victims.get((job.index, pod))
+        last = victim.round if victim is not None else None
+        return self.left.leave((job, pod), job.pod_name(pod), last, now) == now
+
+    def bound(self, bind: Bind, now: int) -> None:
+        """Take note of a binding."""
+        job, victims = bind.job, self._victims
+        if not victims:
+            self.left.progressed += 1
+        for pod in bind.pods if victims else ():
+            victim = victims.get((job.index, pod))
+            if victim is None:
+                self.left.progressed += 1
+            else:
+                victim.since = now
+        claimant = self._claimants.get(job.index)
+        if claimant is not None:
+            claimant.admissions += 1
+
+    def preempted(self, preempt: Preempt, now: int) -> None:
+        """Take note of a preemption; it says which round of a loop it is."""
+        claimant = None
+        if preempt.by is not None:
+            claimant = self._claimants.setdefault(preempt.by.index, Claimant())
+        number = 1
+        for pod in preempt.pods or ():
+            place = preempt.job.index, pod
+            victim = self._victims.get(place)
+            if victim is None:
+                victim = self._victims[place] = Victim()
+            victim.round = self.left.begin(victim.round, claimant, now - victim.since, now)
+            number = max(number, victim.round.number)
+        if number > 1:
+            preempt.detail = {**preempt.detail, "round": number}

@@ -1,0 +1,124 @@
+"""What the pods of a pod set have in common for kube-scheduler, and whether some node could ever run them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol, final
+
+from harness.cluster.model import Cluster
+from harness.cluster.pod_reading import manifest_of, pod_spec_of
+from harness.errors import ClusterError, Fault
+from harness.models.kube.cache import Cache
+from harness.models.kube.placement.scheduling import Scheduling
+from harness.models.kube.pod import Shape, Template, Templates
+from harness.policy import Job, Never, PodSet
+
+
+class Kind(NamedTuple):
+    """What the pods of a pod set in one namespace have in common.
+
+    Attributes:
+        template: what the scheduler looks at.
+        node: the node on which they run already, or "".
+        start: since when, microseconds since 1970; None where that is not known.
+        never: why they fit no node even when all are empty; None when they fit one, or run on it.
+        ours: whether the scheduler that is replayed finds a node for them, once they do not run any more.
+    """
+
+    template: Template
+    node: str
+    start: int | None
+    never: Never | None
+    ours: bool
+
+
+class Nodes(Protocol):
+    """A scheduler's nodes, and what it knows of pods: kube-scheduler's, or another one's on its model."""
+
+    @property
+    def cache(self) -> Cache:
+        """Nodes and the pods on them."""
+
+    @property
+    def templates(self) -> Templates:
+        """What pods have in common."""
+
+    @property
+    def scheduling(self) -> Scheduling:
+        """What pods find on nodes."""
+
+
+@final
+class Kinds:
+    """The kinds of pods that there are, each worked out once.
+
+    Args:
+        scheduler: its nodes count.
+        cluster: says whose pods are scheduled.
+    """
+
+    def __init__(self, scheduler: Nodes, cluster: Cluster) -> None:
+        self._scheduler = scheduler
+        self._cluster = cluster
+        self._kinds: dict[tuple[PodSet, str], Kind] = {}
+        self._impossible: dict[Shape, str] = {}
+
+    def of(self, job: Job, pod_set: PodSet) -> Kind:
+        """What pods of a pod set have in common.
+
+        Raises:
+            ClusterError: its template is not what a Pod has, or requests other amounts than the job.
+        """
+        kind = self._kinds.get((pod_set, job.namespace))
+        if kind is None:
+            template = self._template(job, pod_set)
+            found = manifest_of(pod_set)
+            node, start = (found.node, found.start) if found is not None else ("", None)
+            why = "" if node else self.fits_none(template.shape)
+            never = Never("nodes", why) if why else None
+            ours = found is None or self._cluster.schedules(found)
+            kind = self._kinds[pod_set, job.namespace] = Kind(template, node, start, never, ours)
+        return kind
+
+    def never(self, job: Job) -> Never | None:
+        """Why some pod of a job can never run; None when all of them may."""
+        for pod_set in job.pod_sets:
+            never = self.of(job, pod_set).never
+            if never is not None:
+                return never
+        return None
+
+    def fits_none(self, shape: Shape) -> str:
+        """Why a shape fits no node even when all are empty, in kube-scheduler's words; "" if it fits one."""
+        why = self._impossible.get(shape)
+        if why is None:
+            why = self._impossible[shape] = self._reasons(shape)
+        return why
+
+    def _reasons(self, shape: Shape) -> str:
+        nodes, cache = self._scheduler.scheduling.shape_nodes(shape), self._scheduler.cache
+        reasons: Counter[str] = Counter()
+        for node in cache.nodes:
+            found = nodes.never(node)
+            if not found:
+                return ""
+            reasons.update(found)
+        said = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+        return f"0/{len(cache.nodes)} nodes could run it even when empty: {said}"
+
+    def _template(self, job: Job, pod_set: PodSet) -> Template:
+        faults: list[Fault] = []
+        where = f"job {job.id}, pod set {pod_set.name}"
+        spec = pod_spec_of(pod_set, job.namespace, faults, where)
+        if _asked(spec.requests) != _asked(pod_set.requests):
+            faults.append(
+                Fault(f"{where}: pod_template", "its containers request other amounts than the job")
+            )
+        if faults:
+            raise ClusterError("the trace", faults)
+        return self._scheduler.templates.of(job.namespace, pod_set.labels, spec)
+
+
+def _asked(requests: Mapping[str, int]) -> dict[str, int]:
+    return {resource: amount for resource, amount in requests.items() if amount}

@@ -1,0 +1,1 @@
+"""Which node a pod gets: filters, scores, and the scheduling cycle that puts them together."""

@@ -1,0 +1,73 @@
+"""The filters that look at one node by itself, in kube-scheduler's order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from harness.cluster.pods import HostPort
+from harness.cluster.selectors import Taint, Toleration
+from harness.models.kube.node import NodeInfo
+from harness.models.kube.placement.status import (
+    NODE_RESOURCES_FIT,
+    NOT_SELECTED,
+    OTHER_NODE,
+    UNSCHEDULABLE_NODE,
+    UNTOLERATED,
+    Code,
+    Status,
+)
+from harness.models.kube.pod import Shape
+
+_CORDONED = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+
+
+def unchanging(shape: Shape, node: NodeInfo) -> Status | None:
+    """NodeUnschedulable, NodeName, TaintToleration, NodeAffinity: what no pod on the node can change."""
+    spec = shape.spec
+    if node.unschedulable and not tolerated(_CORDONED, spec.tolerations):
+        return UNSCHEDULABLE_NODE
+    if spec.node_name and spec.node_name != node.name:
+        return OTHER_NODE
+    for taint in node.taints:
+        if taint.effect != "PreferNoSchedule" and not tolerated(taint, spec.tolerations):
+            return UNTOLERATED
+    if not spec.allows(node.name, node.labels):
+        return NOT_SELECTED
+    return None
+
+
+def tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
+    """Whether one of the tolerations covers a taint."""
+    return any(toleration.tolerates(taint) for toleration in tolerations)
+
+
+def ports_taken(ports: Iterable[HostPort], taken: Iterable[HostPort]) -> bool:
+    """NodePorts: whether a port is taken already."""
+    return any(port.conflicts(other) for other in taken for port in ports)
+
+
+def oversized(shape: Shape, node: NodeInfo) -> bool:
+    """Whether a request exceeds all that the node has, so that no preemption can help."""
+    return bool(shape.missing) or any(
+        amount > node.allocatable[resource] for resource, amount in shape.requests
+    )
+
+
+def resources_short(
+    shape: Shape, node: NodeInfo, free: Sequence[int], slots: int, names: Sequence[str]
+) -> Status:
+    """NodeResourcesFit's rejection of a node that has too little free, with all reasons, sorted.
+
+    Args:
+        shape: what is asked for.
+        node: the node.
+        free: amounts that are free on it, by resource.
+        slots: how many more pods it takes.
+        names: names of the resources.
+    """
+    short = [names[resource] for resource, amount in shape.requests if amount > free[resource]]
+    reasons = [f"Insufficient {name}" for name in (*short, *shape.missing)]
+    if slots < 1:
+        reasons.append("Too many pods")
+    code = Code.UNRESOLVABLE if oversized(shape, node) else Code.UNSCHEDULABLE
+    return Status(code, NODE_RESOURCES_FIT, tuple(sorted(reasons)))

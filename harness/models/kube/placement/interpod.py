@@ -1,0 +1,145 @@
+"""InterPodAffinity: pods that a pod must run near to, or far from, within a topology domain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, final
+
+from harness.cluster.pods import NamespaceLabels, PodAffinityTerm
+from harness.models.kube.cache import Cache
+from harness.models.kube.node import NodeInfo
+from harness.models.kube.placement.status import NOT_NEAR, TOO_NEAR, UNWANTED, Status
+from harness.models.kube.pod import Template
+
+Pair = tuple[str, str]
+"""A topology key and a domain of it."""
+
+Counts = dict[Pair, int]
+
+
+class Effect(NamedTuple):
+    """Topology keys whose domains one pod of another template counts for.
+
+    Attributes:
+        unwanted: of the other's required anti-affinity terms that mean the incoming pod.
+        near: of the incoming pod's required affinity terms, if the other satisfies all of them.
+        far: of the incoming pod's required anti-affinity terms that mean the other.
+    """
+
+    unwanted: tuple[str, ...]
+    near: tuple[str, ...]
+    far: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.unwanted or self.near or self.far)
+
+
+@final
+class AffinityRules:
+    """What never changes between a template and others: which terms mean whom."""
+
+    def __init__(self, template: Template, labels_of: NamespaceLabels) -> None:
+        self.template = template
+        self.labels_of = labels_of
+        self._effects: dict[Template, Effect] = {}
+        self.meets_itself = self.near(template)
+
+    def near(self, other: Template) -> bool:
+        """Whether a pod of another template satisfies all required affinity terms; False without any."""
+        terms = self.template.spec.affinity
+        return bool(terms) and all(means(term, other, self.labels_of) for term in terms)
+
+    def effect(self, other: Template) -> Effect:
+        """What pods of another template count for."""
+        found = self._effects.get(other)
+        if found is None:
+            spec, labels_of = self.template.spec, self.labels_of
+            found = self._effects[other] = Effect(
+                tuple(
+                    term.topology_key
+                    for term in other.spec.anti_affinity
+                    if means(term, self.template, labels_of)
+                ),
+                tuple(term.topology_key for term in spec.affinity) if self.near(other) else (),
+                tuple(term.topology_key for term in spec.anti_affinity if means(term, other, labels_of)),
+            )
+        return found
+
+
+class Moves(NamedTuple):
+    """What pods that are tried out on a node add to the three counts."""
+
+    unwanted: Counts
+    near: Counts
+    far: Counts
+
+
+@final
+class AffinityState:
+    """The counts that one scheduling attempt looks at; pods may be tried out on one node at a time."""
+
+    def __init__(self, rules: AffinityRules, cache: Cache) -> None:
+        self._rules = rules
+        self._unwanted: Counts = {}
+        self._near: Counts = {}
+        self._far: Counts = {}
+        for other in cache.placed:
+            effect = rules.effect(other)
+            if not effect:
+                continue
+            for position, pods in other.placed.items():
+                self._count(self._unwanted, self._near, self._far, effect, cache.nodes[position], pods)
+
+    @staticmethod
+    def _count(
+        unwanted: Counts, near: Counts, far: Counts, effect: Effect, node: NodeInfo, pods: int
+    ) -> None:
+        for counts, keys in ((unwanted, effect.unwanted), (near, effect.near), (far, effect.far)):
+            for key in keys:
+                domain = node.labels.get(key)
+                if domain is not None:
+                    counts[key, domain] = counts.get((key, domain), 0) + pods
+
+    def change(self, moves: Moves, other: Template, node: NodeInfo, sign: int) -> None:
+        """Note in `moves` that a pod is added to a node (`sign` 1) or taken from it (-1)."""
+        effect = self._rules.effect(other)
+        if effect:
+            self._count(*moves, effect, node, sign)
+
+    def filter(self, node: NodeInfo, moves: Moves | None) -> Status | None:
+        """The filter; `moves` is what pods that are tried out add to the counts."""
+        spec, labels = self._rules.template.spec, node.labels
+        if spec.affinity and not self._is_near(labels, moves.near if moves else {}):
+            return NOT_NEAR
+        for term in spec.anti_affinity:
+            domain = labels.get(term.topology_key)
+            if domain is not None and _at((term.topology_key, domain), self._far, moves and moves.far) > 0:
+                return TOO_NEAR
+        moved = moves.unwanted if moves else {}
+        for counts in (self._unwanted, moved):
+            for pair in counts:
+                if labels.get(pair[0]) == pair[1] and _at(pair, self._unwanted, moved) > 0:
+                    return UNWANTED
+        return None
+
+    def _is_near(self, labels: Mapping[str, str], moved: Counts) -> bool:
+        near = True
+        for term in self._rules.template.spec.affinity:
+            domain = labels.get(term.topology_key)
+            if domain is None:
+                return False
+            near = near and _at((term.topology_key, domain), self._near, moved) > 0
+        # The first pod of a series that has affinity to itself may go anywhere.
+        return near or (
+            self._rules.meets_itself
+            and not any(_at(pair, self._near, moved) for pair in (*self._near, *moved))
+        )
+
+
+def means(term: PodAffinityTerm, other: Template, labels_of: NamespaceLabels) -> bool:
+    """Whether a term means pods of a template."""
+    return term.matches(other.namespace, other.labels, labels_of)
+
+
+def _at(pair: Pair, counts: Counts, moved: Counts | None) -> int:
+    return counts.get(pair, 0) + (moved.get(pair, 0) if moved else 0)

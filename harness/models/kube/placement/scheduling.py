@@ -1,0 +1,298 @@
+"""The scheduling cycle of one pod: which nodes it fits, how they score, and the node it gets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, final
+
+from harness.models.kube.cache import Cache
+from harness.models.kube.node import NodeInfo
+from harness.models.kube.placement.interpod import AffinityRules, AffinityState
+from harness.models.kube.placement.scores import score_nodes
+from harness.models.kube.placement.shape_nodes import NO_KEY, ShapeNodes, rank_of
+from harness.models.kube.placement.soft_scores import attracts, pod_affinity, soft_spread
+from harness.models.kube.placement.spread import SpreadRules, SpreadState
+from harness.models.kube.placement.status import Code, Status
+from harness.models.kube.placement.trial import NOTHING, PreFilter, Trial
+from harness.models.kube.pod import PodInfo, Shape, Template
+
+_FEW_NODES = 100
+_LEAST_PERCENTAGE = 5
+_MOST_SHAPES = 2048
+"""How many shapes are remembered; more would need too much memory on large clusters."""
+
+
+@final
+class Diagnosis:
+    """Why every node rejected a pod.
+
+    Attributes:
+        pod: the pod.
+        state: the counts of its attempt.
+        nodes: what its shape finds on the nodes by themselves.
+        statuses: position -> rejection, where that is not all.
+    """
+
+    __slots__ = ("_all", "nodes", "pod", "state", "statuses")
+
+    def __init__(
+        self,
+        pod: PodInfo,
+        state: PreFilter,
+        nodes: ShapeNodes,
+        statuses: Mapping[int, Status],
+        all_nodes: Sequence[NodeInfo],
+    ) -> None:
+        self.pod = pod
+        self.state = state
+        self.nodes = nodes
+        self.statuses = statuses
+        self._all = all_nodes
+
+    def status(self, node: NodeInfo) -> Status:
+        """A node's rejection."""
+        status = self.statuses.get(node.position) or self.nodes.status(node)
+        assert status is not None, "a pod was rejected that fits"
+        return status
+
+    @property
+    def rejecting(self) -> frozenset[str]:
+        """The plugins that rejected the pod on any node."""
+        if self._one_by_one:
+            return frozenset(self.status(node).plugin for node in self._all)
+        return frozenset(self.nodes.rejecting().union(status.plugin for status in self.statuses.values()))
+
+    @property
+    def by_nodes_alone(self) -> bool:
+        """Whether no other pod mattered but for what it requests: no affinity, nomination or host port."""
+        return not self.statuses and not self.pod.template.shape.ports
+
+    @property
+    def potential(self) -> Sequence[int]:
+        """Positions of the nodes on which a preemption may help, in order."""
+        if self._one_by_one:
+            return [node.position for node in self._all if self.status(node).code is Code.UNSCHEDULABLE]
+        return self.nodes.unschedulable()
+
+    @property
+    def _one_by_one(self) -> bool:
+        """Whether other filters than NodeResourcesFit can be behind `statuses`."""
+        return bool(self.statuses) and (self.state is not NOTHING or bool(self.pod.template.shape.ports))
+
+
+class Examination(NamedTuple):
+    """Nodes looked at one by one: those that fit, and why the others do not, by position."""
+
+    feasible: list[NodeInfo]
+    statuses: dict[int, Status]
+    looked_at: int
+
+
+@final
+class Scheduling:
+    """Finds a node for a pod.
+
+    Args:
+        cache: nodes and pods.
+        percentage: `percentageOfNodesToScore`; 0 lets the number of nodes decide.
+        hard_affinity_weight: what a required affinity of a bound pod adds to InterPodAffinity's score.
+    """
+
+    def __init__(self, cache: Cache, *, percentage: int = 0, hard_affinity_weight: int = 1) -> None:
+        self.cache = cache
+        self.wanted = nodes_to_find(len(cache.nodes), percentage)
+        self._hard_weight = hard_affinity_weight
+        self._start = 0
+        self._by_rank = sorted(cache.nodes, key=lambda node: node.rank)
+        self._shapes: dict[Shape, ShapeNodes] = {}
+        self._spreads: dict[tuple[Template, bool], SpreadRules] = {}
+        self._affinities: dict[Template, AffinityRules] = {}
+
+    def schedule(self, pod: PodInfo) -> NodeInfo | Diagnosis:
+        """The node that a pod gets, or why there is none."""
+        template, cache = pod.template, self.cache
+        alone = template.alone and not cache.repelling and not cache.attracting
+        state, nodes = NOTHING if alone else self.pre_filter(pod), self.shape_nodes(template.shape)
+        failed: dict[int, Status] = {}
+        if pod.nominated:
+            node = cache.by_name.get(pod.nominated)
+            if node is not None:
+                status = self.filter(pod, node, state, nodes)
+                if status is None:
+                    return node
+                failed[node.position] = status
+        if not nodes.varied and (alone or (state is NOTHING and not self._scored_by_others(template))):
+            return self._by_key(pod, nodes, failed)
+        found = self.examine(pod, state, nodes)
+        self._advance(found.looked_at, failed)
+        if not found.feasible:
+            return Diagnosis(pod, state, nodes, found.statuses, cache.nodes)
+        if len(found.feasible) == 1:
+            return found.feasible[0]
+        totals = [sum(scores.values()) for scores in self.scores(pod, found.feasible)]
+        _, _, node = min(
+            (-total, node.rank, node) for total, node in zip(totals, found.feasible, strict=True)
+        )
+        return node
+
+    def _by_key(self, pod: PodInfo, nodes: ShapeNodes, failed: Mapping[int, Status]) -> NodeInfo | Diagnosis:
+        """The way for nearly all pods: nothing but the node itself and nominations to it count."""
+        cache = self.cache
+        rejected = self._rejected_for_nominated(pod, nodes) if cache.expecting else {}
+        hidden = nodes.hide(rejected) if rejected else ()
+        key, looked_at = NO_KEY, len(cache.nodes)
+        if nodes.any_fits:
+            looked_at = nodes.reach(self._start, self.wanted)
+            key = nodes.best(self._start, looked_at)
+        if hidden:
+            nodes.restore(hidden)
+        if looked_at < len(cache.nodes):
+            self._advance(looked_at, failed)
+        if key == NO_KEY:
+            return Diagnosis(pod, NOTHING, nodes, rejected, cache.nodes)
+        return self._by_rank[rank_of(key)]
+
+    def _rejected_for_nominated(self, pod: PodInfo, nodes: ShapeNodes) -> dict[int, Status]:
+        """Nodes that reject the pod with the pods that are nominated to them in place."""
+        rejected: dict[int, Status] = {}
+        for node in self.cache.expecting:
+            if nodes.ruled_out(node.position) is None:
+                status = self._with_nominated(pod, node, NOTHING)
+                if status is not None:
+                    rejected[node.position] = status
+        return rejected
+
+    def examine(self, pod: PodInfo, state: PreFilter, nodes: ShapeNodes) -> Examination:
+        """Look at nodes one by one until enough fit."""
+        every, start = self.cache.nodes, self._start
+        feasible: list[NodeInfo] = []
+        statuses: dict[int, Status] = {}
+        for looked_at in range(len(every)):
+            node = every[(start + looked_at) % len(every)]
+            status = self.filter(pod, node, state, nodes)
+            if status is not None:
+                statuses[node.position] = status
+            elif len(feasible) == self.wanted:
+                return Examination(feasible, statuses, looked_at)
+            else:
+                feasible.append(node)
+        return Examination(feasible, statuses, len(every))
+
+    def _advance(self, looked_at: int, failed: Iterable[int]) -> None:
+        """Begin the next search where this one ended; a nominated node that failed counts as looked at."""
+        total = len(self.cache.nodes)
+        for position in failed:
+            if (position - self._start) % total >= looked_at:
+                looked_at += 1
+        self._start = (self._start + looked_at) % total if total else 0
+
+    # --- filters ------------------------------------------------------------------------------------------
+
+    def pre_filter(self, pod: PodInfo) -> PreFilter:
+        """The counts of spread and affinity; a filter that has nothing to say about the pod is skipped."""
+        template = pod.template
+        spec = template.spec
+        spread = SpreadState(self._spread_rules(template, required=True)) if template.spread else None
+        affinity = None
+        if spec.affinity or spec.anti_affinity or self._unwanted(template):
+            affinity = AffinityState(self._affinity_rules(template), self.cache)
+        return NOTHING if spread is None and affinity is None else PreFilter(spread, affinity)
+
+    def _unwanted(self, template: Template) -> bool:
+        """Whether a bound pod has a required anti-affinity term that means pods of the template."""
+        repelling = self.cache.repelling
+        if not repelling:
+            return False
+        rules = self._affinity_rules(template)
+        return any(rules.effect(other).unwanted for other in repelling)
+
+    def filter(self, pod: PodInfo, node: NodeInfo, state: PreFilter, nodes: ShapeNodes) -> Status | None:
+        """All filters, with the pods that are nominated to the node in place and without them."""
+        status = nodes.ruled_out(node.position)
+        if status is None:
+            status = self._with_nominated(pod, node, state)
+        if status is None:
+            status = nodes.status(node)
+        if status is None and state is not NOTHING:
+            status = state.filter(node)
+        return status
+
+    def _with_nominated(self, pod: PodInfo, node: NodeInfo, state: PreFilter) -> Status | None:
+        """The filters with pods in place that are nominated to the node and at least as important."""
+        nominated = nominated_before(pod, node)
+        if not nominated:
+            return None
+        trial = Trial(pod, node, state, self.cache.names)
+        for other in nominated:
+            trial.add(other)
+        return trial.filter()
+
+    # --- scores -------------------------------------------------------------------------------------------
+
+    def scores(self, pod: PodInfo, feasible: Sequence[NodeInfo]) -> list[dict[str, int]]:
+        """For each node that fits, plugin -> weighted score."""
+        template = pod.template
+        scores = score_nodes(template.shape, self.shape_nodes(template.shape), feasible)
+        if template.soft_spread:
+            rules = self._spread_rules(template, required=False)
+            for found, score in zip(scores, soft_spread(rules, self.cache, feasible), strict=True):
+                found["PodTopologySpread"] = score
+        if self._attracted(template):
+            affinity = self._affinity_rules(template)
+            points = pod_affinity(affinity, self.cache, feasible, self._hard_weight)
+            for found, score in zip(scores, points, strict=True):
+                found["InterPodAffinity"] = score
+        return scores
+
+    def _scored_by_others(self, template: Template) -> bool:
+        return bool(template.soft_spread) or self._attracted(template)
+
+    def _attracted(self, template: Template) -> bool:
+        """Whether InterPodAffinity scores: terms of the pod, or of bound pods, prefer some nodes."""
+        if template.spec.preferred_pods:
+            return True
+        attracting = self.cache.attracting
+        if not attracting:
+            return False
+        rules = self._affinity_rules(template)
+        return any(attracts(rules, other) for other in attracting)
+
+    # --- what is kept -------------------------------------------------------------------------------------
+
+    def shape_nodes(self, shape: Shape) -> ShapeNodes:
+        """What a shape finds on the nodes now."""
+        nodes = self._shapes.pop(shape, None)
+        if nodes is None:
+            if len(self._shapes) >= _MOST_SHAPES:
+                del self._shapes[next(iter(self._shapes))]
+            nodes = ShapeNodes(shape, self.cache)
+        self._shapes[shape] = nodes  # last in the order of use
+        nodes.refresh()
+        return nodes
+
+    def _spread_rules(self, template: Template, *, required: bool) -> SpreadRules:
+        rules = self._spreads.get((template, required))
+        if rules is None:
+            constraints = template.spread if required else template.soft_spread
+            rules = self._spreads[template, required] = SpreadRules(template, constraints, self.cache)
+        return rules
+
+    def _affinity_rules(self, template: Template) -> AffinityRules:
+        rules = self._affinities.get(template)
+        if rules is None:
+            rules = self._affinities[template] = AffinityRules(template, self.cache.labels_of)
+        return rules
+
+
+def nominated_before(pod: PodInfo, node: NodeInfo) -> list[PodInfo]:
+    """Other pods that are nominated to a node, and keep its room from the pod: they count as if in place."""
+    return [other for other in node.nominated if other.keeps >= pod.priority and other is not pod]
+
+
+def nodes_to_find(total: int, percentage: int) -> int:
+    """How many nodes that fit are enough, so that a large cluster is not searched as a whole."""
+    if total < _FEW_NODES:
+        return total
+    if percentage == 0:
+        percentage = max(_LEAST_PERCENTAGE, 50 - total // 125)
+    return max(_FEW_NODES, total * percentage // 100)

@@ -1,0 +1,89 @@
+"""The scores, in integers as kube-scheduler computes them, with the default weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from harness.models.kube.node import CPU, MEMORY, NodeInfo
+from harness.models.kube.placement.filters import tolerated
+from harness.models.kube.pod import Shape
+
+if TYPE_CHECKING:
+    from harness.models.kube.placement.shape_nodes import ShapeNodes
+
+TAINTS_WEIGHT = 3
+NODE_AFFINITY_WEIGHT = 2
+SPREAD_WEIGHT = 2
+POD_AFFINITY_WEIGHT = 2
+HIGHEST_LOCAL = 200
+"""The most that `least_allocated` and `balanced_allocation` give together; both have weight 1."""
+
+
+def least_allocated(shape: Shape, node: NodeInfo) -> int:
+    """NodeResourcesFit: how much of cpu and memory would be left, with defaults for what is not requested."""
+    total = counted = 0
+    for resource, requested in (
+        (CPU, node.scored_cpu + shape.scored_cpu),
+        (MEMORY, node.scored_memory + shape.scored_memory),
+    ):
+        allocatable = node.allocatable[resource]
+        if allocatable > 0:
+            counted += 1
+            if requested <= allocatable:
+                total += (allocatable - requested) * 100 // allocatable
+    return total // counted if counted else 0
+
+
+def balanced_allocation(shape: Shape, node: NodeInfo) -> int:
+    """NodeResourcesBalancedAllocation: how much more evenly cpu and memory would be requested than now."""
+    if not shape.balanced:
+        return 0
+    free_cpu, free_memory = node.free[CPU], node.free[MEMORY]
+    for resource, amount in shape.requests:
+        if resource == CPU:
+            free_cpu -= amount
+        elif resource == MEMORY:
+            free_memory -= amount
+    return 50 + (50 + node.balanced(free_cpu, free_memory) - node.balance()) // 2
+
+
+def intolerable_taints(shape: Shape, node: NodeInfo) -> int:
+    """TaintToleration before it is normalised: `PreferNoSchedule` taints that are not tolerated."""
+    soft = [each for each in shape.spec.tolerations if each.effect in ("", "PreferNoSchedule")]
+    return sum(taint.effect == "PreferNoSchedule" and not tolerated(taint, soft) for taint in node.taints)
+
+
+def preferred_nodes(shape: Shape, node: NodeInfo) -> int:
+    """NodeAffinity before it is normalised: the weights of preferred terms that match."""
+    return sum(
+        preferred.weight
+        for preferred in shape.spec.preferred_nodes
+        if preferred.term.matches(node.name, node.labels)
+    )
+
+
+def normalized(raw: Sequence[int]) -> list[int]:
+    """Raw scores scaled so that the highest becomes 100; all 0 stay 0."""
+    highest = max(raw)
+    return [100 * score // highest for score in raw] if highest else list(raw)
+
+
+def normalized_reversed(raw: Sequence[int]) -> list[int]:
+    """Raw scores scaled so that 0 becomes 100 and the highest becomes 0; all 0 become 100."""
+    return [100 - score for score in normalized(raw)]
+
+
+def score_nodes(shape: Shape, nodes: ShapeNodes, feasible: Sequence[NodeInfo]) -> list[dict[str, int]]:
+    """For each node that fits, plugin -> weighted score, of the plugins that look at nodes one by one."""
+    taints = normalized_reversed([nodes.taints[node.position] for node in feasible])
+    affinity = normalized([nodes.preferred[node.position] for node in feasible])
+    return [
+        {
+            "TaintToleration": TAINTS_WEIGHT * tolerable,
+            "NodeAffinity": NODE_AFFINITY_WEIGHT * preferred,
+            "NodeResourcesFit": least_allocated(shape, node),
+            "NodeResourcesBalancedAllocation": balanced_allocation(shape, node),
+        }
+        for node, tolerable, preferred in zip(feasible, taints, affinity, strict=True)
+    ]

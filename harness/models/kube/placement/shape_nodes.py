@@ -1,0 +1,234 @@
+"""What one request shape finds on every node, kept up to date by looking only at nodes that changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, final
+
+from harness.models.kube.cache import Cache
+from harness.models.kube.node import NodeInfo
+from harness.models.kube.placement.filters import oversized, ports_taken, resources_short, unchanging
+from harness.models.kube.placement.scores import (
+    HIGHEST_LOCAL,
+    balanced_allocation,
+    intolerable_taints,
+    least_allocated,
+    preferred_nodes,
+)
+from harness.models.kube.placement.status import NODE_PORTS, NODE_RESOURCES_FIT, PORT_TAKEN, Status
+from harness.models.kube.pod import Shape
+
+FITS, TAKEN, SHORT, OVERSIZED, FIXED = range(5)
+"""How a node stands: it fits; a port is taken; resources are short; they always are; it is ruled out."""
+
+_RANK_BITS = 24
+_RANK = (1 << _RANK_BITS) - 1
+NO_KEY = 1 << 62
+"""The key of a node that does not fit."""
+
+
+@final
+class ShapeNodes:
+    """Feasibility and scores of one shape on all nodes, by position.
+
+    A node that fits has a key that is lower the better it scores by itself, and among equals the lower its
+    name is: the least key is the node to choose, unless scores that depend on other nodes differ.
+
+    Attributes:
+        kinds: how each node stands.
+        keys: the key of each node.
+        taints: raw score of TaintToleration for each node.
+        preferred: the same for NodeAffinity.
+        said: what was last recorded about them, see `refusal.py`.
+        varied: whether one of these differs between nodes that could ever fit, so that keys do not decide.
+    """
+
+    def __init__(self, shape: Shape, cache: Cache) -> None:
+        nodes = cache.nodes
+        self.shape = shape
+        self._cache = cache
+        self._seen = cache.version
+        self._fixed = [unchanging(shape, node) for node in nodes]
+        self._too_small = [oversized(shape, node) for node in nodes]
+        self._ruled_out_by = {status.plugin for status in self._fixed if status is not None}
+        self.taints = [intolerable_taints(shape, node) for node in nodes]
+        self.preferred = [preferred_nodes(shape, node) for node in nodes]
+        open_nodes = [node.position for node in nodes if self._fixed[node.position] is None]
+        self.varied = any(
+            len({raw[position] for position in open_nodes}) > 1 for raw in (self.taints, self.preferred)
+        )
+        self._helpful = [position for position in open_nodes if not self._too_small[position]]
+        self.kinds = bytearray([FIXED]) * len(nodes)
+        self.keys = [NO_KEY] * len(nodes)
+        self.said: tuple[object, dict[str, Any]] = (None, {})
+        for node in nodes:
+            self._evaluate(node)
+
+    # --- keeping up ---------------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Work out anew the nodes that have changed."""
+        cache = self._cache
+        if self._seen != cache.version:
+            nodes = cache.nodes
+            for position in cache.changed_since(self._seen):
+                self._evaluate(nodes[position])
+            self._seen = cache.version
+
+    def _evaluate(self, node: NodeInfo) -> None:
+        position, shape = node.position, self.shape
+        if self._fixed[position] is not None:
+            return
+        key = NO_KEY
+        if shape.ports and ports_taken(shape.ports, node.ports):
+            kind = TAKEN
+        elif self._too_small[position]:
+            kind = OVERSIZED
+        elif node.slots < 1:
+            kind = SHORT
+        else:
+            kind, free = FITS, node.free
+            for resource, amount in shape.requests:
+                if amount > free[resource]:
+                    kind = SHORT
+                    break
+            else:
+                score = least_allocated(shape, node) + balanced_allocation(shape, node)
+                key = (HIGHEST_LOCAL - score) << _RANK_BITS | node.rank
+        self.kinds[position] = kind
+        self.keys[position] = key
+
+    # --- answers ------------------------------------------------------------------------------------------
+
+    @property
+    def any_fits(self) -> bool:
+        """Whether any node fits."""
+        return FITS in self.kinds
+
+    def reach(self, start: int, wanted: int) -> int:
+        """How many nodes are looked at from a position on, going round, until `wanted` fit.
+
+        The search goes up to the next node that fits after these, and round all nodes if there is none.
+        """
+        kinds, total = self.kinds, len(self.kinds)
+        if wanted >= total or kinds.count(FITS) <= wanted:
+            return total
+        turned = kinds[start:] + kinds[:start]
+        low, high = wanted, total
+        while low < high:
+            middle = (low + high) // 2
+            if turned.count(FITS, 0, middle + 1) > wanted:
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+    def best(self, start: int, count: int) -> int:
+        """The least key of `count` nodes from a position on, going round; `NO_KEY` when none of them fits."""
+        keys, total = self.keys, len(self.keys)
+        if count >= total:
+            return min(keys, default=NO_KEY)
+        stop = start + count
+        if stop <= total:
+            return min(keys[start:stop], default=NO_KEY)
+        return min(keys[start:] + keys[: stop - total], default=NO_KEY)
+
+    def hide(self, positions: Iterable[int]) -> list[tuple[int, int, int]]:
+        """Let nodes not fit for the moment; give the answer to `restore` afterwards."""
+        hidden = [(position, self.kinds[position], self.keys[position]) for position in positions]
+        for position, _, _ in hidden:
+            self.kinds[position] = SHORT
+            self.keys[position] = NO_KEY
+        return hidden
+
+    def restore(self, hidden: Iterable[tuple[int, int, int]]) -> None:
+        """Undo `hide`."""
+        for position, kind, key in hidden:
+            self.kinds[position] = kind
+            self.keys[position] = key
+
+    def fits(self, position: int) -> bool:
+        """Whether a node has room by itself."""
+        return self.kinds[position] == FITS
+
+    def ruled_out(self, position: int) -> Status | None:
+        """Why a node can never run the shape; None when it could."""
+        return self._fixed[position]
+
+    def status(self, node: NodeInfo) -> Status | None:
+        """Why a node is rejected, with all reasons; None when it fits."""
+        kind = self.kinds[node.position]
+        if kind == FITS:
+            return None
+        if kind == FIXED:
+            return self._fixed[node.position]
+        if kind == TAKEN:
+            return PORT_TAKEN
+        return resources_short(self.shape, node, node.free, node.slots, self._cache.names)
+
+    def never(self, node: NodeInfo) -> tuple[str, ...]:
+        """Why a node could not run the shape even when it is empty; nothing when it could."""
+        status = self._fixed[node.position]
+        if status is not None:
+            return status.reasons
+        shape, names = self.shape, self._cache.names
+        large = [
+            names[resource] for resource, amount in shape.requests if amount > node.allocatable[resource]
+        ]
+        return tuple(f"Insufficient {name}" for name in (*large, *shape.missing))
+
+    def tally(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Why nodes reject the shape by themselves: reason -> nodes, and what is free at most.
+
+        The second says for each resource that is short somewhere how much of it any one node has free, among
+        the nodes that could ever run the shape.
+        """
+        nodes, kinds, names = self._cache.nodes, self.kinds, self._cache.names
+        reasons: dict[str, int] = {}
+        if FIXED in kinds or TAKEN in kinds:
+            for position, kind in enumerate(kinds):
+                status = self._fixed[position] if kind == FIXED else PORT_TAKEN if kind == TAKEN else None
+                if status is not None:
+                    count(reasons, status)
+            nodes = [node for node in nodes if kinds[node.position] in (SHORT, OVERSIZED, FITS)]
+        most: dict[str, int] = {}
+        for resource, amount in self.shape.requests:
+            free = [node.free[resource] for node in nodes]
+            most_free = max(free, default=0)
+            short = len(free) if most_free < amount else len([left for left in free if left < amount])
+            if short:
+                reasons[f"Insufficient {names[resource]}"] = short
+                most[names[resource]] = max(0, most_free)
+        for name in self.shape.missing:
+            reasons[f"Insufficient {name}"] = len(nodes)
+            most[name] = 0
+        full = [node for node in nodes if node.slots < 1]
+        if full:
+            reasons["Too many pods"] = len(full)
+        return reasons, most
+
+    def unschedulable(self) -> list[int]:
+        """Positions of the nodes on which a preemption may help when none fits, in order."""
+        if self.shape.ports:
+            return [position for position, kind in enumerate(self.kinds) if kind in (TAKEN, SHORT)]
+        return self._helpful
+
+    def rejecting(self) -> set[str]:
+        """The plugins that reject a node."""
+        found = set(self._ruled_out_by)
+        if TAKEN in self.kinds:
+            found.add(NODE_PORTS)
+        if SHORT in self.kinds or OVERSIZED in self.kinds:
+            found.add(NODE_RESOURCES_FIT)
+        return found
+
+
+def count(reasons: dict[str, int], status: Status) -> None:
+    """Count the reasons of one node more."""
+    for reason in status.reasons:
+        reasons[reason] = reasons.get(reason, 0) + 1
+
+
+def rank_of(key: int) -> int:
+    """The rank of the name of the node that has a key."""
+    return key & _RANK

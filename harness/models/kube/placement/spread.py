@@ -1,0 +1,137 @@
+"""PodTopologySpread: how unevenly matching pods may be spread over the domains of a topology key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import final
+
+from harness.cluster.pods import TopologySpreadConstraint
+from harness.models.kube.cache import Cache
+from harness.models.kube.node import NodeInfo
+from harness.models.kube.placement.filters import tolerated
+from harness.models.kube.placement.status import NO_TOPOLOGY, TOO_SKEWED, Status
+from harness.models.kube.pod import Template
+
+_NOWHERE = 2**31 - 1
+"""The lowest count of a constraint that has no domain: it rejects nothing."""
+
+
+@final
+class SpreadRules:
+    """What never changes about a template's constraints: which nodes count, and for which domains.
+
+    Args:
+        template: whose constraints they are.
+        constraints: its required or its soft ones.
+        cache: has the nodes.
+
+    Attributes:
+        domains: for each constraint, for each node by position: its domain, None if the node does not count.
+        own: for each constraint, 1 if it counts the template's own pods.
+    """
+
+    def __init__(
+        self, template: Template, constraints: tuple[TopologySpreadConstraint, ...], cache: Cache
+    ) -> None:
+        self.template = template
+        self.constraints = constraints
+        self._cache = cache
+        keys = [constraint.topology_key for constraint in constraints]
+        complete = [all(key in node.labels for key in keys) for node in cache.nodes]
+        self.domains = [
+            [
+                node.labels[constraint.topology_key]
+                if complete[node.position] and _counts(node, constraint, template)
+                else None
+                for node in cache.nodes
+            ]
+            for constraint in constraints
+        ]
+        self._matches: dict[Template, tuple[int, ...]] = {}
+        self.own = self.matched(template)
+
+    def matched(self, other: Template) -> tuple[int, ...]:
+        """For each constraint, 1 if it counts pods of another template."""
+        found = self._matches.get(other)
+        if found is None:
+            here = other.namespace == self.template.namespace
+            found = self._matches[other] = tuple(
+                int(here and each.selector is not None and each.selector.matches(other.labels))
+                for each in self.constraints
+            )
+        return found
+
+    def counts(self) -> list[dict[str, int]]:
+        """For each constraint, domain -> matching pods that are bound there and not terminating."""
+        found = [
+            dict.fromkeys((domain for domain in domains if domain is not None), 0) for domains in self.domains
+        ]
+        for other in self._cache.placed:
+            matched = self.matched(other)
+            if not any(matched):
+                continue
+            for position, pods in other.placed.items():
+                staying = pods - other.leaving.get(position, 0)
+                for number, domains in enumerate(self.domains):
+                    domain = domains[position]
+                    if matched[number] and domain is not None:
+                        found[number][domain] += staying
+        return found
+
+
+@final
+class SpreadState:
+    """The counts that one scheduling attempt compares with; pods may be tried out on one node at a time."""
+
+    def __init__(self, rules: SpreadRules) -> None:
+        self.rules = rules
+        self._counts = rules.counts()
+        self._lowest = [_two_lowest(counts) for counts in self._counts]
+
+    def change(self, moved: list[int], other: Template, node: NodeInfo, sign: int) -> None:
+        """Note in `moved` that a pod is added to a node (`sign` 1) or taken from it (-1).
+
+        A terminating pod was not counted, yet taking it away is: counts can become one too low, as in
+        kube-scheduler.
+        """
+        matched = self.rules.matched(other)
+        for number, domains in enumerate(self.rules.domains):
+            if matched[number] and domains[node.position] is not None:
+                moved[number] += sign
+
+    def filter(self, node: NodeInfo, moved: Sequence[int] | None) -> Status | None:
+        """The filter; `moved` is what pods that are tried out add to the counts of the node's domains."""
+        rules = self.rules
+        for number, constraint in enumerate(rules.constraints):
+            domain = node.labels.get(constraint.topology_key)
+            if domain is None:
+                return NO_TOPOLOGY
+            counts = self._counts[number]
+            here = counts.get(domain, 0) + (moved[number] if moved else 0)
+            first, second = self._lowest[number]
+            lowest = second[0] if first[1] == domain else first[0]  # of the other domains
+            if domain in counts:
+                lowest = min(lowest, here)
+            if len(counts) < constraint.min_domains:
+                lowest = 0
+            if here + rules.own[number] - lowest > constraint.max_skew:
+                return TOO_SKEWED
+        return None
+
+
+def _two_lowest(counts: dict[str, int]) -> tuple[tuple[int, str], tuple[int, str]]:
+    """The two domains with the lowest counts."""
+    lowest = sorted((count, domain) for domain, count in counts.items())[:2]
+    while len(lowest) < 2:
+        lowest.append((_NOWHERE, ""))
+    return lowest[0], lowest[1]
+
+
+def _counts(node: NodeInfo, constraint: TopologySpreadConstraint, template: Template) -> bool:
+    """Whether a node counts for a constraint, by its node inclusion policies."""
+    spec = template.spec
+    if constraint.honor_affinity and not spec.allows(node.name, node.labels):
+        return False
+    return not constraint.honor_taints or all(
+        taint.effect == "PreferNoSchedule" or tolerated(taint, spec.tolerations) for taint in node.taints
+    )

@@ -1,0 +1,131 @@
+"""Tries out pods on a copy of one node: with nominated pods added, with victims taken away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, final
+
+from harness.models.kube.node import NodeInfo
+from harness.models.kube.placement.filters import ports_taken, resources_short
+from harness.models.kube.placement.interpod import AffinityState, Moves
+from harness.models.kube.placement.spread import SpreadState
+from harness.models.kube.placement.status import PORT_TAKEN, Status
+from harness.models.kube.pod import PodInfo
+
+
+class PreFilter(NamedTuple):
+    """What filters work out once for an attempt; None for a filter that has nothing to say about the pod."""
+
+    spread: SpreadState | None = None
+    affinity: AffinityState | None = None
+
+    def filter(self, node: NodeInfo) -> Status | None:
+        """PodTopologySpread and InterPodAffinity on a node as it is."""
+        status = self.spread.filter(node, None) if self.spread is not None else None
+        if status is None and self.affinity is not None:
+            status = self.affinity.filter(node, None)
+        return status
+
+
+NOTHING = PreFilter()
+
+
+@final
+class Trial:
+    """A copy of a node on which pods are tried out for the sake of one incoming pod.
+
+    Args:
+        pod: the incoming pod.
+        node: a node that no unchanging filter rejects.
+        state: the attempt's counts.
+        names: names of the resources.
+    """
+
+    __slots__ = (
+        "_affinity",
+        "_free",
+        "_moved",
+        "_moves",
+        "_names",
+        "_node",
+        "_ports",
+        "_shape",
+        "_slots",
+        "_spread",
+    )
+
+    def __init__(self, pod: PodInfo, node: NodeInfo, state: PreFilter, names: Sequence[str]) -> None:
+        self._shape = pod.template.shape
+        self._node = node
+        self._names = names
+        self._free = node.free.copy()
+        self._slots = node.slots
+        self._ports = dict(node.ports) if self._shape.ports else None
+        self._spread, self._affinity = state
+        self._moved = [0] * len(self._spread.rules.constraints) if self._spread is not None else None
+        self._moves = Moves({}, {}, {}) if self._affinity is not None else None
+
+    def add(self, pod: PodInfo) -> None:
+        """Put a pod on the node."""
+        free = self._free
+        for resource, amount in pod.template.shape.requests:
+            free[resource] -= amount
+        self._slots -= 1
+        if self._ports is not None or self._moved is not None or self._moves is not None:
+            self._change(pod, 1)
+
+    def remove(self, pod: PodInfo) -> None:
+        """Take a pod away from the node."""
+        free = self._free
+        for resource, amount in pod.template.shape.requests:
+            free[resource] += amount
+        self._slots += 1
+        if self._ports is not None or self._moved is not None or self._moves is not None:
+            self._change(pod, -1)
+
+    def _change(self, pod: PodInfo, sign: int) -> None:
+        template = pod.template
+        if self._ports is not None:
+            for port in template.shape.ports:
+                self._ports[port] = self._ports.get(port, 0) + sign
+        if self._spread is not None and self._moved is not None:
+            self._spread.change(self._moved, template, self._node, sign)
+        if self._affinity is not None and self._moves is not None:
+            self._affinity.change(self._moves, template, self._node, sign)
+
+    def fits(self) -> bool:
+        """Whether all filters pass."""
+        if self._slots < 1:
+            return False
+        free = self._free
+        for resource, amount in self._shape.requests:
+            if amount > free[resource]:
+                return False
+        return not self._shape.missing and self._rest() is None
+
+    def filter(self) -> Status | None:
+        """The first filter's rejection, None when all pass."""
+        shape = self._shape
+        if self._ports is not None and self._port_taken():
+            return PORT_TAKEN
+        if (
+            self._slots < 1
+            or shape.missing
+            or any(amount > self._free[resource] for resource, amount in shape.requests)
+        ):
+            return resources_short(shape, self._node, self._free, self._slots, self._names)
+        return self._rest()
+
+    def _rest(self) -> Status | None:
+        """The filters that have something to say about few pods."""
+        if self._ports is not None and self._port_taken():
+            return PORT_TAKEN
+        if self._spread is not None and self._moved is not None:
+            status = self._spread.filter(self._node, self._moved)
+            if status is not None:
+                return status
+        return self._affinity.filter(self._node, self._moves) if self._affinity is not None else None
+
+    def _port_taken(self) -> bool:
+        assert self._ports is not None
+        return ports_taken(self._shape.ports, [port for port, pods in self._ports.items() if pods > 0])

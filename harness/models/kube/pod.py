@@ -1,0 +1,235 @@
+"""Pods as the scheduler sees them, and what many pods have in common.
+
+A `Shape` is all that matters on one node by itself; thousands of pods ask for a few hundred shapes, so what a
+shape finds on a node is worked out once. A `Template` adds what matters between pods: namespace, labels, and
+the rules about other pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol, final
+
+from harness.cluster.pods import HostPort, PodSpec
+from harness.policy import Job
+
+Requests = tuple[tuple[int, int], ...]
+"""Pairs of a resource's index and an amount above 0."""
+
+NOT_STARTED = 1 << 120
+"""The start of a pod whose start is unknown: it counts as started now, later than every other."""
+
+
+@final
+class Shape:
+    """All that matters of a pod on one node by itself.
+
+    Attributes:
+        requests: what it takes of a node.
+        missing: resources that it asks for and no node has.
+        scored_cpu, scored_memory: requests with defaults, for NodeResourcesFit's score.
+        ports: ports that it takes of a node.
+        balanced: whether NodeResourcesBalancedAllocation scores it: it requests cpu or memory.
+    """
+
+    __slots__ = ("balanced", "missing", "ports", "requests", "scored_cpu", "scored_memory", "spec")
+
+    def __init__(self, spec: PodSpec, resources: Mapping[str, int]) -> None:
+        self.spec = spec
+        asked = [(name, amount) for name, amount in spec.requests.items() if amount > 0 and name != "pods"]
+        self.requests: Requests = tuple(
+            sorted((resources[name], amount) for name, amount in asked if name in resources)
+        )
+        self.missing = tuple(sorted(name for name, _ in asked if name not in resources))
+        self.scored_cpu = spec.scored_cpu
+        self.scored_memory = spec.scored_memory
+        self.ports: tuple[HostPort, ...] = spec.host_ports
+        self.balanced = any(spec.requests.get(name) for name in ("cpu", "memory"))
+
+
+@final
+class Template:
+    """What equal pods of one namespace have in common.
+
+    Attributes:
+        number: in the order in which templates were first seen.
+        spread: the spread constraints that filter (`DoNotSchedule`).
+        soft_spread: those that only score.
+        alone: whether no rule of its own looks at other pods.
+        budgets: numbers of the PodDisruptionBudgets that cover its pods.
+        placed: position of a node -> how many of its pods are bound there.
+        leaving: the same for those of them that are terminating.
+    """
+
+    __slots__ = (
+        "_peers", "alone", "budgets", "labels", "leaving", "namespace", "number", "placed", "shape",
+        "soft_spread", "spec", "spread",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        number: int,
+        namespace: str,
+        labels: Mapping[str, str],
+        spec: PodSpec,
+        shape: Shape,
+        budgets: tuple[int, ...],
+    ) -> None:
+        self.number = number
+        self.namespace = namespace
+        self.labels = labels
+        self.spec = spec
+        self.shape = shape
+        self.spread = tuple(constraint for constraint in spec.spread if constraint.required)
+        self.soft_spread = tuple(constraint for constraint in spec.spread if not constraint.required)
+        self.alone = not (spec.spread or spec.affinity or spec.anti_affinity or spec.preferred_pods)
+        self.budgets = budgets
+        self.placed: dict[int, int] = {}
+        self.leaving: dict[int, int] = {}
+        self._peers: dict[tuple[int, bool], Peers] = {}
+
+    def peers(self, priority: int, *, preempts: bool) -> Peers:
+        """Its pods of one priority that do, or do not, preempt others."""
+        peers = self._peers.get((priority, preempts))
+        if peers is None:
+            peers = self._peers[priority, preempts] = Peers()
+        return peers
+
+
+class Refusal(Protocol):
+    """Why a pod got no node and nobody is preempted for it."""
+
+    def figures(self) -> dict[str, Any]:
+        """The figures behind it, right after the attempt."""
+
+
+class Standing(Protocol):
+    """Why a pod that has failed would fail again even though something has changed."""
+
+    def holds(self, pod: PodInfo) -> bool:
+        """Whether an attempt of an equal pod would fail in the same way, with nothing new to be recorded."""
+
+
+@final
+class Peers:
+    """Pods that differ in nothing that the scheduler looks at, but in age.
+
+    Attributes:
+        hopeless: the version of the cache at which one of them, without a nomination, last failed.
+        rejected_by: the plugins that rejected it.
+        refusal: why it failed, for the record.
+        standing: why they would fail again, where that is known; None where it is not.
+        loose: whether a pod may get other equals, or another priority, while it waits; see `blocks.py`.
+    """
+
+    __slots__ = ("hopeless", "loose", "refusal", "rejected_by", "standing")
+
+    def __init__(self, *, loose: bool = False) -> None:
+        self.loose = loose
+        self.hopeless = -1
+        self.rejected_by: frozenset[str] = frozenset()
+        self.refusal: Refusal | None = None
+        self.standing: Standing | None = None
+
+
+@final
+class PodInfo:
+    """One pod, compared by identity; a pod that was evicted and comes back is another one.
+
+    Attributes:
+        name: its name within the namespace.
+        job, pod: whose it is, and its number there.
+        start: when it started, as a number that grows with time.
+        node: position of the node that it is bound to, -1 while it is not.
+        nominated: name of the node where a preemption made room for it, or "".
+        keeps: that room is kept from pods up to this priority; normally the pod's own.
+        preempted: whether it is terminating because the scheduler preempted it.
+        peers: the pods that are as good as this one.
+        account: what a scheduler with quotas keeps of the pod; None where there are no quotas.
+        timestamp, failures, backoff, rejected_by: the queue's, see `queue.py`.
+        place: its place in its block, see `blocks.py`.
+    """
+
+    __slots__ = (
+        "account", "backoff", "failures", "job", "keeps", "name", "node", "nominated", "peers", "place",
+        "pod", "preempted", "preempts", "priority", "rejected_by", "start", "template", "terminating",
+        "timestamp",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        name: str,
+        template: Template,
+        priority: int,
+        *,
+        preempts: bool,
+        job: Job | None = None,
+        pod: int = 0,
+    ) -> None:
+        self.name = name
+        self.template = template
+        self.priority = priority
+        self.preempts = preempts
+        self.peers = template.peers(priority, preempts=preempts)
+        self.account: Any = None
+        self.job = job
+        self.pod = pod
+        self.start = NOT_STARTED
+        self.node = -1
+        self.nominated = ""
+        self.keeps = priority
+        self.terminating = False
+        self.preempted = False
+        self.timestamp = 0
+        self.failures = 0
+        self.backoff = 0
+        self.place = 0
+        self.rejected_by: frozenset[str] = frozenset()
+
+    @property
+    def key(self) -> str:
+        """Its namespace and name, as Kubernetes writes them."""
+        return f"{self.template.namespace}/{self.name}"
+
+    def __repr__(self) -> str:
+        return f"<Pod {self.key}>"
+
+
+class Templates:
+    """Finds the template and shape of a pod, so that equal pods share them.
+
+    Args:
+        resources: resource -> index, for all that nodes have.
+        budgets_of: the budgets that cover pods of a namespace with labels.
+    """
+
+    def __init__(self, resources: Mapping[str, int], budgets_of: Any) -> None:
+        self._resources = resources
+        self._budgets_of = budgets_of
+        self._shapes: dict[object, Shape] = {}
+        self._templates: dict[object, Template] = {}
+
+    def of(self, namespace: str, labels: Mapping[str, str], spec: PodSpec) -> Template:
+        """The template of a pod."""
+        shape_key = (
+            tuple(sorted(spec.requests.items())),
+            spec.scored_cpu,
+            spec.scored_memory,
+            spec.host_ports,
+            spec.node_name,
+            tuple(sorted(spec.node_selector.items())),
+            spec.tolerations,
+            spec.required_nodes,
+            spec.preferred_nodes,
+        )
+        shape = self._shapes.get(shape_key)
+        if shape is None:
+            shape = self._shapes[shape_key] = Shape(spec, self._resources)
+        rules = (spec.affinity, spec.anti_affinity, spec.preferred_pods, spec.spread)
+        key = (namespace, tuple(sorted(labels.items())), shape_key, repr(rules) if any(rules) else "")
+        template = self._templates.get(key)
+        if template is None:
+            budgets = self._budgets_of(namespace, labels)
+            template = Template(len(self._templates), namespace, labels, spec, shape, budgets)
+            self._templates[key] = template
+        return template

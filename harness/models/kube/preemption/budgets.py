@@ -1,0 +1,83 @@
+"""PodDisruptionBudgets in a preemption: which victims would break one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import final
+
+from harness.cluster.disruption import PodDisruptionBudget
+from harness.models.kube.pod import PodInfo, Template
+
+
+@final
+class Budgets:
+    """All budgets, and how many disruptions each allows now.
+
+    Args:
+        budgets: the manifests.
+        live: whether allowances follow from the pods that exist; else they are what the manifests say.
+
+    Attributes:
+        allowed: how many disruptions each budget allows.
+        version: grows with every change of `allowed`.
+    """
+
+    def __init__(self, budgets: Sequence[PodDisruptionBudget], *, live: bool) -> None:
+        self._budgets = budgets
+        self._live = live
+        self.allowed = [0 if live else budget.disruptions_allowed for budget in budgets]
+        self.version = 0
+        self._expected = [0] * len(budgets)
+        self._healthy = [0] * len(budgets)
+        self._stale: dict[int, None] = {}
+
+    def covering(self, namespace: str, labels: Mapping[str, str]) -> tuple[int, ...]:
+        """Numbers of the budgets that count a pod."""
+        return tuple(
+            number for number, budget in enumerate(self._budgets) if budget.matches(namespace, labels)
+        )
+
+    def exists(self, template: Template, change: int) -> None:
+        """A pod has come into being (1) or is gone (-1)."""
+        for number in template.budgets:
+            self._expected[number] += change
+            self._stale[number] = None
+
+    def runs(self, template: Template, change: int) -> None:
+        """A pod is bound (1), or is terminating or gone (-1)."""
+        for number in template.budgets:
+            self._healthy[number] += change
+            self._stale[number] = None
+
+    def refresh(self) -> None:
+        """Bring `allowed` up to date, as the disruption controller does."""
+        if not self._live or not self._stale:
+            return
+        for number in self._stale:
+            allowed = self._budgets[number].allowed(self._expected[number], self._healthy[number])
+            if allowed != self.allowed[number]:
+                self.allowed[number] = allowed
+                self.version += 1
+        self._stale.clear()
+
+    def charged(self, pod: PodInfo) -> Iterable[int]:
+        """Numbers of the budgets that lose a disruption when a pod is evicted."""
+        return (
+            number for number in pod.template.budgets if pod.name not in self._budgets[number].disrupted_pods
+        )
+
+    def filter_pods_with_pdb_violation(self, pods: Iterable[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
+        """Potential victims that would break a budget, and the others, both in the order given.
+
+        Every pod uses up one disruption of each budget that covers it, whether it becomes a victim or not.
+        """
+        violating: list[PodInfo] = []
+        others: list[PodInfo] = []
+        left: dict[int, int] = {}
+        for pod in pods:
+            violates = False
+            for number in self.charged(pod):
+                left[number] = left.get(number, self.allowed[number]) - 1
+                violates = violates or left[number] < 0
+            (violating if violates else others).append(pod)
+        return violating, others

@@ -1,0 +1,106 @@
+"""Remembers dry runs of preemptions, for all pods of one shape and priority."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import final
+
+from harness.models.kube.cache import Cache
+from harness.models.kube.node import NodeInfo
+from harness.models.kube.placement.scheduling import Diagnosis, nominated_before
+from harness.models.kube.placement.shape_nodes import FIXED, OVERSIZED
+from harness.models.kube.placement.status import Code, Status
+from harness.models.kube.placement.trial import NOTHING
+from harness.models.kube.pod import PodInfo
+from harness.models.kube.preemption.budgets import Budgets
+from harness.models.kube.preemption.victims import Candidate, select_victims_on_node
+
+
+@final
+class Enough:
+    """Collects candidates until there are as many as wanted, one of which breaks no budget."""
+
+    def __init__(self, wanted: int) -> None:
+        self.found: list[Candidate] = []
+        self._wanted = wanted
+        self._harmless = False
+
+    def add(self, candidate: Candidate) -> bool:
+        """Add one; answers whether that is enough."""
+        self.found.append(candidate)
+        self._harmless = self._harmless or candidate.violations == 0
+        return self._harmless and len(self.found) >= self._wanted
+
+
+@final
+class DryRuns:
+    """The dry runs of one shape and priority, where nothing but the node and nominations to it count.
+
+    An answer holds until its node changes; one that a budget has a say in holds until allowances change.
+    """
+
+    def __init__(self, cache: Cache, budgets: Budgets) -> None:
+        self._cache = cache
+        self._budgets = budgets
+        self._answers: list[Candidate | Status | None] = [None] * len(cache.nodes)
+        self._generations = [-1] * len(cache.nodes)
+        self._allowances = [-1] * len(cache.nodes)
+        self._barren = -1  # the version of the cache at which no node was a candidate
+        self.failed = False
+
+    def candidates(
+        self, pod: PodInfo, diagnosis: Diagnosis, potential: Sequence[int], wanted: int
+    ) -> Sequence[Candidate]:
+        """The candidates among the potential nodes; `failed` says whether a dry run ended in an error."""
+        cache = self._cache
+        if self._barren >= 0 and self._still_barren(pod, diagnosis):
+            self._barren = cache.version
+            return ()
+        nodes, enough = cache.nodes, Enough(wanted)
+        self.failed = False
+        for position in potential:
+            answer = self._answer(pod, nodes[position])
+            if isinstance(answer, Candidate):
+                if enough.add(answer):
+                    break
+            elif answer.code is Code.ERROR:
+                self.failed = True
+        self._barren = -1 if enough.found or self.failed else cache.version
+        return enough.found
+
+    def _still_barren(self, pod: PodInfo, diagnosis: Diagnosis) -> bool:
+        """Whether no node that changed since has become a candidate."""
+        cache, kinds = self._cache, diagnosis.nodes.kinds
+        changed = list(cache.changed_since(self._barren))
+        own = cache.by_name.get(pod.nominated) if pod.nominated else None
+        if own is not None:
+            changed.append(own.position)
+        return not any(
+            kinds[position] != FIXED
+            and kinds[position] != OVERSIZED
+            and isinstance(self._answer(pod, cache.nodes[position]), Candidate)
+            for position in changed
+        )
+
+    def _answer(self, pod: PodInfo, node: NodeInfo) -> Candidate | Status:
+        if node.nominated and nominated_before(pod, node):  # that depends on which pod it is
+            return select_victims_on_node(pod, node, NOTHING, self._budgets, self._cache.names)
+        position = node.position
+        answer = self._answers[position]
+        if (
+            answer is None
+            or self._generations[position] != node.generation
+            or self._outdated(answer, position)
+        ):
+            answer = select_victims_on_node(pod, node, NOTHING, self._budgets, self._cache.names)
+            self._answers[position] = answer
+            self._generations[position] = node.generation
+            self._allowances[position] = self._budgets.version
+        return answer
+
+    def _outdated(self, answer: Candidate | Status, position: int) -> bool:
+        return (
+            isinstance(answer, Candidate)
+            and answer.budgeted
+            and self._allowances[position] != self._budgets.version
+        )

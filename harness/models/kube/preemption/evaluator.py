@@ -1,0 +1,149 @@
+"""Default preemption: whether a pod may preempt, on which node, and whom.
+
+The functions bear the names of their models in kube-scheduler's `pkg/scheduler/framework/preemption` and
+`plugins/defaultpreemption`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, final
+
+from harness.cluster.scheduler_configuration import SchedulerConfiguration
+from harness.models.kube.cache import Cache
+from harness.models.kube.placement.scheduling import Diagnosis
+from harness.models.kube.placement.status import Code, Status
+from harness.models.kube.placement.trial import NOTHING
+from harness.models.kube.pod import PodInfo, Shape
+from harness.models.kube.preemption.budgets import Budgets
+from harness.models.kube.preemption.dry_runs import DryRuns, Enough
+from harness.models.kube.preemption.victims import Candidate, select_victims_on_node
+
+NEVER_PREEMPTS = "not eligible due to preemptionPolicy=Never."
+VICTIMS_LEAVING = "not eligible due to a terminating pod on the nominated node."
+
+CRITERIA = (
+    "fewest PDB violations",
+    "lowest highest priority of victims",
+    "lowest sum of victims' priorities",
+    "fewest victims",
+    "latest start of the most important victims",
+    "lowest node name",
+)
+"""What decides between candidate nodes, in this order; the last is ours, where kube-scheduler takes any."""
+
+_MOST_DRY_RUNS = 256
+
+
+class Found(NamedTuple):
+    """The candidate nodes of a preemption, in the order of nodes, and why other nodes are none."""
+
+    candidates: Sequence[Candidate]
+    rejected: dict[int, Status]
+    failed: bool
+
+
+@final
+class Preemption:
+    """The evaluator: finds and chooses candidates, and remembers dry runs of nodes that have not changed."""
+
+    def __init__(self, cache: Cache, budgets: Budgets, configuration: SchedulerConfiguration) -> None:
+        self._cache = cache
+        self._budgets = budgets
+        self._percentage = configuration.min_candidate_nodes_percentage
+        self._absolute = configuration.min_candidate_nodes_absolute
+        self._dry_runs: dict[tuple[Shape, int], DryRuns] = {}
+
+    def pod_eligible_to_preempt_others(self, pod: PodInfo, diagnosis: Diagnosis) -> str | None:
+        """Why a pod may not preempt now; None when it may.
+
+        A pod that has a nominated node waits for the victims that are still leaving it, unless the node can
+        never run the pod.
+        """
+        if not pod.preempts:
+            return NEVER_PREEMPTS
+        node = self._cache.by_name.get(pod.nominated) if pod.nominated else None
+        if node is None or diagnosis.status(node).code is Code.UNRESOLVABLE:
+            return None
+        leaving = any(
+            other.preempted and other.terminating and other.priority < pod.priority for other in node.pods
+        )
+        return VICTIMS_LEAVING if leaving else None
+
+    def find_candidates(self, pod: PodInfo, diagnosis: Diagnosis, *, explain: bool = False) -> Found:
+        """Dry runs on the nodes where a preemption may help, until there are candidates enough.
+
+        Args:
+            pod: the preemptor.
+            diagnosis: why it fits nowhere.
+            explain: also tell why nodes are no candidates.
+        """
+        potential = diagnosis.potential
+        wanted = min(len(potential), max(self._absolute, len(potential) * self._percentage // 100))
+        if explain or diagnosis.state is not NOTHING or pod.template.shape.ports:
+            return self._dry_run_preemption(pod, diagnosis, potential, wanted)
+        if not self._cache.has_lower(pod.priority):
+            return Found((), {}, failed=False)
+        runs = self._runs_of(pod)
+        candidates = runs.candidates(pod, diagnosis, potential, wanted)
+        return Found(candidates, {}, failed=not candidates and runs.failed)
+
+    def _dry_run_preemption(
+        self, pod: PodInfo, diagnosis: Diagnosis, potential: Sequence[int], wanted: int
+    ) -> Found:
+        nodes, candidates = self._cache.nodes, Enough(wanted)
+        rejected: dict[int, Status] = {}
+        for position in potential:
+            answer = select_victims_on_node(
+                pod, nodes[position], diagnosis.state, self._budgets, self._cache.names
+            )
+            if isinstance(answer, Status):
+                rejected[position] = answer
+            elif candidates.add(answer):
+                break
+        failed = any(status.code is Code.ERROR for status in rejected.values())
+        return Found(candidates.found, rejected, failed=failed and not candidates.found)
+
+    def _runs_of(self, pod: PodInfo) -> DryRuns:
+        key = (pod.template.shape, pod.priority)
+        runs = self._dry_runs.pop(key, None)
+        if runs is None:
+            if len(self._dry_runs) >= _MOST_DRY_RUNS:
+                del self._dry_runs[next(iter(self._dry_runs))]
+            runs = DryRuns(self._cache, self._budgets)
+        self._dry_runs[key] = runs  # last in the order of use
+        return runs
+
+    def nominations_to_clear(self, pod: PodInfo, candidate: Candidate) -> list[PodInfo]:
+        """Less important pods that counted on the room that the preemptor makes for itself."""
+        if all(victim.terminating for victim in candidate.victims):
+            return []
+        return [other for other in candidate.node.nominated if other.priority < pod.priority]
+
+
+def pick_one_node_for_preemption(candidates: Sequence[Candidate]) -> Candidate:
+    """The best candidate by `CRITERIA`."""
+    return min(candidates, key=_key)
+
+
+def acceptable(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates between which only names decide."""
+    best = pick_one_node_for_preemption(candidates).key[:-1]
+    return [candidate for candidate in candidates if candidate.key[:-1] == best]
+
+
+def deciding_criterion(candidates: Sequence[Candidate]) -> str:
+    """The criterion that left one candidate, or "only candidate"."""
+    if len(candidates) == 1:
+        return "only candidate"
+    left = [candidate.key for candidate in candidates]
+    for number, criterion in enumerate(CRITERIA):
+        least = min(key[number] for key in left)
+        left = [key for key in left if key[number] == least]
+        if len(left) == 1:
+            return criterion
+    return CRITERIA[-1]
+
+
+def _key(candidate: Candidate) -> tuple[int, ...]:
+    return candidate.key

@@ -1,0 +1,263 @@
+"""The scheduling queue: pods to try now, pods that back off, and pods that wait for an event.
+
+Times within one instant are told apart by stamps: a stamp is an instant followed by a counter. Pods that have
+failed often are kept in blocks, which lie in the queue as a single pod does; see `blocks.py`.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Sequence
+from typing import Any, final
+
+from harness.models.kube.blocks import BY_BINDINGS, Block, Waiting, joined
+from harness.models.kube.hints import Hints
+from harness.models.kube.placement.status import NODE_RESOURCES_FIT
+from harness.models.kube.pod import PodInfo
+from harness.units import MINUTE, SECOND
+
+_COUNTER_BITS = 40
+_LONGEST_BACKOFF = 10
+_BACKOFFS = (0, 1, 2, 4, 8)
+"""Seconds of backoff by the number of failures; more failures mean the longest backoff."""
+
+_FLUSH_EVERY = 30 * SECOND
+_LONGEST_IN_POOL = 5 * MINUTE
+
+
+@final
+class SchedulingQueue:
+    """The queue. Backoff only orders retries: with nothing else to try, the next one backing off is tried.
+
+    Attributes:
+        now: the instant that is being played.
+        attempts: how many pods were tried.
+        failed_alike: pods that failed for the first time, at once because an equal one had failed; the
+            scheduler takes them out.
+    """
+
+    def __init__(self, hints: Hints) -> None:
+        self.now = -1
+        self.attempts = 0
+        self.failed_alike: list[PodInfo] = []
+        self._hints = hints
+        self._count = 0
+        # Sorted, the next one last: by priority and age, and before that by the end of the backoff.
+        self._active: list[tuple[int, int, Waiting]] = []
+        self._backoff: list[tuple[int, int, int, Waiting]] = []
+        # The unschedulable pool, in the order of stamps: pods that NodeResourcesFit rejected, whom every
+        # deletion may help, and the others.
+        self._short: dict[Waiting, None] = {}
+        self._others: dict[PodInfo, None] = {}
+        self._by_bindings: dict[PodInfo, None] = {}  # those of both whom a binding may help
+        self._passed: Block | None = None  # the block of which some may have failed since it was moved
+
+    def hear(self, now: int) -> None:
+        """It is `now`; at a new instant the timers come first."""
+        if now != self.now:
+            if self._passed is not None:
+                self._settle()
+            self.now = now
+            if now % _FLUSH_EVERY == 0:
+                self._flush(now)
+
+    def stamp(self) -> int:
+        """A stamp later than all before."""
+        self._count += 1
+        return (self.now << _COUNTER_BITS) + self._count
+
+    # --- pods that are tried ------------------------------------------------------------------------------
+
+    def add(self, pod: PodInfo) -> None:
+        """A new pod waits."""
+        pod.timestamp = self.stamp()
+        insort(self._active, (pod.priority, -pod.timestamp, pod))
+
+    def pop(self, version: int) -> PodInfo | None:
+        """The next pod to try; None when all wait for events.
+
+        A pod fails at once if an equal one has failed and nothing has changed since.
+
+        Args:
+            version: of the cache; see `Peers.hopeless`.
+        """
+        while lane := self._active or self._backoff:
+            waiting = lane[-1][-1]
+            if self._passed is not None and waiting is not self._passed:
+                self._settle()
+            if isinstance(waiting, Block):
+                self._passed = waiting
+                pod = waiting.take(version)
+                if pod is None:
+                    lane.pop()
+                    self._settle()
+                    continue
+            else:
+                lane.pop()
+                pod = waiting
+            self.attempts += 1
+            if pod.peers.hopeless != version or pod.nominated:
+                return pod
+            if not pod.failures:
+                self.failed_alike.append(pod)
+            self._wait(pod, pod.peers.rejected_by)
+        return None
+
+    def add_unschedulable(self, pod: PodInfo, rejected_by: frozenset[str]) -> None:
+        """An attempt has failed: the pod waits in the pool until an event may help it."""
+        passed = self._passed
+        if passed is not None and passed.taken is pod:
+            pod.rejected_by = rejected_by
+            if passed.put_back(pod):
+                return
+        self._settle()
+        self._wait(pod, rejected_by)
+
+    def _wait(self, pod: PodInfo, rejected_by: frozenset[str]) -> None:
+        pod.rejected_by = rejected_by
+        pod.failures += 1
+        self._stamp(pod, _BACKOFFS[pod.failures] if pod.failures < len(_BACKOFFS) else _LONGEST_BACKOFF)
+        if NODE_RESOURCES_FIT in rejected_by:
+            self._short[pod] = None
+        else:
+            self._others[pod] = None
+        if not BY_BINDINGS.isdisjoint(rejected_by):
+            self._by_bindings[pod] = None
+
+    def _stamp(self, waiting: Waiting, backoff: int) -> None:
+        """It has failed now, and backs off for so many seconds."""
+        waiting.timestamp = self.stamp()
+        waiting.backoff = self.now // SECOND + backoff
+
+    def _settle(self) -> None:
+        """The pass over a block is over, or something comes in between: what has failed of it waits."""
+        block, self._passed = self._passed, None
+        if block is None:
+            return
+        tried = block.tried
+        failed = block.split()
+        self.attempts += len(failed) - tried
+        if not failed.waits_for_room():
+            for pod in failed.in_order():
+                self._wait(pod, pod.rejected_by)
+        elif failed.cells:
+            self._stamp(failed, _LONGEST_BACKOFF)
+            self._short[failed] = None
+
+    def discard(self, pod: PodInfo) -> None:
+        """A waiting pod is no longer to be scheduled."""
+        self._settle()
+        for pool in (self._short, self._others, self._by_bindings):
+            pool.pop(pod, None)
+        every = (self._short, [entry[2] for entry in self._active], [entry[3] for entry in self._backoff])
+        for block in [each for waiting in every for each in waiting if isinstance(each, Block)]:
+            if block.remove(pod) and not block:
+                self._short.pop(block, None)
+        self._active = [entry for entry in self._active if entry[2] is not pod]
+        self._backoff = [entry for entry in self._backoff if entry[3] is not pod]
+
+    def activate(self, pod: PodInfo) -> None:
+        """A pod that waits, wherever it does, is tried in its turn without any backoff."""
+        self.discard(pod)
+        insort(self._active, (pod.priority, -pod.timestamp, pod))
+
+    # --- events -------------------------------------------------------------------------------------------
+
+    def pod_deleted(self, gone: PodInfo, *, was_bound: bool) -> None:
+        """A bound pod, or one with a nomination, is gone."""
+        if self._passed is not None:
+            self._settle()
+        helped = list(self._short)
+        self._short.clear()
+        if self._others:
+            hints = self._hints
+            helped += [pod for pod in self._others if hints.after_deletion(pod, gone, was_bound=was_bound)]
+        self._move(helped)
+
+    def nomination_withdrawn(self, other: PodInfo) -> None:
+        """A nomination is gone: to pods that are not more important, as if the pod itself were gone."""
+        self._settle()
+        hints, most = self._hints, other.priority
+        helped = [pod for pod in self._short if pod.priority <= most]
+        helped += [
+            pod
+            for pod in self._others
+            if pod.priority <= most and hints.after_deletion(pod, other, was_bound=False)
+        ]
+        self._move(helped)
+
+    def pod_bound(self, bound: PodInfo) -> None:
+        """A pod was bound."""
+        if self._passed is not None and not self._passed.waits_for_room():
+            self._settle()
+        if self._by_bindings:
+            self._settle()
+            hints = self._hints
+            self._move([pod for pod in self._by_bindings if hints.after_binding(pod, bound)])
+
+    def next_flush(self) -> int | None:
+        """When the timer will move the next pod if no event does before; None when the pool is empty.
+
+        Every 30 s pods that have been in the pool for more than 5 minutes are tried, whatever happened.
+        """
+        oldest = None
+        for pool in (self._short, self._others):
+            if pool:
+                stamp = next(iter(pool)).timestamp
+                if oldest is None or stamp < oldest:
+                    oldest = stamp
+        if oldest is None:
+            return None
+        since = oldest >> _COUNTER_BITS
+        return ((since + _LONGEST_IN_POOL) // _FLUSH_EVERY + 1) * _FLUSH_EVERY
+
+    def _flush(self, now: int) -> None:
+        late = (now - _LONGEST_IN_POOL) << _COUNTER_BITS
+        moved: list[Waiting] = []
+        for pool in (self._short, self._others):
+            for pod in pool:
+                if pod.timestamp >= late:
+                    break
+                moved.append(pod)
+        self._move(moved)
+
+    def _move(self, moved: Sequence[Waiting]) -> None:
+        """Move pods out of the pool: to be tried now, or once their backoff is over."""
+        if not moved:
+            return
+        second = self.now // SECOND
+        pools: tuple[dict[Any, None], ...] = (self._short, self._others, self._by_bindings)
+        for pool in pools:
+            for each in moved if pool else ():
+                pool.pop(each, None)
+        active, backoff = self._active, self._backoff
+        ready, not_ready = len(active), len(backoff)
+        for each in moved:
+            if each.backoff < second:
+                active.append((each.priority, -each.timestamp, each))
+            else:
+                backoff.append((-each.backoff, each.priority, -each.timestamp, each))
+        if len(active) > max(ready, 1):
+            active.sort()
+            self._join(active)
+        if len(backoff) > max(not_ready, 1):
+            backoff.sort()
+            self._join(backoff)
+
+    def _join(self, lane: list[Any]) -> None:
+        """Make one block of neighbours that are to be tried one after the other, with nothing in between."""
+        kept: list[Any] = []
+        for entry in lane:
+            *key, stamp, first = entry
+            if kept:
+                *after, last, second = kept[-1]
+                block = joined(first, second) if key == after and not self._between(-stamp, -last) else None
+                if block is not None:
+                    kept[-1] = (*key, stamp, block)
+                    continue
+            kept.append(entry)
+        lane[:] = kept
+
+    def _between(self, start: int, end: int) -> bool:
+        """Whether something may still come between two neighbours that no deletion has moved."""
+        return any(start < pod.timestamp < end for pod in self._others)

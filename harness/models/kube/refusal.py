@@ -1,0 +1,76 @@
+"""Why a pod waits, as the record says it: what it asks for, what the nodes lack, why nobody is preempted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+from harness.models.kube.placement.scheduling import Diagnosis
+from harness.models.kube.placement.shape_nodes import count
+from harness.models.kube.pod import PodInfo, Refusal
+from harness.policy import Refuse
+
+UNSCHEDULABLE = "Unschedulable"
+"""The reason of a refusal, as in a pod's condition PodScheduled."""
+
+DISABLED = "nobody is preempted"
+NO_VICTIMS = "no node can be freed for it"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Unschedulable:
+    """A pod that fits no node, and for which nobody is preempted.
+
+    Attributes:
+        diagnosis: why each node rejected it.
+        preemption: why nobody is preempted for it.
+    """
+
+    diagnosis: Diagnosis
+    preemption: str
+
+    def figures(self) -> dict[str, Any]:
+        """The figures for the record; the same object for the same figures."""
+        return node_figures(self.diagnosis, self.preemption)
+
+    def holds(self, pod: PodInfo) -> bool:
+        """Whether equal pods still find no node with room, see `Standing`.
+
+        It may be asked where nobody is preempted and nodes by themselves decided. Which plugins reject a pod
+        does not change then: what rules out a node, and whether it is too small, lasts as long as the node.
+        """
+        nodes = self.diagnosis.nodes
+        nodes.refresh()
+        return not nodes.any_fits
+
+
+def node_figures(diagnosis: Diagnosis, preemption: str = "") -> dict[str, Any]:
+    """What a pod asks for, how many nodes rejected it for which reason, and what is free at most.
+
+    `most_free` says for each resource that is short how much of it any one node has, of those that could
+    ever run the pod; `preemption` why nobody is preempted.
+    """
+    nodes = diagnosis.nodes
+    reasons, most = nodes.tally()
+    for position, status in diagnosis.statuses.items():
+        if nodes.fits(position):  # its room is kept, or filters that look at other nodes object
+            count(reasons, status)
+    known, detail = nodes.said
+    if known != (reasons, most, preemption):
+        detail = {
+            "request": {name: amount for name, amount in nodes.shape.spec.requests.items() if amount},
+            "nodes": {reason: {"count": count} for reason, count in sorted(reasons.items())},
+            "most_free": most,
+            **({"preemption": preemption} if preemption else {}),
+        }
+        nodes.said = (reasons, most, preemption), detail
+    return detail
+
+
+def refuse(pod: PodInfo, why: Refusal | None) -> Refuse:
+    """What is recorded of a pod that waits."""
+    assert pod.job is not None, "a pod of a replay belongs to a job"
+    assert why is not None, "a pod fails for a reason"
+    detail = why.figures()
+    return Refuse(pod.job, UNSCHEDULABLE, {"pod": pod.name, **detail} if pod.job.pods > 1 else detail)

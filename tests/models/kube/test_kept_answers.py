@@ -1,0 +1,142 @@
+"""What the scheduler keeps between attempts never changes a decision."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from kube_worlds import HOSTNAME, budget, manifest, node
+
+from harness.cluster.fields import Fields
+from harness.cluster.load import cluster_from
+from harness.cluster.model import Cluster
+from harness.cluster.pod_reading import read_pod
+from harness.cluster.scheduler_configuration import SchedulerConfiguration
+from harness.models.kube.cache import Cache
+from harness.models.kube.node import NodeInfo
+from harness.models.kube.placement.scheduling import Scheduling
+from harness.models.kube.pod import PodInfo, Templates
+from harness.models.kube.preemption.budgets import Budgets
+from harness.models.kube.preemption.evaluator import Preemption, pick_one_node_for_preemption
+
+APPS = ("a", "b", "c")
+
+
+def terms(app: str) -> dict[str, Any]:
+    """A required term that means pods of an app on the same node."""
+    term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": HOSTNAME}
+    return {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+
+
+def random_cluster(rng: random.Random) -> Cluster:
+    """Nodes of several sizes, some tainted, and two budgets."""
+    soft = {"taints": [{"key": "slow", "effect": "PreferNoSchedule"}]}
+    nodes = [
+        node(
+            f"n{number}",
+            labels={"zone": f"z{number % 3}"},
+            spec=soft if rng.random() < 0.2 else {},
+            cpu=rng.choice([4, 8, 16]),
+            memory=rng.choice(["8Gi", "32Gi"]),
+            pods=rng.choice([3, 110]),
+        )
+        for number in range(rng.randint(3, 12))
+    ]
+    budgets = [budget(app, {"app": app}, minAvailable=rng.randint(0, 3)) for app in APPS[:2]]
+    return cluster_from([*nodes, *budgets], "test")
+
+
+def random_pod(rng: random.Random, name: str, templates: Templates) -> PodInfo:
+    """A pod of one of some fifty kinds."""
+    spec: dict[str, Any] = {}
+    kind = rng.random()
+    if kind < 0.1:
+        spec["affinity"] = {"podAntiAffinity": terms(rng.choice(APPS))}
+    elif kind < 0.15:
+        spec["affinity"] = {"podAffinity": terms(rng.choice(APPS))}
+    elif kind < 0.25:
+        selector = {"matchLabels": {"app": rng.choice(APPS)}}
+        spec["topologySpreadConstraints"] = [
+            {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": when, "labelSelector": selector}
+            for when in rng.sample(["DoNotSchedule", "ScheduleAnyway"], rng.randint(1, 2))
+        ]
+    written = manifest(
+        name,
+        {"cpu": rng.randint(0, 6), "memory": f"{rng.randint(0, 8)}Gi"},
+        {"app": rng.choice(APPS)} if rng.random() < 0.7 else None,
+        **spec,
+    )
+    if rng.random() < 0.1:
+        written["spec"]["containers"][0]["ports"] = [{"hostPort": rng.choice([80, 81])}]
+    pod = read_pod(Fields(written, name, []))
+    return PodInfo(
+        name, templates.of("default", pod.labels, pod.spec), rng.choice([0, 1, 5, 9]), preempts=True
+    )
+
+
+class Answers:
+    """The scheduler's answers to one pod."""
+
+    def __init__(self, cluster: Cluster, cache: Cache, budgets: Budgets) -> None:
+        configuration = SchedulerConfiguration(min_candidate_nodes_absolute=4)
+        self.scheduling = Scheduling(cache)
+        self.preemption = Preemption(cache, budgets, configuration)
+
+    def to(self, pod: PodInfo) -> tuple[Any, ...]:
+        """The node that it gets, or the victims of its preemption and what rejected it."""
+        found = self.scheduling.schedule(pod)
+        if isinstance(found, NodeInfo):
+            return (found.name,)
+        search = self.preemption.find_candidates(pod, found)
+        if not search.candidates:
+            return (found.rejecting, search.failed)
+        chosen = pick_one_node_for_preemption(search.candidates)
+        return (
+            found.rejecting,
+            len(search.candidates),
+            chosen.node.name,
+            [victim.name for victim in chosen.victims],
+            chosen.violations,
+        )
+
+
+@given(st.integers(0, 10**6))
+def test_answers_that_are_kept_are_those_that_would_be_found_anew(seed: int) -> None:
+    """After any series of bindings, ends, evictions and nominations, old and new schedulers agree."""
+    rng = random.Random(seed)
+    cluster = random_cluster(rng)
+    cache = Cache(cluster)
+    budgets = Budgets(cluster.disruption_budgets, live=True)
+    templates = Templates(cache.resources, budgets.covering)
+    kept = Answers(cluster, cache, budgets)
+    bound: list[PodInfo] = []
+    nominated: list[PodInfo] = []
+    for step in range(60):
+        budgets.refresh()
+        pod = random_pod(rng, f"p{step}", templates)
+        budgets.exists(pod.template, 1)
+        if rng.random() < 0.15:
+            cache.nominate(pod, rng.choice(cache.nodes).name)
+            nominated.append(pod)
+        answer = kept.to(pod)
+        assert answer == Answers(cluster, cache, budgets).to(pod)
+        if len(answer) == 1:
+            cache.nominate(pod, "")
+            pod.start = step
+            cache.add_pod(pod, cache.by_name[answer[0]])
+            budgets.runs(pod.template, 1)
+            bound.append(pod)
+        if bound and rng.random() < 0.3:
+            gone = bound.pop(rng.randrange(len(bound)))
+            cache.remove_pod(gone)
+            if not gone.terminating:
+                budgets.runs(gone.template, -1)
+        if bound and rng.random() < 0.2:
+            leaving = rng.choice(bound)
+            if not leaving.terminating:
+                cache.terminate(leaving)
+                budgets.runs(leaving.template, -1)
+        if nominated and rng.random() < 0.3:
+            cache.nominate(nominated.pop(), "")

@@ -1,0 +1,134 @@
+"""Pods that run already when a replay begins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kube_worlds import World, job, manifest, node
+
+from harness.cluster.load import cluster_from
+from harness.errors import ClusterError
+from harness.models.kube.running import running_jobs
+from harness.policy import ENDLESS
+
+
+def running(name: str, cpu: int, start: str = "2026-01-01T00:00:00Z", **spec: Any) -> dict[str, Any]:
+    """A Pod manifest as kubectl prints it of a pod on n1."""
+    found = manifest(name, {"cpu": cpu}, nodeName="n1", **spec)
+    return {**found, "status": {"phase": "Running", "startTime": start}}
+
+
+def replay(objects: list[dict[str, Any]], *jobs: Any, until: int = 100) -> World:
+    """A replay that begins with the pods of the manifests."""
+    return World(objects, *running_jobs(cluster_from(objects, "test")), *jobs, until=until)
+
+
+def test_they_hold_their_nodes_before_anything_is_scheduled() -> None:
+    """A pod that arrives at the very beginning finds the node taken."""
+    world = replay([node("n1"), running("a", 8, priority=5)], job("x", {"cpu": 4}))
+    assert world.lines == ["0 bind default/a on n1"]
+    assert world.states == {"default/a": "running", "x": "pending"}
+
+
+def test_they_do_not_keep_a_replay_alive() -> None:
+    """Nobody knows how long they run, so a replay ends when the work of the trace has ended."""
+    objects = [node("n1"), running("a", 8)]
+    world = World(objects, *running_jobs(cluster_from(objects, "test")), job("x", {"cpu": 2}, runs=10))
+    assert world.lines[-1] == "10 finish x"
+
+
+def test_they_can_be_preempted_and_come_back_as_any_pod() -> None:
+    """The successor waits for room on any node."""
+    objects = [node("n1"), node("n2"), running("a", 8, terminationGracePeriodSeconds=5)]
+    world = replay(
+        objects,
+        job("big", {"cpu": 10}, priority=10, at=1, runs=50, nodeSelector={"kubernetes.io/hostname": "n1"}),
+    )
+    assert world.lines == [
+        "0 bind default/a on n1",
+        "1 preempt default/a by big on n1",
+        "1 nominate big on n1",
+        "6 gone default/a",
+        "6 bind big on n1",
+        "6 bind default/a-r1 on n2",
+        "56 finish big",
+    ]
+
+
+def test_pods_of_another_scheduler_hold_resources_and_are_not_scheduled() -> None:
+    """One that waits is left alone, one that is preempted does not come back; the profile names ours."""
+    other = {"schedulerName": "volcano", "terminationGracePeriodSeconds": 5}
+    waits = manifest("b", {"cpu": 1}, schedulerName="volcano")
+    objects = [node("n1"), node("n2"), running("a", 8, **other), waits]
+    big = job("big", {"cpu": 10}, priority=10, at=1, runs=50, nodeSelector={"kubernetes.io/hostname": "n1"})
+    world = replay(objects, big)
+    assert world.lines == [
+        "0 bind default/a on n1",
+        "1 preempt default/a by big on n1",
+        "1 nominate big on n1",
+        "6 gone default/a",
+        "6 bind big on n1",
+        "56 finish big",
+    ]
+    configuration = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": "volcano"}],
+    }
+    assert "0 bind default/b on n2" in replay([*objects, configuration]).lines
+
+
+def test_the_latest_start_decides_between_them() -> None:
+    """Of two equal victims the one that started last is preempted, as the manifests say."""
+    objects = [
+        node("n1"),
+        running("late", 5, "2026-01-02T00:00:00Z", terminationGracePeriodSeconds=50),
+        running("early", 5, "2026-01-01T00:00:00Z", terminationGracePeriodSeconds=50),
+    ]
+    world = replay(objects, job("p", {"cpu": 5}, priority=1, at=1))
+    assert world.about("preempt") == ["1 preempt default/late by p on n1"]
+
+
+def test_pods_that_have_ended_or_are_leaving_hold_nothing() -> None:
+    """What is Succeeded, Failed or terminating is not there any more."""
+    over = {**running("over", 5), "status": {"phase": "Succeeded"}}
+    leaving = running("leaving", 5)
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    cluster = cluster_from([node("n1"), over, leaving], "test")
+    assert running_jobs(cluster) == []
+
+
+def test_priority_comes_from_the_class_when_the_pod_does_not_say() -> None:
+    """An absent class means the global default."""
+    classes = [
+        {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": name},
+            "value": value,
+            "globalDefault": default,
+        }
+        for name, value, default in (("high", 1000, False), ("usual", 10, True))
+    ]
+    objects = [node("n1"), *classes, running("a", 1, priorityClassName="high"), running("b", 1)]
+    found = running_jobs(cluster_from(objects, "test"))
+    assert [(each.id, each.priority, run) for each, run, _ in found] == [
+        ("default/a", 1000, ENDLESS),
+        ("default/b", 10, ENDLESS),
+    ]
+
+
+def test_an_unknown_priority_class_is_an_error_that_names_the_pod() -> None:
+    """A pod whose class does not exist cannot be ordered."""
+    with pytest.raises(ClusterError, match="there is no PriorityClass 'hgih'"):
+        cluster_from([node("n1"), running("a", 1, priorityClassName="hgih")], "test")
+
+
+def test_a_pod_on_a_node_without_a_manifest_is_warned_of() -> None:
+    """It is left out, and that is said."""
+    cluster = cluster_from([node("n2"), running("a", 1)], "test")
+    assert running_jobs(cluster) == []
+    assert cluster.warnings == (
+        "Pod default/a: runs on node n1, which no manifest describes, and is left out",
+    )

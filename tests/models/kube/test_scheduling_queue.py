@@ -1,0 +1,171 @@
+"""The scheduling queue: who is tried next, and what makes a waiting pod be tried again."""
+
+from __future__ import annotations
+
+from harness.cluster.pods import PodSpec
+from harness.models.kube.hints import Hints
+from harness.models.kube.placement.status import NODE_AFFINITY, NODE_RESOURCES_FIT
+from harness.models.kube.pod import PodInfo, Templates
+from harness.models.kube.queue import SchedulingQueue
+from harness.units import SECOND
+
+FIT = frozenset({NODE_RESOURCES_FIT})
+NODES = frozenset({NODE_AFFINITY})
+TEMPLATE = Templates({"cpu": 0, "memory": 1}, lambda namespace, labels: ()).of("default", {}, PodSpec())
+VERSION = 0
+
+
+def pod(name: str, priority: int = 0) -> PodInfo:
+    """A pod with nothing special about it."""
+    return PodInfo(name, TEMPLATE, priority, preempts=True)
+
+
+def queue() -> SchedulingQueue:
+    """An empty queue at second 0."""
+    empty = SchedulingQueue(Hints(lambda namespace: {}))
+    empty.hear(0)
+    return empty
+
+
+def failed(waiting: SchedulingQueue, one: PodInfo, second: int, by: frozenset[str] = FIT) -> None:
+    """An attempt of a pod ends at a second."""
+    waiting.hear(second * SECOND)
+    waiting.add_unschedulable(one, by)
+
+
+def deleted(waiting: SchedulingQueue, second: int) -> None:
+    """A bound pod ends at a second."""
+    waiting.hear(second * SECOND)
+    waiting.pod_deleted(pod("x"), was_bound=True)
+
+
+def names(waiting: SchedulingQueue) -> list[str]:
+    """The order in which all pods that are not in the pool are tried."""
+    found = []
+    while (one := waiting.pop(VERSION)) is not None:
+        found.append(one.name)
+    return found
+
+
+def test_more_important_pods_are_tried_first_then_older_ones() -> None:
+    """Priority descending, then the time at which a pod came into the queue."""
+    waiting = queue()
+    for name, priority in [("a", 0), ("b", 5), ("c", 5), ("d", 9)]:
+        waiting.add(pod(name, priority))
+    assert names(waiting) == ["d", "b", "c", "a"]
+
+
+def test_a_failed_pod_waits_for_an_event() -> None:
+    """It is not tried again before something that may help it happens."""
+    waiting = queue()
+    failed(waiting, pod("a"), 0)
+    assert waiting.pop(VERSION) is None
+    deleted(waiting, 100)
+    assert names(waiting) == ["a"]
+
+
+def test_a_pod_that_nodes_themselves_rejected_is_not_helped_by_deletions() -> None:
+    """Only filters that look at pods ask for deletions."""
+    waiting = queue()
+    failed(waiting, pod("a"), 0, NODES)
+    deleted(waiting, 100)
+    assert waiting.pop(VERSION) is None
+
+
+def test_backoff_orders_retries_and_does_not_delay_them() -> None:
+    """Pods that back off are tried after all others, in the order in which their backoff ends."""
+    waiting = queue()
+    often, once, fresh = pod("often", 9), pod("once"), pod("fresh")
+    for _ in range(3):
+        failed(waiting, often, 0)
+    failed(waiting, once, 0)
+    deleted(waiting, 1)
+    waiting.add(fresh)
+    assert names(waiting) == ["fresh", "once", "often"]
+
+
+def test_backoff_is_over_before_the_current_second() -> None:
+    """A first failure backs off for a second; only in the second after that it counts as over."""
+    waiting = queue()
+    early, late = pod("early"), pod("late", 5)
+    failed(waiting, early, 0)
+    failed(waiting, late, 1)
+    deleted(waiting, 2)
+    assert names(waiting) == ["early", "late"]
+
+
+def test_the_longest_backoff_is_ten_seconds() -> None:
+    """It doubles from one second, four times at most."""
+    waiting, one = queue(), pod("a")
+    found = []
+    for _ in range(6):
+        failed(waiting, one, 0)
+        found.append(one.backoff)
+    assert found == [1, 2, 4, 8, 10, 10]
+
+
+def test_pods_are_tried_again_after_five_minutes_in_the_pool() -> None:
+    """The pool is looked through every 30 seconds, for pods that have been there for longer than that."""
+    waiting = queue()
+    failed(waiting, pod("a"), 7, NODES)
+    assert waiting.next_flush() == 330 * SECOND
+    waiting.hear(310 * SECOND)
+    assert waiting.pop(VERSION) is None
+    waiting.hear(330 * SECOND)
+    assert names(waiting) == ["a"]
+
+
+def test_exactly_five_minutes_are_not_longer_than_five_minutes() -> None:
+    """A pod that failed on a multiple of 30 seconds is moved by the check after the one at five minutes."""
+    waiting = queue()
+    failed(waiting, pod("a"), 30)
+    assert waiting.next_flush() == 360 * SECOND
+    waiting.hear(330 * SECOND)
+    assert waiting.pop(VERSION) is None
+    waiting.hear(360 * SECOND)
+    assert names(waiting) == ["a"]
+
+
+def test_a_withdrawn_nomination_helps_pods_that_are_not_more_important() -> None:
+    """The room that was kept is free to pods of the same or lower priority, the pod itself among them."""
+    waiting = queue()
+    same, lower, higher = pod("same", 5), pod("lower", 1), pod("higher", 6)
+    for one in (same, lower, higher):
+        failed(waiting, one, 0)
+    waiting.hear(100 * SECOND)
+    waiting.nomination_withdrawn(same)
+    assert names(waiting) == ["same", "lower"]
+
+
+def test_a_pod_whose_equal_has_failed_is_not_tried_in_vain() -> None:
+    """It fails like the first, counts as an attempt, and is back in the pool; a nominated one is tried."""
+    waiting = queue()
+    first, second, nominated = pod("first"), pod("second"), pod("nominated")
+    nominated.nominated = "n1"
+    for one in (first, second, nominated):
+        waiting.add(one)
+    assert waiting.pop(VERSION) is first
+    first.peers.hopeless, first.peers.rejected_by = VERSION, FIT
+    waiting.add_unschedulable(first, FIT)
+    assert waiting.pop(VERSION) is nominated
+    assert waiting.pop(VERSION) is None
+    assert waiting.attempts == 3
+    assert (second.failures, second.rejected_by) == (1, FIT)
+    deleted(waiting, 100)
+    assert names(waiting) == []
+    deleted(waiting, 200)
+    assert waiting.pop(VERSION + 1) is first
+
+
+def test_a_discarded_pod_is_not_tried() -> None:
+    """A pod that is no longer wanted leaves the queue, wherever in it it is."""
+    waiting = queue()
+    active, pooled, backing_off = pod("active"), pod("pooled"), pod("backing-off")
+    failed(waiting, backing_off, 0)
+    deleted(waiting, 0)
+    waiting.add(active)
+    failed(waiting, pooled, 0)
+    for one in (active, pooled, backing_off):
+        waiting.discard(one)
+    assert waiting.pop(VERSION) is None
+    assert waiting.next_flush() is None
