@@ -33,6 +33,6 @@ def harness_register_readers(register: RegisterReader) -> None:
             _reader(kind.module),
             help=kind.help,
             suffixes=kind.suffixes,
-            sniff=kind.sign,
+            sniff=kind.sniff,
             options=kind.options,
         )

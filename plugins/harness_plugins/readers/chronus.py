@@ -13,11 +13,11 @@ import polars as pl
 
 from harness import Reading
 from harness.errors import OptionError
+from harness.readers.cells import choice, seconds, text, whole
+from harness.readers.delimited import open_table
+from harness.readers.gangs import gpu_columns, gpu_notes
+from harness.readers.priorities import Band, priority_column, priority_note
 from harness.units import format_duration
-from harness_plugins.readers.cells import choice, seconds, text, whole
-from harness_plugins.readers.delimited import open_table
-from harness_plugins.readers.gangs import gpu_columns, gpu_notes
-from harness_plugins.readers.priorities import Band, priority_column, priority_note
 
 METADATA = {
     "harness.source": "Chronus (github.com/S-Lab-System-Group/ChronusArtifact), a mix sampled from Philly",

@@ -12,10 +12,10 @@ from typing import Any
 import polars as pl
 
 from harness import Reading
+from harness.readers.cells import amount, seconds, text, whole
+from harness.readers.delimited import open_table
+from harness.readers.names import GPU
 from harness.trace.reader import leave_out
-from harness_plugins.readers.cells import amount, seconds, text, whole
-from harness_plugins.readers.delimited import open_table
-from harness_plugins.readers.names import GPU
 
 METADATA = {
     "harness.source": "Alibaba cluster-trace-gpu-v2025 (github.com/alibaba/clusterdata), "

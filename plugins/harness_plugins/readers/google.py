@@ -17,8 +17,8 @@ import polars as pl
 from harness import Reading
 from harness.cluster.fields import shown
 from harness.errors import Fault, OptionError
+from harness.readers.source import also_read, json_lines, refusal, stop_at_many
 from harness.units import INT64_MAX
-from harness_plugins.readers.source import also_read, json_lines, refusal, stop_at_many
 
 METADATA = {
     "harness.source": "Google ClusterData 2019 (github.com/google/cluster-data)",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import Reading
-from harness_plugins.readers.cells import moment
+from harness.readers.cells import moment
 from harness_plugins.readers.node_jobs import read_node_jobs
 
 METADATA = {

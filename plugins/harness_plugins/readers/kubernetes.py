@@ -19,11 +19,11 @@ from harness.cluster.documents import read_documents
 from harness.cluster.load import unpacked
 from harness.errors import Fault, TraceError
 from harness.policy import PodSet
+from harness.readers.names import label_maps
+from harness.readers.source import refusal, stop_at_many, text_of
 from harness.trace.schema import LIMIT, REQUEST
 from harness_plugins.readers.kubernetes_objects import QUEUE_LABEL, READERS, SPANS, Recorded
-from harness_plugins.readers.names import label_maps
 from harness_plugins.readers.pod_runs import BEST_FIRST, Listed, PodRuns
-from harness_plugins.readers.source import refusal, stop_at_many, text_of
 
 METADATA = {"harness.source": "objects of a Kubernetes cluster, printed by kubectl get"}
 _NO_JOB = ("DaemonSet", "Node")

@@ -16,12 +16,13 @@ import click
 
 from harness.cluster.manifests import dump_yaml, node_pool_manifest
 from harness.errors import Fault, HarnessError, OptionError, TraceError
+from harness.readers.cells import amount, number, text, whole
+from harness.readers.delimited import open_table, typed_rows
+from harness.readers.names import GPU, MACHINE, MILLI_GPU, MODEL
+from harness.readers.sniff import has_columns
+from harness.readers.source import contents, lines_of, shown
 from harness.units import format_amount
-from harness_plugins.readers.cells import amount, number, text, whole
-from harness_plugins.readers.delimited import open_table, typed_rows
-from harness_plugins.readers.names import GPU, MACHINE, MILLI_GPU, MODEL
-from harness_plugins.readers.signs import OPENB_NODE_COLUMNS, SPOT_NODE_COLUMNS, has_columns
-from harness_plugins.readers.source import contents, lines_of, shown
+from harness_plugins.readers.sniff import OPENB_NODE_COLUMNS, SPOT_NODE_COLUMNS
 
 _PODS_OF_A_NODE = 110
 _MOST_GPUS = 1_000

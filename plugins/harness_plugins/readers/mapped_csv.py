@@ -18,10 +18,7 @@ import polars as pl
 from harness import Reading
 from harness.cluster.documents import read_documents
 from harness.errors import Fault, InputError, OptionError, TraceError
-from harness.trace.reader import leave_out
-from harness.trace.schema import LIMIT, REQUEST, Kind, column_of
-from harness.units import DAY, HOUR, MINUTE, SECOND, parse_duration
-from harness_plugins.readers.cells import (
+from harness.readers.cells import (
     Field,
     amount,
     choice,
@@ -32,8 +29,11 @@ from harness_plugins.readers.cells import (
     text,
     whole,
 )
-from harness_plugins.readers.delimited import Check, Table, open_table
-from harness_plugins.readers.source import contents
+from harness.readers.delimited import Check, Table, open_table
+from harness.readers.source import contents
+from harness.trace.reader import leave_out
+from harness.trace.schema import LIMIT, REQUEST, Kind, column_of
+from harness.units import DAY, HOUR, MINUTE, SECOND, parse_duration
 
 _TIMES = {"us": 1, "ms": 1000, "s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY}
 _BYTES = {

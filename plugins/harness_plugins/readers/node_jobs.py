@@ -8,11 +8,11 @@ from pathlib import Path
 import polars as pl
 
 from harness import Reading
+from harness.readers.cells import Field, amount, seconds, text, whole
+from harness.readers.delimited import open_table
+from harness.readers.gangs import pods_of
+from harness.readers.names import GPU
 from harness.trace.reader import leave_out
-from harness_plugins.readers.cells import Field, amount, seconds, text, whole
-from harness_plugins.readers.delimited import open_table
-from harness_plugins.readers.gangs import pods_of
-from harness_plugins.readers.names import GPU
 
 _MOST = 1_000_000
 _NULLS = ("None", "NaN", "nan", "NaT", "NULL", "Unknown")

@@ -14,11 +14,11 @@ import polars as pl
 
 from harness import Reading
 from harness.errors import OptionError
+from harness.readers.cells import amount, seconds, text, whole
+from harness.readers.delimited import open_table
+from harness.readers.names import GPU, MILLI_GPU, MODEL, affinity_to_models
+from harness.readers.source import also_read
 from harness.trace.reader import leave_out
-from harness_plugins.readers.cells import amount, seconds, text, whole
-from harness_plugins.readers.delimited import open_table
-from harness_plugins.readers.names import GPU, MILLI_GPU, MODEL, affinity_to_models
-from harness_plugins.readers.source import also_read
 
 METADATA = {
     "harness.source": "Alibaba PAI, cluster-trace-gpu-v2020 (github.com/alibaba/clusterdata)",

@@ -12,9 +12,9 @@ from typing import Any
 import polars as pl
 
 from harness import Reading
-from harness_plugins.readers.cells import moment, seconds, text, whole
-from harness_plugins.readers.delimited import Check, open_table
-from harness_plugins.readers.gangs import gpu_columns, gpu_notes
+from harness.readers.cells import moment, seconds, text, whole
+from harness.readers.delimited import Check, open_table
+from harness.readers.gangs import gpu_columns, gpu_notes
 
 LICENSE = (
     "CC-BY-4.0; Jeon et al., Analysis of Large-Scale Multi-Tenant GPU Clusters for DNN Training Workloads, "

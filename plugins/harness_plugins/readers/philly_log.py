@@ -17,10 +17,10 @@ import polars as pl
 from harness import Reading
 from harness.cluster.fields import Fields
 from harness.errors import Fault, TraceError
+from harness.readers.gangs import gpu_columns, gpu_notes
+from harness.readers.source import read_json, refusal, stop_at_many
 from harness.units import SECOND
-from harness_plugins.readers.gangs import gpu_columns, gpu_notes
 from harness_plugins.readers.philly import LICENSE
-from harness_plugins.readers.source import read_json, refusal, stop_at_many
 
 METADATA = {
     "harness.source": "Microsoft Philly (github.com/msr-fiddle/philly-traces), cluster_job_log",

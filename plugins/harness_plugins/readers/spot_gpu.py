@@ -12,10 +12,10 @@ from typing import Any
 import polars as pl
 
 from harness import Reading
-from harness_plugins.readers.cells import amount, choice, seconds, text, whole
-from harness_plugins.readers.delimited import open_table
-from harness_plugins.readers.names import GPU, MODEL, affinity_to_models
-from harness_plugins.readers.priorities import Band, priority_column, priority_note
+from harness.readers.cells import amount, choice, seconds, text, whole
+from harness.readers.delimited import open_table
+from harness.readers.names import GPU, MODEL, affinity_to_models
+from harness.readers.priorities import Band, priority_column, priority_note
 
 METADATA = {
     "harness.source": "Alibaba cluster-trace-v2026-spot-gpu (github.com/alibaba/clusterdata), "

@@ -14,10 +14,10 @@ from typing import Any
 import polars as pl
 
 from harness.errors import OptionError
-from harness_plugins.readers.gangs import pods_of
+from harness.readers.gangs import pods_of
+from harness.readers.names import MACHINE, label_maps
+from harness.readers.source import also_read
 from harness_plugins.readers.machines import Machine, read_machines
-from harness_plugins.readers.names import MACHINE, label_maps
-from harness_plugins.readers.source import also_read
 
 _KIB = 1024
 _DIGITS = 6

@@ -16,9 +16,9 @@ from reader_samples import COLLECTIONS, INSTANCES, OPENB_SHORT, SWF
 
 from harness.errors import OptionError, TraceError
 from harness.plugins import load
+from harness.readers.gangs import pods_of
+from harness.readers.source import every_line
 from harness.trace.trace import Trace, open_trace
-from harness_plugins.readers.gangs import pods_of
-from harness_plugins.readers.source import every_line
 
 PLUGINS = load(only=["readers"])
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from harness.errors import Fault, TraceError
 from harness.json_text import leading_json
+from harness.readers.source import shown, stop_at_many, text_of
 from harness.units import SECOND
-from harness_plugins.readers.source import shown, stop_at_many, text_of
 
 Labels = tuple[tuple[str, str], ...]
 _FOREIGN = "exported_"

@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 from harness import Reading
 from harness.cluster.slurm.qos import read_qos
 from harness.errors import Fault, OptionError, TraceError
+from harness.readers.source import also_read, contents
 from harness_plugins.readers.slurm.cells import COMMAND
 from harness_plugins.readers.slurm.chains import chains_of, cut_to_window
 from harness_plugins.readers.slurm.document import read_document
@@ -25,7 +26,6 @@ from harness_plugins.readers.slurm.notes import notes_of
 from harness_plugins.readers.slurm.record import Clock, Dump, Record
 from harness_plugins.readers.slurm.table import frame_of
 from harness_plugins.readers.slurm.text import read_text
-from harness_plugins.readers.source import also_read, contents
 
 _SOURCE = "accounting of Slurm, printed by sacct"
 _CUT = "with a start or an end that sacct -T made up: ask without -T"

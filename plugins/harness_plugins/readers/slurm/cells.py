@@ -9,7 +9,7 @@ from itertools import combinations_with_replacement, islice
 from pathlib import Path
 
 from harness.errors import Fault, TraceError
-from harness_plugins.readers.source import contents, lines_of, shown, stop_at_many
+from harness.readers.source import contents, lines_of, shown, stop_at_many
 
 COMMAND = (
     "SLURM_TIME_FORMAT=%s sacct -aXDP --noconvert -S 2026-10-01 -E 2026-11-01 -o JobIDRaw,JobID,Cluster,"

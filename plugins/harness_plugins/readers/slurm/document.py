@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import Fault, TraceError
+from harness.readers.source import read_json, shown, stop_at_many
 from harness.units import INT64_MAX, SECOND
 from harness_plugins.readers.slurm.amounts import MIB, Tres, tres_of_counts
 from harness_plugins.readers.slurm.cells import COMMAND
@@ -19,7 +20,6 @@ from harness_plugins.readers.slurm.record import (
     identity_of,
     minutes_of,
 )
-from harness_plugins.readers.source import read_json, shown, stop_at_many
 
 _MOST = 10**12
 _FLAGS = frozenset((REQUEUED, RESIZING, "COMPLETING", "REQUEUE_HOLD", "SPECIAL_EXIT"))

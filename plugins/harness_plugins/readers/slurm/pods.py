@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 
-from harness_plugins.readers.names import GPU, MODEL
+from harness.readers.names import GPU, MODEL
 from harness_plugins.readers.slurm.amounts import Tres
 
 CPU, MEMORY = "cpu", "memory"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from harness.errors import Fault, TraceError
+from harness.readers.source import refusal, shown, stop_at_many
 from harness.units import SECOND
 from harness_plugins.readers.slurm.amounts import Tres, requested_memory, tres_of_text
 from harness_plugins.readers.slurm.cells import COMMAND, open_cells
@@ -22,7 +23,6 @@ from harness_plugins.readers.slurm.record import (
     limit_of,
     span_of,
 )
-from harness_plugins.readers.source import refusal, shown, stop_at_many
 
 T = TypeVar("T")
 

@@ -1,10 +1,11 @@
-"""By which first bytes the formats are known, for files whose suffix does not tell."""
+"""By which first bytes each of the formats is known."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
+
+from harness.readers.sniff import MARK, beginning, first_line, has_columns
 
 SWF_COLUMNS = 18
 SWF_EXTENDED_COLUMNS = 21
@@ -22,23 +23,6 @@ ACME_COLUMNS = ("job_id", "user", "node_num", "gpu_num", "cpu_num", "type", "sta
 
 _PARQUET = b"PAR1"
 _YAML_OBJECT = re.compile(rb"^(?:\xef\xbb\xbf)?apiVersion:[ \t]+[a-z]", re.MULTILINE)
-_MARK = b"\xef\xbb\xbf"
-
-
-def has_columns(head: bytes, columns: tuple[str, ...]) -> bool:
-    """Whether the first line of comma-separated text names all these columns."""
-    lines = head.removeprefix(_MARK).lstrip().splitlines()
-    names = lines[0].split(b",") if lines else []
-    return {column.encode() for column in columns} <= {name.strip(b' "') for name in names}
-
-
-def names_columns(*columns: str) -> Callable[[Path, bytes], bool]:
-    """A sign: the header line names all these columns."""
-
-    def sign(path: Path, head: bytes) -> bool:
-        return has_columns(head, columns)
-
-    return sign
 
 
 _OPENDC_COLUMNS = {"id", "submission_time", "duration", "cpu_count", "mem_capacity"}
@@ -70,13 +54,13 @@ def _parquet_columns(path: Path) -> set[str]:
 
 def is_canonical_csv(path: Path, head: bytes) -> bool:
     """Whether the header line has the schema's own names."""
-    first = head.removeprefix(_MARK).lstrip().partition(b"\n")[0]
+    first = first_line(head)
     return has_columns(head, ("job_id", "submit_time", "duration", "queue")) and b"request." in first
 
 
 def is_kubernetes(path: Path, head: bytes) -> bool:
     """Whether a file begins like an object, or a list of objects, of Kubernetes, in JSON or YAML."""
-    if head.removeprefix(_MARK).lstrip().startswith(b"{"):
+    if beginning(head).startswith(b"{"):
         return b'"apiVersion"' in head
     return _YAML_OBJECT.search(head) is not None
 
@@ -87,7 +71,7 @@ _SACCT_JSON = (b'"association"', b'"derived_exit_code"', b'"allocation_nodes"')
 
 def is_slurm(path: Path, head: bytes) -> bool:
     """Whether the first line names columns of `sacct` or is its error, or a file begins like its JSON."""
-    head = head.removeprefix(_MARK).lstrip()
+    head = beginning(head)
     if head.startswith(b"{"):
         return b'"jobs"' in head and all(name in head for name in _SACCT_JSON)
     first = head.partition(b"\n")[0]
@@ -97,7 +81,7 @@ def is_slurm(path: Path, head: bytes) -> bool:
 
 def is_prometheus(path: Path, head: bytes) -> bool:
     """Whether a file begins like an answer of Prometheus' HTTP API."""
-    head = head.removeprefix(_MARK).lstrip()
+    head = beginning(head)
     return (
         head.startswith(b"{") and b'"status"' in head and (b'"resultType"' in head or b'"errorType"' in head)
     )
@@ -105,7 +89,7 @@ def is_prometheus(path: Path, head: bytes) -> bool:
 
 def is_philly_log(path: Path, head: bytes) -> bool:
     """Whether a file begins like a JSON list of Philly's jobs."""
-    head = head.removeprefix(_MARK).lstrip()
+    head = beginning(head)
     return head.startswith(b"[") and b'"attempts"' in head and b'"vc"' in head
 
 
@@ -116,7 +100,7 @@ def is_pai(path: Path, head: bytes) -> bool:
 
 def is_google(path: Path, head: bytes) -> bool:
     """Whether the first line is an event of a collection."""
-    first = head.removeprefix(_MARK).lstrip().partition(b"\n")[0]
+    first = first_line(head)
     return first.startswith(b"{") and b'"collection_id"' in first and b'"time"' in first
 
 
@@ -125,7 +109,7 @@ def is_swf(path: Path, head: bytes) -> bool:
 
     The head may end within that line.
     """
-    lines = head.removeprefix(_MARK).splitlines()
+    lines = head.removeprefix(MARK).splitlines()
     jobs = [line.split() for line in lines if line.strip() and not line.lstrip().startswith(b";")]
     if not jobs:
         return any(line.startswith(b"; Version: 2") for line in lines)

@@ -7,7 +7,7 @@ from math import isqrt
 import polars as pl
 
 from harness.errors import OptionError
-from harness_plugins.readers.names import GPU
+from harness.readers.names import GPU
 
 
 def pods_of(amounts: pl.Series, per_node: int, option: str) -> pl.DataFrame:

@@ -13,8 +13,8 @@ from math import isnan
 
 import polars as pl
 
+from harness.readers.numbers import EXACT, SECONDS, is_amount, is_seconds, microseconds
 from harness.units import SECOND
-from harness_plugins.readers.numbers import EXACT, SECONDS, is_amount, is_seconds, microseconds
 
 _EXAMPLE = datetime(2017, 10, 9, 7, 1, 55)
 _SPAN = r"^(?:(\d{1,6})-)?(?:(\d{1,6}):)?(\d{1,2}):(\d{2}(?:\.\d+)?)$"

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.csv
 
 from harness.errors import Fault, TraceError
-from harness_plugins.readers.cells import Field
-from harness_plugins.readers.source import contents, lines_of, refusal, shown
+from harness.readers.cells import Field
+from harness.readers.source import contents, lines_of, refusal, shown
 
 _SHOWN = 200
 _MANY = 10_000

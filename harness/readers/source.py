@@ -12,10 +12,10 @@ from typing import Any
 from harness.errors import Fault, TraceError
 from harness.files.packed import PackedError, unpacked_bytes
 from harness.json_text import parse_json
+from harness.readers.sniff import MARK
 
 _BLOCK = 1 << 20
 _LINE_END = re.compile(rb"\r\n|\r|\n")
-_MARK = b"\xef\xbb\xbf"
 _LISTED = 1000
 _MANY = 10_000
 _LONGEST_LINE = 1 << 20
@@ -36,7 +36,7 @@ def contents(path: Path) -> bytes:
         data = unpacked_bytes(data)
     except PackedError as error:
         raise TraceError(str(path), [Fault("", str(error))], hint=error.hint) from error
-    data = data.removeprefix(_MARK)
+    data = data.removeprefix(MARK)
     if not data.strip():
         raise TraceError(str(path), [Fault("", "has no lines")])
     return data
