@@ -14,7 +14,7 @@ from harness.engine import Engine
 from harness.engine.events import ACTIONS, STATES, Fact
 from harness.errors import Fault
 from harness.units import SECOND
-from harness_plugins.kube.policy import DefaultPreemption
+from harness_plugins.kube.policy import default_preemption
 
 HOSTNAME = "kubernetes.io/hostname"
 
@@ -124,7 +124,7 @@ class World:
         for index, (each, _, _) in enumerate(ordered):
             each.index = index
         engine = Engine([ordered], self.cluster, self, until=None if until is None else until * SECOND)
-        self.policy = DefaultPreemption(self.cluster, engine.view, options)
+        self.policy = default_preemption(self.cluster, engine.view, options)
         engine.run(self.policy)
 
     def record(self, fact: Fact) -> None:

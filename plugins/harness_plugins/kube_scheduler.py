@@ -11,7 +11,7 @@ from typing import Any
 
 from harness import Cluster, Policy, View
 from harness.models.evictions import LATENCY
-from harness_plugins.kube.policy import GANG, TOGETHER, DefaultPreemption
+from harness_plugins.kube.policy import GANG, TOGETHER, default_preemption
 
 
 def kube_scheduler(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
@@ -21,7 +21,7 @@ def kube_scheduler(cluster: Cluster, view: View, options: Mapping[str, Any]) -> 
         InputError: the cluster has no nodes.
     """
     if options[GANG.name] != TOGETHER:
-        return DefaultPreemption(cluster, view, options, latency=options.get(LATENCY.name))
+        return default_preemption(cluster, view, options, latency=options.get(LATENCY.name))
     # Only gangs need what elastic quotas are made of.
     from harness_plugins.elastic_quota.policy import without_quotas
 

@@ -11,6 +11,7 @@ from harness import Cluster, Decision, Job, Never, Policy, Possible, Reject, Vie
 from harness.cluster.elastic import ACK, KOORDINATORS, semantics_of
 from harness.errors import InputError
 from harness.models.evictions import LATENCY
+from harness.models.kube.policy import PodPolicy
 from harness.models.kube.preemption.budgets import Budgets
 from harness.options import resolve
 from harness_plugins.elastic_quota.accounts import Accounts
@@ -26,7 +27,7 @@ from harness_plugins.elastic_quota.options import (
 from harness_plugins.elastic_quota.revoke import Revocation
 from harness_plugins.elastic_quota.rules import Rules
 from harness_plugins.elastic_quota.scheduler import QuotaScheduler
-from harness_plugins.kube.policy import DefaultPreemption, configuration_of, fits_no_node
+from harness_plugins.kube.policy import configuration_of, fits_no_node
 
 
 def elastic_quota(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
@@ -135,9 +136,7 @@ class QuotaPolicy:
             gangs=places_gangs(cluster, options),
             revocation=partial(Revocation, self.accounts, fair, options["revokeAfter"]) if fair else None,
         )
-        self._pods = DefaultPreemption(
-            cluster, view, options, latency=options[LATENCY.name], scheduler=self.scheduler
-        )
+        self._pods = PodPolicy(cluster, self.scheduler, latency=options[LATENCY.name])
         self._rejected: list[tuple[Job, Never]] = []
         self._limits = QuotaLimits(self.accounts, cluster, options)
 

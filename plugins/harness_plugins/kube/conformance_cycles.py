@@ -16,7 +16,7 @@ from harness.engine.events import ACTIONS, BIND, FINISH, GONE, NOMINATE, PENDING
 from harness.errors import ClusterError, Fault
 from harness.policy import Arrival
 from harness.units import SECOND
-from harness_plugins.kube.policy import DefaultPreemption
+from harness_plugins.kube.policy import default_preemption
 
 _RECORDED = (BIND, NOMINATE, UNNOMINATE, PREEMPT, GONE, FINISH)
 _ON_NODES = (BIND, NOMINATE, PREEMPT)
@@ -27,7 +27,7 @@ def cycles(case: Mapping[str, Any]) -> dict[str, Any]:
     cluster = cluster_from(case["objects"], case["id"], webhooks=False)
     record = _Record()
     engine = Engine([_arrivals(case)], cluster, record, until=case["given"]["horizon"] * SECOND)
-    policy = DefaultPreemption(cluster, engine.view, {}, gives_up=False)
+    policy = default_preemption(cluster, engine.view, {}, gives_up=False)
     outcome = engine.run(policy, name="default-preemption")
     return {
         "decisions": record.decisions,

@@ -9,7 +9,7 @@ from quota_worlds import Happened, Jobs, Manifest, auto_happened, cluster, leaf,
 
 from harness.errors import InputError
 from harness.testing import replayed
-from harness_plugins.kube.policy import DefaultPreemption
+from harness_plugins.kube.policy import default_preemption
 
 QUOTAS = tree(10, leaf("a", 5, 10), leaf("b", 5, 10))
 
@@ -80,7 +80,7 @@ def test_without_quotas_it_is_default_preemption() -> None:
     where = cluster(node("n1", 4), node("n2", 6))
     mine = auto_happened(where, jobs, gang="pods").decisions.rows
     assert [row for row in mine if row.action == "preempt"]
-    alone = partial(DefaultPreemption, latency=0)
+    alone = partial(default_preemption, latency=0)
     assert mine == replayed(alone, jobs, where).rows
 
 

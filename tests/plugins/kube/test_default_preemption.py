@@ -12,7 +12,7 @@ from harness.api import replay
 from harness.cluster.load import cluster_from
 from harness.errors import ClusterError, InputError
 from harness.policy import Job, PodSet
-from harness_plugins.kube.policy import DefaultPreemption
+from harness_plugins.kube.policy import default_preemption
 
 
 def configuration(**fields: Any) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def test_it_is_registered_with_its_options() -> None:
 def test_a_cluster_without_nodes_is_an_error_that_says_what_to_give() -> None:
     """Pods are scheduled onto nodes."""
     with pytest.raises(InputError, match="the cluster has none") as error:
-        DefaultPreemption(cluster_from([], "test"), None, {})  # type: ignore[arg-type]
+        default_preemption(cluster_from([], "test"), None, {})  # type: ignore[arg-type]
     assert error.value.hint is not None
     assert "--cluster" in error.value.hint
 
@@ -111,7 +111,7 @@ def test_a_template_that_contradicts_the_trace_is_an_error() -> None:
     template = '{"containers": [{"resources": {"requests": {"cpu": 2}}}]}'
     pod_set = PodSet("main", 1, 1, {"cpu": 1000}, pod_template=template)
     one = Job(0, "j", 0, "q", "default", "", 0, "", True, False, 0, "", (pod_set,), 1)
-    policy = DefaultPreemption(cluster_from([node("n1")], "test"), None, {})  # type: ignore[arg-type]
+    policy = default_preemption(cluster_from([node("n1")], "test"), None, {})  # type: ignore[arg-type]
     with pytest.raises(ClusterError, match="job j, pod set main: pod_template: its containers request other"):
         policy.submit(one, range(1), 0)
 

@@ -6,13 +6,13 @@ from typing import Any
 
 from harness.options import resolve
 from harness.testing import Decisions, Script, nodes, replayed
-from harness_plugins.kube.policy import OPTIONS, DefaultPreemption
+from harness_plugins.kube.policy import OPTIONS, default_preemption
 
 
 def replay(jobs: Script, **options: Any) -> Decisions:
     """Two nodes of 4 and 2 cpu."""
     return replayed(
-        DefaultPreemption,
+        default_preemption,
         jobs,
         nodes(n1={"cpu": 4}, n2={"cpu": 2}),
         options=resolve(OPTIONS, options, owner="default-preemption"),

@@ -1,0 +1,150 @@
+"""A policy on top of a scheduler of pods: jobs of a trace become pods, and the scheduler hears of these.
+
+A gang is no unit to kube-scheduler: what is bound of it waits, holding its node, until the rest is. A
+scheduler that knows gangs puts pods together by `PodInfo.job` (`gangs.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol, final
+
+from harness.cluster.model import Cluster
+from harness.errors import InputError
+from harness.models.kube.evictions import PodEvictions
+from harness.models.kube.kinds import Kinds, Nodes
+from harness.models.kube.pod import PodInfo
+from harness.policy import Bind, Decision, Job, Never, Preempt, Reject, Why
+
+
+class PodScheduler(Nodes, Protocol):
+    """What schedules the pods: kube-scheduler, or another one on its model."""
+
+    @property
+    def attempts(self) -> int:
+        """How many scheduling attempts there were."""
+
+    def hear(self, now: int) -> None:
+        """It is `now`."""
+
+    def add(self, pod: PodInfo) -> None:
+        """A pod arrives."""
+
+    def add_running(self, pod: PodInfo, node: str, start: int | None) -> None:
+        """A pod that runs already is there."""
+
+    def delete(self, pod: PodInfo) -> None:
+        """A pod is gone."""
+
+    def run(self) -> Iterator[Decision]:
+        """Try pods until all that are left wait for an event."""
+
+
+@final
+class PodPolicy:
+    """Replays jobs through a scheduler of pods; see the module.
+
+    Args:
+        cluster: must have nodes.
+        scheduler: what schedules the pods; it keeps its own books, as it does in reality.
+        gives_up: whether jobs that fit no node even when all are empty are rejected. In reality they are
+            tried again and again.
+        latency: how long it takes until the scheduler knows that an evicted pod is gone, microseconds; None
+            where it knows at once however often that happens, see `Evictions`.
+
+    Raises:
+        InputError: the cluster has no nodes.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        scheduler: PodScheduler,
+        *,
+        gives_up: bool = True,
+        latency: int | None = None,
+    ) -> None:
+        require_nodes(cluster)
+        self.scheduler = scheduler
+        self._kinds = Kinds(self.scheduler, cluster)
+        self._gives_up = gives_up
+        self._rejected: list[tuple[Job, Never]] = []
+        self._pods: dict[tuple[int, int], PodInfo] = {}
+        self._successors: dict[tuple[int, int], int] = {}
+        self._evictions = PodEvictions(latency)
+
+    def submit(self, job: Job, pods: range, now: int) -> None:
+        """Pods wait; evicted ones do once the scheduler knows that they are gone."""
+        self.scheduler.hear(now)
+        never = self._kinds.never(job) if self._gives_up else None
+        if never is not None:
+            self._rejected.append((job, never))
+            return
+        for pod in pods:
+            if (job.index, pod) not in self._pods:
+                self._add(job, pod)
+
+    def release(self, job: Job, pods: range, now: int, why: Why) -> None:
+        """Pods are gone from their nodes; of evicted ones the scheduler may know later."""
+        self.scheduler.hear(now)
+        if why is Why.ENDED:
+            self._evictions.end(job, pods)
+            for pod in pods:
+                self.scheduler.delete(self._pods.pop((job.index, pod)))
+                self._successors.pop((job.index, pod), None)
+            return
+        for pod in pods:
+            key = (job.index, pod)
+            self._successors[key] = self._successors.get(key, 0) + 1
+            if self._evictions.leave(job, pod, now):
+                self.scheduler.delete(self._pods.pop(key))
+
+    def cycle(self, now: int) -> Iterator[Decision]:
+        """Schedule pods until those that are left wait for something to happen."""
+        self.scheduler.hear(now)
+        evictions = self._evictions
+        for job, pod in evictions.left.due(now):
+            self.scheduler.delete(self._pods.pop((job.index, pod)))
+            self._add(job, pod)
+        if self._rejected:
+            yield from [Reject(job, never.why) for job, never in self._rejected]
+            self._rejected.clear()
+        for decision in self.scheduler.run():
+            if type(decision) is Bind:
+                evictions.bound(decision, now)
+            elif type(decision) is Preempt:
+                evictions.preempted(decision, now)
+            yield decision
+        yield from evictions.left.wakes()
+
+    def _add(self, job: Job, pod: int) -> None:
+        """A pod waits, or runs already; one that was evicted comes back as a new pod, behind its equals.
+
+        One of another scheduler does not come back to this one.
+        """
+        key = (job.index, pod)
+        successor, kind = self._successors.get(key, 0), self._kinds.of(job, job.pod_set_of(pod))
+        if successor and not kind.ours:
+            return
+        name = job.pod_name(pod, successor)
+        info = PodInfo(name, kind.template, job.priority, preempts=job.preempts, job=job, pod=pod)
+        self._pods[key] = info
+        if not successor:
+            self._evictions.arrive()
+        if kind.node and not successor:
+            self.scheduler.add_running(info, kind.node, kind.start)
+        else:
+            self.scheduler.add(info)
+
+
+def require_nodes(cluster: Cluster) -> None:
+    """Refuse a cluster without nodes.
+
+    Raises:
+        InputError: it has none.
+    """
+    if not cluster.nodes:
+        raise InputError(
+            "this policy schedules pods onto nodes, and the cluster has none",
+            hint="give manifests with nodes (kubectl get nodes -o yaml) or a NodePool: --cluster FILE",
+        )
