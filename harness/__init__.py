@@ -19,12 +19,7 @@ from harness.errors import HarnessError
 from harness.hookspecs import hookimpl
 from harness.metrics.measurement import Measurement, Window
 from harness.options import Option, boolean
-from harness.plugins import (
-    Plugins,
-    RegisterMetric,
-    RegisterPolicy,
-    RegisterReader,
-)
+from harness.plugins import Plugins
 from harness.policy import (
     Admit,
     Bind,
@@ -46,6 +41,7 @@ from harness.policy import (
     Wake,
     Why,
 )
+from harness.registries import RegisterMetric, RegisterPolicy, RegisterReader
 from harness.trace.reader import Reading
 
 if TYPE_CHECKING:

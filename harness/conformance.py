@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from harness.errors import HarnessError, InputError
 from harness.json_text import parse_json
 from harness.options import did_you_mean
+from harness.registries import Registrar
 
 if TYPE_CHECKING:
     from harness.plugins import Plugins
@@ -49,7 +50,7 @@ class ConformanceSpec:
     version: str
 
 
-class RegisterConformance(Protocol):
+class RegisterConformance(Registrar[ConformanceSpec]):
     """What `harness_register_conformance` gets."""
 
     def __call__(
@@ -62,6 +63,10 @@ class RegisterConformance(Protocol):
         explain: Callable[[Case], str] | None = None,
     ) -> None:
         """Register the function that answers cases of a component."""
+        owner = self.owner
+        self.registry.add(
+            ConformanceSpec(name, answer, help, frozenset(informative), explain, owner.name, owner.version)
+        )
 
 
 class Difference(NamedTuple):

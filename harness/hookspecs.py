@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import click
 
     from harness.conformance import RegisterConformance
-    from harness.plugins import RegisterMetric, RegisterPolicy, RegisterReader
+    from harness.registries import RegisterMetric, RegisterPolicy, RegisterReader
     from harness.report.section import RegisterSection
     from harness.runs.plan import Plan
     from harness.runs.run import Run

@@ -6,180 +6,36 @@ have as many as they like.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import pluggy
 
 from harness import hookspecs
 from harness.errors import PluginError
-from harness.options import Option, did_you_mean
+from harness.options import did_you_mean
+from harness.registries import (
+    MetricSpec,
+    Owner,
+    PolicySpec,
+    ReaderSpec,
+    RegisterMetric,
+    RegisterPolicy,
+    RegisterReader,
+    Registry,
+    SpecT,
+)
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
-    from pathlib import Path
 
-    from harness.conformance import Answer, Case, ConformanceSpec
-    from harness.metrics.measurement import Compute
-    from harness.policy import Foresight, PolicyFactory, RunningJobs, Unheeded
-    from harness.report.section import MakeSection, SectionSpec
-    from harness.trace.reader import Reading
+    from harness.conformance import ConformanceSpec
+    from harness.report.section import SectionSpec
 
 GROUP = "harness"
 _DISTRIBUTION = "harness-replay"
-
-
-@dataclass(frozen=True, slots=True)
-class PolicySpec:
-    """A registered policy: what makes it, what it is, and which plugin brought it.
-
-    `module` is what an installed plugin is loaded by; "" for one that was given in Python.
-    """
-
-    name: str
-    factory: PolicyFactory
-    help: str
-    options: tuple[Option, ...]
-    clairvoyant: bool
-    owner: str
-    version: str
-    running: RunningJobs | None = None
-    unheeded: Unheeded | None = None
-    never: Foresight | None = None
-    module: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ReaderSpec:
-    """A registered trace reader; `suffixes` and `sniff` say which files it is for.
-
-    `sniff` gets the path and the first 4 KiB, decompressed, and is asked only when no suffix decides.
-    """
-
-    name: str
-    read: Callable[[Path, Mapping[str, Any]], Reading]
-    help: str
-    suffixes: tuple[str, ...]
-    sniff: Callable[[Path, bytes], bool] | None
-    options: tuple[Option, ...]
-    owner: str
-    version: str
-
-
-@dataclass(frozen=True, slots=True)
-class MetricSpec:
-    """A registered metric or family of metrics over a finished run; `module` as of a policy."""
-
-    name: str
-    compute: Compute
-    help: str
-    owner: str
-    version: str
-    module: str = ""
-
-
-class RegisterPolicy(Protocol):
-    """What `harness_register_policies` gets."""
-
-    def __call__(
-        self,
-        name: str,
-        factory: PolicyFactory,
-        *,
-        help: str,
-        options: Iterable[Option] = (),
-        clairvoyant: bool = False,
-        running: RunningJobs | None = None,
-        unheeded: Unheeded | None = None,
-        never: Foresight | None = None,
-    ) -> None:
-        """Register a policy under a name.
-
-        Args:
-            name: what users call it.
-            factory: makes it.
-            help: one line that says what it is.
-            options: what can be set.
-            clairvoyant: lets it see how long jobs run; reports say so.
-            running: the jobs that run already according to the manifests, if the policy takes them over.
-            unheeded: what the manifests ask for that the policy does not heed; becomes warnings of a run.
-            never: which jobs the policy rejects because they can never start; they are named before a replay.
-        """
-
-
-class RegisterReader(Protocol):
-    """What `harness_register_readers` gets."""
-
-    def __call__(
-        self,
-        name: str,
-        read: Callable[[Path, Mapping[str, Any]], Reading],
-        *,
-        help: str,
-        suffixes: Iterable[str] = (),
-        sniff: Callable[[Path, bytes], bool] | None = None,
-        options: Iterable[Option] = (),
-    ) -> None:
-        """Register a reader of a foreign trace format."""
-
-
-class RegisterMetric(Protocol):
-    """What `harness_register_metrics` gets."""
-
-    def __call__(self, name: str, compute: Compute, *, help: str) -> None:
-        """Register a metric, or a family of metrics that are computed together."""
-
-
-class _Spec(Protocol):
-    @property
-    def name(self) -> str: ...
-    @property
-    def owner(self) -> str: ...
-
-
-S = TypeVar("S", bound=_Spec)
-
-
-class Registry(Generic[S]):
-    """Things of one kind by name, each with the plugin that owns it."""
-
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
-        self._specs: dict[str, S] = {}
-
-    def __iter__(self) -> Iterator[S]:
-        return iter(sorted(self._specs.values(), key=lambda spec: spec.name))
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._specs
-
-    def add(self, spec: S) -> None:
-        """Add one.
-
-        Raises:
-            PluginError: the name is taken; both owners are named.
-        """
-        taken = self._specs.get(spec.name)
-        if taken is not None:
-            raise PluginError(
-                f"{self.kind} {spec.name!r} is registered by both {taken.owner!r} and {spec.owner!r}",
-                hint=f"leave one out: --no-plugin {spec.owner}",
-            )
-        self._specs[spec.name] = spec
-
-    def get(self, name: str) -> S | None:
-        """The one of that name, or None."""
-        return self._specs.get(name)
-
-    def names(self) -> list[str]:
-        """All names, sorted."""
-        return sorted(self._specs)
-
-    def drop_owner(self, owner: str) -> None:
-        """Forget all that one plugin registered."""
-        self._specs = {name: spec for name, spec in self._specs.items() if spec.owner != owner}
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +89,7 @@ class Plugins:
         """
         return self._required(self.readers, name)
 
-    def _required(self, registry: Registry[S], name: str) -> S:
+    def _required(self, registry: Registry[SpecT], name: str) -> SpecT:
         spec = registry.get(name)
         if spec is None:
             away = f"; left out: {', '.join(self.left_out)}" if self.left_out else ""
@@ -350,67 +206,17 @@ def _installed() -> list[tuple[EntryPoint, str, str]]:
 
 def _register(plugin: object, info: PluginInfo, loaded: Plugins) -> None:
     """Call the plugin's registration hooks with registrars that know whose they are."""
-    from harness.report.section import UNPLACED, SectionSpec
+    from harness.conformance import RegisterConformance
+    from harness.report.section import RegisterSection
 
-    owner, version = info.name, info.version
-    module = info.module if info.distribution else ""
-
-    def policy(
-        name: str,
-        factory: PolicyFactory,
-        *,
-        help: str,
-        options: Iterable[Option] = (),
-        clairvoyant: bool = False,
-        running: RunningJobs | None = None,
-        unheeded: Unheeded | None = None,
-        never: Foresight | None = None,
-    ) -> None:
-        every = tuple(options)
-        loaded.policies.add(
-            PolicySpec(
-                name, factory, help, every, clairvoyant, owner, version, running, unheeded, never, module
-            )
-        )
-
-    def reader(
-        name: str,
-        read: Callable[[Path, Mapping[str, Any]], Reading],
-        *,
-        help: str,
-        suffixes: Iterable[str] = (),
-        sniff: Callable[[Path, bytes], bool] | None = None,
-        options: Iterable[Option] = (),
-    ) -> None:
-        loaded.readers.add(
-            ReaderSpec(name, read, help, tuple(suffixes), sniff, tuple(options), owner, version)
-        )
-
-    def metric(name: str, compute: Compute, *, help: str) -> None:
-        loaded.metrics.add(MetricSpec(name, compute, help, owner, version, module))
-
-    def section(name: str, make: MakeSection, *, title: str, help: str, place: int = UNPLACED) -> None:
-        loaded.sections.add(SectionSpec(name, make, title, help, place, owner, version))
-
-    def component(
-        name: str,
-        answer: Callable[[Case], Answer],
-        *,
-        help: str,
-        informative: Iterable[str] = (),
-        explain: Callable[[Case], str] | None = None,
-    ) -> None:
-        from harness.conformance import ConformanceSpec
-
-        spec = ConformanceSpec(name, answer, help, frozenset(informative), explain, owner, version)
-        loaded.conformance.add(spec)
-
+    owner = Owner(info.name, info.version, info.module if info.distribution else "")
+    hooks = loaded.hooks
     for hook, register in (
-        (loaded.hooks.harness_register_policies, policy),
-        (loaded.hooks.harness_register_readers, reader),
-        (loaded.hooks.harness_register_metrics, metric),
-        (loaded.hooks.harness_register_sections, section),
-        (loaded.hooks.harness_register_conformance, component),
+        (hooks.harness_register_policies, RegisterPolicy(owner, loaded.policies)),
+        (hooks.harness_register_readers, RegisterReader(owner, loaded.readers)),
+        (hooks.harness_register_metrics, RegisterMetric(owner, loaded.metrics)),
+        (hooks.harness_register_sections, RegisterSection(owner, loaded.sections)),
+        (hooks.harness_register_conformance, RegisterConformance(owner, loaded.conformance)),
     ):
         for implementation in hook.get_hookimpls():
             if implementation.plugin is plugin:

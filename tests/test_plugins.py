@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from policies import Greedy
 
 import harness
-from harness import hookimpl, plugins
+from harness import hookimpl, plugins, registries
 from harness.cli import cli
 from harness.errors import PluginError
 
@@ -30,7 +30,7 @@ def plugin(**functions: Callable[..., Any]) -> types.SimpleNamespace:
 
 
 def registers_greedy(name: str) -> types.SimpleNamespace:
-    def hook(register: plugins.RegisterPolicy) -> None:
+    def hook(register: registries.RegisterPolicy) -> None:
         register(name, Greedy, help="starts what fits")
 
     return plugin(harness_register_policies=hook)
@@ -66,7 +66,7 @@ def test_a_misspelt_hook_is_refused() -> None:
 def test_a_broken_plugin_is_listed_and_not_fatal() -> None:
     """What it registered before it failed is gone, the others work, and asking for it says why it failed."""
 
-    def hook(register: plugins.RegisterPolicy) -> None:
+    def hook(register: registries.RegisterPolicy) -> None:
         register("half", Greedy, help="registered before the failure")
         raise RuntimeError("no licence found")
 

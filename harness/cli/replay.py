@@ -20,7 +20,8 @@ from harness.options import did_you_mean
 from harness.text import printable
 
 if TYPE_CHECKING:
-    from harness.plugins import Plugins, PolicySpec, ReaderSpec
+    from harness.plugins import Plugins
+    from harness.registries import PolicySpec, ReaderSpec
     from harness.runs.plan import Plan
     from harness.runs.request import Request
     from harness.runs.run import Run

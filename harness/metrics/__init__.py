@@ -9,7 +9,7 @@ from harness.hookspecs import hookimpl
 from harness.metrics.measurement import Measurement, Window
 
 if TYPE_CHECKING:
-    from harness.plugins import RegisterMetric
+    from harness.registries import RegisterMetric
     from harness.runs.run import Run
 
 

@@ -22,12 +22,12 @@ from harness.policy.decisions import (
 from harness.policy.job import ENDLESS, Arrival, Job, PodSet, Startup
 from harness.policy.protocol import (
     Foresight,
+    IgnoredFields,
     Never,
     Policy,
     PolicyFactory,
     Possible,
     RunningJobs,
-    Unheeded,
     Why,
 )
 from harness.policy.view import View
@@ -39,6 +39,7 @@ __all__ = [
     "Bind",
     "Decision",
     "Foresight",
+    "IgnoredFields",
     "Job",
     "Never",
     "Nominate",
@@ -52,7 +53,6 @@ __all__ = [
     "Reject",
     "RunningJobs",
     "Startup",
-    "Unheeded",
     "Unnominate",
     "View",
     "Wake",

@@ -68,6 +68,6 @@ Foresight: TypeAlias = Callable[["Cluster", Mapping[str, Any]], Possible]
 answers as the policy does, which rejects those jobs when they are submitted, and raises `InputError` where
 the policy cannot be made."""
 
-Unheeded: TypeAlias = Callable[["Cluster", Mapping[str, Any]], Iterable[str]]
-"""What a cluster's manifests ask for that a policy with these options does not heed: sentences with kind,
-name and field."""
+IgnoredFields: TypeAlias = Callable[["Cluster", Mapping[str, Any]], Iterable[str]]
+"""Which fields of a cluster's manifests a policy with these options ignores: sentences with kind, name and
+field."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from harness.errors import NOT_THEIRS, PluginError
+from harness.registries import Registrar
 
 if TYPE_CHECKING:
     from harness.report.blocks import Block
@@ -37,7 +38,7 @@ class SectionSpec:
         return self.place, self.name
 
 
-class RegisterSection(Protocol):
+class RegisterSection(Registrar[SectionSpec]):
     """What `harness_register_sections` gets."""
 
     def __call__(self, name: str, make: MakeSection, *, title: str, help: str, place: int = UNPLACED) -> None:
@@ -51,6 +52,8 @@ class RegisterSection(Protocol):
             place: sections stand in this order, and of one place in that of their names. Built-in ones are at
                 100, 200, ...; the last of them, what was assumed, at 10,000.
         """
+        owner = self.owner
+        self.registry.add(SectionSpec(name, make, title, help, place, owner.name, owner.version))
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from harness.plugins import own_modules
 
 if TYPE_CHECKING:
-    from harness.plugins import MetricSpec, PolicySpec
+    from harness.registries import MetricSpec, PolicySpec
 
 _OURS = "harness"
 _APART = (

@@ -20,8 +20,9 @@ from harness.trace.schema import column_of
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
-    from harness.plugins import Plugins, PolicySpec
+    from harness.plugins import Plugins
     from harness.policy import Never, Possible
+    from harness.registries import PolicySpec
     from harness.trace.trace import Trace
 
 _OWN = frozenset(

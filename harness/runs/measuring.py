@@ -9,7 +9,7 @@ from traceback import extract_tb
 from harness.errors import RunError
 from harness.metrics.measurement import Measurement, Window
 from harness.metrics.scopes import parse_scope
-from harness.plugins import MetricSpec
+from harness.registries import MetricSpec
 from harness.runs.run import Run
 
 

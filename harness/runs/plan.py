@@ -20,7 +20,7 @@ from harness.units import format_duration
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
-    from harness.plugins import PolicySpec
+    from harness.registries import PolicySpec
     from harness.runs.at_start import AtStart
     from harness.runs.impossible import Impossible
     from harness.trace.trace import Trace
@@ -119,8 +119,8 @@ class Plan:
         found += self._startup_of_the_trace()
         found += self._other_algorithm()
         found += self._left_out()
-        if self.policy.unheeded is not None:
-            found += self.policy.unheeded(self.cluster, self.options)
+        if self.policy.ignored_fields is not None:
+            found += self.policy.ignored_fields(self.cluster, self.options)
         return tuple(found)
 
     @property

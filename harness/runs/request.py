@@ -14,7 +14,8 @@ from harness.engine.losses import Losses, parse_losses
 from harness.errors import InputError, OptionError
 from harness.frozen import Frozen
 from harness.options import did_you_mean, factor, resolve
-from harness.plugins import Plugins, PolicySpec, load
+from harness.plugins import Plugins, load
+from harness.registries import PolicySpec
 from harness.runs.at_start import WORLDS, at_start
 from harness.runs.execution import execute
 from harness.runs.identity import look_at

@@ -10,7 +10,8 @@ from harness.errors import Fault, TraceError
 from harness.files.packed import GZIP
 
 if TYPE_CHECKING:
-    from harness.plugins import Plugins, ReaderSpec
+    from harness.plugins import Plugins
+    from harness.registries import ReaderSpec
 
 _SNIFFED = 4096
 

@@ -27,7 +27,8 @@ from harness.units import SECOND
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
-    from harness.plugins import Plugins, ReaderSpec
+    from harness.plugins import Plugins
+    from harness.registries import ReaderSpec
 
 _NOTHING: Mapping[str, Any] = {}
 

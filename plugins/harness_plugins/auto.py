@@ -19,7 +19,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         help="per pod: elasticquota where it belongs to a quota, else default preemption",
         options=OPTIONS,
         running=running_jobs,
-        unheeded=unheeded,
+        ignored_fields=unheeded,
         never=_never,
     )
 

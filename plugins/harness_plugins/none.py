@@ -68,7 +68,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         help="nothing is preempted: kube-scheduler on nodes, else a queue of whole jobs within quotas",
         options=OPTIONS,
         running=running_jobs,
-        unheeded=_unheeded,
+        ignored_fields=_unheeded,
         never=_never,
     )
 

@@ -179,7 +179,7 @@ def test_without_nodes_a_stopped_queue_is_named_and_admits_all_the_same() -> Non
     stopped = Cluster(
         cluster_queues={"q": queue, "open": ClusterQueue("open")}, local_queues={("ns", "d"): door}
     )
-    unheeded = load().policy("none").unheeded
+    unheeded = load().policy("none").ignored_fields
     assert unheeded is not None
     options = resolve(OPTIONS, {}, owner="none")
     assert list(unheeded(stopped, options)) == [

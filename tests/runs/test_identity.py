@@ -22,7 +22,8 @@ from policies import Greedy, Priority
 import harness
 from harness.api import read_trace
 from harness.cluster.load import load_cluster
-from harness.plugins import PolicySpec, load
+from harness.plugins import load
+from harness.registries import PolicySpec
 from harness.runs import identity
 from harness.runs.identity import code_of_harness, code_of_policy
 

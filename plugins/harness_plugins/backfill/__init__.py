@@ -71,7 +71,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         help="EASY and conservative backfilling of whole jobs within quotas, without nodes",
         options=OPTIONS,
         clairvoyant=True,
-        unheeded=_unheeded,
+        ignored_fields=_unheeded,
         never=_never,
     )
 

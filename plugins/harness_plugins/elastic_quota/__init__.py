@@ -22,7 +22,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         help="quotas with a guarantee and a bound; a guarantee is taken back from those that borrow it",
         options=OPTIONS,
         running=running_jobs,
-        unheeded=unheeded,
+        ignored_fields=unheeded,
         never=_never,
     )
 

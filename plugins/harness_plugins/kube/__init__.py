@@ -22,7 +22,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         help="kube-scheduler's default profile: pods one by one, preemption by priority; needs nodes",
         options=OPTIONS,
         running=running_jobs,
-        unheeded=pods_alone,
+        ignored_fields=pods_alone,
         never=fits_no_node,
     )
 

@@ -69,7 +69,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         help="Kueue with classic preemption: by priority, and to take back what others borrowed",
         options=_COMMON,
         running=_running_jobs,
-        unheeded=_unheeded,
+        ignored_fields=_unheeded,
         never=_never,
     )
     register(
@@ -78,7 +78,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         help="Kueue with fair sharing: shares order admission and choose whom to preempt",
         options=(*_COMMON, *_FAIR),
         running=_running_jobs,
-        unheeded=_unheeded_by_fair_sharing,
+        ignored_fields=_unheeded_by_fair_sharing,
         never=_never,
     )
 

@@ -46,7 +46,7 @@ def test_manifests_choose_the_semantics_and_a_mismatch_is_warned_of(
     """What is chosen but for the default is told; asking for what is there anyway needs no word."""
     cluster = cluster_from([node("n", 8), manifest], "test")
     assert semantics_of(cluster.elastic_quotas, asked) == (asked or native)
-    heeds = load().policy(plugin).unheeded
+    heeds = load().policy(plugin).ignored_fields
     assert heeds is not None
     options: dict[str, Any] = {"semantics": asked, "gang": None}
     said = list(heeds(cluster, options))

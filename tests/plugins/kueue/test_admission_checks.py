@@ -166,7 +166,7 @@ def test_a_run_tells_what_was_waited_for(write_trace: Callable[..., Path], tmp_p
 @pytest.mark.parametrize("plugin", ["kueue-classic", "fairsharing"])
 def test_a_delay_where_no_queue_has_checks_is_warned_of(plugin: str) -> None:
     """It changes nothing."""
-    unheeded = load().policy(plugin).unheeded
+    unheeded = load().policy(plugin).ignored_fields
     assert unheeded is not None
     options = {"admissionCheckDelay": "2m"}
     expected = "option admissionCheckDelay does nothing: no ClusterQueue has an admission check"
