@@ -57,8 +57,9 @@ def carried_out(
     labels = [plans[number].label for number in left]
     with Progress(labels, jobs, shown=not quiet) as progress:
         told = _tell(outcomes, 0, progress, quiet=quiet)
+        made = [plans[number] for number in left]
         with closing(
-            carry_out(asked, plugins, workers=workers, watch=progress.watch, command=command)
+            carry_out(asked, plugins, plans=made, workers=workers, watch=progress.watch, command=command)
         ) as news:
             for at, outcome in news:
                 outcomes[left[at]] = outcome

@@ -95,4 +95,20 @@ def as_series(column: array[int]) -> pl.Series:
     """A column of machine integers without copying it."""
     types = {"q": pa.int64(), "i": pa.int32(), "b": pa.int8()}
     buffers = [None, pa.py_buffer(column)]
-    return pl.Series(pa.Array.from_buffers(types[column.typecode], len(column), buffers))
+    array = pa.Array.from_buffers(types[column.typecode], len(column), buffers)
+    return pl.Series(_Exported(array))
+
+
+class _Exported:
+    """An arrow array that polars takes by Arrow's C interface.
+
+    Given as what it is, polars would first import all of pyarrow's functions, which takes longer than a
+    short replay.
+    """
+
+    def __init__(self, array: pa.Array) -> None:
+        self._array = array
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        """See the Arrow PyCapsule interface."""
+        return self._array.__arrow_c_array__(requested_schema)  # type: ignore[no-any-return]

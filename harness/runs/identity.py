@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES
@@ -166,7 +168,7 @@ class _Files(NamedTuple):
     """The files of a package or a module: names that do not depend on where it is installed -> paths."""
 
     top: str
-    paths: Mapping[str, Path]
+    paths: Mapping[str, str]
 
 
 def _packages(modules: Iterable[str]) -> set[str]:
@@ -198,7 +200,7 @@ def _files_of(module: str) -> _Files:
         return _Files(module, {})
     path = Path(origin)
     if path.stem != "__init__":
-        return _Files(module, {path.name: path})
+        return _Files(module, {path.name: origin})
     return _Files(module, _within(path.parent))
 
 
@@ -208,16 +210,25 @@ def _files_of_rooms() -> _Files:
     return _Files(_OURS, {name: path for name, path in found.items() if name.split("/")[0] not in _APART})
 
 
-def _within(folder: Path) -> dict[str, Path]:
+def _within(folder: Path) -> dict[str, str]:
     """All files below a folder but for bytecode and hidden ones."""
-    found = {}
-    for above, folders, names in os.walk(folder):
-        folders[:] = sorted(each for each in folders if each != "__pycache__" and not each.startswith("."))
-        for name in names:
-            if not name.startswith(".") and not name.endswith((".pyc", "~")):
-                path = Path(above, name)
-                found[path.relative_to(folder).as_posix()] = path
+    found: dict[str, str] = {}
+    _look(str(folder), "", found)
     return found
+
+
+def _look(folder: str, inside: str, found: dict[str, str]) -> None:
+    """Add the files of a folder and of those in it; plain texts, since paths as objects cost most of it."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            name = entry.name
+            if name.startswith("."):
+                continue
+            if entry.is_dir():
+                if name != "__pycache__" and not entry.is_symlink():
+                    _look(entry.path, f"{inside}{name}/", found)
+            elif not name.endswith((".pyc", "~")):
+                found[inside + name] = entry.path
 
 
 def _whole(several: Sequence[_Files], others: Sequence[Any] = ()) -> Code:
@@ -229,19 +240,43 @@ def _whole(several: Sequence[_Files], others: Sequence[Any] = ()) -> Code:
             return Code(_sum([lines, files.top, others]), f"there is no source of {files.top}")
         for name, path in sorted(files.paths.items()):
             try:
-                content = sha256(path.read_bytes()).hexdigest()
+                content = _content_of(path)
             except OSError as error:
                 return Code(_sum([lines, others]), f"{path} cannot be read: {error.strerror}")
-            if not _is_loaded(path, content, modules.get(str(path))):
+            if not _is_loaded(path, content, modules.get(path)):
                 why = f"{path} was changed after it had been imported"
                 return Code(_sum([lines, others]), why, changed=True)
             lines.append([files.top, name, content])
     return Code(_sum([lines, others]))
 
 
+_sums: dict[str, tuple[tuple[int, ...], str]] = {}
+"""File -> how it stood when it was read, and its sum; a replay looks at the same files several times."""
+
+_SETTLED = 10**10  # ns; what was written just before it was read may be written again with the same times
+
+
+def _content_of(path: str) -> str:
+    """The sum of a file, read again only where it may have changed.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    about = os.stat(path)  # noqa: PTH116 - making a Path costs more than the look
+    stands = (about.st_ctime_ns, about.st_mtime_ns, about.st_size, about.st_ino)
+    known = _sums.get(path)
+    if known is not None and known[0] == stands:
+        return known[1]
+    with open(path, "rb") as file:  # noqa: PTH123 - the same
+        content = sha256(file.read()).hexdigest()
+    if time.time_ns() - max(stands[:2]) > _SETTLED:
+        _sums[path] = (stands, content)
+    return content
+
+
 # --- what is loaded ---------------------------------------------------------------------------------------
 
-_first: dict[Path, tuple[str, object]] = {}
+_first: dict[str, tuple[str, object]] = {}
 """File -> its sum when it was first looked at, and the import that had loaded it by then."""
 
 
@@ -256,7 +291,7 @@ def _modules(top: str) -> dict[str, object]:
     return found
 
 
-def _is_loaded(path: Path, content: str, loaded: object) -> bool:
+def _is_loaded(path: str, content: str, loaded: object) -> bool:
     """Whether a file's content is what its module, if there is one, was made of.
 
     Args:

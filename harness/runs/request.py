@@ -153,6 +153,7 @@ class Request:
         self,
         *,
         plugins: Plugins | None = None,
+        plan: Plan | None = None,
         watch: Callable[[int, int], None] | None = None,
         command: str | None = None,
     ) -> Run:
@@ -160,6 +161,7 @@ class Request:
 
         Args:
             plugins: what `harness.plugins.load()` gave; loaded when absent.
+            plan: what `plan` made of this request before, for those who have looked at it already.
             watch: called now and then with the simulated time and the number of jobs that have arrived.
             command: the command line that reproduces the run, for its provenance.
 
@@ -171,9 +173,14 @@ class Request:
             PluginError: a plugin failed in one of its hooks; after the replay the run is there all the same.
         """
         plugins = plugins or load()
-        plan = self.plan(plugins)
         return execute(
-            plan, plugins, output=self.output, force=self.force, keep=self.keep, watch=watch, command=command
+            plan or self.plan(plugins),
+            plugins,
+            output=self.output,
+            force=self.force,
+            keep=self.keep,
+            watch=watch,
+            command=command,
         )
 
     def plan(self, plugins: Plugins) -> Plan:

@@ -26,6 +26,7 @@ from harness.cluster.model import Cluster
 from harness.errors import HarnessError, OptionError, ReplayError
 from harness.files.hold import clear
 from harness.plugins import Plugins
+from harness.runs.plan import Plan
 from harness.runs.request import Request
 from harness.runs.run import Run
 from harness.runs.workers import workers_for
@@ -46,6 +47,7 @@ def carry_out(
     requests: Sequence[Request],
     plugins: Plugins,
     *,
+    plans: Sequence[Plan | None] = (),
     workers: int | None = None,
     watch: Watch | None = None,
     command: str | None = None,
@@ -58,6 +60,7 @@ def carry_out(
     Args:
         requests: what is asked for.
         plugins: what all of them use.
+        plans: the plans of the requests where they were made already; other processes make their own.
         workers: how many at once; each in a process of its own if more than one. By default as many as there
             are cores and memory for (`workers_for`), and one where requests cannot go to other processes.
         watch: is told now and then how far they have come.
@@ -75,7 +78,7 @@ def carry_out(
             raise OptionError(fault, hint="define it in a module that can be imported, or use one worker")
         wanted = 1
     if wanted <= 1:
-        return _here(requests, plugins, watch, command)
+        return _here(requests, plans or [None] * len(requests), plugins, watch, command)
     return _Processes(requests, plugins, wanted, watch, command).outcomes()
 
 
@@ -112,13 +115,17 @@ def _about(error: BaseException) -> str:
 
 
 def _here(
-    requests: Sequence[Request], plugins: Plugins, watch: Watch | None, command: str | None
+    requests: Sequence[Request],
+    plans: Sequence[Plan | None],
+    plugins: Plugins,
+    watch: Watch | None,
+    command: str | None,
 ) -> Outcomes:
     """One after the other in this process."""
-    for number, request in enumerate(requests):
+    for number, (request, plan) in enumerate(zip(requests, plans, strict=True)):
         told = None if watch is None else _of(number, watch)
         try:
-            outcome: Outcome = request.run(plugins=plugins, watch=told, command=command)
+            outcome: Outcome = request.run(plugins=plugins, plan=plan, watch=told, command=command)
         except _FATAL:
             raise
         except BaseException as error:  # a panic of polars is no Exception
