@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from harness.policy import PolicyFactory
     from harness.report.report import Report
     from harness.trace.calibration import Calibration
+    from harness.trace.shake import Twin
     from harness.trace.trace import Trace
 
 __all__ = [
@@ -57,6 +58,7 @@ def replay(
     force: bool = False,
     keep: Keep = "all",
     at_start: str | None = None,
+    twin: str | Twin | None = None,
     plugins: Plugins | None = None,
     watch: Callable[[int, int], None] | None = None,
 ) -> Run:
@@ -83,6 +85,8 @@ def replay(
             only, with its metrics.
         at_start: `dump` begins with the Workloads and Pods of the manifests, `empty` without; by default
             `empty` for a trace with dates from before what the manifests know, else `dump`.
+        twin: which twin of the trace to replay, such as `3` or `3@SEED`, see `harness.trace.shake`; by
+            default the trace itself.
         plugins: what `harness.plugins.load()` gave; loaded when absent.
         watch: called now and then with the simulated time and the number of jobs that have arrived.
 
@@ -107,6 +111,7 @@ def replay(
         force=force,
         keep=keep,
         at_start=at_start,
+        twin=twin,
     )
     run = request.run(plugins=plugins, watch=watch)
     _warn_of_metrics([run])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.cluster.derive import plain_stem
@@ -23,7 +24,13 @@ if TYPE_CHECKING:
     from harness.registries import PolicySpec
     from harness.runs.at_start import AtStart
     from harness.runs.impossible import Impossible
+    from harness.trace.shake import Twin
     from harness.trace.trace import Trace
+
+TWINS = ".twins"
+"""The folder beside the runs of a trace in which their twins are kept: `.twins/RUN/TWIN`."""
+
+_TWIN = "twin"
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,8 @@ class Plan:
         until: the last instant that is played, microseconds since the origin; None plays to the end.
         scale_arrivals: how many times as fast jobs arrive.
         at_start: how work of the manifests takes part; `cluster` has what is there at the beginning.
+        played: the trace as jobs arrive by it: the same, or its twin.
+        twin: which twin that is; None for the trace itself.
     """
 
     trace: Trace
@@ -55,10 +64,12 @@ class Plan:
     until: int | None
     scale_arrivals: Fraction
     at_start: AtStart
+    played: Trace
+    twin: Twin | None = None
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What was chosen for this replay, in plain values; `startup_us` and `calibration` only if chosen."""
+        """What was chosen for this replay, in plain values; what is seldom chosen only if it is."""
         from harness.trace.calibration import calibration_of
 
         changed = calibration_of(self.trace, self.cluster)
@@ -70,6 +81,7 @@ class Plan:
             **self.at_start.settings,
             **({"startup_us": self.startup} if self.startup else {}),
             **({"calibration": dict(changed)} if changed else {}),
+            **({} if self.twin is None else {_TWIN: str(self.twin)}),
         }
 
     @property
@@ -186,7 +198,31 @@ class Plan:
     @property
     def run_name(self) -> str:
         """The run folder's name: equal inputs give equal names."""
-        text = json.dumps(self.identity, sort_keys=True, separators=(",", ":"), default=str)
+        return self._name(self.identity)
+
+    @property
+    def folder(self) -> Path:
+        """Where the run is kept, below the folder of all results: twins in a hidden folder of their own.
+
+        A pattern such as `results/philly/*` stands for runs and not for their twins.
+        """
+        if self.twin is None:
+            return Path(self.trace_name, self.run_name)
+        return self.twins / self.run_name
+
+    @property
+    def twins(self) -> Path:
+        """Where the twins of the run are kept, likewise."""
+        unshaken = {name: value for name, value in self.identity.items() if name != _TWIN}
+        return Path(self.trace_name, TWINS, self._name(unshaken))
+
+    def twin_names(self, twins: Iterable[Twin]) -> list[str]:
+        """What `run_name` is of the same replay of twins."""
+        identity = self.identity
+        return [self._name({**identity, _TWIN: str(twin)}) for twin in twins]
+
+    def _name(self, identity: Mapping[str, Any]) -> str:
+        text = json.dumps(identity, sort_keys=True, separators=(",", ":"), default=str)
         return f"{self.label}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
 
     @property

@@ -122,7 +122,7 @@ def _play_into(folder: Path, plan: Plan, watch: Callable[[int, int], None] | Non
     """
     takes_over = plan.policy.running
     jobs = Jobs(
-        plan.trace,
+        plan.played,
         plan.cluster,
         grace_period=plan.grace_period,
         startup=plan.startup,

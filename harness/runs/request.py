@@ -23,6 +23,7 @@ from harness.runs.inputs import default_plugin, read_cluster, read_trace
 from harness.runs.plan import Plan
 from harness.runs.run import Keep, Run
 from harness.trace.calibration import Calibration
+from harness.trace.shake import Twin
 from harness.units import LONGEST, SECOND, parse_duration
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ _IN_JSON: Mapping[str, tuple[type, ...]] = {
     "calibration": (dict, NoneType),
     "force": (bool,),
     "at_start": (str, NoneType),
+    "twin": (str, NoneType),
 }
 """What choices may be in JSON where they are not texts."""
 
@@ -76,6 +78,7 @@ class Request:
         force: replay even if the same run is there already.
         keep: `all`, only the `metrics` (with `run.json`), or `nothing`.
         at_start: `empty` or `dump`, which world the replay begins in; None for what the dates say.
+        twin: which twin of the trace is replayed; None for the trace itself.
     """
 
     trace: Path | Trace
@@ -93,6 +96,7 @@ class Request:
     force: bool
     keep: Keep
     at_start: str | None
+    twin: Twin | None
 
     def __init__(
         self,
@@ -112,6 +116,7 @@ class Request:
         force: bool = False,
         keep: Keep = "all",
         at_start: str | None = None,
+        twin: str | Twin | None = None,
     ) -> None:
         """Texts become what they stand for; see `harness.replay` for the arguments.
 
@@ -139,6 +144,7 @@ class Request:
             "force": force,
             "keep": keep,
             "at_start": at_start,
+            "twin": Twin.parse(twin) if isinstance(twin, str) else twin,
         }
         for name, value in chosen.items():
             object.__setattr__(self, name, value)
@@ -212,7 +218,22 @@ class Request:
             until=self.until,
             scale_arrivals=self.scale_arrivals,
             at_start=begun,
+            played=trace if self.twin is None else self._shaken(self.twin, trace, begun.cluster, plugins),
+            twin=self.twin,
         )
+
+    def _shaken(self, twin: Twin, trace: Trace, cluster: Cluster, plugins: Plugins) -> Trace:
+        """The twin of a trace as it is replayed.
+
+        Raises:
+            OptionError: priorities are to be shaken that this request does not give.
+        """
+        from harness.trace.homes import homed
+
+        changed = twin.calibration(self.calibration)
+        if changed != self.calibration:
+            trace = homed(read_trace(self.trace, plugins, changed), cluster)
+        return twin.of(trace)
 
     def to_json(self) -> dict[str, Any]:
         """The request as plain values that JSON has; `from_json` makes it again.
@@ -249,6 +270,7 @@ class Request:
             "scale_arrivals": str(self.scale_arrivals),
             "calibration": steps,
             "output": str(self.output),
+            "twin": None if self.twin is None else str(self.twin),
         }
 
     @classmethod

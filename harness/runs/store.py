@@ -30,7 +30,7 @@ class Store:
 
     def path(self, plan: Plan) -> Path:
         """Where a plan's run is kept."""
-        return self.root / plan.trace_name / plan.run_name
+        return self.root / plan.folder
 
     def find(self, plan: Plan, plugins: Plugins, keep: Keep = "all") -> Run | None:
         """The run of a plan if it is there and whole; measured again if other metrics, or other code, did it.

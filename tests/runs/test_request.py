@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from fractions import Fraction
 from functools import partial
+from glob import glob
 from pathlib import Path
 from threading import Barrier, Thread
 from typing import Any
@@ -81,6 +82,7 @@ def requests(draw: st.DrawFn) -> Request:
         output=draw(st.sampled_from(["results", "elsewhere/runs"])),
         force=draw(st.booleans()),
         keep=draw(st.sampled_from(["all", "metrics", "nothing"])),
+        twin=draw(st.sampled_from([None, "1", "12@7,arrivals=5m,ties,durations=1%"])),
     )
 
 
@@ -128,6 +130,7 @@ def test_a_request_is_the_same_however_it_is_written() -> None:
         ({"schema": "1", "trace": ["t"]}, "trace cannot be"),
         ({"schema": "1", "trace": "t", "force": "yes"}, "force cannot be 'yes'"),
         ({"schema": "1", "trace": "t", "keep": "x"}, "keep: 'x' is not one of all, metrics, nothing"),
+        ({"schema": "1", "trace": "t", "twin": "0"}, "twin '0' is not understood"),
         ({"schema": "1", "trace": "t", "calibration": {"windo": "1h.."}}, "calibration has no 'windo'"),
         ({"schema": "1", "trace": "t", "calibration": {"window": 1}}, "calibration: window cannot be 1"),
     ],
@@ -304,6 +307,48 @@ def test_a_run_of_which_only_metrics_were_kept_is_replayed_for_others(world: Cal
     run = request.run()
     assert not run.stored
     assert run.metrics.height
+
+
+# --- twins ------------------------------------------------------------------------------------------------
+
+
+def test_a_twin_is_another_run_beside_those_of_its_trace(world: Callable[..., Request]) -> None:
+    """It says which it is, a pattern for runs does not find it, and asked for again it is stored."""
+    run = world().run()
+    request = world(twin="2@5", keep="metrics")
+    twin = request.run()
+    assert twin.info["settings"]["twin"] == "2@5,arrivals=30s"
+    assert "twin" not in run.info["settings"]
+    assert twin.path.parent == run.path.parent / ".twins" / run.path.name
+    assert glob(str(run.path.parent / "*")) == [str(run.path)]  # noqa: PTH207 - as a shell does, without hidden ones
+    assert request.run().stored
+    assert world(twin="2@6", keep="metrics").run().path not in (run.path, twin.path)
+    plan, of_twin = (each.plan(PLUGINS) for each in (world(), request))
+    assert request.twin is not None
+    assert plan.twin_names([request.twin]) == [twin.path.name] == [of_twin.run_name]
+    assert plan.twins == of_twin.twins
+
+
+def test_a_twin_is_the_same_for_every_policy(world: Callable[..., Request]) -> None:
+    """Jobs arrive at the same times, which are not those of the trace."""
+    found = [
+        world(plugin=plugin, twin=twin).run().jobs["submit_time"].to_list()
+        for twin in (None, "1")
+        for plugin in ("none", "default-preemption")
+    ]
+    assert found[0] == found[1] != found[2] == found[3]
+
+
+def test_a_twin_with_other_priorities_is_beside_the_same_run(world: Callable[..., Request]) -> None:
+    """Other jobs have them than in the run; without a share of them there is nothing to shake."""
+    share = Calibration.parse(priority_share="0.5:9@3")
+    run = world(calibration=share).run()
+    twin = world(calibration=share, twin="1,arrivals=0s,priorities").run()
+    assert twin.path.parent.name == run.path.name
+    assert twin.jobs["submit_time"].equals(run.jobs["submit_time"])
+    assert twin.jobs["priority"].to_list() != run.jobs["priority"].to_list()
+    with pytest.raises(OptionError, match="priorities cannot be shaken"):
+        world(twin="1,priorities").run()
 
 
 # --- nothing of a process is changed ----------------------------------------------------------------------

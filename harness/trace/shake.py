@@ -1,0 +1,238 @@
+"""Twins of a trace: the same jobs, moved a little in what nobody knows exactly, such as when they arrived.
+
+A replay is chaotic: a job that arrives a second later may change which node it gets, and with that what
+thousands of jobs after it wait. Two policies therefore differ in one replay by what they do and by luck. What
+is left of their difference over several twins is what they do (Tsafrir, Ouaknine, Feitelson: Reducing
+Performance Evaluation Sensitivity and Variability by Input Shaking, MASCOTS 2007).
+
+What a job draws is decided by the seed, the twin's number and the job's id alone: it is the same in every
+version of Python, for every policy and cluster, and in a sample or window of the trace.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from hashlib import blake2b
+
+import polars as pl
+
+from harness.errors import InputError, OptionError
+from harness.generate.uniform import key_of, uniforms
+from harness.options import did_you_mean
+from harness.trace.calibration import Calibration
+from harness.trace.trace import Trace
+from harness.units import LONGEST, SECOND, exact_duration, exact_number, parse_duration
+
+JITTER = 30 * SECOND
+"""How far arrivals are moved at most, to either side."""
+
+MOST_TWINS = 10_000
+
+_MOST_DIGITS = 18
+_MOST_NOISE = Fraction(1, 2)
+_PARTS = 10**6  # durations are moved by so many parts of themselves, in whole numbers
+_FORM = "write N[@SEED], such as 10 or 10@7; then, as wanted: ,arrivals=30s ,ties ,durations=1% ,priorities"
+_OPTIONS = ("arrivals", "ties", "durations", "priorities")
+
+
+@dataclass(frozen=True, slots=True)
+class Shaking:
+    """What is moved in twins, and by how much.
+
+    Attributes:
+        seed: other seeds make other twins.
+        arrivals: each job arrives up to so much earlier or later, microseconds, evenly spread; none before
+            the trace's origin. Jobs that then arrive together are in the trace's order.
+        ties: jobs that the trace has at one instant are put in another order.
+        durations: each job is longer or shorter by up to such a part of its duration, evenly spread.
+        priorities: `--priority-share` chooses other jobs.
+    """
+
+    seed: int = 0
+    arrivals: int = JITTER
+    ties: bool = False
+    durations: Fraction = Fraction(0)
+    priorities: bool = False
+
+    def __str__(self) -> str:
+        return ",".join(
+            filter(
+                None,
+                (
+                    f"@{self.seed}",
+                    f"arrivals={exact_duration(self.arrivals)}",
+                    "ties" if self.ties else "",
+                    f"durations={_per_cent(self.durations)}" if self.durations else "",
+                    "priorities" if self.priorities else "",
+                ),
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """One twin; its text says all that it is a function of beside the trace.
+
+    Attributes:
+        number: from 1.
+        shaking: what is moved.
+    """
+
+    number: int
+    shaking: Shaking = Shaking()
+
+    @classmethod
+    def parse(cls, text: str) -> Twin:
+        """`NUMBER[@SEED][,OPTION...]`, as `str` writes it.
+
+        Raises:
+            OptionError: not of that form.
+        """
+        return cls(*_parsed(text, "twin"))
+
+    def __str__(self) -> str:
+        return f"{self.number}{self.shaking}"
+
+    def of(self, trace: Trace) -> Trace:
+        """The twin of a trace; of its jobs it is all the same that is not to be moved."""
+        shaking, frame = self.shaking, trace.frame
+        jobs = _numbers(frame["job_id"])
+        if shaking.ties:
+            at, draw = frame["submit_time"].to_physical(), self._drawn("ties", jobs)
+            order = pl.DataFrame({"at": at, "draw": draw}).with_row_index("row")
+            places = order.sort("at", "draw", "row")["row"]
+            frame, jobs = frame[places], jobs[places]
+        moved = []
+        if shaking.arrivals:
+            time = frame["submit_time"]
+            shaken = time.to_physical() + self._offsets("arrivals", jobs, shaking.arrivals)
+            moved.append(shaken.clip(trace.origin).cast(time.dtype).alias("submit_time"))
+        if shaking.durations:
+            duration = frame["duration"].to_physical()
+            most = int(shaking.durations * _PARTS)
+            parts = self._offsets("durations", jobs, most).cast(pl.Int128)
+            longer = (duration.cast(pl.Int128) * parts // _PARTS).cast(pl.Int64)
+            moved.append((duration + longer).cast(frame["duration"].dtype).alias("duration"))
+        return replace(trace, frame=frame.with_columns(moved))
+
+    def calibration(self, calibration: Calibration | None) -> Calibration | None:
+        """The calibration of a trace whose twin this is: another seed for `--priority-share` if wanted.
+
+        Raises:
+            OptionError: it is wanted, and no priorities are given by it.
+        """
+        if not self.shaking.priorities:
+            return calibration
+        if calibration is None or calibration.priority_share is None:
+            raise OptionError(
+                "--shake: priorities cannot be shaken, since no --priority-share gives them",
+                hint="leave priorities out, or give --priority-share SHARE:PRIORITY",
+            )
+        seed = key_of("shake", self.shaking.seed, self.number, "priorities")
+        return replace(calibration, priority_share=replace(calibration.priority_share, seed=seed))
+
+    def _drawn(self, purpose: str, jobs: pl.Series) -> pl.Series:
+        return uniforms(key_of("shake", self.shaking.seed, self.number, purpose), jobs)
+
+    def _offsets(self, purpose: str, jobs: pl.Series, most: int) -> pl.Series:
+        """Whole numbers from -most to most, evenly spread."""
+        return (self._drawn(purpose, jobs) * (2 * most + 1)).floor().cast(pl.Int64) - most
+
+
+@dataclass(frozen=True, slots=True)
+class Shake:
+    """So many twins of a trace.
+
+    Attributes:
+        count: how many.
+        shaking: what is moved in each.
+    """
+
+    count: int
+    shaking: Shaking = Shaking()
+
+    @classmethod
+    def parse(cls, text: str | int) -> Shake:
+        """`N[@SEED]`, and then, with commas between them, what else than arrivals is moved and how far.
+
+        Raises:
+            OptionError: not of that form, or fewer than two twins, of which nothing can be said.
+        """
+        count, shaking = _parsed(str(text), "--shake")
+        if count < 2:
+            raise OptionError(f"--shake {text}: one twin shows no spread; at least 2 do", hint=_FORM)
+        return cls(count, shaking)
+
+    def __str__(self) -> str:
+        return f"{self.count}{self.shaking}"
+
+    @property
+    def twins(self) -> list[Twin]:
+        """The twins, from the first; a larger number of them begins with the same ones."""
+        return [Twin(number, self.shaking) for number in range(1, self.count + 1)]
+
+
+def _parsed(text: str, option: str) -> tuple[int, Shaking]:
+    """The number and what is moved."""
+    head, *rest = (part.strip() for part in text.split(","))
+    number, at, seed = head.partition("@")
+    if not _is_number(number) or not 1 <= int(number) <= MOST_TWINS or (at and not _is_number(seed)):
+        raise OptionError(f"{option} {text!r} is not understood", hint=_FORM)
+    given: dict[str, str] = {}
+    for part in rest:
+        name, equals, value = part.partition("=")
+        if name not in _OPTIONS:
+            raise OptionError(
+                f"{option} {text!r}: nothing to shake is called {name!r}", hint=did_you_mean(name, _OPTIONS)
+            )
+        if name in given or bool(equals) != (name in ("arrivals", "durations")):
+            raise OptionError(f"{option} {text!r}: {part!r} is not understood", hint=_FORM)
+        given[name] = value
+    shaking = Shaking(
+        int(seed or 0),
+        _jitter(given["arrivals"], option, text) if "arrivals" in given else JITTER,
+        "ties" in given,
+        _noise(given["durations"], option, text) if "durations" in given else Fraction(0),
+        "priorities" in given,
+    )
+    if not (shaking.arrivals or shaking.ties or shaking.durations or shaking.priorities):
+        raise OptionError(f"{option} {text!r} moves nothing, so that all twins are equal", hint=_FORM)
+    return int(number), shaking
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
+
+
+def _jitter(value: str, option: str, text: str) -> int:
+    try:
+        jitter = parse_duration(value)
+    except InputError as error:
+        raise OptionError(f"{option} {text!r}: {error.message}", hint=_FORM) from error
+    if not 0 <= jitter <= LONGEST:
+        raise OptionError(f"{option} {text!r}: arrivals cannot be moved by {value}", hint=_FORM)
+    return jitter
+
+
+def _noise(value: str, option: str, text: str) -> Fraction:
+    try:
+        noise = exact_number(value.removesuffix("%")) / 100 if value.endswith("%") else Fraction(-1)
+    except ValueError:
+        noise = Fraction(-1)
+    if not 0 <= noise <= _MOST_NOISE or _PARTS % noise.denominator:
+        raise OptionError(
+            f"{option} {text!r}: {value!r} is no part of a duration",
+            hint="write per cents from 0% to 50%, with at most four decimals",
+        )
+    return noise
+
+
+def _per_cent(part: Fraction) -> str:
+    return f"{float(100 * part):.6g}%"
+
+
+def _numbers(names: pl.Series) -> pl.Series:
+    """A number for each job that its id alone decides."""
+    sums = (blake2b(name.encode(), digest_size=8).digest() for name in names.to_list())
+    return pl.Series([int.from_bytes(each, "little") for each in sums], dtype=pl.UInt64)
