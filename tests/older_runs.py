@@ -42,6 +42,23 @@ def as_before_scopes_of_quotas(folder: Path) -> None:
     path = folder / "metrics.parquet"
     table = _with_older_scopes(pq.read_table(path))
     pq.write_table(table, path)
+    _sealed_again(folder)
+
+
+def as_before_goodput(folder: Path) -> None:
+    """Where more allocated was better."""
+    path = folder / "metrics.parquet"
+    table = pq.read_table(path)
+    rows = zip(table["metric"].to_pylist(), table["better"].to_pylist(), strict=True)
+    older = ["higher" if str(name).startswith("utilization.allocated") else each for name, each in rows]
+    place = table.column_names.index("better")
+    field = table.schema.field("better")
+    pq.write_table(table.set_column(place, field, pa.array(older).cast(field.type)), path)
+    _sealed_again(folder)
+
+
+def _sealed_again(folder: Path) -> None:
+    """With the sum of other metrics."""
     info = json.loads((folder / "run.json").read_text())
     info["tables"] |= seal_tables(folder, ["metrics"])
     del info["provenance"]["sha256"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.comparison.changes import PRACTICAL, Row, Verdict
 from harness.comparison.figures import changed, name_of, shown
+from harness.comparison.headlines import SHOWN
 from harness.comparison.ping_pong import about_loops
 from harness.metrics.utilization import HOURS
 from harness.statistics.bootstrap import LEAST_BLOCKS, RESAMPLES, SEED
@@ -23,33 +24,7 @@ if TYPE_CHECKING:
 
 _NAMED_GANGS = 3
 
-HEADLINES = (
-    "utilization.capacity.hours",
-    "utilization.allocated",
-    "utilization.allocated.hours",
-    "utilization.useful",
-    "utilization.useful.hours",
-    "utilization.lost",
-    "utilization.lost.hours",
-    "utilization.idle_held",
-    "utilization.idle_held.hours",
-    "utilization.of_demand",
-    "wait.first_start.mean",
-    "wait.first_start.p50",
-    "wait.first_start.p95",
-    "wait.total.p95",
-    "slowdown.bounded.mean",
-    "makespan",
-    "jobs.finished",
-    "jobs.unfinished",
-    "jobs.rejected",
-    "disruption.preemptions",
-    "disruption.preempted_jobs",
-    "disruption.lost",
-)
-"""The metrics that a table shows unless others are asked for; resource-hours only of differing capacities."""
-
-_OF_CAPACITY = ("utilization.", "fairness.")
+_OF_CAPACITY = ("utilization.", "goodput.", "backlog", "fairness.")
 _OF_WINDOW = (*_OF_CAPACITY, "quota.")
 _WORDS = (Verdict.BETTER, Verdict.WORSE)
 _NOTHING = "no metric was measured"
@@ -70,10 +45,10 @@ class Line(NamedTuple):
 
 
 def lines(comparison: Comparison, metrics: Sequence[str], scope: str | None) -> list[Line]:
-    """The table's lines; without metrics those of the headlines that were measured, in their order."""
+    """The table's lines; without metrics those of `SHOWN` that were measured, in that order."""
     found = list(comparison.select(*metrics, scope=scope))
     if not metrics:
-        order = {name: place for place, name in enumerate(HEADLINES)}
+        order = {name: place for place, name in enumerate(SHOWN)}
         found = sorted(
             (each for each in found if each[0].metric in order and says_something_new(comparison, each[0])),
             key=lambda each: order[each[0].metric],

@@ -23,8 +23,8 @@ from harness.units import INT64_MAX
 HOURS = ".hours"
 """What the name of a part ends with where it is not a share of the capacity but resource-hours."""
 
-_PARTS = {"allocated": "higher", "useful": "higher", "lost": "lower", "idle_held": "lower", "unfinished": ""}
-"""The parts of `ResourceTime`, and what is better of them."""
+_PARTS = {"allocated": "", "useful": "higher", "lost": "lower", "idle_held": "lower", "unfinished": ""}
+"""The parts of `ResourceTime`, and what is better of them; more may be allocated because more is lost."""
 
 
 class ResourceTime(NamedTuple):

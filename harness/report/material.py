@@ -9,7 +9,8 @@ from typing import NamedTuple, TypeVar
 import polars as pl
 
 from harness.comparison import Comparison
-from harness.comparison.table import HEADLINES, Line, lines, says_something_new
+from harness.comparison.headlines import SHOWN
+from harness.comparison.table import Line, lines, says_something_new
 from harness.metrics.levels import holders
 from harness.metrics.measurement import Window
 from harness.metrics.scopes import QUEUE, QUOTA
@@ -25,7 +26,6 @@ T = TypeVar("T")
 _LONGEST_NAME = 32
 _FURTHER = (
     "disruption.lost_of_allocated",
-    "fairness.share_deviation",
     "fairness.jain_share",
     "fairness.jain_slowdown",
 )
@@ -80,9 +80,9 @@ class Material:
 
     @cached_property
     def table(self) -> list[Line]:
-        """The comparison's headlines and some further metrics over all jobs, judged as one table."""
+        """What a comparison shows and some further metrics over all jobs, judged as one table."""
         measured = {row.metric for row, _ in self.comparison.select()}
-        wanted = [metric for metric in (*HEADLINES, *_FURTHER) if metric in measured]
+        wanted = [metric for metric in (*SHOWN, *_FURTHER) if metric in measured]
         every = lines(self.comparison, wanted, "all") if wanted else []
         found = [line for line in every if says_something_new(self.comparison, line.measured)]
         return sorted(found, key=lambda line: wanted.index(line.measured.metric))

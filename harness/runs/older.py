@@ -1,7 +1,8 @@
 """What older runs say otherwise, as it is said now.
 
 What runs of schema 2 do not say in numbers is read out of their texts. Where quotas had no scope of their
-own, `queue` was of what holds quota in fairness, quota and disruption, and `beneficiary` was too.
+own, `queue` was of what holds quota in fairness, quota and disruption, and `beneficiary` was too. More
+allocated was called better.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import polars as pl
 from harness.metrics.scopes import BENEFICIARY, QUEUE, QUOTA, Scope
 
 _OF_JOBS = ("disruption.preemptions", "disruption.lost", "disruption.ping_pong")
+_NO_BETTER = ("utilization.allocated", "utilization.allocated.hours")
 _OF_QUOTAS = ("fairness.guarantee_deficit", "quota.over", *_OF_JOBS)
 
 
@@ -36,14 +38,21 @@ def with_numbers(decisions: pl.LazyFrame, jobs: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def with_scopes_of_quotas(metrics: pl.DataFrame, cluster: Mapping[str, Any]) -> pl.DataFrame:
-    """Metrics of any run with the scopes that are measured now.
-
-    Where several queues count against one quota, what was measured of its jobs is not known by queue.
+def as_now(metrics: pl.DataFrame, cluster: Mapping[str, Any]) -> pl.DataFrame:
+    """Metrics of any run with the scopes, and the words on what is better, that are measured now.
 
     Args:
         metrics: as the run has them.
         cluster: what `run.json` says of the cluster.
+    """
+    better = pl.when(pl.col("metric").is_in(_NO_BETTER)).then(pl.lit("")).otherwise("better")
+    return _with_scopes_of_quotas(metrics.with_columns(better=better), cluster)
+
+
+def _with_scopes_of_quotas(metrics: pl.DataFrame, cluster: Mapping[str, Any]) -> pl.DataFrame:
+    """The scopes that are measured now.
+
+    Where several queues count against one quota, what was measured of its jobs is not known by queue.
     """
     quotas = cluster["queues"]
     if not quotas or metrics["scope"].str.starts_with(f"{QUOTA}=").any():

@@ -16,7 +16,7 @@ from harness.errors import RunError
 from harness.metrics.measurement import Window
 from harness.recording.parquet import TIMES
 from harness.runs.folder import TABLES, check_present, check_table, read_info, reading, tables_of
-from harness.runs.older import with_numbers, with_scopes_of_quotas
+from harness.runs.older import as_now, with_numbers
 
 if TYPE_CHECKING:
     from harness.engine.livelock import Livelock
@@ -155,7 +155,7 @@ class Run:
     @cached_property
     def metrics(self) -> pl.DataFrame:
         """One row a measured value; see `harness.metrics.scopes` for what scopes mean."""
-        return with_scopes_of_quotas(self._read("metrics"), self.info["cluster"])
+        return as_now(self._read("metrics"), self.info["cluster"])
 
     def _read(self, table: str) -> pl.DataFrame:
         with reading(self._path or Path(self.info["run"])):

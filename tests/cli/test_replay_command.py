@@ -67,7 +67,7 @@ def test_stdout_is_the_table_and_stderr_the_talk(harness: Callable, trace: Path)
     first, line, *rows = ended.out.rstrip("\n").split("\n")
     assert first.split() == ["metric", "none"]
     assert set(line) == {"─", " "}
-    assert rows[0].startswith("utilization.allocated cpu")
+    assert rows[0].startswith("goodput.of_allocated cpu")
     said = ended.err.split("\n")
     assert said[0] == "trace: trace.parquet, 4 rows"
     assert any(each.startswith("assumed: cpu") for each in said)

@@ -119,10 +119,8 @@ def test_a_node_pool_that_was_removed_compares(replayed: Callable[..., harness.R
         assert share is not None
         assert hour == pytest.approx(share * gpus * shared)
     names = [line.split("  ")[0] for line in comparison.table().split("\n")]
-    assert names.index(f"utilization.allocated {GPU}") + 2 == names.index(
-        f"utilization.allocated.hours {GPU}"
-    )
-    assert "utilization.allocated.hours" not in harness.compare([base]).table()
+    assert f"utilization.useful.hours {GPU}" in names
+    assert "utilization.useful.hours" not in harness.compare([base]).table()
 
 
 def test_two_loads_compare(replayed: Callable[..., harness.Run]) -> None:
@@ -200,8 +198,8 @@ def test_a_report_says_what_is_of_which_cluster(replayed: Callable[..., harness.
     assert " of 24 " in words.partition("pr: ")[2]
     same = harness.make_report([replayed("base"), replayed("again")]).markdown()
     assert "**Cluster**" in same
-    assert "utilization.allocated.hours" in text
-    assert "utilization.allocated.hours" not in same
+    assert "utilization.useful.hours" in text
+    assert "utilization.useful.hours" not in same
 
 
 def test_a_sampled_trace_of_another_window_is_told(replayed: Callable[..., harness.Run]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import harness
+from harness.comparison.headlines import HEADLINES
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 
@@ -29,3 +30,10 @@ def test_the_page_lists_every_metric_that_is_written(
     """Those of a run in which nothing happens too: metrics are null then, not absent."""
     run = harness.replay(write_trace({}), output=tmp_path / "results")
     assert documented() == set(run.metrics["metric"].to_list())
+
+
+def test_the_page_lists_the_headlines() -> None:
+    """In their order, and no other metric."""
+    text = PAGE.read_text().replace("\n", " ")
+    (sentence,) = re.findall(r"The headlines are (.*?)\. Tables", text)
+    assert tuple(re.findall(r"`([^`]+)`", sentence)) == HEADLINES

@@ -252,7 +252,7 @@ def test_only_metrics_are_kept_when_that_is_asked_for(world: Callable[..., Reque
     assert (opened.kept, whole.kept) == ("metrics", "all")
     assert opened.metrics.equals(run.metrics)
     assert opened.window == whole.window
-    assert "utilization.allocated" in opened._repr_html_()
+    assert "goodput.of_allocated" in opened._repr_html_()
     hint = "replay it with keep='all'"
     for read in (
         lambda: opened.jobs,

@@ -20,7 +20,7 @@ class _Headline(NamedTuple):
 _HEADLINES = (
     _Headline(
         "Utilization",
-        "utilization.useful",
+        "goodput.of_capacity",
         "the part of the capacity that became work of finished jobs; more is better",
         of_resource=True,
     ),

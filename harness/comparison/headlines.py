@@ -1,0 +1,40 @@
+"""Which metrics a comparison is about: those that are judged together, and those that a table shows.
+
+What is allocated is none of them: work that is thrown away and done again allocates more.
+"""
+
+from __future__ import annotations
+
+HEADLINES = (
+    "goodput.of_allocated",
+    "goodput.of_demand",
+    "wait.first_start.p50",
+    "wait.first_start.p95",
+    "delay.mean",
+    "slowdown.bounded.mean",
+    "fairness.share_deviation",
+    "disruption.lost",
+    "disruption.preemptions_per_1000_jobs",
+    "starvation",
+)
+"""The family of metrics that verdicts are about, whatever a table shows."""
+
+SHOWN = (
+    "utilization.capacity.hours",
+    "utilization.useful.hours",
+    "goodput.of_allocated",
+    "goodput.of_capacity",
+    "goodput.of_demand",
+    "wait.first_start.p50",
+    "wait.first_start.p95",
+    "delay.mean",
+    "slowdown.bounded.mean",
+    "starvation",
+    "jobs.unfinished",
+    "jobs.rejected",
+    "fairness.share_deviation",
+    "disruption.preemptions",
+    "disruption.preemptions_per_1000_jobs",
+    "disruption.lost",
+)
+"""What a table shows unless others are asked for, in this order; hours only of differing capacities."""

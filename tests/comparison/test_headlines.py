@@ -1,0 +1,101 @@
+"""What a comparison shows and judges: headlines that lost work cannot flatter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from older_runs import as_before_goodput
+from policies import scripted
+from small_clusters import queues
+
+import harness
+from harness.comparison.changes import Verdict
+from harness.comparison.headlines import HEADLINES, SHOWN
+from harness.report.material import Material
+from harness.report.sections.metrics import cells
+
+POOL = queues({"a": {"cpu": "2"}})
+CALM = {0: [("admit", "x")], 10: [("admit", "y")]}
+ROUGH = {0: [("admit", "x")], 5: [("preempt", "x", "y"), ("admit", "y")], 15: [("admit", "x")]}
+
+
+@pytest.fixture
+def pair(write_trace: Callable[..., Path], tmp_path: Path) -> Callable[..., list[harness.Run]]:
+    """A job after the other, and the same with a preemption that throws 5 s of work away."""
+    jobs = [{"job_id": name, "queue": "a", "grace_period": 0, "request.cpu": 2000} for name in "xy"]
+    path, trace = tmp_path / "cluster.yaml", write_trace(*jobs)
+    path.write_text(POOL)
+
+    def replayed() -> list[harness.Run]:
+        return [
+            harness.replay(
+                trace, plugin=scripted(steps), cluster=path, label=label, output=tmp_path / "r", until="20s"
+            )
+            for label, steps in (("calm", CALM), ("rough", ROUGH))
+        ]
+
+    return replayed
+
+
+def verdict(comparison: harness.Comparison, metric: str) -> Verdict:
+    """What is said of the second run in a metric."""
+    (row,) = comparison.rows(metric)
+    return row.changes[0].verdict
+
+
+def test_headlines_are_shown_and_measured(pair: Callable[..., list[harness.Run]]) -> None:
+    """Every metric of the family stands in the table, in its order, and every run has it."""
+    comparison = harness.compare(pair())
+    lines = comparison.table().split("\n")
+    shown = [line.split()[0] for line in lines if line.split()[:1] and line.split()[0] in SHOWN]
+    assert shown == [name for name in SHOWN if not name.endswith(".hours")]
+    assert set(HEADLINES) <= set(shown)
+    assert not any("allocated" in name and not name.startswith("goodput.") for name in SHOWN)
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_more_allocated_is_not_better(older: bool, pair: Callable[..., list[harness.Run]]) -> None:
+    """Work that is thrown away and done again allocates no less: only goodput tells; so too in older runs."""
+    runs = pair()
+    if older:
+        for run in runs:
+            as_before_goodput(run.path)
+        runs = [harness.Run.open(run.path) for run in runs]
+    comparison = harness.compare(runs, baseline="rough")
+    assert verdict(comparison, "goodput.of_allocated") is Verdict.BETTER
+    for metric in ("utilization.allocated", "utilization.allocated.hours"):
+        (row,) = comparison.rows(metric)
+        assert row.measured.better == ""
+        assert row.changes[0].verdict in (Verdict.NONE, Verdict.DIFFERENT)
+    assert all(row["better"] == "" for row in _of(runs[0], "utilization.allocated"))
+
+
+def test_a_change_of_what_is_allocated_has_no_colour(
+    write_trace: Callable[..., Path], tmp_path: Path
+) -> None:
+    """In the table it has no sign, in the report no judgement."""
+    jobs = [{"job_id": name, "queue": "a", "request.cpu": 2000} for name in "xy"]
+    path, trace = tmp_path / "cluster.yaml", write_trace(*jobs)
+    path.write_text(queues({"a": {"cpu": "4"}}))
+    steps = {"idle": {0: [("admit", "x")]}, "busy": {0: [("admit", "x"), ("admit", "y")]}}
+    runs = [
+        harness.replay(
+            trace, plugin=scripted(each), cluster=path, label=label, output=tmp_path / "r", until="10s"
+        )
+        for label, each in steps.items()
+    ]
+    comparison = harness.compare(runs)
+    assert verdict(comparison, "utilization.allocated") is Verdict.DIFFERENT
+    table = comparison.table("utilization.allocated")
+    assert "+100.0 %" in table
+    assert not set(table.split("\n")[4]) & set("▲▼△▽~")
+    lines = {line.measured.metric: line for line in Material(comparison).table}
+    assert "utilization.allocated" not in lines
+    assert cells(lines["goodput.of_capacity"])[1][1].verdict == "better"
+
+
+def _of(run: harness.Run, metric: str) -> list[dict[str, Any]]:
+    return run.metrics.filter(metric=metric).to_dicts()
