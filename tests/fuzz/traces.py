@@ -140,10 +140,10 @@ def _value(columns: _Columns, random: Random) -> None:
     rows = len(series)
     if not rows:
         return
-    physical = series.to_physical()
+    physical = series.cast(pl.String) if series.dtype == pl.Categorical else series.to_physical()
     others = random.choice(([random.randrange(rows)], range(rows)))
     if physical.dtype.is_integer():
-        least, most = (-(2**31), 2**31 - 1) if physical.dtype == pl.Int32 else (-(2**63), 2**63 - 1)
+        least, most = (pl.select(end).item() for end in (physical.dtype.min(), physical.dtype.max()))
         edge = [number for number in (*INT64, 2**40, 2**50, 2**57, 2**59, 2**60) if least <= number <= most]
         values = physical.to_list()
         one = random.choice(edge)
@@ -210,7 +210,7 @@ def _large(columns: _Columns, random: Random) -> None:
     for name in random.sample(sorted(columns), len(columns)):
         if name.startswith("request.") and columns[name].dtype.is_integer():
             amount = random.choice(
-                (2**45, 2**52, 2**57, 2**60, 2**61, 2**62, 2**63 - 1, 2**63 // max(len(columns[name]), 1))
+                (2**45, 2**52, 2**57, 2**60, 2**61, 2**62, 2**63 - 1, 2**63 // max(len(columns[name]), 2))
             )
             columns[name] = pl.Series(columns[name].name, [amount] * len(columns[name]), dtype=pl.Int64)
             return
