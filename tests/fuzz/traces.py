@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from decimal import Decimal
 from io import BytesIO
 from random import Random
@@ -149,7 +150,8 @@ def _value(columns: _Columns, random: Random) -> None:
         one = random.choice(edge)
         for place in others:
             values[place] = one if random.randrange(3) else random.choice(edge)
-        columns[name] = pl.Series(values, dtype=physical.dtype).cast(series.dtype).alias(series.name)
+        with suppress(pl.exceptions.PolarsError):  # not every number is a time of day
+            columns[name] = pl.Series(values, dtype=physical.dtype).cast(series.dtype).alias(series.name)
     elif physical.dtype == pl.String:
         texts = (*HOSTILE, *(json.dumps(junk(random)) for _ in range(3)), "[" * 9999, '{"a":' * 200)
         values = physical.to_list()
