@@ -14,6 +14,7 @@ import pluggy
 if TYPE_CHECKING:
     import click
 
+    from harness.cluster.kind import RegisterKind
     from harness.conformance import RegisterConformance
     from harness.registries import RegisterMetric, RegisterPolicy, RegisterReader
     from harness.report.section import RegisterSection
@@ -35,6 +36,11 @@ def harness_register_policies(register: RegisterPolicy) -> None:
 @hookspec
 def harness_register_readers(register: RegisterReader) -> None:
     """Register trace readers: `register(name, read, help=..., suffixes=(...), options=(...))`."""
+
+
+@hookspec
+def harness_register_kinds(register: RegisterKind) -> None:
+    """Register kinds of manifests: `register(group, kind, versions=(...), read=..., coverage=..., ...)`."""
 
 
 @hookspec

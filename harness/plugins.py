@@ -31,6 +31,7 @@ from harness.registries import (
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+    from harness.cluster.kind import KindSpec
     from harness.conformance import ConformanceSpec
     from harness.report.section import SectionSpec
 
@@ -58,6 +59,7 @@ class Plugins:
     policies: Registry[PolicySpec] = field(default_factory=lambda: Registry("policy"))
     readers: Registry[ReaderSpec] = field(default_factory=lambda: Registry("reader"))
     metrics: Registry[MetricSpec] = field(default_factory=lambda: Registry("metric"))
+    kinds: Registry[KindSpec] = field(default_factory=lambda: Registry("kind"))
     sections: Registry[SectionSpec] = field(default_factory=lambda: Registry("section"))
     conformance: Registry[ConformanceSpec] = field(default_factory=lambda: Registry("conformance component"))
     found: tuple[PluginInfo, ...] = field(default=())
@@ -71,7 +73,7 @@ class Plugins:
     @property
     def registries(self) -> tuple[Registry[Any], ...]:
         """Everything that plugins register, kind by kind."""
-        return self.policies, self.readers, self.metrics, self.sections, self.conformance
+        return self.policies, self.readers, self.kinds, self.metrics, self.sections, self.conformance
 
     def policy(self, name: str) -> PolicySpec:
         """The policy of that name.
@@ -164,6 +166,32 @@ def own_modules() -> tuple[str, ...]:
     )
 
 
+@cache
+def installed_kinds() -> Registry[KindSpec]:
+    """The kinds of manifests that installed plugins bring; what else they register does not matter.
+
+    A plugin that cannot be loaded brings none: `load` says why.
+
+    Raises:
+        PluginError: two plugins bring one kind.
+    """
+    from harness.cluster.kind import RegisterKind
+
+    kinds: Registry[KindSpec] = Registry("kind")
+    for candidate in _candidates(None, set(), {}):
+        info, manager = candidate.info, pluggy.PluginManager(GROUP)
+        manager.add_hookspecs(hookspecs)
+        try:
+            manager.register(candidate.load(), info.name)
+            register = RegisterKind(Owner(info.name, info.version, info.module), kinds)
+            manager.hook.harness_register_kinds(register=register)
+        except (PluginError, MemoryError):
+            raise
+        except Exception:
+            kinds.drop_owner(info.name)
+    return kinds
+
+
 @dataclass(frozen=True, slots=True)
 class _Candidate:
     info: PluginInfo
@@ -206,6 +234,7 @@ def _installed() -> list[tuple[EntryPoint, str, str]]:
 
 def _register(plugin: object, info: PluginInfo, loaded: Plugins) -> None:
     """Call the plugin's registration hooks with registrars that know whose they are."""
+    from harness.cluster.kind import RegisterKind
     from harness.conformance import RegisterConformance
     from harness.report.section import RegisterSection
 
@@ -214,6 +243,7 @@ def _register(plugin: object, info: PluginInfo, loaded: Plugins) -> None:
     for hook, register in (
         (hooks.harness_register_policies, RegisterPolicy(owner, loaded.policies)),
         (hooks.harness_register_readers, RegisterReader(owner, loaded.readers)),
+        (hooks.harness_register_kinds, RegisterKind(owner, loaded.kinds)),
         (hooks.harness_register_metrics, RegisterMetric(owner, loaded.metrics)),
         (hooks.harness_register_sections, RegisterSection(owner, loaded.sections)),
         (hooks.harness_register_conformance, RegisterConformance(owner, loaded.conformance)),

@@ -138,6 +138,8 @@ def _print_manifests(manifests: Sequence[Mapping[str, Any]], output: Path | None
 
 def _content(cluster: Cluster) -> dict[str, Any]:
     """What a cluster holds, as JSON values."""
+    from harness.cluster.content import told
+
     return {
         "source": cluster.source,
         "digest": cluster.digest,
@@ -169,6 +171,10 @@ def _content(cluster: Cluster) -> dict[str, Any]:
             {"namespace": group.namespace, "name": group.name, "min_member": group.min_member}
             for group in cluster.pod_groups.values()
         ],
+        "custom_resources": {
+            kind: {name: told(value) for name, value in found.items()}
+            for kind, found in cluster.custom_resources.items()
+        },
         **work_of(cluster),
         "plugin": None if cluster.scheduler is None else cluster.scheduler.plugin,
         "priority_classes": {item.name: item.value for item in cluster.priority_classes.values()},
@@ -225,6 +231,10 @@ def _report(content: Mapping[str, Any]) -> list[str]:
         rows.append((item["name"], item["parent"], *amounts))
     heads = [f"{bound} {name}" for name in resources for bound in ("min", "max")]
     lines += _table(("elastic quota", "parent", *heads), rows)
+    for kind, resources in content["custom_resources"].items():
+        columns = list(dict.fromkeys(field for fields in resources.values() for field in fields))
+        rows = [(name, *(fields.get(field, "") for field in columns)) for name, fields in resources.items()]
+        lines += _table((kind, *columns), rows)
     for head, found in work_tables(content):
         lines += _table(head, found)
     classes = []
@@ -256,6 +266,7 @@ def _counts(content: Mapping[str, Any]) -> str:
             ("disruption budget", "disruption_budgets"),
         )
     ]
+    counts += [(kind.partition(".")[0], len(found)) for kind, found in content["custom_resources"].items()]
     shown = [f"{count:,} {what}{'' if count == 1 else 's'}" for what, count in counts if count]
     return ", ".join(shown) or "no nodes and no queues"
 

@@ -54,6 +54,8 @@ def _report(loaded: Plugins) -> Iterator[str]:
         for spec in loaded.readers
     ]
     yield _section("readers (harness trace convert IN OUT.parquet --reader NAME --set KEY=VALUE)", entries)
+    entries = [(spec.name, f"read in {' and '.join(spec.how.versions)}", ()) for spec in loaded.kinds]
+    yield _section("kinds of manifests (harness cluster check FILE)", entries)
     yield _section(
         "metrics (of every run)",
         [(spec.name, spec.help, ()) for spec in loaded.metrics],
@@ -140,6 +142,10 @@ def _document(loaded: Plugins) -> dict[str, Any]:
                 "options": options(spec.options),
             }
             for spec in loaded.readers
+        ],
+        "kinds": [
+            {"name": spec.name, "plugin": spec.owner, "versions": list(spec.how.versions)}
+            for spec in loaded.kinds
         ],
         "metrics": [{"name": spec.name, "plugin": spec.owner, "help": spec.help} for spec in loaded.metrics],
         "sections": [

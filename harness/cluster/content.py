@@ -121,10 +121,12 @@ def _objects(cluster: Cluster) -> dict[str, Objects]:
         {} if cluster.kueue is None else {"": cluster.kueue},
     )
     found = {
-        kind: {name: _told(named[name]) for name in sorted(named)}
+        kind: {name: told(named[name]) for name in sorted(named)}
         for kind, named in zip(_KINDS, several, strict=True)
         if named
     }
+    for kind, resources in cluster.custom_resources.items():
+        found[kind] = {name: told(resources[name]) for name in sorted(resources)}
     namespaces = {name: _labels(labels) for name, labels in sorted(cluster.namespaces.items())}
     labelled = {name: labels for name, labels in namespaces.items() if labels}
     return {**found, **({"Namespace": labelled} if labelled else {})}
@@ -149,7 +151,7 @@ def _bounded(objects: Mapping[str, Objects]) -> tuple[dict[str, Objects], dict[s
 # --- fields of objects ------------------------------------------------------------------------------------
 
 
-def _told(value: Any) -> dict[str, str]:
+def told(value: Any) -> dict[str, str]:
     """The fields of an object that differ from their defaults; its name and namespace are its address."""
     found = {}
     for name, text in _fields(value):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from harness.cluster.fields import Fields
 from harness.cluster.model import (
@@ -146,3 +146,17 @@ class Draft:
     elastic_quotas: Objects[str, ElasticQuota] = field(default_factory=Objects)
     workloads: list[Workload] = field(default_factory=list)
     pod_sets: dict[str, tuple[PodSet, ...]] = field(default_factory=dict)
+    brought: dict[str, Objects[str, Any]] = field(default_factory=dict)
+
+    @property
+    def quotas(self) -> Objects[str, ElasticQuota]:
+        """The elastic quotas that count: those of the tree if there is one, parents before those below."""
+        return self.quota_nodes if self.quota_trees else self.elastic_quotas
+
+    def custom_resources(self, kind: str) -> Objects[str, Any]:
+        """The objects of a kind that a plugin brings, called `Kind.group`; they become the cluster's.
+
+        Each is a frozen dataclass, by name or by `namespace/name`. One with a method `scaled(scale)` takes
+        part when the cluster is scaled.
+        """
+        return self.brought.setdefault(kind, Objects())

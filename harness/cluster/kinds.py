@@ -1,49 +1,32 @@
-"""The table of kinds that a cluster is read from; a new kind is a reader function and a line here."""
+"""The kinds that a cluster is read from: a table of ours, and those that plugins bring."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 
-from harness.cluster import core, elastic, kueue, scheduling
+from harness.cluster import core, kueue, scheduling
 from harness.cluster.coverage import configuration as configuration_fields
 from harness.cluster.coverage import core as core_fields
-from harness.cluster.coverage import elastic as elastic_fields
 from harness.cluster.coverage import kueue as kueue_fields
 from harness.cluster.coverage import pods as pod_fields
 from harness.cluster.coverage import scheduling as scheduling_fields
 from harness.cluster.coverage import workloads as workload_fields
-from harness.cluster.coverage.verdicts import Coverage
 from harness.cluster.draft import Draft
-from harness.cluster.elastic_rules import check_elastic
-from harness.cluster.fields import Fields
+from harness.cluster.kind import Kind, KindSpec
 from harness.cluster.kueue_configuration import read_kueue_configuration
 from harness.cluster.pod_groups import read_pod_group
 from harness.cluster.topology import check_topologies, read_topology
 from harness.cluster.workloads import read_workload
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """How one kind is read.
-
-    Attributes:
-        versions: the API versions that are understood.
-        read: adds the object to the draft.
-        coverage: what is said of each of its fields.
-    """
-
-    versions: tuple[str, ...]
-    read: Callable[[Fields, Draft], None]
-    coverage: Coverage
-
+from harness.plugins import installed_kinds
+from harness.registries import Registry
 
 KUEUE_CONFIGURATION = "config.kueue.x-k8s.io"
 """The API group of Kueue's own Configuration."""
 
 _KUEUE = ("v1beta1", "v1beta2")
 
-KINDS: Mapping[tuple[str, str], Kind] = {
+OURS: Mapping[tuple[str, str], Kind] = {
     ("", "Node"): Kind(("v1",), core.read_node, core_fields.NODE),
     ("", "Namespace"): Kind(("v1",), core.read_namespace, core_fields.NAMESPACE),
     ("harness", "NodePool"): Kind(("v1",), core.read_node_pool, core_fields.NODE_POOL),
@@ -58,15 +41,6 @@ KINDS: Mapping[tuple[str, str], Kind] = {
         ("v1alpha1", "v1beta1", "v1beta2", "v1beta3", "v1"),
         scheduling.read_configuration,
         scheduling_fields.SCHEDULER_CONFIGURATION,
-    ),
-    ("scheduling.sigs.k8s.io", "ElasticQuotaTree"): Kind(
-        ("v1beta1",), elastic.read_elastic_quota_tree, elastic_fields.ELASTIC_QUOTA_TREE
-    ),
-    ("scheduling.x-k8s.io", "ElasticQuota"): Kind(
-        ("v1alpha1",), elastic.read_elastic_quota, elastic_fields.ELASTIC_QUOTA
-    ),
-    ("scheduling.sigs.k8s.io", "ElasticQuota"): Kind(
-        ("v1alpha1",), elastic.read_elastic_quota, elastic_fields.ELASTIC_QUOTA
     ),
     ("kueue.x-k8s.io", "Topology"): Kind(("v1alpha1", *_KUEUE), read_topology, kueue_fields.TOPOLOGY),
     ("kueue.x-k8s.io", "ResourceFlavor"): Kind(
@@ -89,6 +63,37 @@ CHECKS: tuple[Callable[[Draft], None], ...] = (
     kueue.check_kueue,
     check_topologies,
     scheduling.check_scheduling,
-    check_elastic,
 )
-"""Rules between objects, checked once all of them were read."""
+"""Rules between objects of our kinds, checked once all of them were read, before those of plugins."""
+
+
+class Kinds(Mapping[tuple[str, str], Kind]):
+    """API group and kind -> how it is read.
+
+    Args:
+        brought: kinds that plugins bring; by default those of the installed ones, which are loaded when a
+            manifest is met that is of none of ours. They count whichever plugins a replay leaves out, so that
+            a manifest means the same in all of them.
+    """
+
+    def __init__(self, brought: Registry[KindSpec] | None = None) -> None:
+        self._brought = brought
+
+    def __getitem__(self, key: tuple[str, str]) -> Kind:
+        found = OURS.get(key)
+        return self._of_plugins[key] if found is None else found
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return chain(OURS, self._of_plugins)
+
+    def __len__(self) -> int:
+        return len(OURS) + len(self._of_plugins)
+
+    @property
+    def _of_plugins(self) -> Mapping[tuple[str, str], Kind]:
+        specs = installed_kinds() if self._brought is None else self._brought
+        return {(spec.group, spec.kind): spec.how for spec in specs}
+
+
+KINDS = Kinds()
+"""Our kinds and those of installed plugins."""

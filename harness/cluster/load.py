@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from harness.cluster.coverage.not_read import NOT_READ as KINDS_NOT_READ
 from harness.cluster.documents import Document, read_documents
 from harness.cluster.draft import INDEX, NOT_READ, Draft, unmodelled
-from harness.cluster.elastic_rules import quotas_of
 from harness.cluster.fields import Fields, Refusal, shown
-from harness.cluster.kinds import CHECKS, KINDS, KUEUE_CONFIGURATION
+from harness.cluster.kind import Kind
+from harness.cluster.kinds import CHECKS, KINDS, KUEUE_CONFIGURATION, Kinds
 from harness.cluster.kueue import implied_cohorts
 from harness.cluster.model import Cluster, frozen
 from harness.cluster.sources import files_of, text_of
@@ -75,7 +75,9 @@ def _documents(path: Path, where: str, faults: list[Fault]) -> tuple[list[Docume
     return documents, complete
 
 
-def cluster_from(documents: Iterable[Mapping[str, Any]], source: str, *, webhooks: bool = True) -> Cluster:
+def cluster_from(
+    documents: Iterable[Mapping[str, Any]], source: str, *, webhooks: bool = True, kinds: Kinds = KINDS
+) -> Cluster:
     """The cluster that parsed manifests describe.
 
     Args:
@@ -83,12 +85,13 @@ def cluster_from(documents: Iterable[Mapping[str, Any]], source: str, *, webhook
         source: where they come from, for messages.
         webhooks: False takes what a cluster's admission webhooks would refuse, as a component does that is
             driven without an API server.
+        kinds: what is read; by default our kinds and those of installed plugins.
 
     Raises:
         ClusterError: manifests are faulty.
     """
     numbered = [Document(f"document {number}", content) for number, content in enumerate(documents, 1)]
-    return cluster_of(numbered, source, [], webhooks=webhooks)
+    return cluster_of(numbered, source, [], webhooks=webhooks, kinds=kinds)
 
 
 def cluster_of(
@@ -98,6 +101,7 @@ def cluster_of(
     *,
     complete: bool = True,
     webhooks: bool = True,
+    kinds: Kinds = KINDS,
 ) -> Cluster:
     """The cluster that documents describe; see `cluster_from`.
 
@@ -107,6 +111,7 @@ def cluster_of(
         faults: those that were found before.
         complete: False where some document could not be read, so that others need not refer to it.
         webhooks: see `cluster_from`.
+        kinds: see `cluster_from`.
 
     Raises:
         ClusterError: there are faults.
@@ -114,12 +119,15 @@ def cluster_of(
     draft = Draft(faults=faults)
     manifests: list[Mapping[str, Any]] = []
     not_read: Counter[tuple[str, str]] = Counter()
+    brought: dict[Callable[[Draft], None], None] = {}
     for document in documents:
         for item in unpacked(document, faults):
             manifests.append(item.content)
-            read_object(item, draft, not_read)
+            known = read_object(item, draft, not_read, kinds)
+            if known is not None and known.check is not None:
+                brought[known.check] = None
     if complete:  # else what a broken document holds would seem to be missing
-        for check in CHECKS:
+        for check in (*CHECKS, *brought):
             check(draft)
     if not webhooks:
         faults = [fault for fault in faults if not isinstance(fault, Refusal)]
@@ -139,7 +147,10 @@ def cluster_of(
         pods=tuple(draft.pods.values()),
         disruption_budgets=tuple(draft.disruption_budgets.values()),
         pod_groups=Frozen(draft.pod_groups),
-        elastic_quotas=frozen(quotas_of(draft)),
+        elastic_quotas=frozen(draft.quotas),
+        custom_resources=frozen(
+            {kind: frozen(found) for kind, found in sorted(draft.brought.items()) if found}
+        ),
         scheduler=next(iter(draft.schedulers.values()), None),
         kueue=next(iter(draft.kueue_configurations), None),
         warnings=(
@@ -202,24 +213,30 @@ def _configuration_in(config_map: Document, faults: list[Fault]) -> Iterator[Doc
     faults += (Fault(f"{where}, {fault.where}", fault.what) for fault in own)
 
 
-def read_object(document: Document, draft: Draft, not_read: Counter[tuple[str, str]]) -> None:
-    """Read one object into the draft, with warnings of what is not modelled; an unknown kind is counted."""
+def read_object(
+    document: Document, draft: Draft, not_read: Counter[tuple[str, str]], kinds: Kinds = KINDS
+) -> Kind | None:
+    """Read one object into the draft, with warnings of what is not modelled; an unknown kind is counted.
+
+    Returns:
+        Its kind; None where it is not read.
+    """
     content: Mapping[str, Any] = document.content
     kind, version, name = content.get("kind"), content.get("apiVersion"), _name(content)
     if not isinstance(kind, str) or not isinstance(version, str) or not kind or not version:
         draft.faults.append(Fault(document.where, "must say kind and apiVersion, both as text"))
-        return
+        return None
     where = f"{document.where}, {kind} {name}" if document.where else f"{kind} {name}"
     fields = Fields(content, where.rstrip(), draft.faults)
     group, _, number = version.rpartition("/")
-    known = KINDS.get((group, kind))
+    known = kinds.get((group, kind))
     if known is None:
         not_read[kind, version] += 1
-        return
+        return None
     if number not in known.versions:
         wanted = " or ".join(f"{group}/{known}" if group else known for known in known.versions)
         fields.fault("apiVersion", f"{version} is not understood; {wanted} is")
-        return
+        return None
     before = len(draft.faults)
     known.read(fields, draft)
     for found in known.coverage.of(number).findings(content):
@@ -233,6 +250,7 @@ def read_object(document: Document, draft: Draft, not_read: Counter[tuple[str, s
             fields.fault(path, f"is no field of a {kind} of {version}, which refuses it; {hint}")
         else:
             draft.warnings.add(kind, name, unmodelled(found))
+    return known
 
 
 def _name(content: Mapping[str, Any]) -> str:

@@ -254,6 +254,7 @@ class Cluster:
     manifests: tuple[Mapping[str, Any], ...] = ()
     scale: Fraction = Fraction(1)
     topologies: Mapping[str, Topology] = field(default_factory=frozen, metadata=NEWER)
+    custom_resources: Mapping[str, Mapping[str, Any]] = field(default_factory=frozen, metadata=NEWER)
 
     @cached_property
     def capacity(self) -> Mapping[str, int]:

@@ -21,8 +21,9 @@ def scaled_cluster(cluster: Cluster, scale: Fraction) -> Cluster:
 
     Fewer nodes are an even choice over the list of them, so that their mix stays; more are copies. The
     nominal quotas of one resource in one flavor are scaled together, rounded down, and divided by largest
-    remainder; limits and elastic quotas are rounded down each. What has no end stays endless. Pods on nodes
-    that are left out are left out too, with a warning.
+    remainder; limits and elastic quotas are rounded down each. What has no end stays endless. Objects of
+    plugins' kinds scale themselves, with a warning where they cannot. Pods on nodes that are left out are
+    left out too, with a warning.
 
     Args:
         cluster: as the manifests describe it.
@@ -37,6 +38,11 @@ def scaled_cluster(cluster: Cluster, scale: Fraction) -> Cluster:
     pods = tuple(pod for pod in cluster.pods if not pod.node or pod.node in nodes)
     lost = len(cluster.pods) - len(pods)
     warning = (f"{lost:,} pods are left out with the nodes they run on",) if lost else ()
+    unscaled = [
+        f"{kind}: objects of this kind are as they were, whatever the cluster's scale"
+        for kind, found in cluster.custom_resources.items()
+        if not all(map(scales, found.values()))
+    ]
     owners = {("queue", name): queue.resource_groups for name, queue in cluster.cluster_queues.items()}
     owners |= {("cohort", name): cohort.resource_groups for name, cohort in cluster.cohorts.items()}
     groups = _scaled_groups(owners, scale)
@@ -59,9 +65,22 @@ def scaled_cluster(cluster: Cluster, scale: Fraction) -> Cluster:
         elastic_quotas=frozen(
             {name: _scaled_elastic(quota, scale) for name, quota in cluster.elastic_quotas.items()}
         ),
-        warnings=(*cluster.warnings, *warning),
+        custom_resources=frozen(
+            {
+                kind: frozen(
+                    {name: each.scaled(scale) if scales(each) else each for name, each in found.items()}
+                )
+                for kind, found in cluster.custom_resources.items()
+            }
+        ),
+        warnings=(*cluster.warnings, *warning, *unscaled),
         scale=cluster.scale * scale,
     )
+
+
+def scales(resource: object) -> bool:
+    """Whether an object of a plugin's kind says what becomes of it in a cluster of another size."""
+    return callable(getattr(resource, "scaled", None))
 
 
 def _scaled_nodes(nodes: Mapping[str, Node], scale: Fraction) -> Mapping[str, Node]:

@@ -10,6 +10,7 @@ from harness.models.kube.running import running_jobs
 from harness_plugins.elastic_quota.options import OPTIONS, unheeded
 
 if TYPE_CHECKING:
+    from harness.cluster.kind import RegisterKind
     from harness.conformance import RegisterConformance
 
 
@@ -25,6 +26,32 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         ignored_fields=unheeded,
         never=_never,
     )
+
+
+@hookimpl
+def harness_register_kinds(register: RegisterKind) -> None:
+    """Register ElasticQuotaTree, and ElasticQuota of both API groups."""
+    from harness_plugins.elastic_quota.manifests.coverage import ELASTIC_QUOTA, ELASTIC_QUOTA_TREE
+    from harness_plugins.elastic_quota.manifests.reading import read_elastic_quota, read_elastic_quota_tree
+    from harness_plugins.elastic_quota.manifests.rules import check_elastic
+
+    register(
+        "scheduling.sigs.k8s.io",
+        "ElasticQuotaTree",
+        versions=["v1beta1"],
+        read=read_elastic_quota_tree,
+        coverage=ELASTIC_QUOTA_TREE,
+        check=check_elastic,
+    )
+    for group in ("scheduling.x-k8s.io", "scheduling.sigs.k8s.io"):
+        register(
+            group,
+            "ElasticQuota",
+            versions=["v1alpha1"],
+            read=read_elastic_quota,
+            coverage=ELASTIC_QUOTA,
+            check=check_elastic,
+        )
 
 
 @hookimpl

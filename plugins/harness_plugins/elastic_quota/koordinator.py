@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import final
 
-from harness.cluster.coverage.elastic import KOORDINATOR
-from harness.cluster.elastic import ElasticQuota
+from harness.cluster.elastic import KOORDINATOR, ElasticQuota
 from harness.cluster.model import UNLIMITED
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.pod import PodInfo

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
-from harness.cluster.coverage.elastic import KOORDINATOR, QUEUE_RESOURCES
 from harness.cluster.draft import Draft, Objects
-from harness.cluster.elastic import CORE_RESOURCES, KOORDINATORS, ElasticQuota, is_koordinators
+from harness.cluster.elastic import CORE_RESOURCES, KOORDINATOR, KOORDINATORS, ElasticQuota, is_koordinators
 from harness.cluster.model import UNLIMITED
 from harness.units import format_amount
+from harness_plugins.elastic_quota.manifests.coverage import QUEUE_RESOURCES
 
 _DEEPEST = 40
 """Quotas that may be above one; what is computed over them goes from one to the next."""
@@ -19,14 +19,9 @@ _ROOT = "root"
 """How Koordinator's labels called all quotas together, before that had a longer name."""
 
 
-def quotas_of(draft: Draft) -> Objects[str, ElasticQuota]:
-    """The quotas that count: those of the tree if there is one, parents before what is below them."""
-    return draft.quota_nodes if draft.quota_trees else draft.elastic_quotas
-
-
 def check_elastic(draft: Draft) -> None:
     """The rules that hold between elastic quotas, and what is said about them that has no effect."""
-    quotas, in_tree = quotas_of(draft), bool(draft.quota_trees)
+    quotas, in_tree = draft.quotas, bool(draft.quota_trees)
     if in_tree:
         for name in draft.elastic_quotas:
             what = "is left out: the ElasticQuotaTree counts"

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from harness.cluster.coverage.common import STATUS, metadata
 from harness.cluster.coverage.verdicts import Coverage, Row, assumed, harmless, modelled, same
-
-KOORDINATOR = "quota.scheduling.koordinator.sh/"
-"""What Koordinator's labels and annotations of quotas begin with."""
+from harness.cluster.elastic import KOORDINATOR
 
 QUEUE_RESOURCES = "kube-queue/"
 """What resources begin with that only ACK's job queue looks at."""

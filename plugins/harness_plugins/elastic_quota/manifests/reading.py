@@ -1,0 +1,225 @@
+"""Reads elastic quotas: ElasticQuotaTree, and ElasticQuota of both API groups, with Koordinator's labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from harness.cluster.draft import Draft, read_metadata
+from harness.cluster.elastic import (
+    CAPACITY,
+    CORE_RESOURCES,
+    KOORDINATOR,
+    KOORDINATORS,
+    ElasticQuota,
+)
+from harness.cluster.fields import Fields, shown
+from harness.cluster.model import frozen
+from harness.errors import InputError
+from harness.json_text import parse_json
+from harness.units import parse_quantity, round_up
+
+_ROOT_QUOTA = "koordinator-root-quota"
+_OWN_QUOTAS = {
+    _ROOT_QUOTA: "Koordinator's own, stands for all quotas together",
+    "koordinator-default-quota": "Koordinator's own, for pods without a quota: nothing bounds these",
+    "koordinator-system-quota": "Koordinator's own, for pods of the system: nothing bounds these",
+}
+
+
+# --- ElasticQuotaTree -------------------------------------------------------------------------------------
+
+
+def read_elastic_quota_tree(fields: Fields, draft: Draft) -> None:
+    """An ElasticQuotaTree; a cluster has one."""
+    name = read_metadata(fields).name
+    if "" in draft.quota_trees:
+        fields.fault("", f"is a second tree; the first is in {draft.quota_trees.fields('').where}")
+        return
+    draft.quota_trees.add("", name, fields)
+    spec = fields.child("spec")
+    if "root" not in spec:
+        spec.fault("root", "is missing: it is the quota of the whole tree")
+        return
+    root = spec.child("root")
+    _read_tree(root, "", draft)
+    if "children" not in root and "namespaces" not in root:
+        what = "has no quota below its root, so only pods that name the root, or their queue, belong to it"
+        draft.warnings.add("ElasticQuotaTree", name, what)
+    top = draft.quota_nodes.get(root.string("name"))
+    if top is not None and any(top.min_of(each) != top.max_of(each) for each in top.named):
+        what = "min and max of the root differ, which ACK does not allow; all quotas together keep to both"
+        draft.warnings.add("ElasticQuotaTree", name, what)
+
+
+def _read_tree(node: Fields, parent: str, draft: Draft) -> None:
+    """A node of the tree and all below it."""
+    name = node.string("name", required=True)
+    children = node.items("children")
+    namespaces = _namespaces(node, "namespaces", node.texts("namespaces"))
+    quota = ElasticQuota(
+        name, _bounds(node, "min"), _bounds(node, "max"), parent, namespaces, is_parent=bool(children)
+    )
+    if children and namespaces:
+        node.fault("namespaces", "belong to leaves; this quota has children")
+    if name in draft.quota_nodes:
+        node.fault("name", f"{name!r} is the name of {draft.quota_nodes.fields(name).path} already")
+    elif name:
+        draft.quota_nodes.add(name, quota, node)
+    for child in children:
+        _read_tree(child, name, draft)
+
+
+# --- ElasticQuota -----------------------------------------------------------------------------------------
+
+
+def read_elastic_quota(fields: Fields, draft: Draft) -> None:
+    """An ElasticQuota of scheduler-plugins, or of Koordinator when it bears one of its labels.
+
+    A flat quota counts the pods of its own namespace. Koordinator's counts those that name it, those of the
+    namespace that is called like it, and those of the namespaces that an annotation lists.
+    """
+    metadata = read_metadata(fields)
+    if metadata.name in _OWN_QUOTAS:
+        draft.warnings.add("ElasticQuota", metadata.name, f"is left out: {_OWN_QUOTAS[metadata.name]}")
+        return
+    spec = fields.child("spec")
+    least, most = _bounds(spec, "min"), _bounds(spec, "max")
+    labels = {
+        name.removeprefix(KOORDINATOR): value
+        for name, value in metadata.labels.items()
+        if name.startswith(KOORDINATOR)
+    }
+    notes = _Annotations(fields)
+    if labels or notes:
+        _warn_of_labels(metadata.name, labels, notes, draft)
+        quota = _koordinator_quota(metadata.name, least, most, labels, notes)
+        for resource in least or ():
+            # Where max is given, what it says of core resources is checked for all kinds of quotas.
+            if most is None or resource not in (*most, *CORE_RESOURCES):
+                spec.refuse(f"min.{resource}", "max does not name it, as Koordinator demands: add it there")
+    elif metadata.namespace in draft.elastic_quotas:
+        first = draft.elastic_quotas.fields(metadata.namespace).where
+        hint = f'if they are Koordinator\'s, give them the label {KOORDINATOR}is-parent: "false"'
+        fields.fault("", f"is a second quota of the namespace {metadata.namespace}, after {first}; {hint}")
+        return
+    else:
+        quota = ElasticQuota(
+            metadata.namespace, least, most, namespaces=(metadata.namespace,), semantics=CAPACITY
+        )
+    draft.elastic_quotas.add(quota.name, quota, fields)
+
+
+def _koordinator_quota(
+    name: str,
+    least: Mapping[str, int] | None,
+    most: Mapping[str, int] | None,
+    labels: Mapping[str, str],
+    notes: _Annotations,
+) -> ElasticQuota:
+    """A quota of Koordinator; pods count against those that are no parents."""
+    parent, listed = labels.get("parent", ""), notes.namespaces()
+    is_parent = labels.get("is-parent") == "true"
+    if is_parent and listed:
+        notes.refuse("namespaces", "belong to leaves; this quota is a parent")
+    return ElasticQuota(
+        name,
+        least,
+        most,
+        "" if parent == _ROOT_QUOTA else parent,
+        () if is_parent else tuple(dict.fromkeys((name, *listed))),
+        is_parent,
+        labels.get("allow-lent-resource") != "false",
+        notes.weight(),
+        labels.get("tree-id", ""),
+        KOORDINATORS,
+    )
+
+
+def _warn_of_labels(name: str, labels: Mapping[str, str], notes: _Annotations, draft: Draft) -> None:
+    """Warn of labels and annotations that have no effect, or not the one that they seem to have."""
+    for label, otherwise in (("is-parent", "false"), ("allow-lent-resource", "true")):
+        if labels.get(label, "") not in ("", "true", "false"):
+            what = f'label {KOORDINATOR}{label} is {labels[label]!r}, which counts as "{otherwise}"'
+            draft.warnings.add("ElasticQuota", name, what)
+
+
+class _Annotations:
+    """Koordinator's annotations of a quota, which hold JSON."""
+
+    def __init__(self, fields: Fields) -> None:
+        self._fields = fields.child("metadata")
+        self._texts = {
+            name: text
+            for name, text in self._fields.strings("annotations").items()
+            if name.startswith(KOORDINATOR)
+        }
+
+    def __bool__(self) -> bool:
+        return bool(self._texts)
+
+    def refuse(self, name: str, what: str) -> None:
+        """Add a fault that only an admission webhook would find."""
+        self._fields.refuse(f"annotations.{KOORDINATOR}{name}", what)
+
+    def namespaces(self) -> list[str]:
+        """Namespaces whose pods the quota counts."""
+        value = self._json("namespaces", [])
+        if isinstance(value, list) and all(isinstance(item, str) for item in value):
+            return list(_namespaces(self._fields, f"annotations.{KOORDINATOR}namespaces", value))
+        self._fault("namespaces", f"must be a JSON list of texts, not {shown(value)}")
+        return []
+
+    def weight(self) -> Mapping[str, int] | None:
+        """The quota's part in sharing what is left: resource -> weight; None stands for `max`.
+
+        Weights that are all 0 count as none, as in Koordinator.
+        """
+        value = self._json("shared-weight", None)
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            self._fault("shared-weight", f"must be a JSON object of quantities, not {shown(value)}")
+            return None
+        weight = {}
+        for resource, text in value.items():
+            try:
+                weight[resource] = round_up(resource, parse_quantity(text))
+            except (InputError, ValueError) as error:
+                self._fault("shared-weight", f"{resource}: {error}")
+                continue
+            if weight[resource] < 0:
+                self._fault("shared-weight", f"{resource}: {text} must not be negative")
+        return frozen(weight) if any(weight.values()) else None
+
+    def _json(self, name: str, default: Any) -> Any:
+        text = self._texts.get(f"{KOORDINATOR}{name}")
+        if not text:
+            return default
+        try:
+            return parse_json(text)
+        except ValueError as error:
+            self._fault(name, f"is not JSON: {error}")
+            return default
+
+    def _fault(self, name: str, what: str) -> None:
+        self._fields.fault(f"annotations.{KOORDINATOR}{name}", what)
+
+
+def _namespaces(fields: Fields, name: str, listed: Sequence[str]) -> tuple[str, ...]:
+    """A list of namespaces, each of them once."""
+    if "" in listed:
+        fields.fault(name, "the name of a namespace must not be empty")
+    for namespace in dict.fromkeys(listed):
+        if namespace and listed.count(namespace) > 1:
+            fields.refuse(name, f"{namespace!r} is listed twice")
+    return tuple(dict.fromkeys(listed))
+
+
+def _bounds(fields: Fields, name: str) -> Mapping[str, int] | None:
+    """A `min` or `max`; None when it is absent, an amount that does not fit 64 bits has no end."""
+    if name not in fields:
+        return None
+    table = fields.child(name)
+    found = {resource: table.quota(resource, resource) for resource in table}
+    return frozen({resource: amount for resource, amount in found.items() if amount is not None})

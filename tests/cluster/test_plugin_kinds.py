@@ -1,0 +1,153 @@
+"""Kinds of manifests that plugins bring: read, checked and told as ours are."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from harness import hookimpl
+from harness.cluster.content import content
+from harness.cluster.coverage.common import metadata
+from harness.cluster.coverage.verdicts import Coverage, assumed, modelled
+from harness.cluster.draft import Draft, read_metadata
+from harness.cluster.fields import Fields
+from harness.cluster.kind import RegisterKind
+from harness.cluster.kinds import KINDS, Kinds
+from harness.cluster.load import cluster_from
+from harness.cluster.model import Cluster
+from harness.cluster.scale import scaled_cluster
+from harness.errors import ClusterError, PluginError
+from harness.plugins import load
+
+TEAM = "Team.example.org"
+NODE = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": "n1"},
+    "status": {"allocatable": {"cpu": "4"}},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """Something that a scheduler of our own looks at."""
+
+    name: str
+    seats: int = 0
+    above: str = ""
+
+    def scaled(self, scale: Fraction) -> Team:
+        """So many times the seats."""
+        return replace(self, seats=int(self.seats * scale))
+
+
+def read_team(fields: Fields, draft: Draft) -> None:
+    """A Team."""
+    name, spec = read_metadata(fields).name, fields.child("spec")
+    team = Team(name, spec.integer("seats", least=0), spec.string("above"))
+    draft.custom_resources(TEAM).add(name, team, fields)
+
+
+def check_teams(draft: Draft) -> None:
+    """A team is below one that there is."""
+    teams = draft.custom_resources(TEAM)
+    for name, team in teams.items():
+        if team.above and team.above not in teams:
+            teams.fields(name).fault("spec.above", f"there is no Team {team.above!r}")
+
+
+COVERAGE = Coverage(
+    metadata(), modelled("spec.seats", "spec.above"), assumed("nobody asks for one", "spec.colour")
+)
+
+
+def brings(group: str, kind: str) -> Any:
+    """A plugin that brings a kind."""
+
+    def hook(register: RegisterKind) -> None:
+        register(group, kind, versions=["v1"], read=read_team, coverage=COVERAGE, check=check_teams)
+
+    return types.SimpleNamespace(harness_register_kinds=hookimpl(hook))
+
+
+def team(name: str, **spec: Any) -> Mapping[str, Any]:
+    """A manifest."""
+    return {"apiVersion": "example.org/v1", "kind": "Team", "metadata": {"name": name}, "spec": spec}
+
+
+def read(*teams: Mapping[str, Any]) -> Cluster:
+    """A cluster of a node and teams."""
+    plugins = load(only=["teams"], extra={"teams": brings("example.org", "Team")})
+    return cluster_from([NODE, *teams], "test", kinds=Kinds(plugins.kinds))
+
+
+def test_objects_of_a_plugins_kind_are_part_of_the_cluster() -> None:
+    """By kind and name, in what a run keeps of it and in what tells clusters apart."""
+    cluster = read(team("a", seats=4), team("b", seats=2, above="a"))
+    assert cluster.custom_resources == {TEAM: {"a": Team("a", 4), "b": Team("b", 2, "a")}}
+    assert content(cluster)["objects"][TEAM] == {"a": {"seats": "4"}, "b": {"seats": "2", "above": "a"}}
+    assert cluster.digest != read(team("a", seats=5), team("b", seats=2, above="a")).digest
+    assert not cluster.warnings
+
+
+def test_faults_are_those_of_its_fields_and_of_the_rules_between_objects() -> None:
+    """All of them at once, each with object and field."""
+    with pytest.raises(ClusterError) as raised:
+        read(team("a", seats=-1), team("b", above="c"), team("b"))
+    assert [str(fault) for fault in raised.value.faults] == [
+        "document 2, Team a: spec.seats: -1 is out of range (0 to 2147483647)",
+        "document 4, Team b: is given twice; the first is in document 3, Team b",
+        "document 3, Team b: spec.above: there is no Team 'c'",
+    ]
+
+
+def test_another_version_is_a_fault() -> None:
+    """As of our own kinds."""
+    with pytest.raises(ClusterError, match=r"example\.org/v2 is not understood; example\.org/v1 is"):
+        read({**team("a"), "apiVersion": "example.org/v2"})
+
+
+def test_what_is_not_modelled_of_it_is_warned_of() -> None:
+    """With what is assumed instead, or which field was probably meant."""
+    assert read(team("a", colour="red", seat=1)).warnings == (
+        "Team a: spec.colour is not modelled: nobody asks for one",
+        "Team a: spec.seat is not modelled: no such field is known; did you mean 'seats'?",
+    )
+
+
+def test_without_the_plugin_its_kind_is_not_read() -> None:
+    """Which is said."""
+    cluster = cluster_from([NODE, team("a")], "test")
+    assert not cluster.custom_resources
+    assert cluster.warnings == ("Team (example.org/v1): 1 object is not read",)
+
+
+def test_objects_say_what_becomes_of_them_in_a_cluster_of_another_size() -> None:
+    """Those that do not stay as they are, with a warning."""
+    cluster = read(team("a", seats=4))
+    assert scaled_cluster(cluster, Fraction(2)).custom_resources[TEAM]["a"].seats == 8
+    fixed = replace(cluster, custom_resources={TEAM: {"a": Fraction(1)}})
+    scaled = scaled_cluster(fixed, Fraction(2))
+    assert scaled.warnings == (
+        f"{TEAM}: objects of this kind are as they were, whatever the cluster's scale",
+    )
+
+
+@pytest.mark.parametrize(("group", "kind"), [("", "Node"), ("scheduling.x-k8s.io", "ElasticQuota")])
+def test_a_kind_is_brought_once(group: str, kind: str) -> None:
+    """Not a second time over ours, nor over another plugin's."""
+    with pytest.raises(PluginError, match=f"kind '?{kind}.{group}'?"):
+        load(extra={"again": brings(group, kind)})
+
+
+def test_elastic_quotas_are_brought_by_their_plugin() -> None:
+    """The same way as anybody's."""
+    brought = {spec.name: spec.owner for spec in load().kinds}
+    assert brought == {
+        f"{kind}.{group}": "elasticquota" for group, kind in KINDS if kind.startswith("ElasticQuota")
+    }
