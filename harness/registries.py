@@ -90,7 +90,8 @@ class Registrar(Generic[SpecT]):
 class PolicySpec:
     """A registered policy: what makes it, what it is, and which plugin brought it.
 
-    `module` is what an installed plugin is loaded by; "" for one that was given in Python.
+    `module` is what an installed plugin is loaded by; "" for one that was given in Python. `record` says
+    that it decides nothing, but does what the trace says happened.
     """
 
     name: str
@@ -104,6 +105,7 @@ class PolicySpec:
     ignored_fields: IgnoredFields | None = None
     never: Foresight | None = None
     module: str = ""
+    record: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +151,7 @@ class RegisterPolicy(Registrar[PolicySpec]):
         running: RunningJobs | None = None,
         ignored_fields: IgnoredFields | None = None,
         never: Foresight | None = None,
+        record: bool = False,
     ) -> None:
         """Register a policy under a name.
 
@@ -161,6 +164,8 @@ class RegisterPolicy(Registrar[PolicySpec]):
             running: the jobs that run already according to the manifests, if the policy takes them over.
             ignored_fields: which fields of the manifests the policy ignores; becomes warnings of a run.
             never: which jobs the policy rejects because they can never start; they are named before a replay.
+            record: it does what the trace says happened: its jobs have `recorded` runs and end with the last
+                of these, nothing limits what it starts, and what is beyond the cluster's capacity is counted.
         """
         owner = self.owner
         spec = PolicySpec(
@@ -175,6 +180,7 @@ class RegisterPolicy(Registrar[PolicySpec]):
             ignored_fields,
             never,
             owner.module,
+            record,
         )
         self.registry.add(spec)
 

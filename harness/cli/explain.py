@@ -35,5 +35,11 @@ def explain(
     from harness.explanation.explain import explain as answer_to
     from harness.runs.run import Run
 
-    answer = answer_to(Run.open(run), job, queue=queue, at=at)
-    click.echo(json.dumps(answer.to_json(), default=str) if as_json else answer.text(everything=everything))
+    opened = Run.open(run)
+    answer = answer_to(opened, job, queue=queue, at=at)
+    if as_json:
+        click.echo(json.dumps(answer.to_json(), default=str))
+        return
+    if opened.is_record:
+        click.echo("a record of what happened, no simulation: why, it does not say\n")
+    click.echo(answer.text(everything=everything))

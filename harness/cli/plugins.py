@@ -129,6 +129,7 @@ def _document(loaded: Plugins) -> dict[str, Any]:
                 "plugin": spec.owner,
                 "help": spec.help,
                 "clairvoyant": spec.clairvoyant,
+                "record": spec.record,
                 "options": options(spec.options),
             }
             for spec in loaded.policies

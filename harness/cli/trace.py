@@ -14,6 +14,7 @@ from harness.cli.context import loaded_plugins
 from harness.cli.group import Group
 from harness.cli.output import parquet_target, spare
 from harness.cli.trace_file import from_file, open_file
+from harness.cli.trace_from_run import from_run
 from harness.cli.trace_generate import generate
 from harness.errors import InputError
 from harness.text import printable
@@ -34,6 +35,7 @@ def trace() -> None:
 
 
 trace.add_command(generate)
+trace.add_command(from_run)
 
 
 @trace.command(

@@ -195,6 +195,8 @@ def remarks(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
     if any(line.measured.metric.startswith(_OF_CAPACITY) for line in shown):
         yield from _about_capacity(comparison)
     for name, run in zip(names, runs, strict=True):
+        if run.is_record:
+            yield f"{name}: a record of what happened, no simulation"
         if run.stopped is not None:
             yield f"{name}: {run.stopped.told()}"
         yield from (f"{name}: {sentence}" for sentence in run.unmeasured.values())

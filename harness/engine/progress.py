@@ -34,7 +34,9 @@ class Progress:
             ready = unit.ready = now + life.startup[min(unit.starts, len(life.startup) - 1)]
             unit.starts += 1
         unit.since = ready + self._losses.restore if unit.kept else ready
-        unit.due = unit.since + life.work - unit.kept
+        recorded = life.job.recorded
+        # Runs before the last one are evicted when they ended; when that ends the record says, not the work.
+        unit.due = recorded[-1].end if recorded else unit.since + life.work - unit.kept
         if life.started == NEVER and life.startup is None:
             life.started = unit.since
 

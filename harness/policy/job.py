@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeAlias, final
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, final
 
 if TYPE_CHECKING:
     from harness.cluster.topology import TopologyRequest
@@ -45,6 +45,20 @@ class PodSet:
     topology: TopologyRequest | None = None
 
 
+class RecordedRun(NamedTuple):
+    """What a trace says of one run of a job, microseconds since the trace's origin.
+
+    Attributes:
+        start: when it started; never before the job arrived, nor before its earlier run ended.
+        end: when it ended; `ENDLESS` where it had not when the record was made.
+        why: how it ended, in the record's own word; "" where that does not say.
+    """
+
+    start: int
+    end: int
+    why: str
+
+
 @final
 @dataclass(slots=True, eq=False)
 class Job:
@@ -65,6 +79,7 @@ class Job:
         pods: number of pods over all pod sets.
         duration: run time of one undisturbed run, microseconds; None unless the policy is clairvoyant.
         requested: how long its user said that it would run at most, microseconds; None where nobody said.
+        recorded: the runs that the trace says it had, in order; empty unless the policy is a record.
     """
 
     index: int
@@ -83,6 +98,7 @@ class Job:
     pods: int
     duration: int | None = None
     requested: int | None = None
+    recorded: tuple[RecordedRun, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Job {self.id} of {self.queue}>"

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from harness.runs.recorded import notes_of
+
 if TYPE_CHECKING:
     from harness.runs.run import Run
 
 
 def alarms(run: Run) -> Iterator[str]:
     """Sentences about a run whose figures would mislead; none where its tables were not kept."""
+    yield from notes_of(run.info)
     if run.info.get("kept", "all") != "all":
         return
     started, admitted = pl.col("start_time").is_not_null(), pl.col("admitted_time").is_not_null()

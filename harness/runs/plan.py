@@ -96,6 +96,7 @@ class Plan:
             **({} if self.at_start.later is None else {"later": self.at_start.later.digest}),
             "said": [self.cluster.assumed, self.warnings],
             "policy": [policy.name, policy.owner, policy.version, policy.clairvoyant],
+            **({"record": True} if policy.record else {}),
             "options": dict(self.options),
             "code": [ours.sha256, theirs.sha256],
             **self.settings,

@@ -19,6 +19,7 @@ import polars as pl
 import pyarrow as pa
 
 from harness.cluster.content import content
+from harness.cluster.model import Cluster
 from harness.engine import Engine
 from harness.engine.engine import Outcome
 from harness.errors import NOT_THEIRS, PolicyError
@@ -32,6 +33,7 @@ from harness.recording.recorder import ParquetRecorder
 from harness.runs.identity import Code, code_of_metric
 from harness.runs.measuring import measure
 from harness.runs.plan import Plan
+from harness.runs.recorded import beyond
 from harness.runs.run import Keep, Run
 from harness.runs.seal import seal_info, seal_tables
 from harness.tenants import Tenants, cohorts, quotas, tenants
@@ -39,6 +41,8 @@ from harness.trace.jobs import Jobs
 
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000
 _SHORT = 16
+_UNLIMITED = Cluster()
+"""What a record is played on: nothing limits what happened."""
 _PLAYED = ("jobs", "decisions", "stints", "timeline")
 
 
@@ -70,6 +74,8 @@ def replay_into(
     began, cpu = time.time(), time.process_time()
     info = _play_into(folder, plan, watch)
     info["tables"] = seal_tables(folder, _PLAYED)
+    if plan.policy.record:
+        info["record"]["beyond"] = [each._asdict() for each in beyond(Run(folder, info))]
     info |= _measure_into(folder, info, plan, plugins)
     info["provenance"] = _provenance(plan, command, time.time() - began, time.process_time() - cpu)
     if keep != "all":
@@ -127,15 +133,17 @@ def _play_into(folder: Path, plan: Plan, watch: Callable[[int, int], None] | Non
         grace_period=plan.grace_period,
         startup=plan.startup,
         scale_arrivals=plan.scale_arrivals,
+        record=plan.policy.record,
         clairvoyant=plan.policy.clairvoyant,
         running=None if takes_over is None else partial(takes_over, plan.cluster),
         later=() if takes_over is None else plan.at_start.arrivals(takes_over, plan.trace.origin),
     )
     of_jobs = tenants(jobs.frame, plan.cluster)
+    played_on = _UNLIMITED if plan.policy.record else plan.cluster
     recorder = ParquetRecorder(
-        folder, jobs, _kind(plan), plan.cluster.capacity, of_jobs, on_nodes=bool(plan.cluster.nodes)
+        folder, jobs, _kind(plan), plan.cluster.capacity, of_jobs, on_nodes=bool(played_on.nodes)
     )
-    engine = Engine(jobs.chunks(), plan.cluster, recorder, losses=plan.losses, until=plan.until)
+    engine = Engine(jobs.chunks(), played_on, recorder, losses=plan.losses, until=plan.until)
     try:
         policy = _made(plan, engine)
         with _seldom_collected:
@@ -144,7 +152,8 @@ def _play_into(folder: Path, plan: Plan, watch: Callable[[int, int], None] | Non
         recorder.abandon()
         raise
     recorder.close(outcome.jobs)
-    return _describe(plan, jobs, of_jobs, outcome)
+    info = _describe(plan, jobs, of_jobs, outcome)
+    return info if jobs.record is None else info | {"record": {"notes": list(jobs.record.notes)}}
 
 
 def _kind(plan: Plan) -> TimeKind:
@@ -231,6 +240,7 @@ def _describe(plan: Plan, jobs: Jobs, of_jobs: Tenants, outcome: Outcome) -> dic
             "options": dict(plan.options),
             **({"durations": times} if (times := durations(policy.options)) else {}),
             "clairvoyant": policy.clairvoyant,
+            **({"record": True} if policy.record else {}),
             "code": _told(theirs),
         },
         "harness": {"code": _told(ours)},

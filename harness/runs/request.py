@@ -205,6 +205,8 @@ class Request:
         trace = homed(trace, cluster)
         begun = at_start(cluster, trace, self.at_start)
         policy = policy or _policy(default_plugin(cluster), plugins)
+        if policy.record:
+            self._check_record(policy.name)
         called = policy.name if self.label in (None, policy.name) else f"{policy.name}@{self.label}"
         return Plan(
             trace=trace,
@@ -234,6 +236,16 @@ class Request:
         if changed != self.calibration:
             trace = homed(read_trace(self.trace, plugins, changed), cluster)
         return twin.of(trace)
+
+    def _check_record(self, name: str) -> None:
+        """That arrivals are as they were.
+
+        Raises:
+            OptionError: they are to be scaled or shaken.
+        """
+        changed = "scaled" if self.scale_arrivals != 1 else "shaken" if self.twin is not None else None
+        if changed is not None:
+            raise OptionError(f"{name} plays what happened, so arrivals cannot be {changed}")
 
     def to_json(self) -> dict[str, Any]:
         """The request as plain values that JSON has; `from_json` makes it again.

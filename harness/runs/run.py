@@ -118,6 +118,11 @@ class Run:
         return Livelock.read(found)
 
     @property
+    def is_record(self) -> bool:
+        """Whether it is what a trace says happened, and no simulation."""
+        return bool(self.info["policy"].get("record"))
+
+    @property
     def unmeasured(self) -> Mapping[str, str]:
         """The metrics that failed -> a sentence that says of which plugin they are, and how they failed."""
         return dict(self.info.get("unmeasured", {}))

@@ -19,6 +19,7 @@ from harness.recording import schemas
 from harness.recording.parquet import TIMES
 from harness.trace.job_rows import ROW, ROWS, has_pod_sets, job_rows
 from harness.trace.pod_sets import PodSetMaker
+from harness.trace.recorded import Record, record_of
 from harness.trace.schema import DEFAULT_NAMESPACE, REQUEST, STARTUP, column_of, resources_of
 from harness.trace.slices import Slice, constant, texts, values
 from harness.trace.validate import cluster_faults
@@ -62,6 +63,8 @@ class Jobs:
             down to the microsecond.
         clairvoyant: whether jobs tell policies how long they run.
         startup: how long pods take until they are ready, for traces that do not say, microseconds.
+        record: jobs do what the trace says happened: they tell policies their recorded runs, end with the
+            last of these, and let go of what they hold at once.
         running: answers the jobs that run already, given the time of the first arrival; they come first.
         later: jobs that are not of the trace and arrive during it, in order: `submit` is before scaling. Of
             one instant they come before those of the trace.
@@ -71,6 +74,7 @@ class Jobs:
             and `duration` (int64 microseconds, `submit` since the origin; no duration for work without an
             end), `request.<resource>` (int64, the total of the job), then the columns named in `extra`.
         resources: what jobs ask for, sorted.
+        record: what happened according to the trace, where that is played.
         extra: further columns of the trace, requested run times, and what was recorded of starts and ends;
             one that is called like a result of the replay is named `trace.<name>`.
 
@@ -87,6 +91,7 @@ class Jobs:
         *,
         grace_period: int = GRACE_PERIOD,
         startup: int = 0,
+        record: bool = False,
         scale_arrivals: Fraction = Fraction(1),
         clairvoyant: bool = False,
         running: Callable[[int], Sequence[Arrival]] | None = None,
@@ -111,10 +116,12 @@ class Jobs:
             *(pl.col(name).alias(alias) for name, alias in names.items()),
         )
         several = has_pod_sets(rows)
+        self.record: Record | None = record_of(trace, jobs, self.frame["submit"]) if record else None
         self._pod_sets = PodSetMaker(_by_arrival(rows, jobs), jobs[ROWS] if several else None)
-        self._duration = values(jobs["duration"])
+        work = jobs["duration"] if self.record is None else self.record.work(jobs["duration"])
+        self._duration = values(work)
         self._checkpoint = _microseconds(jobs, "checkpoint_interval", None)
-        self._startup = _startup(jobs, startup)
+        self._startup = _startup(jobs, startup) if self.record is None else None
         self._uid = _uids(jobs, rows.height)
         self._fields: tuple[Slice, ...] = (
             values(jobs["job_id"]),
@@ -124,7 +131,7 @@ class Jobs:
             texts(jobs["user"]) if "user" in rows.columns else constant(""),
             *_priority_fields(jobs, cluster),
             _gang(jobs),
-            _microseconds(jobs, "grace_period", grace_period),
+            _microseconds(jobs, "grace_period", grace_period) if self.record is None else constant(0),
         )
         self._pods = values(jobs["pods"]) if "pods" in rows.columns or several else constant(1)
         self._requested = _microseconds(jobs, "requested_time", None)
@@ -172,6 +179,7 @@ class Jobs:
 
     def _chunk(self, start: int, count: int, index: int) -> list[Arrival]:
         durations = self._duration(start, count)
+        recorded = repeat(()) if self.record is None else self.record.runs[start : start + count]
         jobs = map(
             Job,
             range(index, index + count),
@@ -181,6 +189,7 @@ class Jobs:
             self._pods(start, count),
             durations if self._clairvoyant else repeat(None),
             self._requested(start, count),
+            recorded,
         )
         checkpoints = self._checkpoint(start, count)
         if self._startup is None:

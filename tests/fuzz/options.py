@@ -65,8 +65,8 @@ _VALUES: dict[str, tuple[str, ...]] = {
     ),
     "quota": ("equal", "proportional", "weights.csv", "nothing.csv", "trace.parquet", ""),
     "names": (
-        "none", "none@a", "backfill", "kueue-classic", "fairsharing", "default-preemption", "elasticquota",
-        "auto",
+        "none", "none@a", "backfill", "recorded", "kueue-classic", "fairsharing", "default-preemption",
+        "elasticquota", "auto",
         "none@", "@",
         "none@../x", "nothing", "none@none", "-", "",
     ),
@@ -121,6 +121,7 @@ OF_RUNS: dict[str, tuple[str, ...]] = {
     "report": ("{runs}", "--format", "markdown"),
     "explain": ("{run}", "j0"),
     "diff": ("{first}", "{last}"),
+    "trace from-run": ("{run}", "made.parquet"),
 }
 """The same for commands that read finished runs."""
 

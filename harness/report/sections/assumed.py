@@ -73,6 +73,8 @@ def _settings(material: Material) -> Iterator[tuple[str, list[str]]]:
     infos = [run.info for run in material.runs]
     policies = [info["policy"] for info in infos]
     yield "plugin", [f"{each['name']} {each.get('version', '')}".rstrip() for each in policies]
+    if any(each.get("record") for each in policies):
+        yield "is a record of what happened", ["yes" if each.get("record") else "no" for each in policies]
     if any(each.get("clairvoyant") for each in policies):
         yield "sees how long jobs run", ["yes" if each.get("clairvoyant") else "no" for each in policies]
     for option in dict.fromkeys(key for each in policies for key in each["options"]):

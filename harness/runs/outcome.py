@@ -1,0 +1,142 @@
+"""The trace of a run with what happened in the run as its record, to be compared with other runs later."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import polars as pl
+
+from harness.errors import RunError
+from harness.runs.run import Run
+from harness.trace.calibration import Calibration
+from harness.trace.recorded import END, RUNS, START, STATE, runs_text
+from harness.trace.schema import ordered
+from harness.trace.trace import Trace, open_trace
+
+if TYPE_CHECKING:
+    from harness.plugins import Plugins
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_OURS = (START, END, RUNS, STATE, "recorded_restarts", "recorded_preemptions")
+
+
+class _Span(NamedTuple):
+    """One run of a job, microseconds since the origin; `end` is None where it still ran."""
+
+    start: int
+    end: int | None
+    state: str
+
+
+def outcome_of(run: Run, plugins: Plugins, trace: Path | None = None) -> Trace:
+    """The trace of a run, with when its jobs started and ended there as what is recorded.
+
+    A run of a job begins with its first progress and ends when it let go of what it held; spans without any
+    progress are left out. Jobs of the manifests are not of the trace, so they are not in it.
+
+    Args:
+        run: whose tables are all there.
+        plugins: read the trace.
+        trace: its file; by default where the run found it.
+
+    Raises:
+        RunError: the file is another one, or arrivals were scaled.
+        TraceError: it cannot be read.
+    """
+    opened = open_trace(trace or Path(run.info["provenance"]["trace"]), plugins)
+    if opened.sha256 != run.info["trace"]["sha256"]:
+        raise RunError(
+            f"{opened.path} is not the trace of run {run.info['run']}: their contents differ",
+            hint="--trace FILE names the file that was replayed",
+        )
+    settings = run.info["settings"]
+    if settings["scale_arrivals"] != "1":
+        raise RunError(f"run {run.info['run']} scaled arrivals, so its jobs are not those of the trace")
+    steps = {key: text for key, text in settings.get("calibration", {}).items() if key != "scale_cluster"}
+    opened = Calibration.parse(**steps).of_trace(opened)
+    return replace(opened, frame=_recorded(opened, run), notes=(*opened.notes, _note(run)))
+
+
+def _note(run: Run) -> str:
+    policy, cluster = run.info["policy"], run.info["cluster"]
+    options = "".join(f" {key}={value}" for key, value in policy["options"].items())
+    of = f"{policy['name']}{options} on cluster {cluster['sha256'][:12]}"
+    return f"recorded times are those of a replay, {of}"
+
+
+def _recorded(trace: Trace, run: Run) -> pl.DataFrame:
+    spans = _spans(run)
+    jobs = run.micros("jobs").select("job_id", "state").collect()
+    found: dict[str, list[Any]] = {name: [] for name in ("job_id", *_OURS)}
+    for place, (name, state) in enumerate(jobs.iter_rows()):
+        runs = spans.get(place, [])
+        first, last = (runs[0].start, runs[-1].end) if runs else (None, None)
+        found["job_id"].append(name)
+        found[START].append(first)
+        found[END].append(last)
+        found[RUNS].append(runs_text(_cell(each, trace) for each in runs) if len(runs) > 1 else None)
+        found[STATE].append(state)
+        found["recorded_restarts"].append(max(0, len(runs) - 1))
+        found["recorded_preemptions"].append(sum(each.state not in ("FINISHED", "") for each in runs))
+    table = pl.DataFrame(found, schema_overrides={START: pl.Int64, END: pl.Int64, RUNS: pl.String})
+    kind: Any = trace.frame.schema["submit_time"]
+    table = table.with_columns((pl.col(START, END) + trace.origin).cast(kind))
+    rows = trace.frame.drop([name for name in _OURS if name in trace.frame.columns])
+    joined = rows.join(table, on="job_id", how="left", maintain_order="left")
+    return joined.select(ordered(joined.columns))
+
+
+def _cell(span: _Span, trace: Trace) -> dict[str, Any]:
+    return {
+        "start": _time(span.start, trace),
+        "end": None if span.end is None else _time(span.end, trace),
+        "state": span.state,
+    }
+
+
+def _time(time: int, trace: Trace) -> str | int:
+    if trace.kind == "duration":
+        return time
+    return (_EPOCH + timedelta(microseconds=time + trace.origin)).isoformat()
+
+
+def _spans(run: Run) -> dict[int, list[_Span]]:
+    """For each job, by its row, the runs in which it made progress."""
+    progress = run.micros("stints").filter(pl.col("state") == "progress").select("job", "start")
+    jobs = run.micros("jobs").with_row_index("job").filter(pl.col("start_time").is_not_null())
+    firsts = jobs.select(pl.col("job").cast(pl.Int32), pl.col("start_time").alias("start"))
+    # One that was evicted at the instant of its start has started, and made no progress.
+    every = pl.concat([firsts, progress]).unique().sort("job", "start").collect()
+    starts: dict[int, list[int]] = {}
+    for job, start in every.iter_rows():
+        starts.setdefault(job, []).append(start)
+    wanted = (pl.col("holding") != 0) | pl.col("action").is_in(["preempt", "evict"])
+    decisions = run.micros("decisions").filter(wanted & pl.col("job").is_not_null())
+    found: dict[int, list[_Span]] = {}
+    held: dict[int, int] = {}
+    why: dict[int, str] = {}
+    for job, time, action, holding, reason in (
+        decisions.select("job", "time", "action", "holding", "reason").collect().iter_rows()
+    ):
+        if holding == 1:
+            held[job] = time
+            why.pop(job, None)
+        elif action in ("preempt", "evict"):
+            why.setdefault(job, reason or action)
+        if holding == -1:
+            state = "FINISHED" if action == "finish" and job not in why else why.get(job, "")
+            _add(found, starts, job, _Span(held.pop(job), time, state))
+    for job, since in held.items():
+        _add(found, starts, job, _Span(since, None, ""))
+    return found
+
+
+def _add(found: dict[int, list[_Span]], starts: dict[int, list[int]], job: int, held: _Span) -> None:
+    """Add a span in which a job held something as a run, from its first progress on if there was any."""
+    begun = [start for start in starts.get(job, ()) if start >= held.start]
+    begun = [start for start in begun if held.end is None or start <= held.end]
+    if begun:
+        found.setdefault(job, []).append(_Span(begun[0], held.end, held.state))

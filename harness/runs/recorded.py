@@ -1,0 +1,86 @@
+"""What a run that plays a record says of it: what contradicts itself, and what is beyond the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import polars as pl
+
+from harness.units import format_amount, format_duration
+
+if TYPE_CHECKING:
+    from harness.runs.run import Run
+
+
+class Beyond(NamedTuple):
+    """What jobs of a record held of a resource beyond the cluster's capacity.
+
+    Attributes:
+        resource: which.
+        capacity: of the cluster.
+        most: the most that was held at once.
+        at: when that was for the first time, microseconds since the origin.
+        time: for how long more than the capacity was held, microseconds.
+        span: from the first submission to the last end, microseconds.
+    """
+
+    resource: str
+    capacity: int
+    most: int
+    at: int
+    time: int
+    span: int
+
+    @property
+    def told(self) -> str:
+        """The same as a sentence."""
+        name = self.resource
+        most, capacity = format_amount(name, self.most), format_amount(name, self.capacity)
+        share = self.time / self.span if self.span else 0
+        return (
+            f"the record uses more {name} than the cluster has: at most {most} of {capacity}, "
+            f"more than all for {format_duration(self.time)} ({share:.1%} of the time)"
+        )
+
+
+def notes_of(info: Mapping[str, Any]) -> Iterator[str]:
+    """What is to be known of the record that a run played, in sentences; none of other runs."""
+    told = info.get("record", {"notes": (), "beyond": ()})
+    yield from told["notes"]
+    for each in told["beyond"]:
+        yield Beyond(**each).told
+
+
+def beyond(run: Run) -> Iterator[Beyond]:
+    """Of each resource that was used more than there is of it, how much and how long."""
+    window = run.window
+    limited = [name for name in run.resources if name in run.capacity]
+    stints = run.micros("stints").select("start", "end", *(f"request.{name}" for name in limited))
+    for name in limited:
+        amount = pl.col(f"request.{name}")
+        moves = pl.concat(
+            [
+                stints.select(pl.col("start").alias("time"), amount.alias("held")),
+                stints.select(pl.col("end").alias("time"), (-amount).alias("held")),
+            ]
+        )
+        levels = (
+            moves.group_by("time")
+            .agg(pl.col("held").sum())
+            .sort("time")
+            .with_columns(pl.col("held").cum_sum())
+            .with_columns(span=pl.col("time").shift(-1) - pl.col("time"))
+            .filter(pl.col("held") > run.capacity[name])
+            .collect()
+        )
+        if not levels.is_empty():
+            first = levels[int(levels["held"].arg_max() or 0)]
+            yield Beyond(
+                name,
+                run.capacity[name],
+                int(first["held"][0]),
+                int(first["time"][0]),
+                int(levels["span"].sum()),
+                window.end - window.start,
+            )

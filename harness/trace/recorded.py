@@ -1,0 +1,162 @@
+"""What a trace says happened to its jobs: when each run started and ended, and how.
+
+`recorded_start` and `recorded_end` are those of a job's first and last run. A job of several runs names them
+all in `recorded_runs`, a JSON list of objects with `start`, `end` and, where it is known, `state`: times are
+texts in ISO 8601 (without an offset in UTC) where the trace has timestamps, else microseconds since its
+origin.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from itertools import repeat, zip_longest
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import polars as pl
+
+from harness.errors import Fault, TraceError
+from harness.policy.job import ENDLESS, RecordedRun
+from harness.trace.job_rows import ROW
+
+if TYPE_CHECKING:
+    from harness.trace.trace import Trace
+
+START, END, RUNS, STATE = "recorded_start", "recorded_end", "recorded_runs", "recorded_state"
+
+_UNSTARTED = "never started, or the record does not say when: they wait until the end"
+_UNENDED = "had not ended when the record was made: they run until the end"
+_EARLY = "started before they were submitted: they start when they are submitted"
+_BACKWARDS = "ended before they started: they take no time"
+_OVERLAP = "have runs that overlap: the later one starts when the earlier one has ended"
+_ORDER = (_UNSTARTED, _UNENDED, _EARLY, _BACKWARDS, _OVERLAP)
+
+
+class Record(NamedTuple):
+    """What happened to the jobs of a trace.
+
+    Attributes:
+        runs: of each job, in the order of the rows.
+        notes: what of it contradicts itself or is missing, in sentences with the number of jobs.
+    """
+
+    runs: list[tuple[RecordedRun, ...]]
+    notes: tuple[str, ...]
+
+    def work(self, duration: pl.Series) -> pl.Series:
+        """How long jobs run: as the trace says, without an end for those that had not ended."""
+        endless = pl.Series([not runs or runs[-1].end == ENDLESS for runs in self.runs], dtype=pl.Boolean)
+        return duration.to_frame().select(pl.when(endless).then(ENDLESS).otherwise(pl.first())).to_series()
+
+
+def record_of(trace: Trace, jobs: pl.DataFrame, submit: pl.Series) -> Record:
+    """What a trace says happened.
+
+    Args:
+        trace: for its times, and for messages.
+        jobs: its jobs, one row each, see `harness.trace.job_rows`.
+        submit: when they arrive, microseconds since the origin.
+
+    Raises:
+        TraceError: it does not say when jobs started and ended, or some `recorded_runs` are no list of runs.
+    """
+    if START not in jobs.columns or jobs[START].null_count() == jobs.height or END not in jobs.columns:
+        raise TraceError(
+            str(trace.path),
+            [Fault(f"columns {START} and {END}", "are needed to replay what happened, and are not there")],
+            hint="readers fill them where the source says it; `harness trace from-run` writes them of a run",
+        )
+    said: Counter[str] = Counter()
+    faults: list[Fault] = []
+    runs: list[tuple[RecordedRun, ...]] = []
+    rows = zip(
+        submit.to_list(),
+        (jobs[START].to_physical() - trace.origin).to_list(),
+        (jobs[END].to_physical() - trace.origin).to_list(),
+        jobs[RUNS].to_list() if RUNS in jobs.columns else repeat(None),
+        jobs[STATE].to_list() if STATE in jobs.columns else repeat(None),
+        strict=False,
+    )
+    for place, (arrival, start, end, texts, state) in enumerate(rows):
+        if texts is None:
+            spans = [] if start is None else [(start, end, str(state or ""))]
+        else:
+            try:
+                spans = list(_read(texts, trace))
+            except (ValueError, TypeError, KeyError, OverflowError):
+                where = f"column {RUNS}, row {jobs[ROW][place] + 1}, job {jobs['job_id'][place]}"
+                faults.append(Fault(where, f"{str(texts)[:60]!r} is no list of runs with start and end"))
+                continue
+        played, changed = _played(spans, arrival)
+        runs.append(tuple(played))
+        said.update(changed)
+    if faults:
+        raise TraceError(str(trace.path), faults)
+    return Record(runs, tuple(f"{said[each]:,} jobs {each}" for each in _ORDER if said[each]))
+
+
+def _played(spans: Iterable[tuple[int, int | None, str]], arrival: int) -> tuple[list[RecordedRun], set[str]]:
+    """The runs of one job as they can be played, and what had to be changed for that.
+
+    None starts before the arrival or before the end of the one before it. A run without an end ended when the
+    next one started.
+    """
+    changed: set[str] = set()
+    runs: list[RecordedRun] = []
+    free = arrival
+    ordered = sorted(spans, key=lambda span: span[0])
+    following = [start for start, *_ in ordered[1:]]
+    for (begun, ended, why), after in zip_longest(ordered, following):
+        start = max(begun, free)
+        end = after if ended is None else ended
+        if start > begun:
+            changed.add(_OVERLAP if runs else _EARLY)
+        if end is None:
+            changed.add(_UNENDED)
+            end = ENDLESS
+        elif end < begun:
+            changed.add(_BACKWARDS)
+        free = max(start, end)
+        runs.append(RecordedRun(start, free, why))
+    return runs, changed if runs else {_UNSTARTED}
+
+
+def _read(text: str, trace: Trace) -> Iterator[tuple[int, int | None, str]]:
+    """The runs of a cell.
+
+    Raises:
+        ValueError, TypeError, KeyError: it holds something else.
+    """
+    runs = json.loads(text)
+    if not isinstance(runs, list) or not runs:
+        raise TypeError
+    for run in runs:
+        start = _time(run["start"], trace)
+        if start is None:
+            raise ValueError
+        yield start, _time(run.get("end"), trace), str(run.get("state") or "")
+
+
+def _time(value: object, trace: Trace) -> int | None:
+    """A time of a run, microseconds since the origin."""
+    if value is None or type(value) is int:
+        return value
+    if not isinstance(value, str):
+        raise TypeError
+    time = datetime.fromisoformat(value)
+    return _since_1970(time if time.tzinfo else time.replace(tzinfo=UTC)) - trace.origin
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _since_1970(time: datetime) -> int:
+    since = time - _EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def runs_text(runs: Iterable[Mapping[str, Any]]) -> str:
+    """A cell of `recorded_runs`."""
+    return json.dumps(list(runs), separators=(", ", ": "))

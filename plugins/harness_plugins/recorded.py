@@ -1,0 +1,71 @@
+"""The plugin `recorded`: every job does what the trace says happened to it.
+
+It decides nothing. A job starts as a whole when its first run did and is evicted when that ended, unless it
+was the last one; then the next run starts. Nodes and flavors are not recorded, so none are given, and nothing
+limits what runs at once: what is beyond the cluster's capacity is counted by the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from heapq import heappop, heappush
+from typing import Any
+
+from harness import Admit, Cluster, Decision, Job, Preempt, RegisterPolicy, View, Wake, Why, hookimpl
+
+RUN_ENDED = "recorded"
+"""The reason of an eviction of which the record does not say how the run ended."""
+
+
+@hookimpl
+def harness_register_policies(register: RegisterPolicy) -> None:
+    """Register `recorded`."""
+    register(
+        "recorded",
+        Recorded,
+        help="no scheduler: what the trace says happened (recorded_start, recorded_end, recorded_runs)",
+        record=True,
+    )
+
+
+class Recorded:
+    """Starts and evicts jobs as recorded; see the module."""
+
+    def __init__(self, cluster: Cluster, view: View, options: Mapping[str, Any]) -> None:
+        self._runs: dict[int, int] = {}  # job -> how many runs it has begun
+        self._starts: list[tuple[int, int, Job]] = []
+        self._evictions: list[tuple[int, int, Job]] = []
+
+    def submit(self, job: Job, pods: range, now: int) -> None:
+        """A job waits for its next run; one that never started waits for ever."""
+        begun = self._runs.get(job.index, 0)
+        if begun < len(job.recorded):
+            heappush(self._starts, (job.recorded[begun].start, job.index, job))
+
+    def release(self, job: Job, pods: range, now: int, why: Why) -> None:
+        """Its last run has ended, or an earlier one and the job is about to wait again."""
+        if why is Why.ENDED:
+            del self._runs[job.index]
+
+    def cycle(self, now: int) -> Iterator[Decision]:
+        """Evict and start what is due, until nothing more is: a run may take no time."""
+        while _due(self._evictions, now) or _due(self._starts, now):
+            while _due(self._evictions, now):
+                _, index, job = heappop(self._evictions)
+                if index not in self._runs:
+                    continue  # a last run without any length was over with the one before it
+                yield Preempt(job, by=None, reason=job.recorded[self._runs[index] - 1].why or RUN_ENDED)
+            while _due(self._starts, now):
+                _, index, job = heappop(self._starts)
+                begun = self._runs.get(index, 0)
+                self._runs[index] = begun + 1
+                if begun + 1 < len(job.recorded):
+                    heappush(self._evictions, (job.recorded[begun].end, index, job))
+                yield Admit(job)
+        later = [heap[0][0] for heap in (self._evictions, self._starts) if heap]
+        if later:
+            yield Wake(min(later))
+
+
+def _due(heap: list[tuple[int, int, Job]], now: int) -> bool:
+    return bool(heap) and heap[0][0] <= now

@@ -1,0 +1,201 @@
+"""The plugin `recorded`: what a trace says happened, as a run; and the loop of a replay's own outcome."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from cli_environment import called
+from test_closed_loop import cluster_of, trace_of
+
+import harness
+from harness.errors import OptionError, TraceError
+from harness.plugins import load
+from harness.runs.outcome import outcome_of
+from harness.runs.recorded import notes_of
+from harness.runs.run import Run
+from harness.testing import pool
+from harness.trace.write import write_trace
+from harness.units import SECOND
+
+PLUGINS = load()
+
+
+def trace(path: Path, rows: list[dict[str, Any]]) -> Path:
+    """A trace of durations; times in seconds, jobs of one cpu that are submitted at 0 and run for 10 s."""
+    base = {"submit_time": 0, "duration": 10, "queue": "default", "request.cpu": 1, "recorded_runs": None}
+    frame = pl.DataFrame(
+        [{**base, "job_id": f"j{number}", **row} for number, row in enumerate(rows)],
+        schema_overrides={"recorded_runs": pl.String},
+    )
+    times = ["submit_time", "duration", "recorded_start", "recorded_end"]
+    frame.with_columns((pl.col(times) * SECOND).cast(pl.Duration("us"))).write_parquet(path)
+    return path
+
+
+def runs(*spans: tuple[int, int | None, str]) -> str:
+    """A cell of `recorded_runs`; times in seconds."""
+    return json.dumps(
+        [
+            {"start": start * SECOND, "end": None if end is None else end * SECOND, "state": state}
+            for start, end, state in spans
+        ]
+    )
+
+
+def played(tmp_path: Path, rows: list[dict[str, Any]], cpu: int = 8, **how: Any) -> Run:
+    path = trace(tmp_path / "t.parquet", rows)
+    return harness.replay(path, plugin="recorded", cluster=pool(cpu=cpu), output=tmp_path / "runs", **how)
+
+
+def times(run: Run) -> dict[str, tuple[float | None, float | None, str, int]]:
+    """Job -> start, end (seconds), state and evictions."""
+    jobs = run.micros("jobs").select("job_id", "start_time", "finish_time", "state", "preemptions").collect()
+    return {
+        name: (start and start / SECOND, end and end / SECOND, state, evicted)
+        for name, start, end, state, evicted in jobs.iter_rows()
+    }
+
+
+def test_jobs_start_and_end_as_recorded_whatever_the_duration_says(tmp_path: Path) -> None:
+    run = played(
+        tmp_path,
+        [
+            {"recorded_start": 3, "recorded_end": 5},
+            {"recorded_start": 4, "recorded_end": 60, "duration": 20},
+            {"recorded_start": None, "recorded_end": None},
+            {"recorded_start": 7, "recorded_end": None},
+        ],
+    )
+    assert times(run) == {
+        "j0": (3, 5, "finished", 0),
+        "j1": (4, 60, "finished", 0),
+        "j2": (None, None, "pending", 0),
+        "j3": (7, None, "running", 0),
+    }
+    assert run.info["policy"]["record"] is True
+    assert list(notes_of(run.info)) == [
+        "1 jobs never started, or the record does not say when: they wait until the end",
+        "1 jobs had not ended when the record was made: they run until the end",
+    ]
+
+
+@pytest.mark.parametrize(("model", "lost"), [("restart", 20), ("resume", 0), ("checkpoint=8s", 4 + 0)])
+def test_runs_in_between_end_as_evictions_with_the_word_of_the_record(
+    tmp_path: Path, model: str, lost: int
+) -> None:
+    """The first run is longer than the last; what it loses is what the loss model says."""
+    cell = runs((2, 22, "PREEMPTED"), (30, 35, "COMPLETED"))
+    run = played(
+        tmp_path,
+        [{"recorded_start": 2, "recorded_end": 35, "recorded_runs": cell}],
+        on_preemption=model,
+        grace_period="30s",
+    )
+    assert times(run) == {"j0": (2, 35, "finished", 1)}
+    evictions = run.decisions.filter(pl.col("action") == "evict")
+    assert evictions["reason"].to_list() == ["PREEMPTED"]
+    assert run.jobs["progress_lost"].dt.total_seconds().to_list() == [lost]
+    held = run.micros("stints").select("start", "end").collect().sort("start").rows()
+    assert held == [(2 * SECOND, 22 * SECOND), (30 * SECOND, 35 * SECOND)]
+
+
+def test_what_contradicts_itself_is_played_as_near_as_can_be_and_counted(tmp_path: Path) -> None:
+    run = played(
+        tmp_path,
+        [
+            {"submit_time": 5, "recorded_start": 3, "recorded_end": 9},
+            {"recorded_start": 6, "recorded_end": 4},
+            {
+                "recorded_start": 1,
+                "recorded_end": 12,
+                "recorded_runs": runs((1, 8, "A"), (6, 12, "B"), (12, 12, "C")),
+            },
+        ],
+    )
+    found = times(run)
+    assert found["j0"][:2] == (5, 9)
+    assert found["j1"][:2] == (6, 6)
+    assert found["j2"][:3] == (1, 12, "finished")
+    assert list(notes_of(run.info)) == [
+        "1 jobs started before they were submitted: they start when they are submitted",
+        "1 jobs ended before they started: they take no time",
+        "1 jobs have runs that overlap: the later one starts when the earlier one has ended",
+    ]
+
+
+def test_more_than_the_cluster_has_is_measured_and_said(tmp_path: Path) -> None:
+    """Three jobs of 2 cpu (in millicores: 2) at once from 4 to 10 of 20 s, on 4."""
+    rows = [{"recorded_start": start, "recorded_end": end} for start, end in ((0, 10), (2, 12), (4, 20))]
+    run = played(tmp_path, [{**row, "request.cpu": 2} for row in rows], cpu=4)
+    assert run.info["record"]["beyond"] == [
+        {
+            "resource": "cpu",
+            "capacity": 4,
+            "most": 6,
+            "at": 4 * SECOND,
+            "time": 6 * SECOND,
+            "span": 20 * SECOND,
+        }
+    ]
+    (sentence,) = notes_of(run.info)
+    assert sentence == (
+        "the record uses more cpu than the cluster has: at most 6m of 4m, more than all for 6s "
+        "(30.0% of the time)"
+    )
+
+
+def test_a_trace_without_a_record_and_scaled_arrivals_are_refused(tmp_path: Path) -> None:
+    path = trace(tmp_path / "t.parquet", [{"recorded_start": None, "recorded_end": None}])
+    with pytest.raises(TraceError, match="are needed to replay what happened"):
+        harness.replay(path, plugin="recorded", cluster=pool(cpu=1), output=tmp_path)
+    rows: list[dict[str, Any]] = [{"recorded_start": 1, "recorded_end": 2}]
+    with pytest.raises(OptionError, match="arrivals cannot be scaled"):
+        played(tmp_path, rows, scale_arrivals=2)
+    for cell in ("x", "[]", "[1]", '[{"end": 1}]', '[{"start": "soon"}]', '{"start": 1}', '[{"start": 1.5}]'):
+        with pytest.raises(TraceError, match=r"row 1, job j0: .* is no list of runs"):
+            played(tmp_path, [{**rows[0], "recorded_runs": cell}])
+
+
+CASES = [("kueue-classic", False), ("fairsharing", False), ("kueue-classic", True)]
+
+
+@pytest.mark.parametrize("kind", ["timestamp", "duration"])
+@pytest.mark.parametrize(("plugin", "nodes"), CASES)
+def test_the_record_of_a_replay_is_that_replay(tmp_path: Path, plugin: str, nodes: bool, kind: str) -> None:
+    """Every start, end and eviction is the same, in a trace of timestamps and in one of durations."""
+    rows = trace_of(40, seed=2)
+    if kind == "duration":
+        rows = rows.with_columns(pl.col("submit_time") - pl.col("submit_time").min())
+    rows.write_parquet(tmp_path / "first.parquet")
+    cluster = cluster_of(nodes=nodes)
+    first = harness.replay(tmp_path / "first.parquet", plugin=plugin, cluster=cluster, output=tmp_path)
+    write_trace(outcome_of(first, PLUGINS), tmp_path / "record.parquet")
+    again = harness.replay(
+        tmp_path / "record.parquet", plugin="recorded", cluster=cluster, output=tmp_path / "again"
+    )
+    columns = ("job_id", "submit_time", "start_time", "finish_time", "state")
+    assert again.jobs.select(columns).rows() == first.jobs.select(columns).rows()
+    if not nodes:  # a gang that waits on its nodes for its last pod holds what the record does not know of
+        held = [run.metrics.filter(metric="utilization.allocated") for run in (first, again)]
+        assert held[1].equals(held[0])
+    evicted = again.jobs["preemptions"].sum()
+    assert 0 < evicted <= first.jobs["preemptions"].sum()  # some were evicted before they made any progress
+    assert not list(notes_of(again.info))
+
+
+def test_from_run_as_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = played(tmp_path, [{"recorded_start": 3, "recorded_end": 5}])
+    out = tmp_path / "out.parquet"
+    assert called(["trace", "from-run", str(run.path), str(out)]) == 0
+    frame = pl.read_parquet(out)
+    assert frame.select("recorded_start", "recorded_state").rows()[0][1] == "finished"
+    trace(tmp_path / "t.parquet", [{"recorded_start": 3, "recorded_end": 6}])
+    assert called(["trace", "from-run", str(run.path), str(out)]) == 2
+    assert "is not the trace of run" in capsys.readouterr().err
+    scaled = harness.replay(out, plugin="none", cluster=pool(cpu=8), output=tmp_path, scale_arrivals=2)
+    assert called(["trace", "from-run", str(scaled.path), str(tmp_path / "x.parquet")]) == 2
+    assert "scaled arrivals" in capsys.readouterr().err
