@@ -1,0 +1,114 @@
+"""`harness export`: a finished run in the formats of other tools."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.errors import InputError, OptionError
+from harness.text import printable
+from harness.units import parse_duration
+
+if TYPE_CHECKING:
+    from harness.export.sink import BinarySink
+    from harness.metrics.measurement import Window
+    from harness.runs.run import Run
+
+_TRACE = Path("run.pftrace.gz")
+_STDOUT = Path("-")
+_STEP = "4m"
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  harness export results/philly/none-* --format perfetto -o philly.pftrace.gz
+  harness export results/philly/none-* --format perfetto --from 1d --to 2d -o day.pftrace.gz
+  harness export results/philly/none-* --format openmetrics --step 1h -o philly.om"""
+)
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option(
+    "--format", "form", type=click.Choice(["perfetto", "openmetrics"]), required=True,
+    help="A trace for ui.perfetto.dev, or time series for Prometheus and Grafana.",
+)  # fmt: skip
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE",
+    help="Where to write it; gzipped if the name ends with .gz; - is stdout. "
+    "[default: run.pftrace.gz, and stdout for openmetrics]",
+)  # fmt: skip
+@click.option(
+    "--from", "since", metavar="TIME",
+    help="Only what is later: as the run writes times, or since its origin, such as 30d12h.",
+)  # fmt: skip
+@click.option("--to", "until", metavar="TIME", help="Only what is earlier.")
+@click.option(
+    "--step", metavar="DURATION",
+    help=f"From one sample of openmetrics to the next. [default: {_STEP}]",
+)  # fmt: skip
+def export(
+    run: Path, form: str, output: Path | None, since: str | None, until: str | None, step: str | None
+) -> None:
+    """Write a finished run for another tool.
+
+    perfetto shows queues and nodes as tracks, jobs and pods as slices, preemptions as flows, and what is
+    allocated and pending as counters. openmetrics has the levels of the timeline at regular times.
+    """
+    from harness.export.window import part_of
+    from harness.runs.run import Run
+
+    if step is not None and form != "openmetrics":
+        raise OptionError("only openmetrics is sampled", hint="leave out --step")
+    finished = Run.open(run)
+    window = part_of(finished, since, until)
+    every = parse_duration(step or _STEP)
+    if every <= 0:
+        raise OptionError("--step is 0", hint="give a duration such as 30s or 4m")
+    place = output or (_TRACE if form == "perfetto" else _STDOUT)
+    if place == _STDOUT:
+        if form == "perfetto" and sys.stdout.isatty():
+            raise OptionError("a trace is nothing that a terminal can show", hint="give -o FILE")
+        _write(finished, form, window, every, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+        return
+    _to_file(finished, form, window, every, place)
+    click.echo(printable(str(place)))
+
+
+def _to_file(run: Run, form: str, window: Window, step: int, place: Path) -> None:
+    """Whole or not at all, with the same bytes for the same run.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    from harness.files.whole import whole_file
+
+    try:
+        with whole_file(place) as path, path.open("wb") as raw:
+            if place.suffix == ".gz":
+                with gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as packed:
+                    _write(run, form, window, step, packed)
+            else:
+                _write(run, form, window, step, raw)
+    except OSError as error:
+        raise InputError(
+            f"{place} cannot be written: {error.strerror or error}", hint="choose another file with -o"
+        ) from error
+
+
+def _write(run: Run, form: str, window: Window, step: int, file: BinarySink) -> None:
+    if form == "perfetto":
+        from harness.export.perfetto import write_perfetto
+
+        write_perfetto(run, window, file)
+        return
+    from harness.export.openmetrics import write_openmetrics
+
+    if run.info["trace"].get("times") != "timestamp":
+        click.echo(
+            "note: the trace has no timestamps; its origin is written as 1970-01-01 00:00:00 UTC", err=True
+        )
+    write_openmetrics(run, window, step, file)

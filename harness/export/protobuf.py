@@ -1,0 +1,55 @@
+"""Writes protocol buffers' wire format, as far as a trace for Perfetto needs it.
+
+The format: https://protobuf.dev/programming-guides/encoding/
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import cache
+
+_VARINT, _FIXED64, _BYTES = 0, 1, 2
+
+
+def integer(field: int, value: int) -> bytes:
+    """A field of one of the integer types or an enumeration; negative ones in two's complement."""
+    return _key(field, _VARINT) + varint(value & 0xFFFF_FFFF_FFFF_FFFF)
+
+
+def fixed64(field: int, value: int) -> bytes:
+    """A field of type `fixed64`."""
+    return _key(field, _FIXED64) + struct.pack("<Q", value)
+
+
+def double(field: int, value: float) -> bytes:
+    """A field of type `double`."""
+    return _key(field, _FIXED64) + struct.pack("<d", value)
+
+
+def text(field: int, value: str) -> bytes:
+    """A field of type `string`; what cannot be encoded becomes a question mark."""
+    return message(field, value.encode("utf-8", errors="replace"))
+
+
+def message(field: int, content: bytes) -> bytes:
+    """A field that is a message, written already."""
+    return _key(field, _BYTES) + varint(len(content)) + content
+
+
+def varint(value: int) -> bytes:
+    """A number in groups of seven bits, the lowest first."""
+    if value < 0x80:
+        return bytes((value,))
+    if value < 0x4000:  # as nearly all lengths are
+        return bytes((value & 0x7F | 0x80, value >> 7))
+    groups = bytearray()
+    while value >= 0x80:
+        groups.append(value & 0x7F | 0x80)
+        value >>= 7
+    groups.append(value)
+    return bytes(groups)
+
+
+@cache
+def _key(field: int, kind: int) -> bytes:
+    return varint(field << 3 | kind)

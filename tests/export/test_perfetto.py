@@ -1,0 +1,219 @@
+"""Traces for Perfetto: read with its own schema, and held against the run."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as schema
+
+import harness
+from harness.bundled import BUNDLED
+from harness.errors import InputError
+from harness.export.perfetto import write_perfetto
+from harness.export.window import part_of
+from harness.metrics.measurement import Window
+
+TRACES = Path(__file__).parents[2] / "traces"
+BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
+
+
+@pytest.fixture(scope="module", params=["kueue-classic", "default-preemption"])
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> harness.Run:
+    """A day of a bundled trace in which jobs preempt each other."""
+    assert "mix" in BUNDLED
+    results = tmp_path_factory.mktemp("runs")
+    return harness.replay(TRACES / "mix.parquet", plugin=request.param, until="1d", output=results)
+
+
+def exported(run: harness.Run, window: Window | None = None) -> Any:
+    """What is written, read by Perfetto's schema."""
+    file = io.BytesIO()
+    write_perfetto(run, window or run.window, file)
+    trace = schema.Trace()
+    trace.ParseFromString(file.getvalue())
+    return trace
+
+
+def tracks(trace: Any) -> dict[int, Any]:
+    """Descriptors by number; no two have the same."""
+    found = [packet.track_descriptor for packet in trace.packet if packet.HasField("track_descriptor")]
+    assert len({each.uuid for each in found}) == len(found)
+    return {each.uuid: each for each in found}
+
+
+def events(trace: Any, kind: int) -> list[tuple[int, Any]]:
+    """Events of a kind with their times in microseconds."""
+    found = [packet for packet in trace.packet if packet.HasField("track_event")]
+    assert all(packet.trusted_packet_sequence_id == 1 for packet in found)
+    return [
+        (packet.timestamp // 1000, packet.track_event) for packet in found if packet.track_event.type == kind
+    ]
+
+
+def test_slices_and_flows_are_those_of_the_run(run: harness.Run) -> None:
+    """A slice for each time a job got something, and each pod on a node; a flow for each preemption."""
+    decisions, trace = run.decisions, exported(run)
+    names = tracks(trace)
+    begun = Counter(names[event.track_uuid].name for _, event in events(trace, BEGIN))
+    actions = Counter(decisions["action"])
+    admits = actions["admit"]
+    assert begun["jobs"] == (admits or decisions.filter(holding=1).height)
+    assert begun["pods"] == actions["bind"]
+    assert len(events(trace, BEGIN)) == len(events(trace, END)) == begun["jobs"] + begun["pods"]
+    starts = [flow for _, event in events(trace, INSTANT) for flow in event.flow_ids]
+    ends = [flow for _, event in events(trace, INSTANT) for flow in event.terminating_flow_ids]
+    assert len(starts) == len(set(starts)) == actions["preempt"] > 0
+    assert sorted(starts) == sorted(ends)
+
+
+def test_slices_of_a_track_follow_each_other(run: harness.Run) -> None:
+    """One ends before the next one begins, and what happens to a job lies within its slice."""
+    open_, last = dict.fromkeys(tracks(trace := exported(run)), False), Counter[int]()
+    for packet in trace.packet:
+        event = packet.track_event
+        if packet.HasField("track_event") and event.type != COUNTER:
+            assert packet.timestamp >= last[event.track_uuid]
+            last[event.track_uuid] = packet.timestamp
+            if event.type == INSTANT and event.terminating_flow_ids:
+                assert open_[event.track_uuid]
+            elif event.type in (BEGIN, END):
+                assert open_[event.track_uuid] is (event.type == END)
+                open_[event.track_uuid] = event.type == BEGIN
+
+
+def test_a_flow_goes_from_the_preemptor_to_the_victim(run: harness.Run) -> None:
+    """Its beginning stands first in the file, at the same time; both say who it was."""
+    trace = exported(run)
+    begun: dict[int, tuple[int, str]] = {}
+    pairs = Counter()
+    victims: dict[int, str] = {}
+    for packet in trace.packet:
+        event = packet.track_event
+        if event.type == BEGIN:
+            victims[event.track_uuid] = event.name
+        told = {each.name: each.string_value for each in event.debug_annotations}
+        for flow in event.flow_ids:
+            begun[flow] = packet.timestamp, told["preemptor"]
+        for flow in event.terminating_flow_ids:
+            time, by = begun.pop(flow)
+            assert (time, event.name) == (packet.timestamp, f"preempted by {by}")
+            pairs[time // 1000, by, victims[event.track_uuid]] += 1
+    rows = run.micros("decisions").filter(pl.col("action") == "preempt").select("time", "by", "job_id")
+    assert pairs == Counter(rows.collect().iter_rows())
+
+
+def test_counters_are_the_levels_of_the_timeline(run: harness.Run) -> None:
+    """Each change once, in cores, bytes and whole amounts; the cluster's is the sum of its queues'."""
+    trace = exported(run)
+    names = tracks(trace)
+    last: dict[tuple[str, str], float] = {}
+    for _, event in events(trace, COUNTER):
+        track = names[event.track_uuid]
+        value = event.double_counter_value if event.HasField("double_counter_value") else event.counter_value
+        assert last.get((names[track.parent_uuid].name, track.name)) != value
+        last[names[track.parent_uuid].name, track.name] = value
+    sums: Counter[str] = Counter()
+    for row in run.timeline.group_by("queue", "resource").last().iter_rows(named=True):
+        scale = 1000 if row["resource"] == "cpu" else 1
+        for what in ("allocated", "pending"):
+            assert last[row["queue"], f"{what} {row['resource']}"] == row[what] / scale
+            sums[f"{what} {row['resource']}"] += row[what]
+    for name, total in sums.items():
+        assert last["cluster", name] == total / (1000 if name.endswith("cpu") else 1)
+    units = {names[event.track_uuid].counter.unit_name for _, event in events(trace, COUNTER)}
+    assert units == {"", "cores", "bytes"}
+
+
+def test_a_window_is_cut_at_its_ends(run: harness.Run) -> None:
+    """All times are within it, and levels stand at its beginning; the slices are those that overlap it."""
+    window = part_of(run, "12h", "20h")
+    trace = exported(run, window)
+    times = [time for kind in (BEGIN, END, INSTANT, COUNTER) for time, _ in events(trace, kind)]
+    assert min(times) == window.start
+    assert max(times) <= window.end
+    flows = [flow for _, event in events(trace, INSTANT) for flow in event.flow_ids]
+    ends = [flow for _, event in events(trace, INSTANT) for flow in event.terminating_flow_ids]
+    within = pl.col("time").is_between(window.start, window.end) & (pl.col("action") == "preempt")
+    assert len(flows) == run.micros("decisions").filter(within).collect().height
+    assert sorted(flows) == sorted(ends)
+    whole = exported(run)
+    names = tracks(whole)
+    spans: dict[int, int] = {}
+    overlap = 0
+    for packet in whole.packet:
+        event = packet.track_event
+        if event.type == BEGIN:
+            spans[event.track_uuid] = packet.timestamp // 1000
+        elif event.type == END:
+            overlap += spans[event.track_uuid] <= window.end and packet.timestamp // 1000 >= window.start
+    assert len(events(trace, BEGIN)) == overlap
+    assert names
+
+
+def test_the_same_run_gives_the_same_bytes(run: harness.Run) -> None:
+    """Nothing in it is of this machine or moment."""
+    one, other = io.BytesIO(), io.BytesIO()
+    write_perfetto(run, run.window, one)
+    write_perfetto(harness.Run.open(run.path), run.window, other)
+    assert one.getvalue() == other.getvalue()
+
+
+def test_timestamps_are_on_the_clock(write_trace: Callable[..., Path], tmp_path: Path) -> None:
+    """Where the trace has them, else the viewer counts from its origin."""
+    frame = pl.read_parquet(write_trace({"submit_time": 60}))
+    moment = pl.datetime(2024, 5, 1, time_unit="us")
+    frame.with_columns(submit_time=moment + pl.col("submit_time")).write_parquet(tmp_path / "dated.parquet")
+    dated = harness.replay(tmp_path / "dated.parquet", output=tmp_path / "runs")
+    clocks = exported(dated).packet[0].clock_snapshot.clocks
+    assert {clock.clock_id: clock.timestamp for clock in clocks} == {6: 0, 1: 1_714_521_660 * 10**9}
+    plain = harness.replay(tmp_path / "trace.parquet", output=tmp_path / "runs")
+    assert not exported(plain).packet[0].HasField("clock_snapshot")
+
+
+def test_hostile_names_stay_text(write_trace: Callable[..., Path], tmp_path: Path) -> None:
+    """They are bytes with a length, so nothing of them can be anything else."""
+    name = 'a"\n\x1b[31m\u202e</x>\N{SNOWMAN}'
+    run = harness.replay(write_trace({"queue": name, "job_id": name}), output=tmp_path / "runs")
+    trace = exported(run)
+    assert name in {track.name for track in tracks(trace).values()}
+    assert {event.name for _, event in events(trace, BEGIN)} == {name}
+
+
+@pytest.mark.parametrize(("since", "until"), [("3d", None), ("1d", "1d"), ("1d", "12h")])
+def test_a_window_without_anything_is_an_error(run: harness.Run, since: str, until: str | None) -> None:
+    """It says from when until when the run goes."""
+    with pytest.raises(InputError, match="nothing of the run lies between --from and --to") as caught:
+        part_of(run, since, until)
+    assert "it goes from 0d 00:01:14" in str(caught.value.hint)
+
+
+def test_the_trace_processor_counts_the_same(run: harness.Run, tmp_path: Path) -> None:
+    """Perfetto's own reader, where it is installed."""
+    shell = shutil.which("trace_processor_shell") or shutil.which("trace_processor")
+    if shell is None:
+        pytest.skip("there is no trace_processor on the PATH; the trace was read with its schema only")
+    from perfetto.trace_processor import TraceProcessor, TraceProcessorConfig
+
+    file = tmp_path / "run.pftrace"
+    with file.open("wb") as to:
+        write_perfetto(run, run.window, to)
+    trace = exported(run)
+    with TraceProcessor(trace=str(file), config=TraceProcessorConfig(bin_path=shell)) as processor:
+
+        def count(query: str) -> int:
+            return int(next(iter(processor.query(query))).n)
+
+        slices = len(events(trace, BEGIN)) + len(events(trace, INSTANT))
+        assert count("select count(*) as n from slice") == slices
+        assert count("select count(*) as n from flow") == run.decisions.filter(action="preempt").height
+        assert count("select count(*) as n from counter") == len(events(trace, COUNTER))
+        assert count("select count(*) as n from slice where dur < 0") == 0
+        faults = "select count(*) as n from stats where severity in ('error', 'data_loss') and value > 0"
+        assert count(faults) == 0
