@@ -45,8 +45,9 @@ from harness.registries import RegisterMetric, RegisterPolicy, RegisterReader
 from harness.trace.reader import Reading
 
 if TYPE_CHECKING:
-    from harness.api import compare, make_report, replay, replay_all
+    from harness.api import compare, make_report, replay, replay_all, sweep
     from harness.comparison import Comparison
+    from harness.experiments.experiment import Experiment
     from harness.explanation.explain import explain
     from harness.runs.plan import Plan
     from harness.runs.request import Request
@@ -55,6 +56,8 @@ if TYPE_CHECKING:
 _LAZY = {
     "replay": "harness.api",
     "replay_all": "harness.api",
+    "sweep": "harness.api",
+    "Experiment": "harness.experiments.experiment",
     "Request": "harness.runs.request",
     "compare": "harness.api",
     "make_report": "harness.api",
@@ -71,6 +74,7 @@ __all__ = [
     "Cluster",
     "Comparison",
     "Decision",
+    "Experiment",
     "Foresight",
     "HarnessError",
     "Job",
@@ -106,6 +110,7 @@ __all__ = [
     "make_report",
     "replay",
     "replay_all",
+    "sweep",
 ]
 
 

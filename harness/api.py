@@ -16,9 +16,14 @@ from harness.runs.request import GRACE_PERIOD, Request, checked_label
 from harness.runs.run import Keep, Run
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from harness.cluster.model import Cluster
     from harness.comparison import Comparison
     from harness.engine.losses import Losses
+    from harness.experiments.experiment import Experiment
+    from harness.experiments.making import Made
+    from harness.experiments.sweeping import State
     from harness.policy import PolicyFactory
     from harness.report.report import Report
     from harness.trace.calibration import Calibration
@@ -38,6 +43,7 @@ __all__ = [
     "read_trace",
     "replay",
     "replay_all",
+    "sweep",
 ]
 
 
@@ -154,6 +160,46 @@ def replay_all(
         runs = runs_of(asked, dict(news))
     _warn_of_metrics(runs)
     return runs
+
+
+def sweep(
+    spec: str | Path | Mapping[str, Any],
+    *,
+    output: str | Path = "results",
+    workers: int | None = None,
+    executor: Executor | None = None,
+    plugins: Plugins | None = None,
+    watch: Callable[[State, Made | None], None] | None = None,
+) -> Experiment:
+    """Carry out an experiment: replay every setting that it names, and put what they lead to into one table.
+
+    Items that are there already are not made again. An item that fails is recorded with its error
+    (`experiment.items`) and does not stop the others. In a script this belongs under
+    `if __name__ == "__main__"`, as all that begins processes.
+
+    Args:
+        spec: a file, or its fields as a mapping; docs/experiments.md describes them.
+        output: the experiment becomes the folder `<output>/<name>`.
+        workers: how many processes make items; 1 is this process. By default as many as this process may use
+            cores and there is memory for.
+        executor: makes items instead: anything that has `submit` and gives Python's futures, such as
+            `dask.distributed.Client().get_executor()`.
+        plugins: what `harness.plugins.load()` gave; loaded when absent.
+        watch: told how far the experiment has come, at the beginning and with each item.
+
+    Raises:
+        SpecError: the specification, or something that it names, cannot be used; all faults at once.
+        OptionError: both workers and an executor are given.
+        ReplayError: the executor is gone.
+        RunError: something cannot be written.
+    """
+    from harness.experiments.preparing import prepared
+    from harness.experiments.reading import load_spec, spec_of
+    from harness.experiments.sweeping import Sweep
+
+    asked = spec_of(spec, source="the experiment") if isinstance(spec, Mapping) else load_spec(Path(spec))
+    made = Sweep(prepared(asked, plugins or load()), Path(output))
+    return made.run(workers=workers, executor=executor, watch=watch)
 
 
 def _warn_of_metrics(runs: Iterable[Run]) -> None:

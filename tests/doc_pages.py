@@ -36,6 +36,7 @@ EXCEPTED = {
     r"bash \.ci/run": "is what CI runs",
     r"pip install ": "installs from an index of packages",
     r"kubectl ": "asks a live cluster",
+    r"harness .*--dask ": "asks a live Dask scheduler, as tests/experiments does",
     r"curl .*\$PROMETHEUS": "asks a live Prometheus",
     r"(SLURM_TIME_FORMAT=|sacctmgr |scontrol )": "asks a live Slurm cluster",
     r"git archive ": "takes manifests out of a user's repository",

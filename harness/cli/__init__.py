@@ -16,6 +16,7 @@ from harness.errors import HarnessError
 COMMANDS = {
     "replay": ("harness.cli.replay", "Replay a trace through scheduler plugins and measure what they do."),
     "demo": ("harness.cli.demo", "Replay one of the traces that come with harness."),
+    "sweep": ("harness.cli.sweep", "Replay many settings as one experiment."),
     "compare": ("harness.cli.compare", "Compare finished runs of the same jobs."),
     "report": ("harness.cli.report", "Write a report of finished runs of the same jobs."),
     "export": ("harness.cli.export", "Write a finished run for Perfetto, or for Prometheus and Grafana."),

@@ -10,6 +10,7 @@ from typing import Self
 
 import click
 
+from harness.cli.screen import can_redraw
 from harness.text import columns, printable
 from harness.units import format_duration
 
@@ -32,8 +33,7 @@ class Progress:
     """
 
     def __init__(self, labels: Sequence[str], jobs: int, *, shown: bool) -> None:
-        able = sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("CI")
-        self._shown = shown and able
+        self._shown = shown and can_redraw()
         self._labels, self._jobs = labels, jobs
         self._last = time.monotonic()
         self._began: dict[int, tuple[float, int]] = {}

@@ -19,6 +19,11 @@ def terminal_width() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
+def can_redraw() -> bool:
+    """Whether stderr is a terminal that can go back to the beginning of a line, and no log, as under CI."""
+    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("CI")
+
+
 def coloured(table: str) -> str:
     """A table with its verdicts in colours, where stdout is a terminal and NO_COLOR is not set."""
     plain = not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"

@@ -11,8 +11,9 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import partial
 from hashlib import sha256
 from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES
@@ -20,7 +21,7 @@ from importlib.util import find_spec
 from inspect import unwrap
 from pathlib import Path
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from harness.plugins import own_modules
 
@@ -36,6 +37,7 @@ _APART = (
     "comparison",
     "conformance.py",
     "difference.py",
+    "experiments",
     "explanation",
     "generate",
     "metrics",
@@ -68,9 +70,39 @@ class Code(NamedTuple):
     changed: bool = False
 
 
+Looked: TypeAlias = dict[tuple[str, int], Code]
+"""What was looked at -> its code."""
+
+_kept: ContextVar[Looked | None] = ContextVar("_kept", default=None)
+
+
+@contextmanager
+def looked_at_once(kept: Looked) -> Iterator[None]:
+    """While the block runs, code is looked at once, for whoever makes many runs of the code that is loaded.
+
+    Args:
+        kept: what was found, for the next block.
+    """
+    token = _kept.set(kept)
+    try:
+        yield
+    finally:
+        _kept.reset(token)
+
+
+def _once(what: str, subject: object, look: Callable[[], Code]) -> Code:
+    kept = _kept.get()
+    if kept is None:
+        return look()
+    key = (what, id(subject))
+    if key not in kept:
+        kept[key] = look()
+    return kept[key]
+
+
 def code_of_harness() -> Code:
     """What decides and records of `harness`."""
-    return _whole([_files_of_rooms()])
+    return _once(_OURS, None, lambda: _whole([_files_of_rooms()]))
 
 
 def code_of_policy(spec: PolicySpec) -> Code:
@@ -81,7 +113,7 @@ def code_of_policy(spec: PolicySpec) -> Code:
     function may depend on the variables around it, so that its files do not tell what it does.
     """
     ours = {name for module in own_modules() if (name := module.partition(".")[0]) != _OURS}
-    return _code_of(spec.factory, spec.module, ours)
+    return _once("policy", spec.factory, lambda: _code_of(spec.factory, spec.module, ours))
 
 
 def look_at(policy: PolicySpec) -> None:
@@ -93,8 +125,13 @@ def look_at(policy: PolicySpec) -> None:
 def code_of_metric(spec: MetricSpec) -> Code:
     """The same of a metric; of `harness` it is the metrics' own room."""
     if spec.module.partition(".")[0] == _OURS:
-        return _whole([_Files(_OURS, _within(_HOME / _METRICS))])
-    return _code_of(spec.compute, spec.module)
+        return code_of_room(_METRICS)
+    return _once("metric", spec.compute, lambda: _code_of(spec.compute, spec.module))
+
+
+def code_of_room(name: str) -> Code:
+    """A room of `harness` that neither decides nor records, for results in which it counts all the same."""
+    return _once(name, None, lambda: _whole([_Files(_OURS, _within(_HOME / name))]))
 
 
 def _code_of(subject: Any, module: str, besides: Iterable[str] = ()) -> Code:

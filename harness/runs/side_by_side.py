@@ -10,14 +10,13 @@ import os
 import pickle
 import signal
 import sys
-import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import suppress
 from io import BytesIO
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any, NoReturn, TypeAlias, cast
@@ -26,6 +25,7 @@ from harness.cluster.model import Cluster
 from harness.errors import HarnessError, OptionError, ReplayError
 from harness.files.hold import clear
 from harness.plugins import Plugins
+from harness.runs.children import heed_signals, signals_blocked
 from harness.runs.plan import Plan
 from harness.runs.request import Request
 from harness.runs.run import Run
@@ -35,7 +35,6 @@ from harness.trace.trace import Trace
 _PAUSE = 0.1  # seconds between two reports of progress
 _PATIENCE = 10.0  # seconds for a process to tidy up
 _FATAL = (KeyboardInterrupt, SystemExit, GeneratorExit)
-_TO_END = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGINT") if hasattr(signal, name))
 
 Outcome: TypeAlias = Run | BaseException
 Outcomes: TypeAlias = Generator[tuple[int, Outcome], None, None]
@@ -176,7 +175,7 @@ class _Worker:
         self.process: SpawnProcess = context.Process(target=_work, args=(theirs, plugins), daemon=True)
         self.number: int | None = None
         self.ready = False
-        with _signals_blocked():  # a new process would be ended before it can tidy up
+        with signals_blocked():  # a new process would be ended before it can tidy up
             self.process.start()
         theirs.close()
 
@@ -288,19 +287,6 @@ class _Processes:
         self._workers.clear()
 
 
-@contextmanager
-def _signals_blocked() -> Iterator[None]:
-    """Signals that end a process wait for the end of the block, in processes that begin in it too."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _TO_END)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 def _tidy(request: Request) -> None:
     """Remove what a process left that could not."""
     with suppress(OSError):
@@ -320,10 +306,14 @@ class _Ended(KeyboardInterrupt):
     """This process is asked to end."""
 
 
+def _end(_: int, __: object) -> NoReturn:
+    raise _Ended
+
+
 def _work(pipe: Connection, plugins: Plugins) -> None:
     """Carry out requests that come by a pipe, until it is closed."""
     try:
-        _heed_signals()
+        heed_signals(_end)
         pipe.send(("ready",))
         while True:
             packed = pipe.recv_bytes()
@@ -373,26 +363,3 @@ def _packed(outcome: Outcome) -> bytes:
         text = f"{type(outcome).__name__}: {outcome}"
         return pickle.dumps(RuntimeError(text))
     return packed
-
-
-def _heed_signals() -> None:
-    """Leave ctrl-C to the process that began this one, tidy up when that asks for it, or is gone."""
-
-    def end(_: int, __: object) -> NoReturn:
-        raise _Ended
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, end)
-    hang_up = getattr(signal, "SIGHUP", None)
-    if hang_up is not None and signal.getsignal(hang_up) is not signal.SIG_IGN:
-        signal.signal(hang_up, signal.SIG_IGN)
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _TO_END)
-    above = parent_process()
-    assert above is not None
-
-    def outlive() -> None:
-        wait([above.sentinel])
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    threading.Thread(target=outlive, daemon=True).start()

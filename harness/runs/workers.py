@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from harness.runs.request import Request
+    from harness.trace.trace import Trace
 
 FEW_JOBS = 10_000
 """So many are replayed by about the time that another process has begun."""
@@ -31,11 +32,23 @@ def workers_for(requests: Sequence[Request]) -> int:
     """
     if len(requests) < 2 or all(_is_short(request) for request in requests):
         return 1
-    most = min(len(requests), _cores())
-    free = _free_memory()
-    if free is not None:
-        most = min(most, free // max(_memory(request) for request in requests))
-    return max(1, most)
+    return workers_within(max(_memory(request) for request in requests), most=len(requests))
+
+
+def workers_within(memory: int, *, most: int) -> int:
+    """How many processes there are cores and memory for, at least one.
+
+    Args:
+        memory: the bytes that each of them takes.
+        most: how many there is work for.
+    """
+    most, free = min(most, _cores()), _free_memory()
+    return max(1, most if free is None else min(most, free // memory))
+
+
+def memory_for(trace: Trace) -> int:
+    """About how many bytes a process takes that replays a trace."""
+    return _PROCESS + _OF_TRACE * int(trace.frame.estimated_size())
 
 
 def _is_short(request: Request) -> bool:
@@ -46,7 +59,7 @@ def _memory(request: Request) -> int:
     """About how many bytes a process takes that makes a replay."""
     trace = request.trace
     if not isinstance(trace, Path):
-        return _PROCESS + _OF_TRACE * int(trace.frame.estimated_size())
+        return memory_for(trace)
     try:
         return _PROCESS + _OF_FILE * trace.stat().st_size
     except OSError:

@@ -1,0 +1,197 @@
+"""`harness sweep`: many replays as one experiment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from harness.cli.context import loaded_plugins
+from harness.cli.sweep_progress import SweepProgress
+from harness.errors import CheckError, OptionError
+from harness.text import aligned, printable, shortened
+
+if TYPE_CHECKING:
+    from harness.experiments.experiment import Experiment
+    from harness.experiments.spec import Spec
+    from harness.experiments.sweeping import Sweep
+
+_ENDINGS = (".yaml", ".yml")
+_SHOWN = 20
+_WIDEST_ERROR = 160
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  harness sweep docs/examples/sweep.yaml --dry-run
+  harness sweep traces/philly.parquet -p none -p fairsharing --vary scale-arrivals=1,1.2
+  harness sweep items docs/examples/sweep.yaml
+  harness sweep run docs/examples/sweep.yaml --item 0"""
+)
+@click.argument("words", nargs=-1, required=True, metavar="[items|run] SPEC.yaml|TRACE...")
+@click.option(
+    "-p", "--plugin", "names", multiple=True, metavar="NAME[@LABEL]",
+    help="Of traces without a specification: a plugin; may be repeated.",
+)  # fmt: skip
+@click.option("--cluster", metavar="PATH", help="The same: manifests. [default: as harness replay has it]")
+@click.option(
+    "--vary", multiple=True, metavar="NAME=VALUE,...",
+    help="What varies, besides a specification or instead of one: a setting of harness replay, an option of "
+    "a plugin, or a knob of the cluster; may be repeated.",
+)  # fmt: skip
+@click.option("--seeds", metavar="N", type=click.IntRange(min=1), help="So many draws of the trace's weeks.")
+@click.option("--item", metavar="N", type=click.IntRange(min=0), help="With run: the number of the item.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
+    metavar="DIR", help="The experiment is kept as DIR/NAME.",
+)  # fmt: skip
+@click.option(
+    "--workers", type=click.IntRange(min=1), metavar="N",
+    help="Make so many items at once, each in a process of its own. [default: the cores, as far as memory "
+    "goes]",
+)  # fmt: skip
+@click.option("--dask", metavar="ADDRESS", help="Make them on the workers of this Dask scheduler.")
+@click.option("--dry-run", is_flag=True, help="List the items, and estimate their CPU time by a short pilot.")
+@click.option("-q", "--quiet", is_flag=True, help="Only results and errors.")
+@click.pass_context
+def sweep(
+    ctx: click.Context,
+    words: tuple[str, ...],
+    names: tuple[str, ...],
+    cluster: str | None,
+    vary: tuple[str, ...],
+    seeds: int | None,
+    item: int | None,
+    output: Path,
+    workers: int | None,
+    dask: str | None,
+    dry_run: bool,
+    quiet: bool,
+) -> None:
+    """Replay many settings as one experiment, and put what they lead to into one table.
+
+    What varies is said by a file, or by --vary; all combinations are replayed. What is there already is not
+    made again, so the same command goes on where it was stopped. `items` lists the items, one a line, and
+    `run` makes one of them, for the arrays of a batch system.
+    """
+    from harness.experiments.elsewhere import dask_executor
+    from harness.experiments.preparing import prepared
+    from harness.experiments.sweeping import Sweep
+
+    verb, paths = (words[0], words[1:]) if words[0] in ("items", "run") else ("", words)
+    if (item is not None) != (verb == "run"):
+        raise OptionError("run makes one item, which --item names", hint="harness sweep run SPEC --item 0")
+    spec = _spec(paths, names, cluster, vary, seeds)
+    made = Sweep(prepared(spec, loaded_plugins(ctx)), output)
+    if verb == "run":
+        assert item is not None
+        _run_one(made, item)
+    elif verb == "items" or dry_run:
+        click.echo(_listed(made))
+        if dry_run and not quiet:
+            click.echo(printable(_estimated(made)), err=True)
+    else:
+        with SweepProgress(shown=not quiet) as progress, dask_executor(dask) as executor:
+            experiment = made.run(workers=workers, executor=executor, watch=progress.update)
+        click.echo(printable(f"{experiment.root / 'experiment.parquet'}"))
+        _check_failures(experiment)
+
+
+def _spec(
+    paths: tuple[str, ...],
+    names: tuple[str, ...],
+    cluster: str | None,
+    vary: tuple[str, ...],
+    seeds: int | None,
+) -> Spec:
+    """The experiment of a command line."""
+    from dataclasses import replace
+
+    from harness.experiments.names import label_of
+    from harness.experiments.reading import from_texts, load_spec, more_varied, spec_of
+    from harness.experiments.spec import Seeds
+
+    if not paths:
+        raise OptionError("which experiment?", hint="give SPEC.yaml, or a trace with --plugin and --vary")
+    varied = from_texts(vary)
+    if paths[0].endswith(_ENDINGS):
+        if len(paths) > 1 or names or cluster:
+            raise OptionError(
+                f"{paths[0]} says what is replayed",
+                hint="--vary and --seeds may stand beside a specification",
+            )
+        spec = more_varied(load_spec(Path(paths[0])), varied)
+        return spec if seeds is None else replace(spec, seeds=replace(spec.seeds or Seeds(1), count=seeds))
+    content: dict[str, Any] = {"traces": list(paths), "plugins": list(names), "vary": varied}
+    content |= {} if cluster is None else {"cluster": cluster}
+    content |= {} if seeds is None else {"seeds": seeds}
+    called = "+".join(label_of(Path(path)) for path in paths)
+    return spec_of(content, source="the command line", name=f"{called}-sweep")
+
+
+def _run_one(made: Sweep, item: int) -> None:
+    """Make one item, or say that it is there.
+
+    Raises:
+        CheckError: it failed.
+    """
+    found = made.make(item)
+    if found.error:
+        message, _, hint = found.error.partition("\nHint: ")
+        raise CheckError(f"item {item}: {message}", hint=hint or None)
+    told = f"{found.seconds:.1f} CPU-s" if found.table else "was there"
+    click.echo(printable(f"item {item}: {told}, {made.folder.file(found.item.key)}"))
+
+
+def _listed(made: Sweep) -> str:
+    """The items, one a line."""
+    from harness.experiments.folder import value_text
+
+    factors = [factor.name for factor in made.bench.spec.factors]
+    rows = [["item", *factors, ""]]
+    missing = {each.number for each in made.folder.missing(made.items)}
+    for item in made.items:
+        there = "" if item.number in missing else "there"
+        rows.append([str(item.number), *(value_text(item.point[name]) or "-" for name in factors), there])
+    return aligned(rows, left=range(1, len(factors) + 2))
+
+
+def _estimated(made: Sweep) -> str:
+    """What is still to be made, and about how long that takes."""
+    from harness.experiments.piloting import PILOT_JOBS, estimated
+    from harness.units import SECOND, format_duration
+
+    missing = len(made.folder.missing(made.items))
+    if not missing:
+        return f"{len(made.items):,} items, all there"
+    spent = format_duration(estimated(made) * SECOND)
+    return (
+        f"{len(made.items):,} items, {missing:,} to be made: about {spent} of CPU time, from pilots of the "
+        f"first {PILOT_JOBS:,} jobs (more where queues grow longer than in these)"
+    )
+
+
+def _check_failures(experiment: Experiment) -> None:
+    """That no item failed.
+
+    Raises:
+        CheckError: some did; a table of them is printed.
+    """
+    failed = experiment.items.filter(state="failed")
+    if failed.is_empty():
+        return
+    names = list(experiment.factors)
+    rows = [["item", *names, "failed with"]]
+    for row in failed.head(_SHOWN).iter_rows(named=True):
+        told = shortened(row["error"].split("\n")[0], _WIDEST_ERROR)
+        rows.append(
+            [str(row["item"]), *("-" if row[name] is None else str(row[name]) for name in names), told]
+        )
+    click.echo(aligned(rows, left=range(1, len(names) + 2)), err=True)
+    raise CheckError(
+        f"{failed.height:,} of {experiment.items.height:,} items failed",
+        hint=f"the others are kept; {experiment.root / 'failed'} has all that was said, and sweeping again "
+        "makes what failed once more",
+    )

@@ -1,0 +1,269 @@
+"""Where the replays of an experiment are put together: what is read once, and the request of each point."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.cluster.turning import is_knob, turned
+from harness.errors import OptionError
+from harness.experiments.spec import CLUSTER, PATCH, PLUGIN, SEED, TRACE, WEEKS, Arm, Point, Spec
+from harness.generate.redrawn import redrawn
+from harness.memo import Memo
+from harness.options import did_you_mean
+from harness.plugins import Plugins
+from harness.registries import Registry
+from harness.runs.identity import code_of_harness, code_of_policy, code_of_room
+from harness.runs.inputs import cluster_for
+from harness.runs.replaying import measured_by
+from harness.runs.request import Request
+from harness.trace.calibration import Calibration
+from harness.units import parse_duration
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
+    from harness.trace.trace import Trace
+
+REQUESTED: Mapping[str, str] = {
+    name.replace("_", "-"): name
+    for name in ("on_preemption", "grace_period", "startup", "until", "scale_arrivals", "at_start")
+}
+"""Settings of a replay -> what requests call them."""
+
+STEPS: Mapping[str, str] = {name.replace("_", "-"): name for name in Calibration.__dataclass_fields__}
+"""Settings that change the trace or the size of the cluster -> what calibrations call them."""
+
+SETTINGS = (*REQUESTED, *STEPS)
+
+_ROWS, _CLUSTERS = 1_000_000, 24
+_LENGTH = 32
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """All that the items of an experiment are made of, which is read once and goes to whoever makes them.
+
+    Attributes:
+        spec: the experiment.
+        plugins: whose policies are replayed.
+        traces: label -> what its file holds.
+        clusters: label -> the cluster as its manifests say; None for the trace's own.
+        patches: label -> the documents of a patch; None for none.
+    """
+
+    spec: Spec
+    plugins: Plugins
+    traces: Mapping[str, Trace]
+    clusters: Mapping[str, Cluster | None]
+    patches: Mapping[str, Sequence[Mapping[str, Any]] | None]
+
+
+class Bench:
+    """Makes the requests of an experiment; what several of them share is made once, and kept for a while.
+
+    Args:
+        inputs: what items are made of.
+    """
+
+    def __init__(self, inputs: Inputs) -> None:
+        self.inputs, self.spec = inputs, inputs.spec
+        self.plugins = measuring(inputs.plugins, inputs.spec.metrics)
+        rows = max(trace.frame.height for trace in inputs.traces.values())
+        self._traces: Memo[Hashable, Trace] = Memo(max(2, _ROWS // rows))
+        self._clusters: Memo[Hashable, Cluster] = Memo(_CLUSTERS)
+        self._arms = {arm.label: arm for arm in self.spec.arms}
+        self._codes: dict[str, str] = {}
+
+    def arm(self, point: Point) -> Arm:
+        """The plugin of a point."""
+        return self._arms[str(point[PLUGIN])]
+
+    def applies(self, name: str, point: Point) -> bool:
+        """Whether what varies means anything at a point: an option only for plugins that have it."""
+        if name in (TRACE, CLUSTER, PATCH, PLUGIN, SEED) or name in SETTINGS or is_knob(name):
+            return True
+        return self._option(name, self.arm(point)) is not None
+
+    def check_name(self, name: str) -> None:
+        """That what varies is a setting, a knob, or an option of one of the plugins.
+
+        Raises:
+            OptionError: it is none; says what was probably meant.
+        """
+        if any(self.applies(name, {PLUGIN: arm.label}) for arm in self.spec.arms):
+            return
+        options = [each.name for arm in self.spec.arms for each in self.plugins.policy(arm.plugin).options]
+        labels = ", ".join(arm.label for arm in self.spec.arms)
+        raise OptionError(
+            f"{name} is no setting of a replay, no knob of the cluster and no option of {labels}",
+            hint=did_you_mean(name.rpartition(".")[2], [*SETTINGS, *options]),
+        )
+
+    def request(self, point: Point, *, output: Path = Path("results")) -> Request:
+        """The replay of a point.
+
+        Raises:
+            InputError: a value cannot be used, or does not fit the inputs.
+        """
+        arm, settings = self.arm(point), self._settings(point)
+        options = dict(arm.options)
+        for name, value in point.items():
+            option = None if name in SETTINGS or is_knob(name) else self._option(name, arm)
+            if option is not None and value is not None:
+                options[option] = value
+        chosen: dict[str, Any] = {
+            argument: settings[name] for name, argument in REQUESTED.items() if name in settings
+        }
+        return Request(
+            self.trace(point),
+            plugin=arm.plugin,
+            cluster=self.cluster(point),
+            options=options,
+            label=arm.label,
+            output=output,
+            keep="all" if self.spec.keep == "all" else "nothing",
+            **chosen,
+        )
+
+    def trace(self, point: Point) -> Trace:
+        """The trace of a point: calibrated, and drawn by its seed.
+
+        Raises:
+            InputError: a step is not understood, or does not fit the trace.
+        """
+        steps, seed = self._steps(point), self._weeks_of(point)
+        key = (self._label(TRACE, point), *sorted(steps.items()), seed)
+        if key not in self._traces:
+            self._traces[key] = self._made_trace(point, steps, seed)
+        return self._traces[key]
+
+    def cluster(self, point: Point) -> Cluster:
+        """The cluster of a point: patched, with its knobs turned, and scaled.
+
+        Raises:
+            InputError: a patch or a value does not fit.
+        """
+        label, patch = self._label(CLUSTER, point), self._label(PATCH, point)
+        knobs = {name: value for name, value in point.items() if is_knob(name)}
+        base, scale = self.inputs.clusters[label], self._steps(point).get("scale_cluster")
+        # Without manifests it is made of the trace before that is drawn anew, so that seeds share it.
+        source = {**point, SEED: None}
+        made_of = (
+            () if base is not None else (self._label(TRACE, point), *sorted(self._steps(source).items()))
+        )
+        key = (label, patch, *sorted(knobs.items()), scale, *made_of)
+        if key not in self._clusters:
+            found = cluster_for(base, self.trace(source), Calibration.parse(scale_cluster=scale))
+            documents = self.inputs.patches[patch]
+            self._clusters[key] = turned(found if documents is None else found.patched(documents), knobs)
+        return self._clusters[key]
+
+    def key(self, point: Point) -> str:
+        """The name of an item: equal inputs, settings and code give equal names."""
+        arm, seeds = self.arm(point), self.spec.seeds
+        trace, base = (
+            self.inputs.traces[self._label(TRACE, point)],
+            self.inputs.clusters[self._label(CLUSTER, point)],
+        )
+        request_settings = {name: text for name, text in self._settings(point).items() if name in REQUESTED}
+        options = {
+            name: value
+            for name, value in point.items()
+            if value is not None and name not in SETTINGS and not is_knob(name) and self._option(name, arm)
+        }
+        told = {
+            "trace": [trace.sha256, trace.digest, dict(trace.left_out), trace.notes, dict(trace.metadata)],
+            "steps": self._steps(point),
+            "weeks": None if seeds is None or seeds.of != WEEKS else [seeds.by, point.get(SEED)],
+            "cluster": None if base is None else [base.digest, base.warnings, base.assumed],
+            "patch": self.inputs.patches[self._label(PATCH, point)],
+            "knobs": {name: value for name, value in point.items() if is_knob(name)},
+            "settings": request_settings,
+            "plugin": arm.plugin,
+            "options": [dict(arm.options), options],
+            "code": self._code(arm.plugin),
+            "keep": self.spec.keep,
+        }
+        text = json.dumps(told, sort_keys=True, separators=(",", ":"), default=str)
+        return sha256(text.encode()).hexdigest()[:_LENGTH]
+
+    def _made_trace(self, point: Point, steps: Mapping[str, str], seed: int | None) -> Trace:
+        if seed is not None:
+            assert self.spec.seeds is not None
+            return redrawn(self.trace({**point, SEED: None}), parse_duration(self.spec.seeds.by), seed)
+        texts = {name: text for name, text in steps.items() if name != "scale_cluster"}
+        return Calibration.parse(**texts).of_trace(self.inputs.traces[self._label(TRACE, point)])
+
+    # --- what a point says --------------------------------------------------------------------------------
+
+    def _label(self, name: str, point: Point) -> str:
+        """Which of the inputs a point is about; the only one where there is just one."""
+        several: Mapping[str, Any] = {
+            TRACE: self.inputs.traces,
+            CLUSTER: self.inputs.clusters,
+            PATCH: self.inputs.patches,
+        }[name]
+        return str(point.get(name, next(iter(several))))
+
+    def _settings(self, point: Point) -> dict[str, str]:
+        varied = {name: str(value) for name, value in point.items() if name in SETTINGS and value is not None}
+        return {**self.spec.settings, **varied}
+
+    def _steps(self, point: Point) -> dict[str, str]:
+        """The calibration, with the step that a seed is of."""
+        settings = self._settings(point)
+        found = {argument: settings[name] for name, argument in STEPS.items() if name in settings}
+        seeds, seed = self.spec.seeds, point.get(SEED)
+        if seeds is not None and seeds.of != WEEKS and seed is not None:
+            found[STEPS[seeds.of]] = f"{seeds.by}@{seed}"
+        return found
+
+    def _weeks_of(self, point: Point) -> int | None:
+        seeds, seed = self.spec.seeds, point.get(SEED)
+        return seed if seeds is not None and seeds.of == WEEKS and isinstance(seed, int) else None
+
+    def _option(self, name: str, arm: Arm) -> str | None:
+        """The option of a plugin that a name means; None where it is not about this plugin."""
+        names = {option.name for option in self.plugins.policy(arm.plugin).options}
+        if name in names:
+            return name
+        prefix, _, option = name.rpartition(".")
+        return option if prefix in (arm.label, arm.plugin) and option in names else None
+
+    def _code(self, plugin: str) -> str:
+        """What code decides, records, draws and measures."""
+        if plugin not in self._codes:
+            policy = self.plugins.policy(plugin)
+            codes = [code_of_harness(), code_of_policy(policy), code_of_room("generate")]
+            unknown = next((code.unknown for code in codes if code.unknown), "")
+            if unknown:
+                raise OptionError(
+                    f"{plugin}: an experiment cannot be gone on with, as its code is not known: {unknown}",
+                    hint="define the policy in a module, and import it again after it was changed",
+                )
+            told = [[code.sha256 for code in codes], policy.version, measured_by(self.plugins)]
+            self._codes[plugin] = sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+        return self._codes[plugin]
+
+
+def measuring(plugins: Plugins, families: Sequence[str]) -> Plugins:
+    """Plugins with only these families of metrics; with all if none are named.
+
+    Raises:
+        OptionError: there is no such family.
+    """
+    if not families:
+        return plugins
+    chosen: Registry[Any] = Registry("metric")
+    for name in dict.fromkeys(families):
+        spec = plugins.metrics.get(name)
+        if spec is None:
+            raise OptionError(
+                f"metrics: there is no family {name!r}", hint=did_you_mean(name, plugins.metrics.names())
+            )
+        chosen.add(spec)
+    return replace(plugins, metrics=chosen)

@@ -1,0 +1,172 @@
+"""Makes one item wherever it is asked to: in this process, in another one, or on another machine.
+
+Inputs travel by their sum: whoever makes items keeps what it got, and says so where it has not got them yet.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import zlib
+from collections.abc import Mapping
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harness.errors import HarnessError, ReplayError
+from harness.experiments.bench import Bench, Inputs
+from harness.experiments.spec import Point
+from harness.memo import Memo
+from harness.recording import schemas
+from harness.runs.identity import Looked, code_of_harness, looked_at_once
+from harness.runs.run import Run
+
+ABOUT = b"harness.item"
+"""Where the file of an item says what it is."""
+
+_LEVEL = 3
+_BENCHES = 2
+
+
+class Item(NamedTuple):
+    """One replay of an experiment.
+
+    Attributes:
+        number: its place in the experiment.
+        key: the name of what is kept of it; equal for equal inputs, settings and code.
+        point: what it is set to.
+    """
+
+    number: int
+    key: str
+    point: Point
+
+
+class Made(NamedTuple):
+    """What came of an item.
+
+    Attributes:
+        item: which one.
+        table: its metrics as a Parquet file; None where it failed.
+        error: what it failed with, and what to do about it.
+        seconds: CPU time.
+    """
+
+    item: Item
+    table: bytes | None
+    error: str
+    seconds: float
+
+
+class Packed(NamedTuple):
+    """The inputs of an experiment as bytes, and their sum."""
+
+    digest: str
+    content: bytes
+
+
+def packed(inputs: Inputs) -> Packed:
+    """Inputs, ready to travel."""
+    content = zlib.compress(pickle.dumps((code_of_harness().sha256, inputs)), 1)
+    return Packed(sha256(content).hexdigest(), content)
+
+
+class Maker:
+    """Makes items of one experiment.
+
+    Args:
+        inputs: what they are made of.
+        output: where whole runs are kept, if they are to be.
+    """
+
+    def __init__(self, inputs: Inputs, output: Path) -> None:
+        self._bench, self._output = Bench(inputs), output
+        self._looked: Looked = {}
+
+    def make(self, item: Item) -> Made:
+        """Replay an item and measure it; what it fails with is kept in the answer."""
+        from time import process_time
+
+        began = process_time()
+        try:
+            with looked_at_once(self._looked):
+                request = self._bench.request(item.point, output=self._output)
+                run = request.run(plugins=self._bench.plugins)
+                table = _table(run, item)
+        except HarnessError as error:
+            told = f"{error.message}\nHint: {error.hint}" if error.hint else error.message
+            return Made(item, None, told, process_time() - began)
+        except MemoryError:
+            return Made(item, None, "there is not enough memory", process_time() - began)
+        except Exception as error:  # a defect of one item is no reason to lose the others
+            return Made(item, None, f"unexpected {type(error).__name__}: {error}", process_time() - began)
+        return Made(item, table, "", process_time() - began)
+
+
+def make_elsewhere(digest: str, content: bytes | None, output: str, item: Item) -> Made | None:
+    """Make an item in a process that may have got its inputs before; None asks for them.
+
+    Args:
+        digest: the sum of the inputs.
+        content: the inputs; None where they may be there already.
+        output: where whole runs are kept.
+        item: what to make.
+
+    Raises:
+        ReplayError: another version of `harness` is installed here.
+    """
+    maker = _makers.get(digest)
+    if maker is None:
+        if content is None:
+            return None
+        maker = _makers[digest] = Maker(_unpacked(content), Path(output))
+    return maker.make(item)
+
+
+_makers: Memo[str, Maker] = Memo(_BENCHES)
+
+
+def _unpacked(content: bytes) -> Inputs:
+    code, inputs = pickle.loads(zlib.decompress(content))  # noqa: S301 - packed by the one who asks
+    if code != code_of_harness().sha256:
+        raise ReplayError(
+            "a worker has another version of harness than the one that began the experiment",
+            hint="install the same version everywhere, and start the workers anew",
+        )
+    return inputs  # type: ignore[no-any-return]
+
+
+def _table(run: Run, item: Item) -> bytes:
+    """The metrics of a run as a Parquet file, which says of what item they are."""
+    about: dict[str, Any] = {
+        "key": item.key,
+        "run": run.info["run"],
+        "jobs": run.info["outcome"]["jobs"],
+        "stopped": "" if run.stopped is None else run.stopped.told(),
+        "unmeasured": dict(run.unmeasured),
+        "cpu_seconds": run.info["provenance"]["cpu_seconds"],
+    }
+    table: pa.Table = run.metrics.select(*schemas.METRICS).to_arrow()
+    buffer = BytesIO()
+    pq.write_table(
+        table.replace_schema_metadata({ABOUT: json.dumps(about).encode()}),
+        buffer,
+        compression="zstd",
+        compression_level=_LEVEL,
+        store_schema=False,
+    )
+    return buffer.getvalue()
+
+
+def about(file: Path) -> Mapping[str, Any]:
+    """What the file of an item says of it.
+
+    Raises:
+        OSError, ValueError: it is not such a file.
+    """
+    found: Mapping[str, Any] = json.loads(pq.read_schema(file).metadata[ABOUT])
+    return found

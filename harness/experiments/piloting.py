@@ -1,0 +1,47 @@
+"""About how long an experiment takes: the first jobs of each trace are replayed with each plugin."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from harness.experiments.spec import PLUGIN, TRACE
+from harness.trace.job_rows import count_jobs
+
+if TYPE_CHECKING:
+    from harness.experiments.making import Item
+    from harness.experiments.sweeping import Sweep
+
+PILOT_JOBS = 500
+
+
+def estimated(sweep: Sweep) -> float:
+    """CPU-seconds that the missing items take if they take as long for each job as the first ones do.
+
+    Raises:
+        HarnessError: a pilot failed.
+    """
+    missing = sweep.folder.missing(sweep.items)
+    count = Counter(map(_kind, missing))
+    first = {_kind(item): item for item in reversed(missing)}
+    return sum(_seconds(sweep, first[kind]) * times for kind, times in count.items())
+
+
+def _kind(item: Item) -> tuple[object, object]:
+    """What decides most how long an item takes."""
+    return item.point.get(TRACE), item.point[PLUGIN]
+
+
+def _seconds(sweep: Sweep, item: Item) -> float:
+    """How long an item takes, from a replay of its first jobs."""
+    bench = sweep.bench
+    request = bench.request(item.point)
+    trace = bench.trace(item.point)
+    jobs = count_jobs(trace.frame)
+    some = trace.frame["job_id"].unique(maintain_order=True).head(PILOT_JOBS)
+    pilot = replace(trace, frame=trace.frame.filter(pl.col("job_id").is_in(some.implode())))
+    run = replace(request, trace=pilot, keep="nothing").run(plugins=bench.plugins)
+    return float(run.info["provenance"]["cpu_seconds"]) * jobs / min(jobs, PILOT_JOBS)

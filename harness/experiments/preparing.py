@@ -1,0 +1,223 @@
+"""Reads what an experiment is made of, and tries every value before the first replay; all faults at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from harness.cluster.load import load_cluster, read_manifests
+from harness.errors import Fault, FaultyInputError, HarnessError, SpecError
+from harness.experiments.bench import SETTINGS, STEPS, Bench, Inputs, measuring
+from harness.experiments.grid import points
+from harness.experiments.making import Item
+from harness.experiments.spec import (
+    CLUSTER,
+    PATCH,
+    PLUGIN,
+    SEED,
+    TRACE,
+    WEEKS,
+    Factor,
+    Point,
+    Seeds,
+    Spec,
+)
+from harness.options import did_you_mean
+from harness.plugins import Plugins
+from harness.recording import schemas
+from harness.runs.identity import looked_at_once
+from harness.runs.inputs import read_trace
+from harness.units import parse_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from harness.cluster.model import Cluster
+
+_SEEDED = ("sample", "priority-share", "shake")
+"""Steps of the calibration that have a seed, as far as they are there."""
+
+_HINT = "nothing was replayed; docs/experiments.md describes every field"
+_TAKEN = ("item", "key", *schemas.METRICS)
+"""What columns of the tables are called besides the factors."""
+
+
+def prepared(spec: Spec, plugins: Plugins) -> Bench:
+    """An experiment with all that it is made of, read and tried.
+
+    Every value is tried once, in a replay that is prepared and not begun: with the first value of everything
+    else, and all traces on all clusters.
+
+    Raises:
+        SpecError: something cannot be read or used; every fault with its field.
+    """
+    faults = _Faults()
+    traces = {
+        label: faults.of(f"trace {label}", partial(read_trace, path, plugins))
+        for label, path in spec.traces.items()
+    }
+    clusters = {
+        label: faults.of(f"cluster {label}", partial(_cluster, path)) for label, path in spec.clusters.items()
+    }
+    patches = {
+        label: faults.of(f"patches.{label}", partial(_patch, path)) for label, path in spec.patches.items()
+    }
+    for number, arm in enumerate(spec.arms):
+        faults.of(f"plugins[{number}]", partial(plugins.policy, arm.plugin))
+    for name in spec.settings:
+        if name not in SETTINGS:
+            faults.add(f"settings.{name}", f"is no setting of a replay; {did_you_mean(name, SETTINGS)}")
+    if spec.seeds is not None:
+        _check_seeds(spec, spec.seeds, faults)
+    faults.end(spec.source)
+    faults.of("metrics", partial(measuring, plugins, spec.metrics))
+    faults.end(spec.source)
+    bench = Bench(Inputs(spec, plugins, traces, clusters, patches))
+    for factor in spec.factors:
+        _check_name(bench, factor, faults)
+    faults.end(spec.source)
+    with looked_at_once({}):
+        for where, point in _trials(bench):
+            faults.of(where, partial(_tried, bench, point))
+    faults.end(spec.source)
+    return bench
+
+
+def items_of(bench: Bench) -> list[Item]:
+    """All items of an experiment, numbered.
+
+    Raises:
+        SpecError: none is left.
+    """
+    with looked_at_once({}):
+        found = [
+            Item(number, bench.key(point), point)
+            for number, point in enumerate(points(bench.spec, bench.applies))
+        ]
+    if not found:
+        raise SpecError(bench.spec.source, [Fault("exclude", "leaves no item")])
+    return found
+
+
+def _tried(bench: Bench, point: Point) -> None:
+    """Prepare the replay of a point.
+
+    Raises:
+        InputError: something of it cannot be used.
+    """
+    bench.request(point).plan(bench.plugins)
+
+
+class _Faults:
+    """The faults of an experiment, each once."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, Fault] = {}
+
+    def add(self, where: str, what: str) -> None:
+        self._found.setdefault(what, Fault(where, what))
+
+    def of(self, where: str, attempt: Callable[[], Any]) -> Any:
+        """What an attempt gives; None where it fails, which is a fault."""
+        try:
+            return attempt()
+        except HarnessError as error:
+            message = error.message
+            if isinstance(error, FaultyInputError) and len(error.faults) > 1:
+                message = f"{error.source}: {error.faults[0]} (and {len(error.faults) - 1:,} faults more)"
+            self.add(where, f"{message}; {error.hint}" if error.hint else message)
+            return None
+
+    def end(self, source: str) -> None:
+        """Raise what was found.
+
+        Raises:
+            SpecError: there are faults.
+        """
+        if self._found:
+            raise SpecError(source, list(self._found.values()), hint=_HINT)
+
+
+def _cluster(path: Path | None) -> Cluster | None:
+    return None if path is None else load_cluster(path)
+
+
+def _patch(path: Path | None) -> Sequence[Mapping[str, Any]] | None:
+    """The documents of a patch."""
+    if path is None:
+        return None
+    faults: list[Fault] = []
+    documents, _ = read_manifests(path, faults)
+    if faults:
+        raise SpecError(str(path), faults)
+    return [document.content for document in documents]
+
+
+def _check_seeds(spec: Spec, seeds: Seeds, faults: _Faults) -> None:
+    ways = [name for name in _SEEDED if name in STEPS]
+    if seeds.of == WEEKS:
+        block = faults.of("seeds.weeks", partial(parse_duration, seeds.by))
+        if block == 0:
+            faults.add("seeds.weeks", "must be longer than 0")
+    elif seeds.of not in ways:
+        known = [WEEKS, *ways]
+        faults.add(f"seeds.{seeds.of}", f"is nothing that seeds draw; {did_you_mean(seeds.of, known)}")
+    elif "@" in seeds.by:
+        faults.add(f"seeds.{seeds.of}", f"{seeds.by!r} has a seed already; leave out what follows the @")
+    elif seeds.of in spec.settings or any(factor.name == seeds.of for factor in spec.factors):
+        faults.add(f"seeds.{seeds.of}", "is a setting, too; give it here only")
+
+
+def _check_name(bench: Bench, factor: Factor, faults: _Faults) -> None:
+    place = next(
+        (
+            "vary" if len(group) == 1 else f"zip[{number}]"
+            for number, group in enumerate(bench.spec.groups)
+            if factor in group
+        ),
+        "",
+    )
+    if not place:
+        return
+    faults.of(f"{place}.{factor.name}", partial(bench.check_name, factor.name))
+    if factor.name in _TAKEN:
+        faults.add(
+            f"{place}.{factor.name}", f"is what a column of the table is called; write PLUGIN.{factor.name}"
+        )
+    if factor.name in bench.spec.settings:
+        faults.add(f"settings.{factor.name}", "varies, too; give it in one place")
+
+
+def _trials(bench: Bench) -> Iterator[tuple[str, Point]]:
+    """Points that have every value at least once, with the field that each is about."""
+    spec = bench.spec
+    inputs = [group[0] for group in spec.axes if group[0].name in (TRACE, CLUSTER, PATCH)]
+    others = {factor.name: factor.values[0] for group in spec.groups for factor in group}
+    seed = {} if spec.seeds is None else {SEED: spec.seeds.first}
+    first = {PLUGIN: spec.arms[0].label, **others, **seed}
+    for choice in product(*(factor.values for factor in inputs)):
+        chosen = dict(zip((factor.name for factor in inputs), choice, strict=True))
+        where = ", ".join(f"{name} {value}" for name, value in chosen.items())
+        yield where, _meant(bench, {**chosen, **first})
+    start = {**{factor.name: factor.values[0] for factor in inputs}, **first}
+    for number, arm in enumerate(spec.arms):
+        yield f"plugins[{number}] {arm.label}", _meant(bench, {**start, PLUGIN: arm.label})
+    for group in spec.groups:
+        place = "vary" if len(group) == 1 else "zip"
+        for factor in group:
+            for value in factor.values[0 if is_of_one_plugin(bench, factor) else 1 :]:
+                arms = [arm for arm in spec.arms if bench.applies(factor.name, {PLUGIN: arm.label})]
+                point = {**start, PLUGIN: arms[0].label, factor.name: value}
+                yield f"{place}.{factor.name}: {value}", _meant(bench, point)
+
+
+def is_of_one_plugin(bench: Bench, factor: Factor) -> bool:
+    """Whether what varies means nothing for one of the plugins."""
+    return not all(bench.applies(factor.name, {PLUGIN: arm.label}) for arm in bench.spec.arms)
+
+
+def _meant(bench: Bench, point: Point) -> Point:
+    return {name: value if bench.applies(name, point) else None for name, value in point.items()}

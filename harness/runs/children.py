@@ -1,0 +1,50 @@
+"""Processes that work for another one: they leave ctrl-C to it, and end when it asks or is gone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing import parent_process
+from multiprocessing.connection import wait
+from typing import Any
+
+_TO_END = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGINT") if hasattr(signal, name))
+
+
+@contextmanager
+def signals_blocked() -> Iterator[None]:
+    """Signals that end a process wait for the end of the block, in processes that begin in it too."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _TO_END)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def heed_signals(end: Callable[[int, Any], Any]) -> None:
+    """In such a process: leave ctrl-C to the one that began it; end when that asks for it, or is gone.
+
+    Args:
+        end: the handler that ends this process.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, end)
+    hang_up = getattr(signal, "SIGHUP", None)
+    if hang_up is not None and signal.getsignal(hang_up) is not signal.SIG_IGN:
+        signal.signal(hang_up, signal.SIG_IGN)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _TO_END)
+    above = parent_process()
+    assert above is not None
+
+    def outlive() -> None:
+        wait([above.sentinel])
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=outlive, daemon=True).start()

@@ -1,0 +1,180 @@
+"""What a specification says, which items it makes, and what is refused before anything is replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.errors import SpecError
+from harness.experiments.grid import points
+from harness.experiments.preparing import items_of, prepared
+from harness.experiments.reading import from_texts, load_spec, more_varied
+from harness.experiments.spec import Spec
+from harness.plugins import load
+
+
+def always(name: str, point: object) -> bool:
+    return True
+
+
+def test_the_grid_is_all_combinations_and_the_last_factor_varies_fastest(spec: Callable[..., Spec]) -> None:
+    """Two values of one factor and two of another are four points, in the order of the file."""
+    found = points(spec(vary={"scale-arrivals": [1, 2], "on-preemption": ["restart", "resume"]}), always)
+    settings = [(each["scale-arrivals"], each["on-preemption"]) for each in found]
+    assert settings == [(1, "restart"), (1, "resume"), (2, "restart"), (2, "resume")]
+
+
+def test_what_is_zipped_goes_together(spec: Callable[..., Spec]) -> None:
+    """Factors of one group are set value by value, and make no combinations among themselves."""
+    group = {"ClusterQueue/a.weight": [1, 2], "ClusterQueue/b.weight": [2, 1]}
+    found = points(spec(zip=[group], vary={"scale-arrivals": [1, 2]}), always)
+    assert len(found) == 4
+    assert {(each["ClusterQueue/a.weight"], each["ClusterQueue/b.weight"]) for each in found} == {
+        (1, 2),
+        (2, 1),
+    }
+
+
+def test_what_is_excluded_is_left_out(spec: Callable[..., Spec]) -> None:
+    """A rule leaves out the points that meet all of it."""
+    vary = {"scale-arrivals": [1, 2, 3], "on-preemption": ["restart", "resume"]}
+    found = points(spec(vary=vary, exclude=[{"scale-arrivals": [2, 3], "on-preemption": "resume"}]), always)
+    settings = [(each["scale-arrivals"], each["on-preemption"]) for each in found]
+    assert settings == [(1, "restart"), (1, "resume"), (2, "restart"), (3, "restart")]
+
+
+def test_a_seeded_part_of_the_grid_is_drawn(spec: Callable[..., Spec]) -> None:
+    """`200@7` is so many different points of the grid, the same each time, others by another seed."""
+    vary = {"scale-arrivals": list(range(1, 21)), "grace-period": [f"{each}s" for each in range(20)]}
+    some = points(spec(vary=vary, random="30@7"), always)
+    assert len({tuple(each.values()) for each in some}) == 30
+    assert some == points(spec(vary=vary, random="30@7"), always)
+    assert some != points(spec(vary=vary, random="30@8"), always)
+    assert len(points(spec(vary=vary, random="1000@7"), always)) == 400
+
+
+def test_seeds_repeat_every_point(spec: Callable[..., Spec]) -> None:
+    """Each point is there once for each seed, and points that are drawn keep all of their seeds."""
+    found = points(spec(vary={"scale-arrivals": [1, 2]}, seeds={"count": 3, "first": 5}), always)
+    assert [(each["scale-arrivals"], each["seed"]) for each in found] == [
+        (arrivals, seed) for arrivals in (1, 2) for seed in (5, 6, 7)
+    ]
+
+
+def test_an_option_is_empty_for_plugins_that_do_not_have_it(spec: Callable[..., Spec]) -> None:
+    """Points that differ in nothing else are one item."""
+    asked = spec(plugins=["none", "fairsharing"], vary={"evictionLatency": ["0s", "10s"]})
+    items = items_of(prepared(asked, load()))
+    assert [(each.point["plugin"], each.point["evictionLatency"]) for each in items] == [
+        ("none", None),
+        ("fairsharing", "0s"),
+        ("fairsharing", "10s"),
+    ]
+    assert len({each.key for each in items}) == 3
+
+
+def test_a_knob_is_turned_to_a_value_or_to_so_many_times_what_there_is(spec: Callable[..., Spec]) -> None:
+    """`x0.9` of four cores are 3.6, and `*` stands for all queues."""
+    bench = prepared(spec(vary={"*.quota[cpu]": ["x0.9", "x2"], "ClusterQueue/a.weight": [1, 4]}), load())
+    clusters = [bench.cluster(item.point) for item in items_of(bench)]
+    found = [list(each.knobs("*.quota[cpu]").values()) for each in clusters[::2]]
+    assert [[float(value) for value in each if value is not None] for each in found] == [[3.6, 1.8], [8, 4]]
+    assert [each.knobs("ClusterQueue/a.weight")["ClusterQueue/a.weight"] for each in clusters] == [1, 4, 1, 4]
+
+
+def test_weeks_are_drawn_alike_for_every_other_setting(spec: Callable[..., Spec]) -> None:
+    """One seed has the same jobs whatever the policy is, and another seed others."""
+    bench = prepared(spec(plugins=["none", "fairsharing"], seeds=2), load())
+    frames = {
+        (item.point["plugin"], item.point["seed"]): bench.trace(item.point).frame for item in items_of(bench)
+    }
+    assert frames["none", 1].equals(frames["fairsharing", 1])
+    assert not frames["none", 1].equals(frames["none", 2])
+
+
+def test_seeds_draw_priorities_where_the_specification_says_so(spec: Callable[..., Spec]) -> None:
+    """The share of jobs with a priority is drawn anew, and nothing else changes."""
+    bench = prepared(spec(seeds={"count": 2, "priority-share": "0.3:50"}), load())
+    one, two = (bench.trace(item.point).frame for item in items_of(bench))
+    assert one.drop("priority").equals(two.drop("priority"))
+    assert not one["priority"].equals(two["priority"])
+    assert 50 in one["priority"]
+
+
+def test_every_fault_is_told_with_its_field_before_anything_is_replayed(world: Path) -> None:
+    """One reading names them all."""
+    path = world / "bad.yaml"
+    path.write_text(
+        "trace: trace.parquet\nplugin: [none]\nvary: {scale-arrivals: [], seed: [1]}\n"
+        "exclude: [{scale-arrival: 2}]\nrandom: many\nseeds: {count: 0}\nkeep: some\n"
+        "zip: [{a/b.weight: [1, 2], a/c.weight: [1]}]\n"
+    )
+    with pytest.raises(SpecError) as caught:
+        load_spec(path)
+    told = "\n".join(map(str, caught.value.faults))
+    for sentence in (
+        "plugins: is missing",
+        "plugin: is not known here; did you mean 'plugins'?",
+        "vary.scale-arrivals: has no values",
+        "vary.seed: is given by the field seeds",
+        "exclude[0].scale-arrival: does not vary here; did you mean 'scale-arrivals'?",
+        "random: 'many' is not understood: write COUNT@SEED",
+        "seeds.count: 0 is out of range",
+        "keep: 'some' is not one of metrics, all",
+        "zip[0]: its lists must be equally long: a/b.weight 2, a/c.weight 1",
+    ):
+        assert sentence in told
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"vary": {"scale-arivals": [1]}}, "vary.scale-arivals: scale-arivals is no setting of a replay"),
+        ({"vary": {"scale-arrivals": [1, -2]}}, "vary.scale-arrivals: -2: arrivals cannot be scaled by '-2'"),
+        ({"vary": {"ClusterQueue/c.weight": [1]}}, "there is no ClusterQueue/c with knobs"),
+        ({"vary": {"ClusterQueue/a.weight": [1, "much"]}}, "vary.ClusterQueue/a.weight: much"),
+        ({"vary": {"ClusterQueue/a.borrowingLimit[cpu]": ["x2"]}}, "state no value that x2 could multiply"),
+        ({"vary": {"evictionLatency": ["soon"]}}, "option evictionLatency: 'soon' is not a duration"),
+        ({"settings": {"until": "soon"}}, "until: 'soon' is not a duration"),
+        ({"settings": {"untill": "1d"}}, "settings.untill: is no setting of a replay; did you mean 'until'?"),
+        ({"settings": {"until": "1d"}, "vary": {"until": ["2d"]}}, "settings.until: varies, too"),
+        ({"plugins": ["fairshare"]}, "plugins[0]: there is no policy 'fairshare'"),
+        ({"trace": "absent.parquet"}, "there is no such file"),
+        ({"seeds": {"count": 2, "weeks": "30d"}}, "less than two blocks"),
+        ({"seeds": {"count": 2, "days": "1"}}, "seeds.days: is nothing that seeds draw"),
+        ({"seeds": {"count": 2, "sample": "0.5@7"}}, "has a seed already"),
+        ({"metrics": ["wating"]}, "there is no family 'wating'; did you mean 'waiting'?"),
+        ({"vary": {"window": ["90d..91d"]}}, "leaves no job"),
+    ],
+)
+def test_every_value_is_tried_before_the_first_replay(
+    fields: dict[str, object], told: str, spec: Callable[..., Spec]
+) -> None:
+    """What a setting, an option or a knob refuses is a fault of the specification."""
+    with pytest.raises(SpecError) as caught:
+        items_of(prepared(spec(**fields), load()))
+    assert told in str(caught.value)
+
+
+def test_a_command_line_varies_what_a_file_does(spec: Callable[..., Spec]) -> None:
+    """`--vary` adds a factor, or gives one other values; numbers are numbers."""
+    varied = from_texts(["scale-arrivals=0.8,1", "on-preemption=restart,resume"])
+    assert varied == {"scale-arrivals": [0.8, 1], "on-preemption": ["restart", "resume"]}
+    found = more_varied(spec(vary={"scale-arrivals": [3]}, settings={"on-preemption": "resume"}), varied)
+    assert [(each.name, each.values) for group in found.groups for each in group] == [
+        (name, tuple(values)) for name, values in varied.items()
+    ]
+    assert not found.settings
+
+
+def test_more_than_a_million_items_are_refused(world: Path) -> None:
+    """The fault says how to draw some of them."""
+    path = world / "large.yaml"
+    values = list(range(1, 1002))
+    path.write_text(
+        f"trace: trace.parquet\nplugins: [none]\nvary: {{scale-arrivals: {values}, until: {values}}}\n"
+    )
+    with pytest.raises(SpecError, match="1,002,001 items together; there can be at most 1,000,000"):
+        load_spec(path)
