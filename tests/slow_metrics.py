@@ -273,29 +273,50 @@ class Slow:
             self.say("backlog", waited / length if length else None, resource=resource)
 
     def waiting(self) -> None:
-        waits: dict[str, dict[int, int]] = {"first_start": {}, "total": {}, "delay": {}}
         self.slowdown: dict[int, float] = {}
-        jct = []
+        total: dict[int, float] = {}
+        ended: dict[str, dict[int, float]] = {"first_start": {}, "delay": {}, "jct": {}}
+        so_far: dict[str, dict[int, float]] = {"first_start": {}, "delay": {}, "jct": {}}
+        self.slow_so_far: dict[int, float] = {}
         for job in self.jobs:
-            if job.first is not None:
-                waits["first_start"][job.number] = job.first - job.submit
+            if job.reject is None:
+                (so_far if job.first is None else ended)["first_start"][job.number] = (
+                    self.end if job.first is None else job.first
+                ) - job.submit
+                took = (self.end if job.finish is None else job.finish) - job.submit
+                length = self.duration[job.number]
+                of_job = so_far if job.finish is None else ended
+                of_job["jct"][job.number], of_job["delay"][job.number] = took, took - length
+                slowdown = max(1.0, took / max(length, 10 * SECOND))
+                (self.slow_so_far if job.finish is None else self.slowdown)[job.number] = slowdown
             if job.finish is not None:
-                took = job.finish - job.submit
-                jct.append(took)
-                waits["total"][job.number] = took - union(s for s in job.spans if s.progress)
-                waits["delay"][job.number] = took - self.duration[job.number]
-                self.slowdown[job.number] = max(1.0, took / max(self.duration[job.number], 10 * SECOND))
+                total[job.number] = took - union(s for s in job.spans if s.progress)
         shapes = ("mean", "p50", "p90", "p95", "p99", "max")
-        for name, of_jobs in waits.items():
-            name, shapes = ("delay", ("mean", "p50", "p95")) if name == "delay" else (f"wait.{name}", shapes)
-            self.spread(name, list(of_jobs.values()), shapes, unit=SECOND)
-            for kind in ("queue", "priority"):
-                for value in {job.row[kind] for job in self.jobs}:
-                    some = [wait for number, wait in of_jobs.items() if self.jobs[number].row[kind] == value]
-                    self.spread(name, some, shapes, f"{kind}={value}", unit=SECOND)
+        few = ("mean", "p50", "p95")
+        for kind in ("all", "queue", "priority"):
+            for value in {job.row[kind] for job in self.jobs} if kind != "all" else {""}:
+                scope = f"{kind}={value}" if value != "" else "all"
+                inside = {job.number for job in self.jobs if kind == "all" or job.row[kind] == value}
+                some = [each for number, each in total.items() if number in inside]
+                self.spread("wait.total", some, shapes, scope, unit=SECOND)
+                for name, metric, stats in (
+                    ("first_start", "wait.first_start", shapes),
+                    ("delay", "delay", few),
+                    *([("jct", "jct", few)] if kind == "all" else []),
+                ):
+                    self.survivors(metric, ended[name], so_far[name], inside, stats, scope, SECOND)
+                self.survivors(
+                    "slowdown.bounded",
+                    self.slowdown,
+                    self.slow_so_far,
+                    inside,
+                    ("mean", "p50", "p95", "p99"),
+                    scope,
+                )
+                starts = [len(each["first_start"].keys() & inside) for each in (ended, so_far)]
+                self.say("wait.never_started", starts[1] / sum(starts) if sum(starts) else None, scope)
         to_start = [job.first - job.admitted for job in self.jobs if None not in (job.first, job.admitted)]
         self.spread("wait.admission_to_start", to_start, ("mean", "p50", "p95", "max"), unit=SECOND)
-        self.spread("jct", jct, ("mean", "p50", "p95"), unit=SECOND)
         self.slowdowns()
         ends = [job.finish for job in self.jobs if job.finish is not None]
         rejected = sum(job.reject is not None for job in self.jobs)
@@ -306,15 +327,37 @@ class Slow:
         self.say("jobs.rejected", rejected)
         self.say("throughput", len(ends) / hours if hours else None)
 
+    def survivors(
+        self,
+        metric: str,
+        ended: Mapping[int, float],
+        so_far: Mapping[int, float],
+        inside: set[int],
+        shapes: Iterable[str],
+        scope: str,
+        unit: float = 1,
+    ) -> None:
+        """Statistics of some jobs, of which those of `so_far` are not over; as Kaplan and Meier have it."""
+        known = sorted(each for number, each in ended.items() if number in inside)
+        open_ = sorted(each for number, each in so_far.items() if number in inside)
+        if not open_:
+            self.spread(metric, known, shapes, scope, unit)
+            return
+        part, mean, before = Fraction(1), Fraction(0), Fraction(0)
+        reached: list[tuple[Fraction, float]] = []
+        for value in sorted({*known, *open_}):
+            mean += part * (Fraction(value) - before)
+            before = Fraction(value)
+            there = sum(each >= value for each in known) + sum(each >= value for each in open_)
+            part *= 1 - Fraction(known.count(value), there)
+            reached.append((part, value))
+        for shape in shapes:
+            rest = 1 - Fraction(int(shape[1:]) if shape.startswith("p") else 100, 100)
+            first = next((value for longer, value in reached if longer <= rest), None)
+            found = float(mean) if shape == "mean" else first
+            self.say(f"{metric}.{shape}", None if found is None else found / unit, scope)
+
     def slowdowns(self) -> None:
-        shapes = ("mean", "p50", "p95", "p99")
-        self.spread("slowdown.bounded", list(self.slowdown.values()), shapes)
-        for kind in ("queue", "priority"):
-            for value in {job.row[kind] for job in self.jobs}:
-                some = [
-                    each for number, each in self.slowdown.items() if self.jobs[number].row[kind] == value
-                ]
-                self.spread("slowdown.bounded", some, shapes, f"{kind}={value}")
         weight = {
             number: max(
                 [

@@ -27,6 +27,7 @@ SHOWN = (
     "goodput.of_demand",
     "wait.first_start.p50",
     "wait.first_start.p95",
+    "wait.never_started",
     "delay.mean",
     "slowdown.bounded.mean",
     "starvation",

@@ -1,12 +1,13 @@
 """Waiting: from submission to first progress, all time without progress, completion time and slowdown.
 
 Percentiles interpolate linearly between order statistics. Means are of exact sums, so that they do not depend
-on the order in which a machine adds up.
+on the order in which a machine adds up. Where jobs have not started or finished, `harness.metrics.survival`
+has the statistics of what they have not come to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from harness.metrics.levels import queue_names
 from harness.metrics.measurement import Measurement, Window
 from harness.metrics.progress import progress
 from harness.metrics.scopes import ALL, PRIORITY, QUEUE, Scope
+from harness.metrics.survival import survival
 from harness.runs.run import Run
 from harness.units import HOUR, INT64_MAX, SECOND
 
@@ -26,22 +28,31 @@ SHORTEST = 10 * SECOND
 
 
 class _Shape(NamedTuple):
-    """How a column of times is summed up."""
+    """How a column of `job_times` is summed up.
+
+    Attributes:
+        metric: what it is called.
+        statistics: which there are of it.
+        least: the column with what jobs have at least that have no value; "" where these are left out.
+    """
 
     metric: str
     statistics: tuple[str, ...]
+    least: str = ""
 
 
 _WAITS: Mapping[str, _Shape] = {
-    "first_start": _Shape("wait.first_start", ("mean", "p50", "p90", "p95", "p99", "max")),
+    "first_start": _Shape("wait.first_start", ("mean", "p50", "p90", "p95", "p99", "max"), "so_far"),
     "total": _Shape("wait.total", ("mean", "p50", "p90", "p95", "p99", "max")),
-    "delay": _Shape("delay", ("mean", "p50", "p95")),
+    "delay": _Shape("delay", ("mean", "p50", "p95"), "delay_so_far"),
 }
 _LATER: Mapping[str, _Shape] = {
-    "completion": _Shape("jct", ("mean", "p50", "p95")),
+    "completion": _Shape("jct", ("mean", "p50", "p95"), "so_far"),
     "admission": _Shape("wait.admission_to_start", ("mean", "p50", "p95", "max")),
 }
+_SLOWDOWN = _Shape("slowdown.bounded", ("mean", "p50", "p95", "p99"), "slowdown_so_far")
 
+_NEVER = "wait.never_started"
 _MANY = 1 << 17  # rows
 
 
@@ -59,12 +70,48 @@ def measure_jobs(run: Run, window: Window, only: pl.Series | None = None) -> Ite
         window: what is measured.
         only: whether each job of the run counts; all of them by default.
     """
-    of_all, of_scopes = _waits(run, window, only)
+    jobs = _Jobs(run, window, only)
+    of_all, of_scopes = _waits(jobs)
     yield from of_all
     for name, shape in _LATER.items():
-        yield from _over_all(job_times(run, window, name, only=only)[name], shape)
+        yield from _over_all(jobs.times(name).to_series(), shape, jobs)
     yield from of_scopes
-    yield from _slowdowns(run, window, only)
+    yield from _slowdowns(jobs)
+
+
+class _Jobs:
+    """The jobs that are summed up: those that arrived and were not refused.
+
+    Args:
+        run: the run.
+        window: what is measured.
+        only: whether each job of the run counts; None for all.
+    """
+
+    def __init__(self, run: Run, window: Window, only: pl.Series | None) -> None:
+        self._run, self._window, self._every = run, window, only
+        refused = rejected(run, window)
+        self._refused = not refused.is_empty()
+        self._only = only
+        if self._refused:
+            jobs = int(run.scan("jobs").select(pl.len()).collect().item())
+            mask = pl.repeat(True, jobs, eager=True) if only is None else only.clone()
+            self._only = mask.scatter(refused, False)
+
+    def times(self, *columns: str) -> pl.DataFrame:
+        """Columns of `job_times`, a row a job that counts."""
+        return job_times(self._run, self._window, *columns, only=self._only)
+
+    def every(self, kind: str, times: pl.DataFrame) -> pl.Series:
+        """All values of a column in order, also those of which every job was refused.
+
+        Args:
+            kind: the column.
+            times: it, of the jobs that count.
+        """
+        if self._refused:
+            times = job_times(self._run, self._window, kind, only=self._every)
+        return times[kind].unique().sort()
 
 
 def job_times(run: Run, window: Window, *columns: str, only: pl.Series | None = None) -> pl.DataFrame:
@@ -77,13 +124,15 @@ def job_times(run: Run, window: Window, *columns: str, only: pl.Series | None = 
         columns: which to answer, of: job, its row in `jobs.parquet`; queue (an enumeration, in the order of
             names), priority; submit, first_start, total, completion, delay (completion less the duration)
             and admission (from the first admission to first progress, which on nodes needs all pods of a
-            gang bound) in microseconds; slowdown. Null where the job has not come that far. Also
-            without_progress, until it finished or the window ends; length, its duration or `SHORTEST`; and
-            weight, the largest part of any capacity that its pods ask for, times its duration.
+            gang bound) in microseconds; slowdown. Null where the job has not come that far: so_far (for
+            first_start and completion), delay_so_far and slowdown_so_far are what it comes to at the end of
+            the window, ended or not. Also without_progress, until it finished or the window ends; length, its
+            duration or `SHORTEST`; and weight, the largest part of any capacity that its pods ask for, times
+            its duration.
     """
     start, finish = (pl.when(pl.col(name) <= window.end).then(name) for name in ("start_time", "finish_time"))
     submit = pl.col("submit_time")
-    completion = finish - submit
+    completion, so_far = finish - submit, window.end - submit
     shortest = pl.max_horizontal("duration", pl.lit(SHORTEST))
     known = {
         "job": pl.col("job").cast(pl.Int32),
@@ -101,6 +150,9 @@ def job_times(run: Run, window: Window, *columns: str, only: pl.Series | None = 
         "slowdown": pl.when(completion.is_not_null()).then(
             pl.max_horizontal(completion / shortest, pl.lit(1.0))
         ),
+        "so_far": so_far,
+        "delay_so_far": so_far - pl.col("duration"),
+        "slowdown_so_far": pl.max_horizontal(so_far / shortest, pl.lit(1.0)),
     }
     wanted = [known[name].alias(name) for name in columns]
     roots = {root for each in wanted for root in each.meta.root_names()}
@@ -127,21 +179,52 @@ def _parts_of_capacity(run: Run) -> list[pl.Expr]:
     ]
 
 
-def _waits(run: Run, window: Window, only: pl.Series | None) -> tuple[list[Measurement], list[Measurement]]:
+def _waits(jobs: _Jobs) -> tuple[list[Measurement], list[Measurement]]:
     """The waits of all jobs, and of each queue and priority."""
-    jobs = job_times(run, window, "queue", "priority", *_WAITS, only=only)
-    of_all = [row for name, shape in _WAITS.items() for row in _over_all(jobs[name], shape)]
+    times = jobs.times(QUEUE, PRIORITY, *_WAITS)
+    of_all = [row for name, shape in _WAITS.items() for row in _over_all(times[name], shape, jobs)]
+    of_all.append(_never_started(times["first_start"], ALL))
     of_scopes: list[Measurement] = []
-    for scope in (QUEUE, PRIORITY):
-        of_columns = [_by(scope, jobs.select(scope, name), shape) for name, shape in _WAITS.items()]
-        for rows in zip(*(_rows(frame, scope) for frame in of_columns), strict=True):
+    for kind in (QUEUE, PRIORITY):
+        of_columns = [_by(kind, times.select(kind, name), shape, jobs) for name, shape in _WAITS.items()]
+        for rows in zip(*(_rows(frame, kind) for frame in of_columns), strict=True):
             of_scopes += chain.from_iterable(rows)
+        of_scopes += _never_started_by(kind, times.select(kind, "first_start"), jobs)
     return of_all, of_scopes
 
 
-def _over_all(times: pl.Series, shape: _Shape) -> list[Measurement]:
-    (row,) = _rows(_of_sorted(times, shape))
+def _never_started(starts: pl.Series, scope: str) -> Measurement:
+    """The part of some jobs that did not start."""
+    share = starts.null_count() / len(starts) if len(starts) else None
+    return Measurement(_NEVER, share, "ratio", "lower", scope)
+
+
+def _never_started_by(kind: str, starts: pl.DataFrame, jobs: _Jobs) -> Iterator[Measurement]:
+    """The same for each value of a column."""
+    shares = starts.group_by(kind).agg(pl.col("first_start").null_count() / pl.len())
+    for value, share in _in_order(shares, jobs.every(kind, starts)).iter_rows():
+        yield Measurement(_NEVER, share, "ratio", "lower", Scope(kind, str(value)).text)
+
+
+def _over_all(times: pl.Series, shape: _Shape, jobs: _Jobs) -> list[Measurement]:
+    if shape.least and times.null_count():
+        every = times.to_frame().select(pl.lit(0).alias("key"), times.name)
+        frame = _of_survivors("key", every, shape, jobs).drop("key")
+    else:
+        frame = _of_sorted(times, shape)
+    (row,) = _rows(frame)
     return row
+
+
+def _of_survivors(kind: str, times: pl.DataFrame, shape: _Shape, jobs: _Jobs) -> pl.DataFrame:
+    """Every statistic of a column, for the values of another of which not all jobs have come so far."""
+    key, known = times.columns
+    frame = times.select(pl.col(key).alias("key"), pl.col(known).alias("known"))
+    frame = frame.with_columns(jobs.times(shape.least).to_series().alias("least"))
+    waiting = frame.filter(pl.col("known").is_null())["key"].unique()
+    found = survival(frame.filter(pl.col("key").is_in(waiting.implode())), shape.statistics)
+    names = {name: f"{shape.metric}.{name}" for name in shape.statistics}
+    return found.rename({**names, "key": kind})
 
 
 def _of_sorted(times: pl.Series, shape: _Shape) -> pl.DataFrame:
@@ -149,20 +232,32 @@ def _of_sorted(times: pl.Series, shape: _Shape) -> pl.DataFrame:
     return times.sort().to_frame().select(_statistics(times, shape))
 
 
-def _by(scope: str, times: pl.DataFrame, shape: _Shape) -> pl.DataFrame:
+def _by(kind: str, times: pl.DataFrame, shape: _Shape, jobs: _Jobs) -> pl.DataFrame:
     """Every statistic of a column for each value of another; to group takes many times what few values take.
 
     Therefore values of very many rows are taken one by one.
     """
     key, column = times.get_columns()
-    many = key.value_counts().filter(pl.col("count") > _MANY)[scope]
-    found = [
+    found = []
+    rest = times
+    if shape.least and column.null_count():
+        found.append(_of_survivors(kind, times, shape, jobs))
+        rest = times.filter(~key.is_in(found[0][kind].implode()))
+        key, column = rest.get_columns()
+    many = key.value_counts().filter(pl.col("count") > _MANY)[kind]
+    found += [
         _of_sorted(column.filter(key == value), shape).insert_column(0, many.slice(place, 1))
         for place, value in enumerate(many)
     ]
-    rest = times.filter(~key.is_in(many.implode())) if found else times
-    found.append(rest.group_by(scope).agg(_statistics(column, shape)))
-    return pl.concat(found).sort(scope)
+    rest = rest.filter(~key.is_in(many.implode())) if len(many) else rest
+    found.append(rest.group_by(kind).agg(_statistics(column, shape)))
+    floats = [each.with_columns(pl.exclude(kind).cast(pl.Float64)) for each in found]
+    return _in_order(pl.concat(floats), jobs.every(kind, times))
+
+
+def _in_order(found: pl.DataFrame, every: pl.Series) -> pl.DataFrame:
+    """A row for each value of the first column; of nulls where nothing was found."""
+    return every.to_frame().join(found, on=every.name, how="left", maintain_order="left")
 
 
 def _statistics(times: pl.Series, shape: _Shape) -> list[pl.Expr]:
@@ -193,17 +288,29 @@ def _rows(frame: pl.DataFrame, scope: str = "") -> Iterator[list[Measurement]]:
         yield [Measurement(metric, value, "s", "lower", where) for metric, value in row.items()]
 
 
-def _slowdowns(run: Run, window: Window, only: pl.Series | None) -> Iterator[Measurement]:
+def _slowdowns(jobs: _Jobs) -> Iterator[Measurement]:
     """The slowdowns of all jobs, of each queue and priority, and weighted by what jobs ask for."""
-    jobs = job_times(run, window, QUEUE, PRIORITY, "slowdown", "weight", only=only)
-    known = jobs.filter(pl.col("slowdown").is_not_null())
-    yield from _slowdown(known["slowdown"], ALL)
-    yield Measurement("slowdown.weighted", _weighted(known), "factor", "lower")
+    times = jobs.times(QUEUE, PRIORITY, "slowdown", "weight").with_columns(all=pl.lit(0))
+    ((_, of_all),) = _slowdowns_by("all", times, jobs) or [(0, _of_factors(times["slowdown"]))]
+    yield from _factors(of_all, ALL)
+    yield Measurement("slowdown.weighted", _weighted(times.drop_nulls("slowdown")), "factor", "lower")
     for kind in (QUEUE, PRIORITY):
-        of_kind = known.select(kind, "slowdown").partition_by(kind, as_dict=True, include_key=False)
-        for value in jobs[kind].unique().sort():
-            some = of_kind.get((value,), known.head(0))
-            yield from _slowdown(some["slowdown"], Scope(kind, str(value)).text)
+        of_kind = dict(_slowdowns_by(kind, times, jobs))
+        for value in jobs.every(kind, times):
+            none = times["slowdown"].head(0)
+            yield from _factors(of_kind.get(value) or _of_factors(none), Scope(kind, str(value)).text)
+
+
+def _slowdowns_by(kind: str, times: pl.DataFrame, jobs: _Jobs) -> list[tuple[Any, list[float | None]]]:
+    """For each value of a column the statistics of the slowdown."""
+    times, found = times.select(kind, "slowdown"), []
+    if times["slowdown"].null_count():
+        for value, *figures in _of_survivors(kind, times, _SLOWDOWN, jobs).iter_rows():
+            found.append((value, figures))
+        times = times.filter(~pl.col(kind).is_in([value for value, _ in found]))
+    for (value,), some in times.partition_by(kind, as_dict=True, include_key=False).items():
+        found.append((value, _of_factors(some["slowdown"])))
+    return found
 
 
 def _weighted(jobs: pl.DataFrame) -> float | None:
@@ -212,12 +319,16 @@ def _weighted(jobs: pl.DataFrame) -> float | None:
     return exact_sum(jobs["weight"] * jobs["slowdown"]) / whole if whole else None
 
 
-def _slowdown(slowdowns: pl.Series, scope: str) -> Iterator[Measurement]:
-    mean = exact_sum(slowdowns) / len(slowdowns) if len(slowdowns) else None
-    yield Measurement("slowdown.bounded.mean", mean, "factor", "lower", scope)
-    for percent in (50, 95, 99):
-        value = slowdowns.quantile(percent / 100, interpolation="linear")
-        yield Measurement(f"slowdown.bounded.p{percent}", value, "factor", "lower", scope)
+def _of_factors(values: pl.Series) -> list[float | None]:
+    """The statistics of a column without nulls, as `_SLOWDOWN` names them; nulls of an empty one."""
+    mean = exact_sum(values) / len(values) if len(values) else None
+    percents = [int(name[1:]) for name in _SLOWDOWN.statistics[1:]]
+    return [mean, *(values.quantile(each / 100, interpolation="linear") for each in percents)]
+
+
+def _factors(figures: Sequence[float | None], scope: str) -> Iterator[Measurement]:
+    for name, value in zip(_SLOWDOWN.statistics, figures, strict=True):
+        yield Measurement(f"{_SLOWDOWN.metric}.{name}", value, "factor", "lower", scope)
 
 
 def _counts(run: Run, window: Window) -> Iterator[Measurement]:

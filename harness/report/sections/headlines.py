@@ -38,7 +38,7 @@ _HEADLINES = (
     _Headline(
         "Waiting",
         "wait.first_start.p95",
-        "95 of 100 jobs that started had waited no longer than this; less is better",
+        "95 of 100 jobs waited no longer than this for their start; less is better",
     ),
 )
 _IN_WORDS = {"better": "better", "worse": "worse", "same": "no clear change", "": "not comparable"}
