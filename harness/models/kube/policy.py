@@ -14,7 +14,7 @@ from harness.errors import InputError
 from harness.models.kube.evictions import PodEvictions
 from harness.models.kube.kinds import Kinds, Nodes
 from harness.models.kube.pod import PodInfo
-from harness.policy import Bind, Decision, Job, Never, Preempt, Reject, Why
+from harness.policy import Bind, Decision, Job, Never, Possible, Preempt, Reject, Why
 
 
 class PodScheduler(Nodes, Protocol):
@@ -47,6 +47,8 @@ class PodPolicy:
     Args:
         cluster: must have nodes.
         scheduler: what schedules the pods; it keeps its own books, as it does in reality.
+        never: why jobs can never start beyond what nodes say, for a scheduler with quotas; those jobs are
+            rejected, before those that fit no node.
         gives_up: whether jobs that fit no node even when all are empty are rejected. In reality they are
             tried again and again.
         latency: how long it takes until the scheduler knows that an evicted pod is gone, microseconds; None
@@ -61,6 +63,7 @@ class PodPolicy:
         cluster: Cluster,
         scheduler: PodScheduler,
         *,
+        never: Possible | None = None,
         gives_up: bool = True,
         latency: int | None = None,
     ) -> None:
@@ -68,7 +71,9 @@ class PodPolicy:
         self.scheduler = scheduler
         self._kinds = Kinds(self.scheduler, cluster)
         self._gives_up = gives_up
+        self._never = never
         self._rejected: list[tuple[Job, Never]] = []
+        self._fits_nowhere: list[tuple[Job, Never]] = []
         self._pods: dict[tuple[int, int], PodInfo] = {}
         self._successors: dict[tuple[int, int], int] = {}
         self._evictions = PodEvictions(latency)
@@ -76,9 +81,13 @@ class PodPolicy:
     def submit(self, job: Job, pods: range, now: int) -> None:
         """Pods wait; evicted ones do once the scheduler knows that they are gone."""
         self.scheduler.hear(now)
-        never = self._kinds.never(job) if self._gives_up else None
+        never = self._never(job) if self._never is not None else None
         if never is not None:
             self._rejected.append((job, never))
+            return
+        never = self._kinds.never(job) if self._gives_up else None
+        if never is not None:
+            self._fits_nowhere.append((job, never))
             return
         for pod in pods:
             if (job.index, pod) not in self._pods:
@@ -106,9 +115,11 @@ class PodPolicy:
         for job, pod in evictions.left.due(now):
             self.scheduler.delete(self._pods.pop((job.index, pod)))
             self._add(job, pod)
-        if self._rejected:
-            yield from [Reject(job, never.why) for job, never in self._rejected]
+        if self._rejected or self._fits_nowhere:
+            rejected = [*self._rejected, *self._fits_nowhere]
             self._rejected.clear()
+            self._fits_nowhere.clear()
+            yield from [Reject(job, never.why) for job, never in rejected]
         for decision in self.scheduler.run():
             if type(decision) is Bind:
                 evictions.bound(decision, now)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, final
+from typing import Any
 
-from harness import Cluster, Decision, Job, Never, Policy, Possible, Reject, View, Why
+from harness import Cluster, Policy, Possible, View
 from harness.cluster.elastic import ACK, KOORDINATORS, semantics_of
 from harness.errors import InputError
 from harness.models.evictions import LATENCY
@@ -37,7 +37,7 @@ def elastic_quota(cluster: Cluster, view: View, options: Mapping[str, Any]) -> P
         InputError: the cluster has no nodes, or no quotas.
     """
     _require_quotas(cluster)
-    return QuotaPolicy(cluster, view, options, falls_back=False)
+    return _quota_policy(cluster, options, falls_back=False)
 
 
 def _require_quotas(cluster: Cluster) -> None:
@@ -61,7 +61,7 @@ def auto(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
             return without_quotas(cluster, view, options)
         case "none":
             return without_quotas(cluster, view, {**options, "disablePreemption": True})
-    return QuotaPolicy(cluster, view, options, falls_back=True)
+    return _quota_policy(cluster, options, falls_back=True)
 
 
 def without_quotas(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
@@ -76,7 +76,7 @@ def without_quotas(cluster: Cluster, view: View, options: Mapping[str, Any]) -> 
         InputError: the cluster has no nodes.
     """
     every = resolve(OPTIONS, options, owner="kube-scheduler with gangs")
-    return QuotaPolicy(replace(cluster, elastic_quotas={}), view, every, falls_back=True)
+    return _quota_policy(replace(cluster, elastic_quotas={}), every, falls_back=True)
 
 
 def impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
@@ -103,58 +103,34 @@ def _impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
     return lambda job: by_quota(job) or by_nodes(job)
 
 
-@final
-class QuotaPolicy:
+def _quota_policy(cluster: Cluster, options: Mapping[str, Any], *, falls_back: bool) -> PodPolicy:
     """Replays jobs through the scheduler with quotas and gangs.
 
     Args:
         cluster: must have nodes.
-        view: not used: the scheduler keeps its own books, as it does in reality.
         options: values of the plugin's options.
         falls_back: whether pods that belong to no quota preempt by default preemption.
 
     Raises:
         InputError: the cluster has no nodes.
     """
+    semantics = semantics_of(cluster.elastic_quotas, options["semantics"])
+    accounts, fair = accounts_of(cluster, options)
+    protected = parse_label(options["protectedLabel"])
 
-    def __init__(self, cluster: Cluster, view: View, options: Mapping[str, Any], *, falls_back: bool) -> None:
-        semantics = semantics_of(cluster.elastic_quotas, options["semantics"])
-        self.accounts, fair = accounts_of(cluster, options)
-        protected = parse_label(options["protectedLabel"])
+    def rules(accounts: Accounts, budgets: Budgets) -> Rules:
+        if semantics == KOORDINATORS:
+            return KoordinatorRules(accounts)
+        return AckRules(accounts, budgets, protected) if semantics == ACK else CapacityRules(accounts)
 
-        def rules(accounts: Accounts, budgets: Budgets) -> Rules:
-            if semantics == KOORDINATORS:
-                return KoordinatorRules(accounts)
-            return AckRules(accounts, budgets, protected) if semantics == ACK else CapacityRules(accounts)
-
-        self.scheduler = QuotaScheduler(
-            cluster,
-            configuration_of(cluster, options),
-            self.accounts,
-            rules,
-            falls_back=falls_back,
-            gangs=places_gangs(cluster, options),
-            revocation=partial(Revocation, self.accounts, fair, options["revokeAfter"]) if fair else None,
-        )
-        self._pods = PodPolicy(cluster, self.scheduler, latency=options[LATENCY.name])
-        self._rejected: list[tuple[Job, Never]] = []
-        self._limits = QuotaLimits(self.accounts, cluster, options)
-
-    def submit(self, job: Job, pods: range, now: int) -> None:
-        """Pods wait; a job that its quota could never let in is remembered to be rejected."""
-        never = self._limits.never(job)
-        if never is not None:
-            self._rejected.append((job, never))
-        else:
-            self._pods.submit(job, pods, now)
-
-    def release(self, job: Job, pods: range, now: int, why: Why) -> None:
-        """Pods are gone from their nodes."""
-        self._pods.release(job, pods, now, why)
-
-    def cycle(self, now: int) -> Iterator[Decision]:
-        """Schedule pods and gangs until those that are left wait for something to happen."""
-        for job, never in self._rejected:
-            yield Reject(job, never.why)
-        self._rejected.clear()
-        yield from self._pods.cycle(now)
+    scheduler = QuotaScheduler(
+        cluster,
+        configuration_of(cluster, options),
+        accounts,
+        rules,
+        falls_back=falls_back,
+        gangs=places_gangs(cluster, options),
+        revocation=partial(Revocation, accounts, fair, options["revokeAfter"]) if fair else None,
+    )
+    never = QuotaLimits(accounts, cluster, options).never
+    return PodPolicy(cluster, scheduler, never=never, latency=options[LATENCY.name])

@@ -62,7 +62,7 @@ class QuotaScheduler:
         self.templates = kube.templates
         self.scheduling = kube.scheduling
         self.refusals: dict[Gang, Refusal] = {}
-        self._accounts = accounts
+        self.accounts = accounts
         self._gangs = Gangs(cluster, together=gangs)
         self._revocation = revocation(kube.cache) if revocation is not None else None
         self._attempts = Attempts(
@@ -114,16 +114,16 @@ class QuotaScheduler:
         if gang is not None:
             gang.alive += 1
         self._ask(pod)
-        self._accounts.bind(pod, self.cache.by_name[node].position)
+        self.accounts.bind(pod, self.cache.by_name[node].position)
         self._kube.add_running(pod, node, start)
 
     def delete(self, pod: PodInfo) -> None:
         """A pod is gone: it ended, was evicted, or is no longer wanted."""
         self._version += 1
-        self._accounts.ask(pod, -1)
+        self.accounts.ask(pod, -1)
         ended = pod.node >= 0 and not pod.terminating
         if pod.node >= 0:
-            self._accounts.unbind(pod)
+            self.accounts.unbind(pod)
         self._kube.delete(pod)
         gang = self._gangs.of(pod)
         if gang is not None:
@@ -137,14 +137,14 @@ class QuotaScheduler:
                     self._gangs.forget(gang)
 
     def _ask(self, pod: PodInfo) -> None:
-        self._accounts.ask(pod)
+        self.accounts.ask(pod)
         if self._revocation is not None:
             self._version += 1  # what quotas may use depends on what is asked for
 
     def _peers_of(self, pod: PodInfo) -> Peers:
         """Pods that differ in nothing that counts, so that where one fails all do."""
         return self._peers.setdefault(
-            (pod.template, self._accounts.quota_of(pod), pod.priority, pod.preempts), Peers()
+            (pod.template, self.accounts.quota_of(pod), pod.priority, pod.preempts), Peers()
         )
 
     def _peers_of_gang(self, gang: Gang) -> Peers:
@@ -152,7 +152,7 @@ class QuotaScheduler:
         pods = gang.in_order()
         if not gang.is_whole:
             return Peers(loose=True)
-        of_pods = tuple((pod.template, self._accounts.quota_of(pod)) for pod in pods)
+        of_pods = tuple((pod.template, self.accounts.quota_of(pod)) for pod in pods)
         key = (of_pods, gang.least, gang.missing, gang.priority, pods[0].preempts)
         return self._peers.setdefault(key, Peers(loose=gang.least is not None))
 
@@ -189,7 +189,7 @@ class QuotaScheduler:
             figures = revocation.figures(leaf)
             for victim in revocation.victims(leaf):
                 self._version += 1
-                self._accounts.terminate(victim)
+                self.accounts.terminate(victim)
                 yield self._kube.evict(victim, None, OVERUSED, figures)
 
     def _why_alike(self, pod: PodInfo) -> AnyRefusal | None:
@@ -251,7 +251,7 @@ class QuotaScheduler:
         self._version += 1
         pod.keeps = pod.priority
         bind = self._kube.bind(pod, node)
-        self._accounts.bind(pod, node.position)
+        self.accounts.bind(pod, node.position)
         yield Bind(bind.job, bind.pods, bind.node, detail) if detail else bind
         self._kube.queue.pod_bound(pod)
 
@@ -294,7 +294,7 @@ class QuotaScheduler:
     def _standing(self, refusal: Refusal, pods: Sequence[PodInfo]) -> StandingRefusal | None:
         if refusal.nodes or self.cache.expecting:
             return None
-        standing = StandingRefusal(refusal, pods, self._accounts, self.scheduling, self._gangs, self.refusals)
+        standing = StandingRefusal(refusal, pods, self.accounts, self.scheduling, self._gangs, self.refusals)
         return standing if standing.asks_all else None
 
     def _is_new(self, gang: Gang, refusal: Refusal) -> bool:
@@ -326,7 +326,7 @@ class QuotaScheduler:
             figures[step.pod] = step.figures
             for victim in step.victims:
                 if not victim.terminating:
-                    self._accounts.terminate(victim)
+                    self.accounts.terminate(victim)
                     yield self._kube.evict(victim, _job(step.pod), step.reason, step.figures)
         for pod, node in planned.nodes.items():
             if before[pod] != node.name:

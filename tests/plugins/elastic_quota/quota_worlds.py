@@ -10,12 +10,14 @@ from harness import Cluster, PodSet, Policy, View
 from harness.cluster.load import cluster_from
 from harness.cluster.model import frozen
 from harness.engine.engine import Arrival
+from harness.models.kube.policy import PodPolicy
 from harness.options import resolve
 from harness.policy import PolicyFactory
 from harness.testing import Decisions, Script, replayed
 from harness.units import SECOND
 from harness_plugins.elastic_quota.options import OPTIONS
-from harness_plugins.elastic_quota.policy import QuotaPolicy, auto, elastic_quota
+from harness_plugins.elastic_quota.policy import auto, elastic_quota
+from harness_plugins.elastic_quota.scheduler import QuotaScheduler
 
 Manifest = dict[str, Any]
 
@@ -136,10 +138,16 @@ class Happened:
         return [f"{row.pod} by {row.by}" for row in self.decisions.of("preempt")]
 
     @property
+    def scheduler(self) -> QuotaScheduler:
+        """What scheduled the pods."""
+        assert isinstance(self.policy, PodPolicy)
+        assert isinstance(self.policy.scheduler, QuotaScheduler)
+        return self.policy.scheduler
+
+    @property
     def used(self) -> dict[str, int]:
         """Quota -> cores that it uses at the end."""
-        assert isinstance(self.policy, QuotaPolicy)
-        quotas = self.policy.accounts.tree.quotas
+        quotas = self.scheduler.accounts.tree.quotas
         return {name: quota.used.get("cpu", 0) // 1000 for name, quota in quotas.items()}
 
 

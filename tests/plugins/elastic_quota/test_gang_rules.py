@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from quota_worlds import Happened, Jobs, auto_happened, budget, cluster, leaf, names, node, tree
 
-from harness_plugins.elastic_quota.policy import QuotaPolicy
+from harness_plugins.elastic_quota.scheduler import QuotaScheduler
 
 QUOTAS = tree(12, leaf("a", 8, 12), leaf("b", 4, 12))
 NODES = [node("n1", 4), node("n2", 4), node("n3", 4)]
@@ -193,9 +193,9 @@ def test_auto_places_gangs_together_by_default_preemption_too() -> None:
         assert len(happened.preemptions) == victims
 
 
-def books(policy: QuotaPolicy) -> dict[str, Any]:
+def books(scheduler: QuotaScheduler) -> dict[str, Any]:
     """Everything that the scheduler knows of nodes and quotas, in its order."""
-    cache = policy.scheduler.cache
+    cache = scheduler.cache
     return {
         "nodes": [
             (node.name, list(node.free), node.slots, list(node.pods), list(node.nominated), node.scored_cpu)
@@ -206,9 +206,9 @@ def books(policy: QuotaPolicy) -> dict[str, Any]:
         "placed": {template: dict(template.placed) for template in cache.placed},
         "quotas": {
             name: ({k: v for k, v in quota.used.items() if v}, {k: v for k, v in quota.leaving.items() if v})
-            for name, quota in policy.accounts.tree.quotas.items()
+            for name, quota in scheduler.accounts.tree.quotas.items()
         },
-        "total": {k: v for k, v in policy.accounts.tree.used.items() if v},
+        "total": {k: v for k, v in scheduler.accounts.tree.used.items() if v},
     }
 
 
@@ -226,7 +226,7 @@ def test_a_refused_gang_leaves_no_trace_in_any_book(
     for number, (queue, cpu) in enumerate(held):
         jobs.add(f"held-{number}", queue, cpu)
     without = Happened(cluster(*NODES, QUOTAS), jobs, until=5)
-    before = books(_policy(without))
+    before = books(without.scheduler)
     again = Jobs()
     for number, (queue, cpu) in enumerate(held):
         again.add(f"held-{number}", queue, cpu)
@@ -235,12 +235,7 @@ def test_a_refused_gang_leaves_no_trace_in_any_book(
         return
     if happened.decisions.of("preempt", "reject"):
         return
-    assert _named(books(_policy(happened))) == _named(before)
-
-
-def _policy(happened: Happened) -> QuotaPolicy:
-    assert isinstance(happened.policy, QuotaPolicy)
-    return happened.policy
+    assert _named(books(happened.scheduler)) == _named(before)
 
 
 def _named(found: Any) -> str:
