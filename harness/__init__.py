@@ -15,7 +15,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from harness.cluster.model import Cluster
-from harness.errors import HarnessError
+from harness.errors import (
+    ClusterError,
+    Fault,
+    HarnessError,
+    InputError,
+    OptionError,
+    PolicyError,
+    TraceError,
+)
 from harness.hookspecs import hookimpl
 from harness.metrics.measurement import Measurement, Window
 from harness.options import Option, boolean
@@ -72,20 +80,25 @@ __all__ = [
     "Admit",
     "Bind",
     "Cluster",
+    "ClusterError",
     "Comparison",
     "Decision",
     "Experiment",
+    "Fault",
     "Foresight",
     "HarnessError",
+    "InputError",
     "Job",
     "Measurement",
     "Never",
     "Nominate",
     "Option",
+    "OptionError",
     "Plan",
     "Plugins",
     "PodSet",
     "Policy",
+    "PolicyError",
     "PolicyFactory",
     "Possible",
     "Preempt",
@@ -98,6 +111,7 @@ __all__ = [
     "Reject",
     "Request",
     "Run",
+    "TraceError",
     "Unnominate",
     "View",
     "Wake",

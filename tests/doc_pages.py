@@ -44,7 +44,7 @@ EXCEPTED = {
     r"python scripts/": "takes an hour, or files that are published elsewhere",
     r"harness .*\b(RUN|FILE|SPEC|IN|JOB)\b": "a summary of forms; what stands in capitals is any file",
     r"harness plugins +the readers": "a line of the same summary",
-    r"harness replay trace\.parquet --plugin none": "tests/test_plugins.py installs the plugin of the page",
+    r"harness replay trace\.parquet --plugin none": "tests/test_installed_plugins.py does it",
 }
 """What is not executed, by how a command begins, and why."""
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
-import subprocess
-import sys
 import types
-import venv
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -138,33 +135,3 @@ def test_plugins_are_listed_as_text_and_as_json() -> None:
         "percentageOfNodesToScore",
         "gang",
     ]
-
-
-def test_the_example_of_the_plugin_guide_works_when_it_is_installed(
-    tmp_path: Path, write_trace: Callable[..., Path]
-) -> None:
-    """The guide's policy, installed with pip into an environment of its own, is listed and replays."""
-    blocks = (ROOT / "plugins" / "README.md").read_text().split("```")
-    source = next(block for block in blocks if block.startswith("python\n")).removeprefix("python\n")
-    project = next(block for block in blocks if block.startswith("toml\n")).removeprefix("toml\n")
-    package = tmp_path / "package"
-    package.mkdir()
-    (package / "shortest.py").write_text(source)
-    (package / "pyproject.toml").write_text(project)
-    environment = tmp_path / "venv"
-    venv.create(environment, system_site_packages=False, with_pip=True)
-    python = environment / "bin" / "python"
-    site = next((environment / "lib").glob("python*/site-packages"))
-    # What is installed here can be imported there too, editable or not; the plugin alone is installed there.
-    ours = [path for path in sys.path if path.endswith("site-packages")]
-    (site / "ours.pth").write_text("".join(f"import site; site.addsitedir({path!r})\n" for path in ours))
-    subprocess.run(
-        [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", str(package)],
-        check=True,
-    )
-    trace = write_trace({"request.cpu": 4000}, {"request.cpu": 3000}, {"request.cpu": 1000})
-    command = [python, "-m", "harness", "replay", str(trace), "-p", "none", "-p", "smallest-first"]
-    command += ["--set", "smallest-first.least=2000", "-o", str(tmp_path / "results"), "-q"]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert ran.returncode == 0, ran.stderr
-    assert "smallest-first" in ran.stdout

@@ -1,0 +1,36 @@
+"""An approximation of Volcano's `proportion` plugin; README.md says what it leaves out."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from harness import Cluster, InputError, Never, Policy, Possible, RegisterPolicy, View, hookimpl
+from harness.models.kube.policy import PodPolicy
+from harness.models.manifests import RegisterKind
+from volcano_proportion.queue import GROUP, KIND, QUEUE_FIELDS, read_queue
+from volcano_proportion.scheduler import ProportionScheduler
+
+
+@hookimpl
+def harness_register_kinds(register: RegisterKind) -> None:
+    """Register Volcano's Queue."""
+    register(GROUP, "Queue", versions=["v1beta1"], read=read_queue, coverage=QUEUE_FIELDS)
+
+
+@hookimpl
+def harness_register_policies(register: RegisterPolicy) -> None:
+    """Register `volcano-proportion`."""
+    text = "Volcano's proportion, approximately: queues deserve nodes by weight, and reclaim; gangs"
+    register("volcano-proportion", proportion, help=text, never=without_queue)
+
+
+def proportion(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
+    """The policy; an `InputError` where the cluster has no nodes or no Queue."""
+    return PodPolicy(cluster, ProportionScheduler(cluster), never=without_queue(cluster, options))
+
+
+def without_queue(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
+    """Which jobs are rejected because there is no Queue as they name it."""
+    queues = cluster.custom_resources.get(KIND, {})
+    if not queues:
+        raise InputError("volcano-proportion shares nodes between Queues, and the cluster has none")
+    return lambda job: None if job.queue in queues else Never(f"queue {job.queue}", f"no Queue {job.queue}")

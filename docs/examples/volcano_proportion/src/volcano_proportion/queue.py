@@ -1,0 +1,43 @@
+"""Volcano's Queue, `scheduling.volcano.sh/v1beta1`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from harness.models import manifests
+from harness.models.manifests import Draft, Fields, assumed, modelled  # fmt: skip
+
+GROUP = "scheduling.volcano.sh"
+KIND = f"Queue.{GROUP}"
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A Queue; `capability` is resource -> the most that its pods hold together, where it has a bound."""
+
+    name: str
+    weight: int
+    capability: Mapping[str, int] = field(default_factory=dict)
+    reclaimable: bool = True
+
+    def scaled(self, scale: Fraction) -> "Queue":
+        """The same in a cluster that is so many times as large."""
+        return replace(self, capability={name: int(most * scale) for name, most in self.capability.items()})
+
+
+def read_queue(fields: Fields, draft: Draft) -> None:
+    """A Queue; without a weight it has 1, as Volcano's webhook sets it."""
+    name, spec = manifests.read_metadata(fields).name, fields.child("spec")
+    capability = spec.amounts("capability") if "capability" in spec else {}
+    queue = Queue(name, spec.integer("weight", 1, least=1), capability, spec.boolean("reclaimable", True))
+    draft.custom_resources(KIND).add(name, queue, fields)
+
+
+QUEUE_FIELDS = manifests.Coverage(
+    manifests.metadata(),
+    manifests.STATUS,
+    modelled("spec.weight", "spec.capability{}", "spec.reclaimable"),
+    assumed("nothing is reserved for a queue", "spec.guarantee"),
+    assumed("proportion decides by weight", "spec.deserved", "spec.parent", "spec.priority", "spec.type"),
+    assumed("its pods may run on any node of this cluster", "spec.affinity", "spec.extendClusters"),
+)

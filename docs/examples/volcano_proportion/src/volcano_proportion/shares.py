@@ -1,0 +1,46 @@
+"""What queues deserve: proportion's water filling, of all resources at once."""
+
+from collections.abc import Mapping
+
+from volcano_proportion.queue import Queue
+
+Amounts = Mapping[str, int]
+
+
+def deserved_shares(
+    queues: Mapping[str, Queue], total: Amounts, requests: Mapping[str, Amounts]
+) -> dict[str, dict[str, int]]:
+    """Queue -> resource -> what it deserves of the total, in whole units.
+
+    In each round the queues that still ask for more share what is left by weight, up to what they ask for
+    and their capability. A queue that gets nothing more is met.
+    """
+    deserved = {name: dict.fromkeys(total, 0) for name in queues}
+    unmet, left = [name for name in queues if any(requests[name].values())], dict(total)
+    while unmet:
+        weights, shared, growing = sum(queues[name].weight for name in unmet), dict(left), []
+        for name in unmet:
+            queue, before = queues[name], deserved[name]
+            after = deserved[name] = {
+                each: min(
+                    before[each] + shared[each] * queue.weight // weights,
+                    requests[name].get(each, 0),
+                    queue.capability.get(each, total[each]),
+                )
+                for each in total
+            }
+            left = {each: left[each] - after[each] + before[each] for each in total}
+            if after != before and any(after[each] < requests[name].get(each, 0) for each in total):
+                growing.append(name)
+        unmet = growing
+    return deserved
+
+
+def exceeds(held: Amounts, deserved: Amounts) -> bool:
+    """Whether more of any resource is held than deserved."""
+    return any(amount > deserved.get(each, 0) for each, amount in held.items())
+
+
+def share(held: Amounts, deserved: Amounts) -> int:
+    """The largest part of what is deserved that is held, of any resource, in millionths."""
+    return max((held.get(each, 0) * 10**6 // most for each, most in deserved.items() if most), default=0)

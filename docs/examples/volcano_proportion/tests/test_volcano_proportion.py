@@ -1,0 +1,111 @@
+"""What the approximation of Volcano's proportion plugin decides, on small clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from volcano_proportion import proportion
+from volcano_proportion.queue import KIND, Queue
+from volcano_proportion.shares import deserved_shares
+
+from harness import Cluster, ClusterError, InputError
+from harness.models.manifests import cluster_from
+from harness.testing import Script, replayed
+
+
+def queue(name: str, **spec: Any) -> Mapping[str, Any]:
+    """A Queue."""
+    version = "scheduling.volcano.sh/v1beta1"
+    return {"apiVersion": version, "kind": "Queue", "metadata": {"name": name}, "spec": spec}
+
+
+def cluster(*queues: Mapping[str, Any], nodes: int = 2, cpu: int = 4) -> Cluster:
+    """Equal nodes, and queues."""
+    pool = {"count": nodes, "template": {"allocatable": {"cpu": str(cpu)}}}
+    node_pool = {"apiVersion": "harness/v1", "kind": "NodePool", "metadata": {"name": "n"}, "spec": pool}
+    return cluster_from([node_pool, *queues], "test")
+
+
+def shares(asked: Mapping[str, int], **weights: int) -> dict[str, int]:
+    """What queues deserve of 12 cores."""
+    queues = {name: Queue(name, weight, {}) for name, weight in weights.items()}
+    requests = {name: {"cpu": asked.get(name, 0)} for name in weights}
+    return {name: found["cpu"] for name, found in deserved_shares(queues, {"cpu": 12}, requests).items()}
+
+
+def test_queues_that_ask_for_all_deserve_it_by_weight() -> None:
+    """1 to 3."""
+    assert shares({"a": 12, "b": 12}, a=1, b=3) == {"a": 3, "b": 9}
+
+
+def test_what_a_queue_does_not_ask_for_goes_to_the_others_by_weight() -> None:
+    """b leaves 4 of its 6, of which a gets a third and c two thirds, rounded down."""
+    assert shares({"a": 12, "b": 2, "c": 12}, a=1, b=3, c=2) == {"a": 3, "b": 2, "c": 6}
+    assert shares({"a": 12}, a=1, b=3) == {"a": 12, "b": 0}
+
+
+def test_nobody_deserves_more_than_its_capability() -> None:
+    """The other one has the rest."""
+    queues = {"a": Queue("a", 3, {"cpu": 2}), "b": Queue("b", 1, {})}
+    requests = {"a": {"cpu": 12}, "b": {"cpu": 12}}
+    assert deserved_shares(queues, {"cpu": 12}, requests) == {"a": {"cpu": 2}, "b": {"cpu": 10}}
+
+
+def one_each(*queues: tuple[str, float, int]) -> Script:
+    """Jobs of one core for each queue at a time."""
+    jobs = Script()
+    for name, at, count in queues:
+        for number in range(count):
+            jobs.job(f"{name}{number}", at=at, cpu=1000, seconds=100, queue=name)
+    return jobs
+
+
+def test_a_queue_takes_back_what_it_deserves() -> None:
+    """a holds all 8 cores; b deserves half of them, and no more goes."""
+    decisions = replayed(proportion, one_each(("a", 0, 8), ("b", 10, 8)), cluster(queue("a"), queue("b")))
+    preempted = decisions.of("preempt")
+    assert [(row.job[0], row.by and row.by[0], row.time) for row in preempted] == [("a", "b", 10_000_000)] * 4
+    assert [row.reason for row in preempted] == ["Reclaimed"] * 4
+
+
+def test_what_is_not_reclaimable_stays() -> None:
+    """The other queue waits until it ends."""
+    where = cluster(queue("a", reclaimable=False), queue("b"))
+    decisions = replayed(proportion, one_each(("a", 0, 8), ("b", 10, 8)), where)
+    assert not decisions.of("preempt")
+    assert decisions.starts()["b0"] == 100
+
+
+def test_a_gang_is_placed_as_a_whole_or_not_at_all() -> None:
+    """With 5 of 8 cores free 3 pods of 2 cores do not fit, and a later job does not wait for them."""
+    jobs = Script().job("first", cpu=3000, seconds=50, queue="a")
+    jobs.job("gang", at=1, cpu=2000, pods=3, seconds=10, queue="a").job("z", at=2, cpu=1000, queue="a")
+    decisions = replayed(proportion, jobs, cluster(queue("a")))
+    assert decisions.starts() == {"first": 0, "z": 2, "gang": 50}
+
+
+def test_a_gang_that_loses_a_pod_loses_all() -> None:
+    """What it holds would be of no use; the gang starts again when the others are over."""
+    jobs = Script().job("gang", cpu=2000, pods=4, seconds=100, queue="a", grace=5)
+    jobs.job("small", at=10, cpu=2000, seconds=20, queue="b")
+    decisions = replayed(proportion, jobs, cluster(queue("a"), queue("b")))
+    assert [row.pods for row in decisions.of("preempt")] == [1, 1, 1, 1]
+    assert [(row.job, row.node) for row in decisions.of("nominate")] == [("small", "n-0")]
+    assert decisions.starts()["small"] == 15
+
+
+def test_manifests_are_checked_and_queues_are_needed() -> None:
+    """As the built-in kinds are."""
+    with pytest.raises(ClusterError, match=r"spec\.weight"):
+        cluster(queue("a", weight=0))
+    read = cluster(queue("a", weight=2, capability={"cpu": "3"}, guarantee={"resource": {"cpu": "1"}}))
+    assert read.custom_resources[KIND]["a"] == Queue("a", 2, {"cpu": 3000})
+    assert read.warnings == ("Queue a: spec.guarantee is not modelled: nothing is reserved for a queue",)
+    with pytest.raises(InputError, match="the cluster has none"):
+        replayed(proportion, Script().job("a", cpu=1000), cluster())
+    (rejected,) = replayed(proportion, Script().job("a", cpu=1000, queue="b"), cluster(queue("a"))).of(
+        "reject"
+    )
+    assert rejected.reason == "no Queue b"

@@ -1,0 +1,95 @@
+"""Plugins of somebody else's, installed with pip into an environment of their own."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import venv
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+VOLCANO = ROOT / "docs" / "examples" / "volcano_proportion"
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
+    """Installs a package; answers the environment's Python, which can import what is installed here too."""
+    environment = tmp_path_factory.mktemp("environment")
+    venv.create(environment, system_site_packages=False, with_pip=True)
+    python = environment / "bin" / "python"
+    site = next((environment / "lib").glob("python*/site-packages"))
+    ours = [path for path in sys.path if path.endswith("site-packages")]
+    (site / "ours.pth").write_text("".join(f"import site; site.addsitedir({path!r})\n" for path in ours))
+
+    def install(package: Path) -> Path:
+        options = ["--quiet", "--disable-pip-version-check", "--no-deps"]
+        subprocess.run([python, "-m", "pip", "install", *options, str(package)], check=True)
+        return python
+
+    return install
+
+
+def ran(*command: str | Path, where: Path) -> str:
+    """What a command printed; it must succeed."""
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, cwd=where)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_example_of_the_plugin_guide_works_when_it_is_installed(
+    installed: Callable[[Path], Path], tmp_path: Path, write_trace: Callable[..., Path]
+) -> None:
+    """The guide's policy is listed and replays."""
+    blocks = (ROOT / "plugins" / "README.md").read_text().split("```")
+    source = next(block for block in blocks if block.startswith("python\n")).removeprefix("python\n")
+    project = next(block for block in blocks if block.startswith("toml\n")).removeprefix("toml\n")
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "shortest.py").write_text(source)
+    (package / "pyproject.toml").write_text(project)
+    python = installed(package)
+    trace = write_trace({"request.cpu": 4000}, {"request.cpu": 3000}, {"request.cpu": 1000})
+    command = [python, "-m", "harness", "replay", trace, "-p", "none", "-p", "smallest-first"]
+    command += ["--set", "smallest-first.least=2000", "-o", tmp_path / "results", "-q"]
+    assert "smallest-first" in ran(*command, where=tmp_path)
+
+
+_CHECKED = """
+import sys
+from pathlib import Path
+import harness
+from harness.models.manifests import load_cluster
+from harness.plugins import load
+from harness.testing.checks import check_run
+from harness.trace.trace import open_trace
+trace, cluster, output = sys.argv[1:]
+made = load_cluster(Path(cluster))
+run = harness.replay(trace, plugin="volcano-proportion", cluster=made, until="40h", output=output)
+broken = check_run(run, made, open_trace(Path(trace), load()), rules=["placement"])
+assert not broken, broken
+assert "Reclaimed" in run.decisions["reason"].to_list(), "the excerpt is to have reclaims"
+"""
+
+
+def test_the_approximation_of_volcano_works_when_it_is_installed(
+    installed: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    """Its kind is checked, its own tests pass, and a run of an excerpt keeps to what holds of every run."""
+    python = installed(VOLCANO)
+    cluster = f"{ROOT / 'traces' / 'mix.cluster.yaml'},{VOLCANO / 'queues.yaml'}"
+    assert "4 Queues" in ran(python, "-m", "harness", "cluster", "check", cluster, where=tmp_path)
+    own = [VOLCANO / "tests", "-q", "-c", VOLCANO / "pyproject.toml", "-p", "no:cacheprovider"]
+    assert re.search(r"\d passed", ran(python, "-m", "pytest", *own, where=tmp_path))
+    script = [_CHECKED, ROOT / "traces" / "mix.parquet", cluster, tmp_path / "results"]
+    ran(python, "-c", *script, where=tmp_path)
+
+
+def test_the_approximation_of_volcano_is_short() -> None:
+    """A policy with queues, gangs and reclaim is 250 lines, blank ones not counted, on the public models."""
+    sources = sorted((VOLCANO / "src").rglob("*.py"))
+    lines = [line for path in sources for line in path.read_text(encoding="utf-8").splitlines()]
+    assert len([line for line in lines if line.strip()]) <= 250
