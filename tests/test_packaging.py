@@ -9,10 +9,12 @@ import sys
 import tomllib
 import zipfile
 from graphlib import TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+import harness
 from harness.bundled import BUNDLED
 
 ROOT = Path(__file__).parents[1]
@@ -66,17 +68,61 @@ def test_the_wheel_holds_exactly_the_two_packages(tmp_path: Path) -> None:
     assert {f"harness/report/page.{kind}" for kind in ("html", "css", "js")} <= set(inside)
 
 
-def test_built_in_plugins_import_public_names_only() -> None:
-    """A built-in plugin uses nothing that a third party could not use: no private module, no private name."""
-    known = modules()
-    for name, path in known.items():
-        if not name.startswith("harness_plugins"):
-            continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "harness":
-                private = [alias.name for alias in node.names if alias.name.startswith("_")]
-                assert not private, f"{path} imports {private} of {node.module}"
-                assert not any(part.startswith("_") for part in (node.module or "").split(".")), path
+STABLE = ("harness.policy", "harness.models", "harness.readers", "harness.testing")
+"""Rooms whose names stay, with `harness` itself; docs/stability.md says so."""
+
+BESIDES = {f"harness.{name}" for name in ("errors", "units", "options", "memo", "json_text", "conformance")}
+"""The small modules that stay with them."""
+
+
+def is_stable(module: str, name: str) -> bool:
+    """Whether a name of a module of `harness` is one that a third party can build on."""
+    if any(part.startswith("_") for part in (*module.split("."), name)):
+        return False
+    if module == "harness":
+        return name in harness.__all__
+    return module in BESIDES or any(module == room or module.startswith(f"{room}.") for room in STABLE)
+
+
+def internal_imports(path: Path) -> list[str]:
+    """What a file imports of `harness` that may change at any time."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "harness":
+            names = [alias.name for alias in node.names]
+            found += [f"{node.module}: {name}" for name in names if not is_stable(node.module or "", name)]
+        elif isinstance(node, ast.Import):
+            found += [
+                each.name
+                for each in node.names
+                if each.name.startswith("harness.") and not is_stable(*each.name.rsplit(".", 1))
+            ]
+    return found
+
+
+def test_built_in_plugins_and_examples_import_stable_names_only() -> None:
+    """They use nothing that a third party could not rely on; Kueue's rooms come when they are split."""
+    files = [path for name, path in modules().items() if name.startswith("harness_plugins")]
+    files = [path for path in files if "kueue" not in path.parts]
+    files += sorted((ROOT / "docs" / "examples").rglob("*.py"))
+    assert len(files) > 80
+    assert {str(path): found for path in files if (found := internal_imports(path))} == {}
+
+
+def test_the_page_about_stability_names_the_rooms_that_stay() -> None:
+    """The page and the test mean the same."""
+    page = (ROOT / "docs" / "stability.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `([\w.]+)` \|", page, re.MULTILINE) == ["harness", *STABLE]
+    beside = page.split("With them stay", 1)[1].split("\n\n", 1)[0]
+    assert set(re.findall(r"`(harness[\w.]+)`", beside)) == BESIDES
+
+
+def test_what_a_stable_room_exports_is_there() -> None:
+    """Every name of an `__all__`."""
+    names = [name for name in modules() if is_stable(name, "x") and name != "harness"]
+    for name in names:
+        module = import_module(name)
+        assert all(hasattr(module, each) for each in getattr(module, "__all__", ())), name
 
 
 def test_harness_does_not_import_its_plugins() -> None:

@@ -1,4 +1,4 @@
-"""What reads kinds of manifests: fields with their faults, the draft of a cluster, what is said of fields.
+"""What reads manifests: fields with their faults, the draft of a cluster, and what is said of fields.
 
 A plugin brings a kind with `harness_register_kinds`; see `RegisterKind`.
 """
@@ -7,14 +7,24 @@ from __future__ import annotations
 
 from harness.cluster.coverage.common import STATUS, metadata
 from harness.cluster.coverage.verdicts import Coverage, Row, assumed, harmless, modelled, same
-from harness.cluster.draft import Draft, Metadata, Objects, read_metadata
-from harness.cluster.fields import Fields
+from harness.cluster.coverage.workloads import WORKLOAD
+from harness.cluster.documents import read_documents
+from harness.cluster.draft import NOT_MODELLED, NOT_READ, Draft, Metadata, Objects, read_metadata
+from harness.cluster.fields import Fields, shown
 from harness.cluster.kind import RegisterKind
 from harness.cluster.kinds import Kinds
-from harness.cluster.load import cluster_from, load_cluster
+from harness.cluster.load import cluster_from, load_cluster, unpacked
+from harness.cluster.manifests import dump_yaml, node_pool_manifest
+from harness.cluster.pod_reading import manifest_of, pod_spec_of, read_pod, template_of
+from harness.cluster.selectors import read_requirement, read_toleration
+from harness.cluster.slurm.qos import read_qos
+from harness.cluster.workloads import read_pod_set, read_time, workload_from
 
 __all__ = [
+    "NOT_MODELLED",
+    "NOT_READ",
     "STATUS",
+    "WORKLOAD",
     "Coverage",
     "Draft",
     "Fields",
@@ -25,10 +35,25 @@ __all__ = [
     "Row",
     "assumed",
     "cluster_from",
+    "dump_yaml",
     "harmless",
     "load_cluster",
+    "manifest_of",
     "metadata",
     "modelled",
+    "node_pool_manifest",
+    "pod_spec_of",
+    "read_documents",
     "read_metadata",
+    "read_pod",
+    "read_pod_set",
+    "read_qos",
+    "read_requirement",
+    "read_time",
+    "read_toleration",
     "same",
+    "shown",
+    "template_of",
+    "unpacked",
+    "workload_from",
 ]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from harness import Cluster, Never
-from harness.cluster.model import ClusterQueue
+from harness.models.cluster import ClusterQueue
 from harness.models.quota import UNLIMITED
 from harness.units import format_amount
 from harness_plugins.kueue.constraints import Constraints

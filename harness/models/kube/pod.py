@@ -119,7 +119,7 @@ class Peers:
         rejected_by: the plugins that rejected it.
         refusal: why it failed, for the record.
         standing: why they would fail again, where that is known; None where it is not.
-        loose: whether a pod may get other equals, or another priority, while it waits; see `blocks.py`.
+        loose: whether a pod may get other equals, or another priority, while it waits; see `_blocks.py`.
     """
 
     __slots__ = ("hopeless", "loose", "refusal", "rejected_by", "standing")
@@ -147,7 +147,7 @@ class PodInfo:
         peers: the pods that are as good as this one.
         account: what a scheduler with quotas keeps of the pod; None where there are no quotas.
         timestamp, failures, backoff, rejected_by: the queue's, see `queue.py`.
-        place: its place in its block, see `blocks.py`.
+        place: its place in its block, see `_blocks.py`.
     """
 
     __slots__ = (

@@ -1,7 +1,7 @@
 """The scheduling queue: pods to try now, pods that back off, and pods that wait for an event.
 
 Times within one instant are told apart by stamps: a stamp is an instant followed by a counter. Pods that have
-failed often are kept in blocks, which lie in the queue as a single pod does; see `blocks.py`.
+failed often are kept in blocks, which lie in the queue as a single pod does; see `_blocks.py`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from bisect import insort
 from collections.abc import Sequence
 from typing import Any, final
 
-from harness.models.kube.blocks import BY_BINDINGS, Block, Waiting, joined
+from harness.models.kube._blocks import BY_BINDINGS, Block, Waiting, joined
 from harness.models.kube.hints import Hints
 from harness.models.kube.placement.status import NODE_RESOURCES_FIT
 from harness.models.kube.pod import PodInfo

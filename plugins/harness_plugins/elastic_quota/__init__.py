@@ -10,8 +10,8 @@ from harness.models.kube.running import running_jobs
 from harness_plugins.elastic_quota.options import OPTIONS, unheeded
 
 if TYPE_CHECKING:
-    from harness.cluster.kind import RegisterKind
     from harness.conformance import RegisterConformance
+    from harness.models.manifests import RegisterKind
 
 
 @hookimpl

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple, final
 
 from harness import Cluster
-from harness.cluster.elastic import QUOTA_NAME_LABEL
+from harness.models.cluster import QUOTA_NAME_LABEL
 from harness.models.kube.pod import PodInfo, Template
 from harness_plugins.elastic_quota.tree import Amounts, Quota, QuotaTree
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import final
 
-from harness.cluster.model import SYSTEM_PRIORITY_CLASSES
+from harness.models.cluster import SYSTEM_PRIORITY_CLASSES
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.budgets import Budgets

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from harness.cluster.model import frozen
+from harness.models.cluster import frozen
 from harness.models.kube.cache import Cache
 from harness.models.kube.pod import PodInfo
 from harness_plugins.elastic_quota.accounts import Accounts

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from harness.cluster.fields import Fields
-from harness.cluster.load import cluster_from
-from harness.cluster.pod_reading import read_pod
 from harness.errors import ClusterError, Fault
 from harness.models.kube.cache import Cache
 from harness.models.kube.node import NodeInfo
@@ -16,6 +13,7 @@ from harness.models.kube.placement.status import Code
 from harness.models.kube.pod import Templates
 from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import acceptable, pick_one_node_for_preemption
+from harness.models.manifests import Fields, cluster_from, read_pod
 from harness.units import format_amount
 from harness_plugins.elastic_quota.accounts import Accounts
 from harness_plugins.elastic_quota.capacity import CapacityRules

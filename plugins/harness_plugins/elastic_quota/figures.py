@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from harness.cluster.model import UNLIMITED
+from harness.models.cluster import UNLIMITED
 from harness.models.kube.pod import PodInfo
 from harness_plugins.elastic_quota.accounts import Accounts
 from harness_plugins.elastic_quota.tree import Amounts, Quota

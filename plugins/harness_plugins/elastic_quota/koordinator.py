@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import final
 
-from harness.cluster.elastic import KOORDINATOR, ElasticQuota
-from harness.cluster.model import UNLIMITED
+from harness.models.cluster import KOORDINATOR, UNLIMITED, ElasticQuota
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.evaluator import NEVER_PREEMPTS, VICTIMS_LEAVING

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any, final
 
 from harness import Cluster, Job, Never, PodSet
-from harness.cluster.elastic import ACK, KOORDINATORS, semantics_of
-from harness.cluster.pod_groups import membership_of
 from harness.memo import Memo
+from harness.models.cluster import ACK, KOORDINATORS, membership_of, semantics_of
 from harness_plugins.elastic_quota.accounts import Accounts
 from harness_plugins.elastic_quota.claim import add
 from harness_plugins.elastic_quota.failure import in_words

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness import Cluster, Option
-from harness.cluster.elastic import ACK, CAPACITY, KOORDINATORS, semantics_of
 from harness.errors import InputError
+from harness.models.cluster import ACK, CAPACITY, KOORDINATORS, semantics_of
 from harness.units import MINUTE, parse_duration
 from harness_plugins.kube.policy import ALONE, GANG, TOGETHER
 from harness_plugins.kube.policy import OPTIONS as KUBE_OPTIONS

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from harness import Cluster, Policy, Possible, View
-from harness.cluster.elastic import ACK, KOORDINATORS, semantics_of
 from harness.errors import InputError
+from harness.models.cluster import ACK, KOORDINATORS, semantics_of
 from harness.models.evictions import LATENCY
 from harness.models.kube.policy import PodPolicy
 from harness.models.kube.preemption.budgets import Budgets

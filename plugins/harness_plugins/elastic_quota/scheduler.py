@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, final
 
 from harness import Bind, Cluster, Decision, Job, Nominate, Wake
-from harness.cluster.scheduler_configuration import SchedulerConfiguration
+from harness.models.cluster import SchedulerConfiguration
 from harness.models.kube.cache import Cache
 from harness.models.kube.gangs import Gang, Gangs
 from harness.models.kube.node import NodeInfo

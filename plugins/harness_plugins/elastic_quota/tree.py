@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple, final
 
-from harness.cluster.elastic import CORE_RESOURCES, ElasticQuota
-from harness.cluster.model import UNLIMITED
+from harness.models.cluster import CORE_RESOURCES, UNLIMITED, ElasticQuota
 
 Amounts = Mapping[str, int]
 """Resource -> amount; that a resource is named counts, even with 0."""

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from harness.cluster.fields import Fields
-from harness.cluster.load import cluster_from
-from harness.cluster.pod_reading import read_pod
-from harness.cluster.pods import Pod
-from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness.errors import ClusterError, Fault
+from harness.models.cluster import Pod, SchedulerConfiguration
 from harness.models.kube.cache import Cache
 from harness.models.kube.placement.scheduling import Diagnosis, Scheduling
 from harness.models.kube.placement.status import NO_VICTIM_NEEDED, Status
 from harness.models.kube.pod import NOT_STARTED, PodInfo, Templates
 from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import Preemption, acceptable, pick_one_node_for_preemption
+from harness.models.manifests import Fields, cluster_from, read_pod
 
 
 def preempt(case: Mapping[str, Any]) -> dict[str, Any]:

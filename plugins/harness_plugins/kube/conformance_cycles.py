@@ -7,14 +7,21 @@ from collections.abc import Mapping
 from typing import Any, final
 
 from harness import Job, PodSet
-from harness.cluster.fields import Fields
-from harness.cluster.load import cluster_from
-from harness.cluster.pod_reading import read_pod
-from harness.cluster.workloads import read_time
-from harness.engine import Engine
-from harness.engine.events import ACTIONS, BIND, FINISH, GONE, NOMINATE, PENDING, PREEMPT, UNNOMINATE, Fact
 from harness.errors import ClusterError, Fault
+from harness.models.manifests import Fields, cluster_from, read_pod, read_time
 from harness.policy import Arrival
+from harness.testing.engine import (
+    ACTIONS,
+    BIND,
+    FINISH,
+    GONE,
+    NOMINATE,
+    PENDING,
+    PREEMPT,
+    UNNOMINATE,
+    Engine,
+    Fact,
+)
 from harness.units import SECOND
 from harness_plugins.kube.policy import default_preemption
 

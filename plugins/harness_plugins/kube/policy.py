@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from harness import Cluster, Option, Possible, View, boolean
-from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness.errors import InputError
+from harness.models.cluster import SchedulerConfiguration
 from harness.models.evictions import LATENCY
 from harness.models.kube.kinds import Kinds
 from harness.models.kube.policy import PodPolicy, require_nodes

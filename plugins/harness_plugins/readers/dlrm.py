@@ -15,7 +15,7 @@ from harness import Reading
 from harness.readers.cells import amount, seconds, text, whole
 from harness.readers.delimited import open_table
 from harness.readers.names import GPU
-from harness.trace.reader import leave_out
+from harness.readers.schema import leave_out
 
 METADATA = {
     "harness.source": "Alibaba cluster-trace-gpu-v2025 (github.com/alibaba/clusterdata), "

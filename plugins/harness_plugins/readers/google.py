@@ -15,8 +15,8 @@ from typing import Any
 import polars as pl
 
 from harness import Reading
-from harness.cluster.fields import shown
 from harness.errors import Fault, OptionError
+from harness.models.manifests import shown
 from harness.readers.source import also_read, json_lines, refusal, stop_at_many
 from harness.units import INT64_MAX
 

@@ -15,13 +15,12 @@ from typing import Any
 import polars as pl
 
 from harness import Reading
-from harness.cluster.documents import read_documents
-from harness.cluster.load import unpacked
 from harness.errors import Fault, TraceError
+from harness.models.manifests import read_documents, unpacked
 from harness.policy import PodSet
 from harness.readers.names import label_maps
+from harness.readers.schema import LIMIT, REQUEST
 from harness.readers.source import refusal, stop_at_many, text_of
-from harness.trace.schema import LIMIT, REQUEST
 from harness_plugins.readers.kubernetes_objects import QUEUE_LABEL, READERS, SPANS, Recorded
 from harness_plugins.readers.pod_runs import BEST_FIRST, Listed, PodRuns
 

@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from harness.cluster.fields import Fields
-from harness.cluster.workloads import read_pod_set, read_time, workload_from
 from harness.errors import Fault
+from harness.models.manifests import Fields, read_pod_set, read_time, workload_from
 from harness.policy import PodSet
 from harness.units import SECOND
 

@@ -14,8 +14,8 @@ from typing import IO, Any
 
 import click
 
-from harness.cluster.manifests import dump_yaml, node_pool_manifest
 from harness.errors import Fault, HarnessError, OptionError, TraceError
+from harness.models.manifests import dump_yaml, node_pool_manifest
 from harness.readers.cells import amount, number, text, whole
 from harness.readers.delimited import open_table, typed_rows
 from harness.readers.names import GPU, MACHINE, MILLI_GPU, MODEL

@@ -16,8 +16,8 @@ from typing import Any
 import polars as pl
 
 from harness import Reading
-from harness.cluster.documents import read_documents
 from harness.errors import Fault, InputError, OptionError, TraceError
+from harness.models.manifests import read_documents
 from harness.readers.cells import (
     Field,
     amount,
@@ -30,9 +30,8 @@ from harness.readers.cells import (
     whole,
 )
 from harness.readers.delimited import Check, Table, open_table
+from harness.readers.schema import LIMIT, REQUEST, Kind, column_of, leave_out
 from harness.readers.source import contents
-from harness.trace.reader import leave_out
-from harness.trace.schema import LIMIT, REQUEST, Kind, column_of
 from harness.units import DAY, HOUR, MINUTE, SECOND, parse_duration
 
 _TIMES = {"us": 1, "ms": 1000, "s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY}

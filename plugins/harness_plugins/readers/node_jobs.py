@@ -12,7 +12,7 @@ from harness.readers.cells import Field, amount, seconds, text, whole
 from harness.readers.delimited import open_table
 from harness.readers.gangs import pods_of
 from harness.readers.names import GPU
-from harness.trace.reader import leave_out
+from harness.readers.schema import leave_out
 
 _MOST = 1_000_000
 _NULLS = ("None", "NaN", "nan", "NaT", "NULL", "Unknown")

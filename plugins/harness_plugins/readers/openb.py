@@ -17,7 +17,7 @@ from harness.errors import OptionError
 from harness.readers.cells import amount, seconds, text, whole
 from harness.readers.delimited import open_table
 from harness.readers.names import GPU, MILLI_GPU, MODEL, affinity_to_models
-from harness.trace.reader import leave_out
+from harness.readers.schema import leave_out
 from harness.units import HOUR, LONGEST, format_duration
 
 METADATA = {

@@ -10,8 +10,7 @@ import polars as pl
 
 from harness import Reading
 from harness.errors import Fault, TraceError
-from harness.trace.reader import leave_out
-from harness.trace.rules import Rule, breaches
+from harness.readers.schema import Rule, breaches, leave_out
 from harness.units import INT64_MAX
 from harness_plugins.readers.parquet import read_frame
 

@@ -17,8 +17,8 @@ from harness.errors import OptionError
 from harness.readers.cells import amount, seconds, text, whole
 from harness.readers.delimited import open_table
 from harness.readers.names import GPU, MILLI_GPU, MODEL, affinity_to_models
+from harness.readers.schema import leave_out
 from harness.readers.source import also_read
-from harness.trace.reader import leave_out
 
 METADATA = {
     "harness.source": "Alibaba PAI, cluster-trace-gpu-v2020 (github.com/alibaba/clusterdata)",

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from harness import Reading
 from harness.errors import Fault, TraceError
-from harness.trace.schema import CONVENTIONS_KEY, LEFT_OUT_KEY, VERSION, VERSION_KEY, column_of
+from harness.readers.schema import CONVENTIONS_KEY, LEFT_OUT_KEY, VERSION, VERSION_KEY, column_of
 
 _BATCH = 1 << 17
 _FREELY = 1_000_000

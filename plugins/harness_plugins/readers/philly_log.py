@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from harness import Reading
-from harness.cluster.fields import Fields
 from harness.errors import Fault, TraceError
+from harness.models.manifests import Fields
 from harness.readers.gangs import gpu_columns, gpu_notes
 from harness.readers.source import read_json, refusal, stop_at_many
 from harness.units import SECOND

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from harness import Reading
-from harness.trace.reader import leave_out
+from harness.readers.schema import leave_out
 from harness.units import SECOND
 from harness_plugins.readers.swf_layout import layout_of, recorded_hosts
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from quota_worlds import Happened, Jobs, cluster, leaf, node, tree
 
 from harness.cluster.model import Cluster
-from harness.models.kube import blocks
+from harness.models.kube import _blocks as blocks
 from harness_plugins.elastic_quota.policy import auto, elastic_quota, without_quotas
 
 CAPACITY = 16

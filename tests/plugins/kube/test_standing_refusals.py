@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kube_worlds import HOSTNAME, World, job, node
 
-from harness.models.kube import blocks
+from harness.models.kube import _blocks as blocks
 
 NEVER = 10**9
 Jobs = list[Any]

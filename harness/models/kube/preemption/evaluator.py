@@ -15,8 +15,8 @@ from harness.models.kube.placement.scheduling import Diagnosis
 from harness.models.kube.placement.status import Code, Status
 from harness.models.kube.placement.trial import NOTHING
 from harness.models.kube.pod import PodInfo, Shape
+from harness.models.kube.preemption._dry_runs import DryRuns, Enough
 from harness.models.kube.preemption.budgets import Budgets
-from harness.models.kube.preemption.dry_runs import DryRuns, Enough
 from harness.models.kube.preemption.victims import Candidate, select_victims_on_node
 
 NEVER_PREEMPTS = "not eligible due to preemptionPolicy=Never."

@@ -6,9 +6,8 @@ work-with-capacity-scheduling; Koordinator's labels: apis/extension/elastic_quot
 
 from __future__ import annotations
 
-from harness.cluster.coverage.common import STATUS, metadata
-from harness.cluster.coverage.verdicts import Coverage, Row, assumed, harmless, modelled, same
-from harness.cluster.elastic import KOORDINATOR
+from harness.models.cluster import KOORDINATOR
+from harness.models.manifests import STATUS, Coverage, Row, assumed, harmless, metadata, modelled, same
 
 QUEUE_RESOURCES = "kube-queue/"
 """What resources begin with that only ACK's job queue looks at."""

@@ -5,18 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.cluster.draft import Draft, read_metadata
-from harness.cluster.elastic import (
-    CAPACITY,
-    CORE_RESOURCES,
-    KOORDINATOR,
-    KOORDINATORS,
-    ElasticQuota,
-)
-from harness.cluster.fields import Fields, shown
-from harness.cluster.model import frozen
 from harness.errors import InputError
 from harness.json_text import parse_json
+from harness.models.cluster import CAPACITY, CORE_RESOURCES, KOORDINATOR, KOORDINATORS, ElasticQuota, frozen
+from harness.models.manifests import Draft, Fields, read_metadata, shown
 from harness.units import parse_quantity, round_up
 
 _ROOT_QUOTA = "koordinator-root-quota"

@@ -6,9 +6,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
-from harness.cluster.draft import Draft, Objects
-from harness.cluster.elastic import CORE_RESOURCES, KOORDINATOR, KOORDINATORS, ElasticQuota, is_koordinators
-from harness.cluster.model import UNLIMITED
+from harness.models.cluster import (
+    CORE_RESOURCES,
+    KOORDINATOR,
+    KOORDINATORS,
+    UNLIMITED,
+    ElasticQuota,
+    is_koordinators,
+)
+from harness.models.manifests import Draft, Objects
 from harness.units import format_amount
 from harness_plugins.elastic_quota.manifests.coverage import QUEUE_RESOURCES
 

@@ -17,8 +17,8 @@ import polars as pl
 
 from harness import Reading
 from harness.errors import Fault, OptionError, TraceError
+from harness.readers.schema import REQUEST
 from harness.readers.source import also_read
-from harness.trace.schema import REQUEST
 from harness.units import SECOND
 from harness_plugins.readers.prometheus.answers import Samples, read_answers
 from harness_plugins.readers.prometheus.pods import KubeJob, Pod, interval_of, jobs_of, pods_of, silences

@@ -14,8 +14,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from harness import Reading
-from harness.cluster.slurm.qos import read_qos
 from harness.errors import Fault, OptionError, TraceError
+from harness.models.manifests import read_qos
 from harness.readers.source import also_read, contents
 from harness_plugins.readers.slurm.cells import COMMAND
 from harness_plugins.readers.slurm.chains import chains_of, cut_to_window

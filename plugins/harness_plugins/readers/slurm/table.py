@@ -11,8 +11,7 @@ from typing import Any
 import polars as pl
 
 from harness.readers.names import label_maps
-from harness.trace.schema import REQUEST
-from harness.trace.tenants import kubernetes_name
+from harness.readers.schema import REQUEST, kubernetes_name
 from harness_plugins.readers.slurm.chains import Run
 from harness_plugins.readers.slurm.jobs import Job, held_by
 from harness_plugins.readers.slurm.pods import CPU, amounts_of

@@ -1,0 +1,33 @@
+"""What a reader makes: a `Reading` in the columns of the schema, and rows that are left out with a reason."""
+
+from __future__ import annotations
+
+from harness.trace.reader import Reading, leave_out
+from harness.trace.rules import Rule, breaches
+from harness.trace.schema import (
+    CONVENTIONS_KEY,
+    LEFT_OUT_KEY,
+    LIMIT,
+    REQUEST,
+    VERSION,
+    VERSION_KEY,
+    Kind,
+    column_of,
+)
+from harness.trace.tenants import kubernetes_name
+
+__all__ = [
+    "CONVENTIONS_KEY",
+    "LEFT_OUT_KEY",
+    "LIMIT",
+    "REQUEST",
+    "VERSION",
+    "VERSION_KEY",
+    "Kind",
+    "Reading",
+    "Rule",
+    "breaches",
+    "column_of",
+    "kubernetes_name",
+    "leave_out",
+]

@@ -1,0 +1,33 @@
+"""The engine and what it reports, for those who drive a policy through a recorded world by themselves."""
+
+from __future__ import annotations
+
+from harness.engine import Engine
+from harness.engine.events import (
+    ACTIONS,
+    ADMIT,
+    BIND,
+    EVICT,
+    FINISH,
+    GONE,
+    NOMINATE,
+    PENDING,
+    PREEMPT,
+    UNNOMINATE,
+    Fact,
+)
+
+__all__ = [
+    "ACTIONS",
+    "ADMIT",
+    "BIND",
+    "EVICT",
+    "FINISH",
+    "GONE",
+    "NOMINATE",
+    "PENDING",
+    "PREEMPT",
+    "UNNOMINATE",
+    "Engine",
+    "Fact",
+]
