@@ -36,7 +36,7 @@ class Books:
         promised, allocated = self._promised, self._allocated
         return all(
             allocated.get(resource, 0) + promised.get(resource, 0) + amount <= self.capacity[resource]
-            for resource, amount in _asked(job, None).items()
+            for resource, amount in asked_by(job, None).items()
             if resource in self.capacity
         )
 
@@ -44,13 +44,12 @@ class Books:
         """Whether there is such a node."""
         return node in self._free
 
-    def admit(self, job: Job, counts: Mapping[str, int] | None) -> str | None:
-        """Promise a whole job its resources; what evicted jobs still hold is promised again.
+    def admit(self, asked: Mapping[str, int]) -> str | None:
+        """Promise a whole job what it asks for; what evicted jobs still hold is promised again.
 
         A resource that nothing limits is only counted.
         """
         allocated, leaving, promised, capacity = self._allocated, self._leaving, self._promised, self.capacity
-        asked = _asked(job, counts)
         for resource, amount in asked.items():
             limit = capacity.get(resource)
             if limit is None:
@@ -59,35 +58,36 @@ class Books:
             free -= allocated.get(resource, 0) - leaving.get(resource, 0)
             if amount > free:
                 return _short(resource, "the cluster", amount, free)
-        _add(promised, asked)
+        for resource, amount in asked.items():
+            promised[resource] = promised.get(resource, 0) + amount
         return None
 
-    def start(self, job: Job, counts: Mapping[str, int] | None) -> bool:
+    def start(self, asked: Mapping[str, int]) -> bool:
         """Allocate what was promised to a job if all of it is free; answers whether it is.
 
         What is promised to others does not count: they were admitted later.
         """
-        allocated, capacity = self._allocated, self.capacity
-        asked = _asked(job, counts)
+        allocated, promised, capacity = self._allocated, self._promised, self.capacity
         for resource, amount in asked.items():
             held = allocated.get(resource, 0) + amount
             if held > capacity.get(resource, held):
                 return False
-        _take(self._promised, asked)
-        _add(allocated, asked)
+        for resource, amount in asked.items():
+            promised[resource] -= amount
+            allocated[resource] = allocated.get(resource, 0) + amount
         return True
 
-    def withdraw(self, job: Job, counts: Mapping[str, int] | None) -> None:
+    def withdraw(self, asked: Mapping[str, int]) -> None:
         """A job is evicted before it started: nothing is promised to it any more."""
-        _take(self._promised, _asked(job, counts))
+        _take(self._promised, asked)
 
-    def terminate(self, job: Job, counts: Mapping[str, int] | None) -> None:
+    def terminate(self, asked: Mapping[str, int]) -> None:
         """A started job is evicted; it holds its resources until it is gone."""
-        _add(self._leaving, _asked(job, counts))
+        for resource, amount in asked.items():
+            self._leaving[resource] = self._leaving.get(resource, 0) + amount
 
-    def release(self, job: Job, counts: Mapping[str, int] | None, *, evicted: bool) -> None:
+    def release(self, asked: Mapping[str, int], *, evicted: bool) -> None:
         """A started job has ended, or it was evicted and is gone."""
-        asked = _asked(job, counts)
         _take(self._allocated, asked)
         if evicted:
             _take(self._leaving, asked)
@@ -119,7 +119,7 @@ class Books:
             allocated["pods"] -= 1
 
 
-def _asked(job: Job, counts: Mapping[str, int] | None) -> Mapping[str, int]:
+def asked_by(job: Job, counts: Mapping[str, int] | None) -> Mapping[str, int]:
     """Resource -> what a whole job asks for, with the pods that partial admission gave to it."""
     if job.pods == 1 and len(job.pod_sets) == 1:
         return job.pod_sets[0].requests
@@ -129,11 +129,6 @@ def _asked(job: Job, counts: Mapping[str, int] | None) -> Mapping[str, int]:
         for resource, amount in pod_set.requests.items():
             total[resource] = total.get(resource, 0) + amount * count
     return total
-
-
-def _add(amounts: dict[str, int], more: Mapping[str, int]) -> None:
-    for resource, amount in more.items():
-        amounts[resource] = amounts.get(resource, 0) + amount
 
 
 def _take(amounts: dict[str, int], less: Mapping[str, int]) -> None:

@@ -8,22 +8,20 @@ in the trace. A cycle runs once an instant, and again only if it made something 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
 
 from harness.cluster.model import Cluster
 from harness.engine.events import Recorder
 from harness.engine.lifecycle import HalfBound, Lifecycle
 from harness.engine.livelock import Livelock
 from harness.engine.losses import Losses
-from harness.engine.readiness import Readiness
 from harness.engine.referee import Referee
+from harness.engine.sources import FAR, Arrivals, Source, Wakes
 from harness.errors import NOT_THEIRS, PolicyError
 from harness.policy import Arrival, Policy, QueueShare, View, Wake
 from harness.units import format_duration
 
-_FAR = 2**63 - 1
 _WATCH_EVERY = 256  # instants between two reports of progress
 
 
@@ -68,15 +66,11 @@ class Engine:
         losses: Losses | None = None,
         until: int | None = None,
     ) -> None:
-        self._chunks: Iterator[list[Arrival]] = iter(arrivals)
-        self._chunk: list[Arrival] = []
-        self._cursor = 0
-        self._arrival = _FAR
+        self._chunks = arrivals
         self._recorder = recorder
-        self._until = _FAR if until is None else until
+        self._until = FAR if until is None else until
         self._lifecycle = Lifecycle(cluster, recorder, losses or Losses())
-        self._wakes: list[int] = []
-        self._idle_wakes: list[int] = []
+        self._wakes, self._idle_wakes = Wakes(), Wakes()
 
     @property
     def view(self) -> View:
@@ -101,12 +95,15 @@ class Engine:
         lifecycle.policy = policy
         tell_ready = getattr(policy, "ready", None)
         if tell_ready is not None:
-            lifecycle.readiness = Readiness(tell_ready)
-        self._next_arrival()
-        start = 0 if self._arrival == _FAR else self._arrival
+            lifecycle.listen(tell_ready)
+        arrivals = Arrivals(self._chunks, lifecycle.arrive)
+        sources = (*lifecycle.sources, arrivals, self._wakes)
+        start = 0 if arrivals.due == FAR else arrivals.due
         referee = Referee(lifecycle, self._recorder, name)
         try:
-            jobs = self._play(policy, referee, watch)
+            for now in self._play(policy, referee, sources):
+                if watch is not None:
+                    watch(now, arrivals.arrived)
         except NOT_THEIRS:
             raise
         except Exception as error:
@@ -114,27 +111,50 @@ class Engine:
             raise PolicyError(
                 f"policy {name} failed at {at}: {type(error).__name__}: {error}", hint="--debug shows where"
             ) from error
-        cut = self._until != _FAR and self._next_instant() != _FAR and referee.stopped is None
+        alive = any(source.due != FAR for source in sources)
+        cut = self._until != FAR and alive and referee.stopped is None
         end = self._until if cut else max(lifecycle.last, start)
-        return Outcome(min(start, end), end, lifecycle.cycles, jobs, lifecycle.close(end), referee.stopped)
+        return Outcome(
+            min(start, end),
+            end,
+            lifecycle.cycles,
+            arrivals.arrived,
+            lifecycle.close(end),
+            referee.stopped,
+        )
 
-    def _play(self, policy: Policy, referee: Referee, watch: Callable[[int, int], None] | None) -> int:
-        """The loop; answers how many jobs arrived."""
-        lifecycle, until, arrived, instants = self._lifecycle, self._until, 0, 0
-        arrive, apply, wakes, idle_wakes = lifecycle.arrive, referee.apply, self._wakes, self._idle_wakes
-        while (now := self._next_instant()) <= until and now != _FAR:
+    def _play(self, policy: Policy, referee: Referee, sources: Sequence[Source]) -> Iterator[int]:
+        """The loop: the next instant, what is due at it, and the policy's decisions.
+
+        Args:
+            policy: decides.
+            referee: checks what it decides.
+            sources: what keeps the replay alive, in the order in which it is delivered within an instant.
+
+        Yields:
+            The simulated time, now and then.
+        """
+        lifecycle, until, instants = self._lifecycle, self._until, 0
+        idle, apply = self._idle_wakes, referee.apply
+        while True:
+            now = FAR
+            for source in sources:
+                if source.due < now:
+                    now = source.due
+            if now == FAR:
+                return
+            if idle.due < now:
+                now = idle.due
+            if now > until:
+                return
             if now != lifecycle.now:
                 lifecycle.now = now
                 referee.begin_instant()
-            lifecycle.deliver()
-            while self._arrival == now:
-                arrive(*self._chunk[self._cursor])
-                arrived += 1
-                self._cursor += 1
-                self._next_arrival()
-            for due in (wakes, idle_wakes):
-                while due and due[0] == now:
-                    heappop(due)
+            for source in sources:
+                if source.due == now:
+                    source.deliver(now)
+            if idle.due == now:
+                idle.deliver(now)
             lifecycle.cycles += 1
             for decision in policy.cycle(now):
                 if type(decision) is Wake:
@@ -145,30 +165,13 @@ class Engine:
                 else:
                     apply(decision)
             instants += 1
-            if watch is not None and instants % _WATCH_EVERY == 0:
-                watch(now, arrived)
+            if instants % _WATCH_EVERY == 0:
+                yield now
             if referee.stopped is not None:
-                break
-        return arrived
-
-    def _next_instant(self) -> int:
-        """The next instant at which something is due; `_FAR` when at most idle wakes are left."""
-        now = self._lifecycle.next_due(self._arrival)
-        if self._wakes and self._wakes[0] < now:
-            now = self._wakes[0]
-        if now != _FAR and self._idle_wakes and self._idle_wakes[0] < now:
-            now = self._idle_wakes[0]
-        return now
-
-    def _next_arrival(self) -> None:
-        """Look at the next job: the trace is a cursor, not a heap of future events."""
-        if self._cursor == len(self._chunk):
-            self._chunk = next(self._chunks, [])
-            self._cursor = 0
-        self._arrival = self._chunk[self._cursor][0].submit if self._chunk else _FAR
+                return
 
     def _wake(self, wake: Wake, referee: Referee) -> None:
         referee.count_idle()
         if wake.at <= self._lifecycle.now:
             referee.refuse(None, f"it asks to be woken at {wake.at} us, which is not later")
-        heappush(self._idle_wakes if wake.idle else self._wakes, wake.at)
+        (self._idle_wakes if wake.idle else self._wakes).add(wake.at)

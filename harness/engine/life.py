@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import final
 
 from harness.engine.events import NEVER, PENDING, RUNNING, Amounts
+from harness.engine.sources import Ticket
 from harness.policy import Job, Startup
+
+_NOTHING: Amounts = MappingProxyType({})
 
 
 @final
@@ -35,8 +39,9 @@ class Unit:
         ready: when its pods are ready in it, NEVER where they need no time for it.
         since: when progress began in it, later than `began` by start-up and the time to restore a checkpoint.
         starts: how often it began a stint, where its pods need time until they are ready.
-        alarm: tells a stale entry in the heap of those that will be ready.
-        due: when it will end, NEVER when it is not progressing; tells a stale entry in the heap of ends.
+        alarm: its entry among those that will be ready, for a policy that listens.
+        due: when it will end, NEVER when it is not progressing.
+        end: its entry among the ends while it is progressing, if it is to end.
         name: orders ends of one instant; known when it starts.
         amounts: what its pods hold together, None where that follows from their number.
     """
@@ -47,6 +52,7 @@ class Unit:
         "began",
         "bound",
         "due",
+        "end",
         "kept",
         "life",
         "name",
@@ -67,8 +73,9 @@ class Unit:
         self.ready = NEVER
         self.since = NEVER
         self.starts = 0
-        self.alarm = 0
+        self.alarm: Ticket | None = None
         self.due = NEVER
+        self.end: Ticket | None = None
         self.name = ""
         self.amounts = amounts
 
@@ -86,8 +93,10 @@ class Life:
         wanted: pods that are to run: all, or fewer after a partial admission.
         counts: pod set -> pods after a partial admission, else None.
         amounts: what the wanted pods ask for together, None where that follows from their number.
+        asked: what it was admitted with, without nodes: resource -> amount.
         admitted: whether it holds quota now, which makes it evictable only as a whole.
         startable: when it may start at the earliest since it holds quota.
+        delay: its entry among those whose delay will be over, without nodes.
         terminating: whether it was evicted as a whole while it held resources, and is not gone yet.
         unit: the unit of a gang or of a job started as a whole; None for independent pods on nodes.
         units: the units of independent pods, by pod.
@@ -99,7 +108,9 @@ class Life:
     __slots__ = (
         "admitted",
         "amounts",
+        "asked",
         "counts",
+        "delay",
         "ended",
         "every_pod",
         "first_admitted",
@@ -129,8 +140,10 @@ class Life:
         self.wanted = job.pods
         self.counts: Mapping[str, int] | None = None
         self.amounts: Amounts | None = None
+        self.asked: Amounts = _NOTHING
         self.admitted = False
         self.startable = NEVER
+        self.delay: Ticket | None = None
         self.terminating = False
         self.unit: Unit | None = None
         self.units: dict[int, Unit] = {}

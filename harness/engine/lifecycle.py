@@ -6,8 +6,7 @@ the decisions, from how long jobs run, and from how long evicted pods keep what 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from heapq import heappop, heappush
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from harness.cluster.model import Cluster
@@ -29,7 +28,8 @@ from harness.engine.events import (
 from harness.engine.life import Hold, Life, Unit, runs
 from harness.engine.losses import Losses
 from harness.engine.progress import Progress
-from harness.engine.readiness import Readiness
+from harness.engine.sources import Agenda, Source
+from harness.engine.starts import Starts
 from harness.errors import InputError
 from harness.policy import ENDLESS, Job, Policy, Startup, Why
 
@@ -61,7 +61,6 @@ class Lifecycle:
         lives: the jobs that are alive, by index.
         books: capacity and allocation.
         policy: hears what waits and what is free; set by the engine.
-        readiness: tells the policy when pods are ready; None where it does not listen; set by the engine.
     """
 
     policy: Policy
@@ -76,59 +75,29 @@ class Lifecycle:
         self.on_nodes = bool(cluster.nodes)
         self._recorder = recorder
         self._progress = Progress(recorder, losses)
-        self.readiness: Readiness | None = None
-        self._ends: list[tuple[int, str, int, Unit]] = []
-        self._departures: list[tuple[int, str, int, Life, int]] = []
-        self._to_start: dict[
-            int, Life
-        ] = {}  # without nodes: who is admitted and waits for resources, in the order in which they may start
-        self._put_off: list[tuple[int, str, int, Life]] = []  # the same of those who may not start yet
-        self._serial = 0  # decides ties of time and name before units are compared
+        self._ends: Agenda[Unit] = Agenda(self._end)
+        self._ready: Agenda[Unit] | None = None
+        self._tell_ready: Callable[[Job, range, int], None] | None = None
+        self._departures: Agenda[tuple[Life, int]] = Agenda(self._leave)
+        self._delays: Agenda[Life] = Agenda(self._delay_is_over)
+        self._starts = Starts(self._start_if_free)
+
+    def listen(self, tell: Callable[[Job, range, int], None]) -> None:
+        """Tell a policy when pods are ready: of the job, of numbers of its pods, and of the time."""
+        self._tell_ready = tell
+        self._ready = Agenda(self._be_ready)
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """What is due of the jobs that are alive, in the order in which it is delivered within an instant."""
+        ready = () if self._ready is None else (self._ready,)
+        starts = () if self.on_nodes else (self._delays, self._starts)
+        return (self._ends, *ready, self._departures, *starts)
 
     @property
     def kept(self) -> int:
         """The progress that evictions have left to those whom they hit, microseconds, summed over units."""
         return self._progress.kept
-
-    # --- what is due --------------------------------------------------------------------------------------
-
-    def next_due(self, otherwise: int) -> int:
-        """When the next end or departure is due, or pods are ready; `otherwise` if that is earlier."""
-        ends = self._ends
-        while ends and ends[0][3].due != ends[0][0]:
-            heappop(ends)  # cancelled by an eviction: it must not make an instant happen
-        due = ends[0][0] if ends and ends[0][0] < otherwise else otherwise
-        if self.readiness is not None:
-            due = self.readiness.next_due(due)
-        put_off = self._put_off
-        while put_off and not _is_put_off(put_off[0][3], put_off[0][0]):
-            heappop(put_off)
-        if put_off and put_off[0][0] < due:
-            due = put_off[0][0]
-        departures = self._departures
-        return departures[0][0] if departures and departures[0][0] < due else due
-
-    def deliver(self) -> None:
-        """Deliver the ends of this instant, the pods that are ready, and the departures, each by name.
-
-        Then those start that were admitted before and waited for what is free now.
-        """
-        now, ends, departures = self.now, self._ends, self._departures
-        while ends and ends[0][0] == now:
-            unit = heappop(ends)[3]
-            if unit.due == now:
-                self._end(unit)
-        if self.readiness is not None:
-            self.readiness.deliver(now)
-        while departures and departures[0][0] == now:
-            _, _, _, life, pod = heappop(departures)
-            self._leave(life, pod)
-        while self._put_off and self._put_off[0][0] == now:
-            life = heappop(self._put_off)[3]
-            if _is_put_off(life, now):
-                self._to_start[life.job.index] = life
-        if self._to_start:
-            self._start_admitted()
 
     # --- arrival and start --------------------------------------------------------------------------------
 
@@ -137,7 +106,7 @@ class Lifecycle:
         now = self.last = self.now
         self.progressed += 1
         life = self.lives[job.index] = Life(job, work, interval, startup)
-        self._recorder.record(Fact(now, self.cycles, SUBMIT, job, job.pods, alive=1))
+        self._recorder.record(Fact(now, self.cycles, SUBMIT, job, job.pods, 1))
         self.policy.submit(job, life.every_pod, now)
 
     def starts_at_once(self, life: Life) -> bool:
@@ -147,26 +116,28 @@ class Lifecycle:
         yet joins them when it may.
         """
         if life.startable > self.now:
-            self._serial += 1
-            heappush(self._put_off, (life.startable, life.job.id, self._serial, life))
+            life.delay = self._delays.add(life.startable, life.job.id, life)
             return False
-        if not self._to_start and self.books.start(life.job, life.counts):
+        if not self._starts and self.books.start(life.asked):
             return True
-        self._to_start[life.job.index] = life
+        self._starts.join(life)
         return False
 
-    def _start_admitted(self) -> None:
-        """Start those that were admitted, in that order, until the next one's resources are not free yet."""
-        while self._to_start:
-            life = next(iter(self._to_start.values()))
-            job = life.job
-            if not self.books.start(job, life.counts):
-                return
-            del self._to_start[job.index]
-            self._recorder.record(
-                Fact(self.now, self.cycles, START, job, life.wanted, life.amounts, holding=1)
-            )
-            self.start_whole(life)
+    def _delay_is_over(self, life: Life) -> None:
+        """A job that was admitted may start from now on."""
+        life.delay = None
+        self._starts.join(life)
+        self._starts.freed(self.now)
+
+    def _start_if_free(self, life: Life) -> bool:
+        """Start a job that was admitted before if all that it asks for is free; answers whether it is."""
+        if not self.books.start(life.asked):
+            return False
+        self._recorder.record(
+            Fact(self.now, self.cycles, START, life.job, life.wanted, holding=1, amounts=life.amounts)
+        )
+        self.start_whole(life)
+        return True
 
     def start_whole(self, life: Life) -> None:
         """Start a job as a whole, in a cluster without nodes; it has been given its resources."""
@@ -181,28 +152,19 @@ class Lifecycle:
 
     def bind(self, life: Life, pod: int, node: str, detail: Mapping[str, Any] | None) -> None:
         """A pod holds resources of a node from now on; the last pod of a unit sets it going."""
-        job, now = life.job, self.now
-        hold = life.holds[pod] = Hold(node, now)
+        job, now, holds = life.job, self.now, life.holds
+        holds[pod] = Hold(node, now)
         unit = life.unit_of(pod)
         unit.bound += 1
         self._recorder.record(
             Fact(
-                now,
-                self.cycles,
-                BIND,
-                job,
-                1,
-                life.amounts_of(pod),
-                pod=pod,
-                successor=life.successors.get(pod, 0),
-                node=node,
-                detail=detail,
-                holding=1 if len(life.holds) == 1 else 0,
+                *(now, self.cycles, BIND, job, 1, 0, 1 if len(holds) == 1 else 0, 0),
+                *(life.amounts_of(pod), pod, life.successors.get(pod, 0), node, detail),
             )
         )
         if unit.bound == unit.pods:
             if unit.pod == NEVER:
-                for each, hold in sorted(life.holds.items()):
+                for each, hold in sorted(holds.items()):
                     self._progress.held(life, each, hold, now, WAITING)
                 unit.name = job.id if life.admitted else life.current_name(0)
             else:
@@ -213,11 +175,12 @@ class Lifecycle:
         if unit.life.started == NEVER and not unit.starts:
             self.progressed += 1
         self._progress.start(unit, self.now)
-        if self.readiness is not None:
-            self.readiness.expect(unit, self.now)
+        if self._ready is not None:
+            ready = max(unit.ready, self.now)  # at this instant still, if they need no time for it
+            if ready < ENDLESS:
+                unit.alarm = self._ready.add(ready, unit.name, unit)
         if unit.due < ENDLESS:
-            self._serial += 1
-            heappush(self._ends, (unit.due, unit.name, self._serial, unit))
+            unit.end = self._ends.add(unit.due, unit.name, unit)
         elif unit.life.work < ENDLESS and unit.ready < ENDLESS:
             raise InputError(
                 f"job {unit.life.job.id} would end more than 146,000 years after the origin, which is later "
@@ -225,7 +188,23 @@ class Lifecycle:
                 hint="stop before that with --until; or are durations given in the right unit?",
             )
 
+    def _be_ready(self, unit: Unit) -> None:
+        """The pods of a unit are ready, and the policy is told."""
+        unit.alarm, pod, life = None, unit.pod, unit.life
+        assert self._tell_ready is not None
+        self._tell_ready(life.job, life.every_pod if pod == NEVER else range(pod, pod + 1), self.now)
+
     # --- end ----------------------------------------------------------------------------------------------
+
+    def _stop(self, unit: Unit) -> None:
+        """A unit is interrupted: it neither ends nor is ready when it would have been."""
+        self._progress.stop(unit, self.now, evicted=True)
+        if unit.end is not None:
+            self._ends.call_off(unit.end)
+            unit.end = None
+        if unit.alarm is not None and self._ready is not None:
+            self._ready.call_off(unit.alarm)
+            unit.alarm = None
 
     def _end(self, unit: Unit) -> None:
         """A unit has done its work: its pods give back what they held."""
@@ -234,6 +213,9 @@ class Lifecycle:
         self.last = now
         self.progressed += 1
         self._progress.stop(unit, now, evicted=False)
+        unit.end = None
+        if unit.alarm is not None and self._ready is not None:
+            self._ready.call_off(unit.alarm)
         if pod != NEVER:
             books.unbind(job, pod, life.holds.pop(pod).node)
             life.ended.add(pod)
@@ -244,22 +226,15 @@ class Lifecycle:
                 for each, hold in life.holds.items():
                     books.unbind(job, each, hold.node)
             else:
-                books.release(job, life.counts, evicted=False)
+                books.release(life.asked, evicted=False)
+                self._starts.freed(now)
         over = pod == NEVER or len(life.ended) == life.wanted
         stops = over or not life.holds
         self._recorder.record(
             Fact(
-                now,
-                self.cycles,
-                FINISH,
-                job,
-                unit.pods,
-                unit.amounts,
-                pod=pod,
-                successor=life.successors.get(pod, 0),
-                alive=-1 if over else 0,
-                holding=-1 if stops else 0,
-                quota=-1 if life.admitted else 0,
+                *(now, self.cycles, FINISH, job, unit.pods),
+                *(-1 if over else 0, -1 if stops else 0, -1 if life.admitted else 0),
+                *(unit.amounts, pod, life.successors.get(pod, 0) if life.successors else 0),
             )
         )
         if over:
@@ -274,7 +249,7 @@ class Lifecycle:
         """Evict one pod; the other pods of its gang stay bound and idle."""
         now, unit, hold = self.now, life.unit_of(pod), life.holds[pod]
         if unit.due != NEVER:
-            self._progress.stop(unit, now, evicted=True)
+            self._stop(unit)
         self._progress.held(life, pod, hold, now, WAITING)
         unit.bound -= 1
         hold.terminating = True
@@ -285,7 +260,7 @@ class Lifecycle:
                 action,
                 life.job,
                 1,
-                life.amounts_of(pod),
+                amounts=life.amounts_of(pod),
                 pod=pod,
                 successor=life.successor(pod),
                 node=hold.node,
@@ -299,7 +274,7 @@ class Lifecycle:
         now, job, holds = self.now, life.job, life.holding
         for unit in life.all_units():
             if unit.due != NEVER:
-                self._progress.stop(unit, now, evicted=True)
+                self._stop(unit)
             unit.bound = 0
             unit.began = now
         for pod, hold in sorted(life.holds.items()):
@@ -307,24 +282,23 @@ class Lifecycle:
             hold.terminating = True
         life.terminating = holds
         pods = life.wanted - len(life.ended)
-        self._recorder.record(Fact(now, self.cycles, action, job, pods, life.amounts, **note))
+        self._recorder.record(Fact(now, self.cycles, action, job, pods, amounts=life.amounts, **note))
         if holds and not self.on_nodes:
-            self.books.terminate(job, life.counts)
+            self.books.terminate(life.asked)
         self._depart(life, NEVER, job.id)
-        if self._to_start:
-            self._start_admitted()
+        self._starts.deliver(now)
 
     def _depart(self, life: Life, pod: int, name: str) -> None:
         """Let what was evicted be gone when its grace period is over, or at once where it holds nothing."""
         grace = life.job.grace_period
         if grace == 0 or not (life.terminating or life.holds):
-            self._leave(life, pod)
+            self._leave((life, pod))
             return
-        self._serial += 1
-        heappush(self._departures, (self.now + grace, name, self._serial, life, pod))
+        self._departures.add(self.now + grace, name, (life, pod))
 
-    def _leave(self, life: Life, pod: int) -> None:
+    def _leave(self, who: tuple[Life, int]) -> None:
         """What was evicted is gone, and waits again."""
+        life, pod = who
         self.last = self.now
         if pod == NEVER:
             self._whole_leaves(life)
@@ -337,7 +311,7 @@ class Lifecycle:
         pods, amounts = range(pod, pod + 1), life.amounts_of(pod)
         self.policy.release(job, pods, now, Why.EVICTED)
         self._recorder.record(
-            Fact(now, cycle, REQUEUE, job, 1, amounts, pod=pod, successor=life.successor(pod))
+            Fact(now, cycle, REQUEUE, job, 1, amounts=amounts, pod=pod, successor=life.successor(pod))
         )
         self.policy.submit(job, pods, now)
 
@@ -354,15 +328,19 @@ class Lifecycle:
             unused = None
             unit = life.all_units()[0]
             self._progress.idle(life, unit.pods, unit, unit.began, now, TERMINATING)
-            self.books.release(job, life.counts, evicted=True)
+            self.books.release(life.asked, evicted=True)
+            self._starts.freed(now)
             back, amounts = life.wanted, life.amounts
-            self._recorder.record(Fact(now, cycle, GONE, job, back, amounts, holding=-1, quota=-1))
+            self._recorder.record(Fact(now, cycle, GONE, job, back, 0, -1, -1, amounts))
             if life.counts is not None:
                 back, amounts = job.pods, None
         else:
             unused = life.unused([])
-            self._to_start.pop(job.index, None)
-            self.books.withdraw(job, life.counts)
+            self._starts.leave(life)
+            if life.delay is not None:
+                self._delays.call_off(life.delay)
+                life.delay = None
+            self.books.withdraw(life.asked)
             back, amounts = life.returning([])
         life.readmittable()
         left = (
@@ -370,7 +348,7 @@ class Lifecycle:
         )
         for each in left:
             self.policy.release(job, each, now, Why.EVICTED)
-        self._recorder.record(Fact(now, cycle, REQUEUE, job, back, amounts, unused=unused))
+        self._recorder.record(Fact(now, cycle, REQUEUE, job, back, amounts=amounts, unused=unused))
         for each in left:
             self.policy.submit(job, each, now)
 
@@ -387,7 +365,7 @@ class Lifecycle:
                 GONE,
                 life.job,
                 1,
-                life.amounts_of(pod),
+                amounts=life.amounts_of(pod),
                 pod=pod,
                 successor=successor,
                 node=hold.node,
@@ -429,8 +407,3 @@ class Lifecycle:
             life.lost,
             life.idle,
         )
-
-
-def _is_put_off(life: Life, due: int) -> bool:
-    """Whether a job still is to start when it was to; an eviction has cancelled it otherwise."""
-    return life.admitted and life.startable == due

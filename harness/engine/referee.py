@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NoReturn
 
+from harness.engine.books import asked_by
 from harness.engine.events import (
     ADMIT,
     EVICT,
@@ -123,7 +124,8 @@ class Referee:
         life.startable = lifecycle.now + admit.delay
         starts = False
         if not lifecycle.on_nodes:
-            short = lifecycle.books.admit(job, life.counts)
+            life.asked = asked_by(job, life.counts)
+            short = lifecycle.books.admit(life.asked)
             if short is not None:
                 self.refuse(job, short)
             starts = lifecycle.starts_at_once(life)
@@ -138,11 +140,12 @@ class Referee:
                 ADMIT,
                 job,
                 life.wanted - len(life.ended),
+                0,
+                1 if starts else 0,
+                1,
                 life.unused([]) if life.ended else life.amounts,
-                flavors=admit.flavors or None,
                 detail=admit.detail or None,
-                holding=1 if starts else 0,
-                quota=1,
+                flavors=admit.flavors or None,
                 dropped=None if life.counts is None else life.dropped,
             )
         )

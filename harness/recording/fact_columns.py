@@ -50,8 +50,8 @@ class FactColumns:
     def add(self, fact: Fact, texts: Texts) -> int:
         """Append a fact; answers how many there are."""
         (
-            time, cycle, action, job, pods, amounts, pod, successor, by, reason, node, flavors, detail, alive,
-            holding, quota, dropped, unused,
+            time, cycle, action, job, pods, alive, holding, quota, amounts, pod, successor, node, detail, by,
+            reason, flavors, dropped, unused,
         ) = fact  # fmt: skip
         row = self.rows
         # First what may fail: what cannot be written is the fault of the policy that has just said it.

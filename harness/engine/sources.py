@@ -1,0 +1,137 @@
+"""Where instants come from: every source says when something of it is due, and delivers it.
+
+The engine looks at all of them for the next instant, and has those deliver that are due at it, in order.
+`due` is a number that each source keeps right, not a method: to look at six of them costs less than a call.
+One more source is one more object with these two names, in `Lifecycle.sources` or in those of the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from heapq import heappop, heappush
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, final
+
+from harness.policy import Arrival
+
+FAR = 2**63 - 1
+"""Later than anything that is ever due."""
+
+
+class Source(Protocol):
+    """Something that makes instants happen.
+
+    Attributes:
+        due: when it has something to deliver next; `FAR` while it has nothing.
+    """
+
+    due: int
+
+    def deliver(self, now: int) -> None:
+        """Deliver all that is due at this instant; called when `due` is now."""
+
+
+T = TypeVar("T")
+
+Ticket: TypeAlias = list[Any]
+"""An entry of an `Agenda`, for whoever may call it off."""
+
+
+@final
+class Agenda(Generic[T]):
+    """Things that are due at times; those of one instant are delivered by name, as plain text.
+
+    Args:
+        tell: is told of each thing when it is due.
+    """
+
+    def __init__(self, tell: Callable[[T], None]) -> None:
+        self.due = FAR
+        self._tell = tell
+        self._entries: list[Ticket] = []  # time, name, serial, thing
+        self._serial = 0  # decides ties of time and name before things are compared
+
+    def add(self, at: int, name: str, thing: T) -> Ticket:
+        """Have something delivered at a time."""
+        self._serial += 1
+        ticket = [at, name, self._serial, thing]
+        heappush(self._entries, ticket)
+        if at < self.due:
+            self.due = at
+        return ticket
+
+    def call_off(self, ticket: Ticket) -> None:
+        """It is not to be delivered, and makes no instant happen; it stays in the heap until it is first."""
+        ticket[3] = None
+        if ticket[0] == self.due:
+            self._settle()
+
+    def deliver(self, now: int) -> None:
+        """See `Source`."""
+        entries, tell = self._entries, self._tell
+        while entries and entries[0][0] == now:
+            thing = heappop(entries)[3]
+            if thing is not None:
+                tell(thing)
+        self._settle()
+
+    def _settle(self) -> None:
+        entries = self._entries
+        while entries and entries[0][3] is None:
+            heappop(entries)
+        self.due = entries[0][0] if entries else FAR
+
+
+@final
+class Arrivals:
+    """The jobs of a trace: a cursor, not a heap of future events.
+
+    Args:
+        chunks: jobs in order of arrival; a chunk is taken when the one before it is used up.
+        arrive: is told of each job, with what `Arrival` says of it.
+
+    Attributes:
+        arrived: how many jobs have arrived.
+    """
+
+    def __init__(self, chunks: Iterable[list[Arrival]], arrive: Callable[..., None]) -> None:
+        self.arrived = 0
+        self._arrive = arrive
+        self._chunks: Iterator[list[Arrival]] = iter(chunks)
+        self._chunk: list[Arrival] = []
+        self._cursor = 0
+        self.due = self._next()
+
+    def deliver(self, now: int) -> None:
+        """All jobs that are submitted now, by their place in the trace."""
+        while self.due == now:
+            self._arrive(*self._chunk[self._cursor])
+            self.arrived += 1
+            self._cursor += 1
+            self.due = self._next()
+
+    def _next(self) -> int:
+        """When the next job arrives."""
+        if self._cursor == len(self._chunk):
+            self._chunk, self._cursor = next(self._chunks, []), 0
+        return self._chunk[self._cursor][0].submit if self._chunk else FAR
+
+
+@final
+class Wakes:
+    """Times at which a policy wants to be asked; nothing is delivered but its cycle, which follows anyway."""
+
+    def __init__(self) -> None:
+        self.due = FAR
+        self._times: list[int] = []
+
+    def add(self, at: int) -> None:
+        """Make an instant happen."""
+        heappush(self._times, at)
+        self.due = self._times[0]
+
+    def deliver(self, now: int) -> None:
+        """The instant happens."""
+        times = self._times
+        while times and times[0] == now:
+            heappop(times)
+        self.due = times[0] if times else FAR
