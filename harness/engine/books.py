@@ -44,23 +44,30 @@ class Books:
         """Whether there is such a node."""
         return node in self._free
 
-    def admit(self, asked: Mapping[str, int]) -> str | None:
-        """Promise a whole job what it asks for; what evicted jobs still hold is promised again.
+    def admit(self, asked: Mapping[str, int], *, at_once: bool) -> bool | str:
+        """Promise a whole job what it asks for, or give it that where it may start and all of it is free.
 
-        A resource that nothing limits is only counted.
+        What evicted jobs still hold can be promised again. A resource that nothing limits is only counted.
+
+        Returns:
+            Whether it was given what it asks for; or what there is too little of, where not even a promise
+            can be made.
         """
         allocated, leaving, promised, capacity = self._allocated, self._leaving, self._promised, self.capacity
         for resource, amount in asked.items():
             limit = capacity.get(resource)
             if limit is None:
                 continue
-            free = limit - promised.get(resource, 0)
-            free -= allocated.get(resource, 0) - leaving.get(resource, 0)
+            free = limit - allocated.get(resource, 0)
+            if amount > free:
+                at_once = False
+            free += leaving.get(resource, 0) - promised.get(resource, 0)
             if amount > free:
                 return _short(resource, "the cluster", amount, free)
+        amounts = allocated if at_once else promised
         for resource, amount in asked.items():
-            promised[resource] = promised.get(resource, 0) + amount
-        return None
+            amounts[resource] = amounts.get(resource, 0) + amount
+        return at_once
 
     def start(self, asked: Mapping[str, int]) -> bool:
         """Allocate what was promised to a job if all of it is free; answers whether it is.

@@ -17,9 +17,9 @@ from harness.engine.lifecycle import HalfBound, Lifecycle
 from harness.engine.livelock import Livelock
 from harness.engine.losses import Losses
 from harness.engine.referee import Referee
-from harness.engine.sources import FAR, Arrivals, Source, Wakes
+from harness.engine.sources import FAR, Arrivals, Source
 from harness.errors import NOT_THEIRS, PolicyError
-from harness.policy import Arrival, Policy, QueueShare, View, Wake
+from harness.policy import Arrival, Policy, View
 from harness.units import format_duration
 
 _WATCH_EVERY = 256  # instants between two reports of progress
@@ -70,7 +70,6 @@ class Engine:
         self._recorder = recorder
         self._until = FAR if until is None else until
         self._lifecycle = Lifecycle(cluster, recorder, losses or Losses())
-        self._wakes, self._idle_wakes = Wakes(), Wakes()
 
     @property
     def view(self) -> View:
@@ -97,9 +96,9 @@ class Engine:
         if tell_ready is not None:
             lifecycle.listen(tell_ready)
         arrivals = Arrivals(self._chunks, lifecycle.arrive)
-        sources = (*lifecycle.sources, arrivals, self._wakes)
         start = 0 if arrivals.due == FAR else arrivals.due
         referee = Referee(lifecycle, self._recorder, name)
+        sources = (*lifecycle.sources, arrivals, referee.wakes)
         try:
             for now in self._play(policy, referee, sources):
                 if watch is not None:
@@ -135,7 +134,7 @@ class Engine:
             The simulated time, now and then.
         """
         lifecycle, until, instants = self._lifecycle, self._until, 0
-        idle, apply = self._idle_wakes, referee.apply
+        idle, handler, unknown = referee.idle_wakes, referee.handlers.get, referee.unknown
         while True:
             now = FAR
             for source in sources:
@@ -149,7 +148,7 @@ class Engine:
                 return
             if now != lifecycle.now:
                 lifecycle.now = now
-                referee.begin_instant()
+                referee.idle = 0
             for source in sources:
                 if source.due == now:
                     source.deliver(now)
@@ -157,21 +156,9 @@ class Engine:
                 idle.deliver(now)
             lifecycle.cycles += 1
             for decision in policy.cycle(now):
-                if type(decision) is Wake:
-                    self._wake(decision, referee)
-                elif type(decision) is QueueShare:
-                    referee.count_idle()
-                    self._recorder.share(now, decision.queue, decision.share, decision.weighted)
-                else:
-                    apply(decision)
+                handler(type(decision), unknown)(decision)
             instants += 1
             if instants % _WATCH_EVERY == 0:
                 yield now
             if referee.stopped is not None:
                 return
-
-    def _wake(self, wake: Wake, referee: Referee) -> None:
-        referee.count_idle()
-        if wake.at <= self._lifecycle.now:
-            referee.refuse(None, f"it asks to be woken at {wake.at} us, which is not later")
-        (self._idle_wakes if wake.idle else self._wakes).add(wake.at)

@@ -109,19 +109,23 @@ class Lifecycle:
         self._recorder.record(Fact(now, self.cycles, SUBMIT, job, job.pods, 1))
         self.policy.submit(job, life.every_pod, now)
 
-    def starts_at_once(self, life: Life) -> bool:
-        """Without nodes: whether a job that is being admitted starts now, or has to wait for its resources.
+    def admit(self, life: Life) -> bool | str:
+        """Without nodes: give a job that is being admitted what it asks for, or a right to it.
 
-        It waits where evicted jobs still hold them, and behind everybody who waits already; who may not start
+        It waits where evicted jobs still hold it, and behind everybody who waits already; who may not start
         yet joins them when it may.
+
+        Returns:
+            Whether it starts now; or what there is too little of.
         """
-        if life.startable > self.now:
-            life.delay = self._delays.add(life.startable, life.job.id, life)
-            return False
-        if not self._starts and self.books.start(life.asked):
-            return True
-        self._starts.join(life)
-        return False
+        delayed = life.startable > self.now
+        starts = self.books.admit(life.asked, at_once=not (delayed or self._starts.waiting))
+        if starts is False:
+            if delayed:
+                life.delay = self._delays.add(life.startable, life.job.id, life)
+            else:
+                self._starts.join(life)
+        return starts
 
     def _delay_is_over(self, life: Life) -> None:
         """A job that was admitted may start from now on."""
@@ -156,12 +160,11 @@ class Lifecycle:
         holds[pod] = Hold(node, now)
         unit = life.unit_of(pod)
         unit.bound += 1
-        self._recorder.record(
-            Fact(
-                *(now, self.cycles, BIND, job, 1, 0, 1 if len(holds) == 1 else 0, 0),
-                *(life.amounts_of(pod), pod, life.successors.get(pod, 0), node, detail),
-            )
-        )
+        fact = Fact(
+            now, self.cycles, BIND, job, 1, 0, 1 if len(holds) == 1 else 0, 0,
+            life.amounts_of(pod), pod, life.successors.get(pod, 0), node, detail,
+        )  # fmt: skip
+        self._recorder.record(fact)
         if unit.bound == unit.pods:
             if unit.pod == NEVER:
                 for each, hold in sorted(holds.items()):
@@ -227,16 +230,16 @@ class Lifecycle:
                     books.unbind(job, each, hold.node)
             else:
                 books.release(life.asked, evicted=False)
-                self._starts.freed(now)
+                if self._starts.waiting:
+                    self._starts.freed(now)
         over = pod == NEVER or len(life.ended) == life.wanted
         stops = over or not life.holds
-        self._recorder.record(
-            Fact(
-                *(now, self.cycles, FINISH, job, unit.pods),
-                *(-1 if over else 0, -1 if stops else 0, -1 if life.admitted else 0),
-                *(unit.amounts, pod, life.successors.get(pod, 0) if life.successors else 0),
-            )
-        )
+        fact = Fact(
+            now, self.cycles, FINISH, job, unit.pods,
+            -1 if over else 0, -1 if stops else 0, -1 if life.admitted else 0,
+            unit.amounts, pod, life.successors.get(pod, 0),
+        )  # fmt: skip
+        self._recorder.record(fact)
         if over:
             del self.lives[job.index]
             self.record_job(life, FINISHED, now)

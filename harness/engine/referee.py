@@ -5,7 +5,7 @@ Every refusal is a sentence that names the policy, the job, the time and the rul
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NoReturn
 
@@ -26,8 +26,9 @@ from harness.engine.events import (
 from harness.engine.life import Life
 from harness.engine.lifecycle import Lifecycle
 from harness.engine.livelock import Livelock, Watch
+from harness.engine.sources import Wakes
 from harness.errors import DecisionError
-from harness.policy import Admit, Bind, Job, Nominate, Preempt, Refuse, Reject, Unnominate
+from harness.policy import Admit, Bind, Job, Nominate, Preempt, QueueShare, Refuse, Reject, Unnominate, Wake
 from harness.units import format_duration
 
 _FAULT = "this is a fault of the policy, not of the trace"
@@ -52,6 +53,10 @@ class Referee:
         name: the policy's, for messages.
 
     Attributes:
+        handlers: what applies a decision, by its type; raises `DecisionError` where it is refused.
+        idle: how many decisions in a row changed nothing; none when time moves.
+        wakes: when the policy wants to be asked.
+        idle_wakes: the same of wakes that do not keep a replay alive.
         stopped: the livelock that ends the replay with the present instant, or None.
     """
 
@@ -60,9 +65,10 @@ class Referee:
         self._recorder = recorder
         self._name = name
         self._watch = Watch(lifecycle)
-        self._idle = 0
+        self.idle = 0
+        self.wakes, self.idle_wakes = Wakes(), Wakes()
         self.stopped: Livelock | None = None
-        self._handlers: Mapping[type, Any] = MappingProxyType(
+        self.handlers: Mapping[type, Callable[[Any], None]] = MappingProxyType(
             {
                 Admit: self._admit,
                 Bind: self._bind,
@@ -71,35 +77,24 @@ class Referee:
                 Unnominate: self._unnominate,
                 Reject: self._reject,
                 Refuse: self._refuse,
+                Wake: self._wake,
+                QueueShare: self._share,
             }
         )
 
-    def begin_instant(self) -> None:
-        """Time has moved: whatever changed nothing is forgotten."""
-        self._idle = 0
-
-    def count_idle(self) -> None:
+    def _count_idle(self) -> None:
         """Stop a policy that goes on making decisions that change nothing.
 
         Raises:
             DecisionError: it has made more of them than any policy needs.
         """
-        self._idle += 1
-        if self._idle > _PATIENCE and self._idle > _PATIENCE + _PATIENCE_A_JOB * len(self._lifecycle.lives):
-            self.refuse(None, f"it decides for ever: {self._idle:,} decisions in a row changed nothing")
+        self.idle += 1
+        if self.idle > _PATIENCE and self.idle > _PATIENCE + _PATIENCE_A_JOB * len(self._lifecycle.lives):
+            self.refuse(None, f"it decides for ever: {self.idle:,} decisions in a row changed nothing")
 
-    def apply(self, decision: object) -> None:
-        """Apply one decision.
-
-        Raises:
-            DecisionError: it is refused.
-        """
-        handler = self._handlers.get(type(decision))
-        if handler is None:
-            self.refuse(None, f"it yielded {decision!r}, which is not a decision")
-        lifecycle = self._lifecycle
-        lifecycle.last = lifecycle.now
-        handler(decision)
+    def unknown(self, decision: object) -> None:
+        """Refuse what is of no type of decision."""
+        self.refuse(None, f"it yielded {decision!r}, which is not a decision")
 
     def refuse(self, job: Job | None, rule: str, *, hint: str = _FAULT) -> NoReturn:
         """Stop the replay: the policy broke a rule."""
@@ -113,7 +108,7 @@ class Referee:
 
     def _admit(self, admit: Admit) -> None:
         job, lifecycle = admit.job, self._lifecycle
-        life = self._alive(job)
+        life, now = self._alive(job), lifecycle.now
         if life.admitted or life.holding:
             self.refuse(job, "it is admitted or running already")
         if admit.counts:
@@ -121,34 +116,26 @@ class Referee:
             life.reduce(dict(admit.counts))
         if admit.delay < 0:
             self.refuse(job, f"it is to start {-admit.delay} us before it is admitted")
-        life.startable = lifecycle.now + admit.delay
-        starts = False
+        life.startable = now + admit.delay
+        starts: bool | str = False
         if not lifecycle.on_nodes:
             life.asked = asked_by(job, life.counts)
-            short = lifecycle.books.admit(life.asked)
-            if short is not None:
-                self.refuse(job, short)
-            starts = lifecycle.starts_at_once(life)
-        self._idle = 0
+            starts = lifecycle.admit(life)
+            if isinstance(starts, str):
+                self.refuse(job, starts)
+        self.idle = 0
         life.admitted = True
         if life.first_admitted == NEVER:
-            life.first_admitted = lifecycle.now
-        self._recorder.record(
-            Fact(
-                lifecycle.now,
-                lifecycle.cycles,
-                ADMIT,
-                job,
-                life.wanted - len(life.ended),
-                0,
-                1 if starts else 0,
-                1,
-                life.unused([]) if life.ended else life.amounts,
-                detail=admit.detail or None,
-                flavors=admit.flavors or None,
-                dropped=None if life.counts is None else life.dropped,
-            )
-        )
+            life.first_admitted = now
+        pods, amounts = life.wanted, life.amounts
+        if life.ended:
+            pods, amounts = pods - len(life.ended), life.unused([])
+        fact = Fact(
+            now, lifecycle.cycles, ADMIT, job, pods, 0, 1 if starts else 0, 1, amounts, NEVER, 0, None,
+            admit.detail or None, None, None, admit.flavors or None,
+            None if life.counts is None else life.dropped,
+        )  # fmt: skip
+        self._recorder.record(fact)
         if starts:
             lifecycle.start_whole(life)
         elif life.unit is not None:
@@ -170,10 +157,11 @@ class Referee:
             if short is not None:
                 self.refuse(job, f"pod {life.current_name(pod)}: {short}")
             lifecycle.bind(life, pod, bind.node, bind.detail or None)
-        self._idle = 0
+        self.idle = 0
 
     def _preempt(self, preempt: Preempt) -> None:
         job, by, lifecycle = preempt.job, preempt.by, self._lifecycle
+        lifecycle.last = lifecycle.now
         life = lifecycle.lives.get(job.index)
         if life is None or life.job is not job or not (life.holding or life.admitted):
             self.refuse(job, "it holds nothing that could be preempted")
@@ -204,7 +192,7 @@ class Referee:
 
     def _count_preemption(self, job: Job, pods: Iterable[int], by: Job | None) -> None:
         """Stop what goes nowhere: at the end of the instant, or at once where that would never come."""
-        self._idle = 0
+        self.idle = 0
         livelock = self._watch.preempted(job, pods, by)
         if livelock is None:
             return
@@ -215,14 +203,14 @@ class Referee:
     def _nominate(self, nominate: Nominate) -> None:
         job, pod = nominate.job, nominate.pod
         life = self._alive(job)
-        self.count_idle()
+        self._count_idle()
         self._check_node(job, nominate.node)
         self._check_waiting(life, pod)
         self._record_pod(NOMINATE, life, pod, node=nominate.node, detail=nominate.detail or None)
 
     def _unnominate(self, unnominate: Unnominate) -> None:
         life = self._alive(unnominate.job)
-        self.count_idle()
+        self._count_idle()
         self._check_waiting(life, unnominate.pod)
         self._record_pod(UNNOMINATE, life, unnominate.pod)
 
@@ -231,7 +219,7 @@ class Referee:
         life = self._alive(job)
         if life.holding or life.admitted:
             self.refuse(job, "it is admitted or running, so it cannot be rejected")
-        self._idle = 0
+        self.idle = 0
         self._recorder.record(
             Fact(
                 lifecycle.now,
@@ -251,7 +239,7 @@ class Referee:
     def _refuse(self, refuse: Refuse) -> None:
         job, lifecycle = refuse.job, self._lifecycle
         life = self._alive(job)
-        self.count_idle()
+        self._count_idle()
         waiting = life.wanted - len(life.ended) - len(life.holds)
         if waiting < 1 or (life.admitted and not lifecycle.on_nodes):
             self.refuse(job, "it is admitted or none of its pods waits, so it cannot be refused anything")
@@ -266,6 +254,16 @@ class Referee:
                 detail=refuse.detail or None,
             )
         )
+
+    def _wake(self, wake: Wake) -> None:
+        self._count_idle()
+        if wake.at <= self._lifecycle.now:
+            self.refuse(None, f"it asks to be woken at {wake.at} us, which is not later")
+        (self.idle_wakes if wake.idle else self.wakes).add(wake.at)
+
+    def _share(self, share: QueueShare) -> None:
+        self._count_idle()
+        self._recorder.share(self._lifecycle.now, share.queue, share.share, share.weighted)
 
     def _record_pod(
         self,
@@ -291,7 +289,10 @@ class Referee:
         )
 
     def _alive(self, job: Job) -> Life:
-        life = self._lifecycle.lives.get(job.index)
+        """The life of a job that something is decided about, which happens now."""
+        lifecycle = self._lifecycle
+        lifecycle.last = lifecycle.now
+        life = lifecycle.lives.get(job.index)
         if life is None or life.job is not job:
             self.refuse(job, "it is not waiting: it has not arrived, or is over")
         return life

@@ -99,21 +99,21 @@ class Arrivals:
         self._chunks: Iterator[list[Arrival]] = iter(chunks)
         self._chunk: list[Arrival] = []
         self._cursor = 0
-        self.due = self._next()
+        self.due = self._next_chunk()
 
     def deliver(self, now: int) -> None:
         """All jobs that are submitted now, by their place in the trace."""
         while self.due == now:
-            self._arrive(*self._chunk[self._cursor])
+            at = self._cursor
+            self._arrive(*self._chunk[at])
             self.arrived += 1
-            self._cursor += 1
-            self.due = self._next()
+            self._cursor = at = at + 1
+            self.due = self._chunk[at][0].submit if at < len(self._chunk) else self._next_chunk()
 
-    def _next(self) -> int:
-        """When the next job arrives."""
-        if self._cursor == len(self._chunk):
-            self._chunk, self._cursor = next(self._chunks, []), 0
-        return self._chunk[self._cursor][0].submit if self._chunk else FAR
+    def _next_chunk(self) -> int:
+        """Take the next chunk; answers when its first job arrives."""
+        self._chunk, self._cursor = next(self._chunks, []), 0
+        return self._chunk[0][0].submit if self._chunk else FAR
 
 
 @final

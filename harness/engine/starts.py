@@ -17,33 +17,33 @@ class Starts:
 
     Args:
         start: starts a job if all that it asks for is free; answers whether it was.
+
+    Attributes:
+        waiting: the jobs, by index.
     """
 
     def __init__(self, start: Callable[[Life], bool]) -> None:
         self.due = FAR
         self._start = start
-        self._waiting: dict[int, Life] = {}
-
-    def __len__(self) -> int:
-        return len(self._waiting)
+        self.waiting: dict[int, Life] = {}
 
     def join(self, life: Life) -> None:
         """A job waits behind those who wait already."""
-        self._waiting[life.job.index] = life
+        self.waiting[life.job.index] = life
 
     def leave(self, life: Life) -> None:
         """A job does not wait any more, if it did."""
-        self._waiting.pop(life.job.index, None)
+        self.waiting.pop(life.job.index, None)
 
     def freed(self, now: int) -> None:
         """Something was given back, or somebody has joined: those who wait are looked at in this instant."""
-        if self._waiting:
+        if self.waiting:
             self.due = now
 
     def deliver(self, now: int) -> None:
         """Start jobs in their order, until what the next one asks for is not free."""
         self.due = FAR
-        waiting = self._waiting
+        waiting = self.waiting
         while waiting:
             life = next(iter(waiting.values()))
             if not self._start(life):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, final
 
 from harness.engine.events import NEVER, Amounts, Fact
@@ -47,41 +47,52 @@ class FactColumns:
         self.dropped: dict[int, Amounts] = {}
         self.unused: dict[int, Amounts] = {}
 
-    def add(self, fact: Fact, texts: Texts) -> int:
-        """Append a fact; answers how many there are."""
+    def tell(self, fact: Fact, row: int, texts: Texts) -> None:
+        """Turn what a fact says in objects into text, before it is added as that row.
+
+        What cannot be written is the fault of the policy that has just said it, so this does not wait.
+        """
+        if fact.flavors is not None:
+            self.flavors[row] = texts.of(fact.flavors)
+        if fact.detail is not None:
+            self.detail[row] = texts.of(fact.detail)
+
+    def add(self, facts: Sequence[Fact]) -> None:
+        """Append facts, column by column: a fraction of what it costs row by row."""
         (
-            time, cycle, action, job, pods, alive, holding, quota, amounts, pod, successor, node, detail, by,
-            reason, flavors, dropped, unused,
-        ) = fact  # fmt: skip
-        row = self.rows
-        # First what may fail: what cannot be written is the fault of the policy that has just said it.
-        if flavors is not None:
-            self.flavors[row] = texts.of(flavors)
-        if detail is not None:
-            self.detail[row] = texts.of(detail)
-        if successor:
-            self.successor[row] = successor
-        if by is not None:
-            self.by[row] = by.index
-        if reason is not None:
-            self.reason[row] = reason
-        if amounts is not None:
-            self.amounts[row] = amounts
-        if dropped is not None:
-            self.dropped[row] = dropped
-        if unused is not None:
-            self.unused[row] = unused
-        self.time.append(time)
-        self.cycle.append(cycle)
-        self.action.append(action)
-        self.job.append(job.index)
-        self.pods.append(pods)
-        self.pod.append(pod)
-        self.pod_name.append(None if pod == NEVER else job.pod_name(pod, successor))
-        self.node.append(node)
-        self.change.append(alive * 9 + holding * 3 + quota)
-        self.rows = row + 1
-        return row + 1
+            time, cycle, action, job, pods, alive, holding, quota, amounts, pod, successor, node, _, by,
+            reason, _, dropped, unused,
+        ) = zip(*facts, strict=True)  # fmt: skip
+        few: tuple[tuple[dict[int, Any], Sequence[Any]], ...] = (
+            (self.by, [None if each is None else each.index for each in by]),
+            (self.reason, reason),
+            (self.amounts, amounts),
+            (self.dropped, dropped),
+            (self.unused, unused),
+        )
+        for kept, values in few:
+            if values.count(None) < len(values):
+                kept.update((row, each) for row, each in enumerate(values, self.rows) if each is not None)
+        if any(successor):
+            self.successor.update((row, each) for row, each in enumerate(successor, self.rows) if each)
+        self.time.extend(time)
+        self.cycle.extend(cycle)
+        self.action.extend(action)
+        self.job.extend([each.index for each in job])
+        self.pods.extend(pods)
+        self.pod.extend(pod)
+        self.pod_name += [
+            None if number == NEVER else each.pod_name(number, again)
+            for each, number, again in zip(job, pod, successor, strict=True)
+        ]
+        self.node += node
+        self.change.extend(
+            [
+                9 * lives + 3 * holds + claims
+                for lives, holds, claims in zip(alive, holding, quota, strict=True)
+            ]
+        )
+        self.rows += len(facts)
 
     def whole(self, few: Mapping[int, _V]) -> list[_V | None]:
         """A column of which few rows have anything."""

@@ -25,19 +25,32 @@ if TYPE_CHECKING:
     from harness.trace.jobs import Jobs
 
 _CHUNK = 1 << 17  # rows; large enough that the cost of a chunk is nothing, small enough that its memory is
+_AT_ONCE = 1 << 12  # rows that are packed into columns together, a part of a chunk: their objects live on
 
 
 @final
 class _Stints:
     """Stints that are not written yet, in columns."""
 
-    __slots__ = ("amounts", "end", "job", "lost", "pods", "start", "state")
+    __slots__ = ("amounts", "end", "job", "lost", "pods", "recent", "rows", "start", "state")
 
     def __init__(self) -> None:
         self.job, self.pods = array("i"), array("i")
         self.start, self.end, self.lost = array("q"), array("q"), array("q")
         self.state = array("b")
         self.amounts: dict[int, Amounts] = {}
+        self.rows = 0
+        self.recent: list[tuple[int, ...]] = []  # not in the columns yet
+
+    def pack(self) -> int:
+        """Move what is recent into the columns; answers how many rows these have."""
+        if self.recent:
+            columns = self.job, self.pods, self.start, self.end, self.state, self.lost
+            for column, values in zip(columns, zip(*self.recent, strict=True), strict=True):
+                column.extend(values)
+            self.rows += len(self.recent)
+            self.recent.clear()
+        return self.rows
 
 
 @final
@@ -79,30 +92,30 @@ class ParquetRecorder:
         self._shares: list[tuple[int, int, float, int]] = []
         self._texts = Texts()
         self._seq = 0
+        self._recent: list[Fact] = []  # not in columns yet
         self._facts = FactColumns()
         self._stints = _Stints()
         self._results = JobResults(folder / "jobs.parquet", jobs, kind, _CHUNK)
 
     def record(self, fact: Fact) -> None:
         """See `harness.engine.events.Recorder`."""
-        if self._facts.add(fact, self._texts) == _CHUNK:
-            self._flush_facts()
+        recent = self._recent
+        if fact.flavors is not None or fact.detail is not None:
+            self._facts.tell(fact, self._facts.rows + len(recent), self._texts)
+        recent.append(fact)
+        if len(recent) == _AT_ONCE:
+            self._pack()
 
     def stint(
         self, job: Job, pods: int, amounts: Amounts | None, start: int, end: int, state: int, lost: int
     ) -> None:
         """See `harness.engine.events.Recorder`."""
-        if len(self._stints.job) == _CHUNK:
-            self._flush_stints()
         kept = self._stints
         if amounts is not None:
-            kept.amounts[len(kept.job)] = amounts
-        kept.job.append(job.index)
-        kept.pods.append(pods)
-        kept.start.append(start)
-        kept.end.append(end)
-        kept.state.append(state)
-        kept.lost.append(lost)
+            kept.amounts[kept.rows + len(kept.recent)] = amounts
+        kept.recent.append((job.index, pods, start, end, state, lost))
+        if len(kept.recent) == _AT_ONCE and kept.pack() == _CHUNK:
+            self._flush_stints()
 
     def share(self, time: int, queue: str, share: float, weighted: int) -> None:
         """See `harness.engine.events.Recorder`."""
@@ -125,7 +138,9 @@ class ParquetRecorder:
 
     def close(self, arrived: int) -> None:
         """Write what is left; `jobs.parquet` gets the first `arrived` jobs, those that the replay saw."""
+        self._pack()
         self._flush_facts()
+        self._stints.pack()
         self._flush_stints()
         self._timeline.close()
         self._decisions_file.close()
@@ -138,6 +153,13 @@ class ParquetRecorder:
             writer.close()
         self._timeline.abandon()
         self._results.abandon()
+
+    def _pack(self) -> None:
+        if self._recent:
+            self._facts.add(self._recent)
+            self._recent.clear()
+        if self._facts.rows == _CHUNK:
+            self._flush_facts()
 
     # --- chunks -------------------------------------------------------------------------------------------
 
@@ -190,7 +212,7 @@ class ParquetRecorder:
 
     def _flush_stints(self) -> None:
         kept, self._stints = self._stints, _Stints()
-        if not kept.job:
+        if not kept.rows:
             return
         job, pods = as_series(kept.job), as_series(kept.pods)
         held = self._held(job, pods, kept.amounts)

@@ -79,4 +79,4 @@ def test_jobs_that_wait_for_their_start_are_due_when_something_was_given_back() 
     starts.freed(5)
     assert starts.due == 5
     starts.deliver(5)
-    assert (len(starts), starts.due) == (1, FAR)
+    assert ([life.job.id for life in starts.waiting.values()], starts.due) == (["c"], FAR)
