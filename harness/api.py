@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from harness.policy import PolicyFactory
     from harness.report.report import Report
     from harness.trace.calibration import Calibration
-    from harness.trace.shake import Twin
+    from harness.trace.shake import Shake, Twin
     from harness.trace.trace import Trace
 
 __all__ = [
@@ -208,19 +208,41 @@ def _warn_of_metrics(runs: Iterable[Run]) -> None:
         warn(f"{sentence}; the run is kept without it", stacklevel=3)
 
 
-def compare(runs: Sequence[Run | str | Path], *, baseline: str | None = None) -> Comparison:
+def compare(
+    runs: Sequence[Run | str | Path],
+    *,
+    baseline: str | None = None,
+    shake: int | str | Shake | None = None,
+    workers: int | None = None,
+    plugins: Plugins | None = None,
+) -> Comparison:
     """Compare runs of the same jobs, whatever cluster, plugin or settings they had.
 
     Args:
         runs: runs or their folders.
         baseline: label or folder of the run that the others are compared with; the first by default.
+        shake: compare so many twins of each run, such as `10` or `10@SEED`, see `harness.trace.shake`: then
+            every difference has an interval. Twins that are not there are replayed, and kept.
+        workers: how many twins are replayed at once, see `replay_all`.
+        plugins: what `harness.plugins.load()` gave; loaded when absent and something is to be replayed.
 
     Raises:
-        RunError: a folder is no run, or the runs cannot be compared; says what differs.
+        RunError: a folder is no run, or the runs cannot be compared; says what differs. Or twins are missing
+            of a run that cannot be replayed from what it says of itself.
+        ReplayError: some twins failed; the others are kept.
     """
     from harness.comparison import Comparison
 
-    return Comparison.of(runs, baseline=baseline)
+    if shake is None:
+        return Comparison.of(runs, baseline=baseline)
+    from harness.runs.twins import Twins
+    from harness.trace.shake import Shake
+
+    chosen = shake if isinstance(shake, Shake) else Shake.parse(shake)
+    opened = [run if isinstance(run, Run) else Run.open(run) for run in runs]
+    Comparison(opened, baseline=baseline)  # what cannot be compared is not replayed
+    twins = Twins(opened, chosen, lambda: plugins or load()).replayed(workers=workers)
+    return Comparison(opened, baseline=baseline, shake=chosen, twins=twins)
 
 
 def make_report(

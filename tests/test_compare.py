@@ -16,15 +16,13 @@ from hypothesis import strategies as st
 from policies import Greedy
 
 import harness
-from harness.comparison.changes import Chance, Change, Verdict, judged
-from harness.comparison.table import changed, shown
+from harness.comparison.changes import Evidence, Ground, Verdict, change_of
+from harness.comparison.figures import changed, shown
 from harness.errors import RunError
-from harness.metrics.measurement import Measurement
-from harness.statistics.bootstrap import Interval
+from harness.statistics.significance import Interval
 from harness.text import aligned, columns, printable, shortened
 
 WriteTrace = Callable[..., Path]
-WHOLE = Chance(possible=False, interval=None)
 
 
 @pytest.mark.parametrize(
@@ -49,65 +47,58 @@ def test_values_read_at_a_glance(value: float | None, unit: str, resource: str, 
     assert shown(value, unit, resource) == text
 
 
-@pytest.mark.parametrize(
-    ("base", "value", "better", "text"),
-    [
-        (10, 12, "higher", "+20.0 % △"),
-        (10, 12, "lower", "+20.0 % ▽"),
-        (10, 8, "lower", "-20.0 % △"),
-        (10, 8, "", "-20.0 %"),
-        (-10, -12, "higher", "-20.0 % ▽"),
-        (1000, 1009, "higher", "~"),
-        (1000, 1010, "higher", "+1.0 % △"),
-        (0, 0, "lower", "~"),
-        (0, 3, "lower", "from 0 ▽"),
-        (0, 3, "", "from 0"),
-        (None, 3, "lower", ""),
-        (3, None, "lower", ""),
-        (3, math.nan, "lower", ""),
-    ],
-)
-def test_changes_say_how_much_and_whether_that_is_good(
-    base: float | None, value: float | None, better: str, text: str
-) -> None:
-    """Less than one per cent is no change, and from nothing there is no percentage."""
-    assert changed(against(base, value, better)) == text
+def test_what_one_replay_cannot_carry_is_not_judged() -> None:
+    """The difference is told and has no sign; of a congested queue it says so; none at all is equal."""
+    whole, congested = Evidence(Ground.REPLAY), Evidence(Ground.CONGESTED)
+    assert told_of(10, 12, whole) == (Verdict.OPEN, "+20.0 %")
+    assert told_of(10, 12, congested) == (Verdict.OPEN, "+20.0 % ?")
+    assert told_of(1000, 1001, whole) == (Verdict.OPEN, "+0.1 %")
+    assert told_of(0, 3, whole) == (Verdict.OPEN, "+3s")
+    assert told_of(10, 10, whole) == told_of(0, 0, congested) == (Verdict.SAME, "=")
+    for base, value in ((None, 3), (3, None), (3, math.nan)):
+        assert told_of(base, value, whole) == (Verdict.UNKNOWN, "")
 
 
-def against(base: float | None, value: float | None, better: str, test: Chance = WHOLE) -> Change:
-    """How one value is judged against another."""
-    (row,) = judged([(Measurement("m", base, "s", better), [base, value])], [[test]])
-    return row.changes[0]
+def told_of(base: float | None, value: float | None, evidence: Evidence, p: float | None = None) -> Any:
+    """The verdict of a wait against another, and how it is told."""
+    change = change_of(base, value, "lower", evidence, p)
+    return change.verdict, changed(change, "s")
 
 
-@pytest.mark.parametrize(
-    ("interval", "verdict", "text"),
-    [
-        (Interval(1.0, 3.0, 0.001, 64), Verdict.WORSE, "+20.0 % [+10.0, +30.0] ▼"),
-        (Interval(-1.0, 5.0, 0.2, 64), Verdict.NONE, "+20.0 % [-10.0, +50.0] ~"),
-        (Interval(0.1, 3.0, 0.06, 64), Verdict.NONE, "+20.0 % [+1.0, +30.0] ~"),
-        (None, Verdict.NONE, "+20.0 % ~"),
-    ],
-)
-def test_a_change_of_jobs_is_called_one_only_if_it_is_told_from_chance(
-    interval: Interval | None, verdict: Verdict, text: str
-) -> None:
-    """0 outside the interval and a small p; where jobs are too few for either, nothing is said."""
-    change = against(10, 12, "lower", Chance(possible=True, interval=interval))
-    assert (change.verdict, changed(change)) == (verdict, text)
+def twins(low: float, high: float, *, ratio: bool = True) -> Evidence:
+    """An interval over ten twins."""
+    return Evidence(Ground.TWINS, Interval(low, high, 0.01, 10, ratio))
 
 
-def test_many_tests_make_each_of_them_harder() -> None:
-    """Holm's correction: p = 0.02 twice is 0.04 and 0.04; a third of 0.5 makes them 0.06."""
-    test = Chance(possible=True, interval=Interval(1, 3, 0.02, 64))
-    none = Chance(possible=True, interval=Interval(-1, 3, 0.5, 64))
-    found = [(Measurement("m", 10, "s", "lower"), [10.0, 12.0])] * 3
-    (first, second) = judged(found[:2], [[test], [test]])
-    assert [first.changes[0].p, second.changes[0].p] == [0.04, 0.04]
-    assert first.changes[0].verdict is Verdict.WORSE
-    rows = judged(found, [[test], [none], [test]])
-    assert [row.changes[0].p for row in rows] == pytest.approx([0.06, 0.5, 0.06])
-    assert {row.changes[0].verdict for row in rows} == {Verdict.NONE}
+def test_a_change_is_called_one_only_if_it_is_told_from_chance() -> None:
+    """0 outside the interval, a small p, and 1 % at least."""
+    assert told_of(10, 12, twins(1.1, 1.3), 0.001) == (Verdict.WORSE, "+20.0 % [+10.0, +30.0] ▼")
+    assert told_of(10, 8, twins(0.7, 0.9), 0.001) == (Verdict.BETTER, "-20.0 % [-30.0, -10.0] ▲")
+    assert told_of(10, 12, twins(0.9, 1.5), 0.2) == (Verdict.NONE, "+20.0 % [-10.0, +50.0] ~")
+    assert told_of(1000, 1009, twins(1.008, 1.01), 0.001) == (Verdict.NONE, "~")
+
+
+def test_an_interval_without_0_that_is_not_called_a_change_says_why() -> None:
+    """With the corrected p."""
+    assert told_of(10, 12, twins(1.01, 1.3), 0.063) == (Verdict.NONE, "+20.0 % [+1.0, +30.0] p=0.063 ~")
+
+
+def test_what_can_be_0_is_told_in_its_unit() -> None:
+    """There are no per cents of nothing; a ratio differs by points."""
+    absolute = twins(60, 180, ratio=False)
+    assert told_of(0, 120, absolute, 0.01) == (Verdict.WORSE, "+2m00s [+1m00s, +3m00s] ▼")
+    assert told_of(60, 180, absolute, 0.01) == (Verdict.WORSE, "+2m00s [+1m00s, +3m00s] ▼")
+    change = change_of(0, 0.013, "lower", twins(0.01, 0.016, ratio=False), 0.01)
+    assert changed(change, "ratio") == "+1.3 points [+1.0, +1.6] ▼"
+    change = change_of(0, 137_049, "lower", twins(120_000, 150_000, ratio=False), 0.01)
+    assert changed(change, "resource-hours") == "+137,049 h [+120,000, +150,000] ▼"
+
+
+def test_what_is_the_same_in_every_twin_has_a_sign_of_its_own() -> None:
+    """There is no chance in it, so it is not told from chance either."""
+    assert told_of(0, 120, twins(120, 120, ratio=False), 0.0) == (Verdict.WORSE, "+2m00s ▽")
+    assert told_of(10, 5, twins(0.5, 0.5), 0.0) == (Verdict.BETTER, "-50.0 % △")
+    assert told_of(10, 10, twins(1.0, 1.0), 1.0) == (Verdict.SAME, "=")
 
 
 def replayed(write_trace: WriteTrace, tmp_path: Path, label: str, **choices: Any) -> harness.Run:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from harness.cli.context import command_line, loaded_plugins
 from harness.cli.screen import coloured, terminal_width
 from harness.text import printable
 
 if TYPE_CHECKING:
+    from harness.comparison import Comparison
     from harness.comparison.conditions import Check
 
 
@@ -48,18 +50,31 @@ Examples:
     "--fail-on", "conditions", multiple=True, metavar="CONDITION",
     help="Exit with 1 where it holds, such as 'wait.first_start.p95{queue=prod} > +5%'; may be repeated.",
 )  # fmt: skip
+@click.option(
+    "--shake", "shake_text", metavar="N[@SEED]",
+    help="Compare N twins of every run, whose jobs arrive up to 30 s earlier or later; those that are not "
+    "kept beside the runs are replayed. Every difference then has an interval.",
+)  # fmt: skip
+@click.option(
+    "--workers", type=click.IntRange(min=1), metavar="N",
+    help="Replay so many twins at once. [default: the cores, as far as memory goes]",
+)  # fmt: skip
+@click.pass_context
 def compare(
+    ctx: click.Context,
     runs: tuple[Path, ...],
     baseline: str | None,
     metrics: tuple[str, ...],
     scope: str,
     layout: str,
     conditions: tuple[str, ...],
+    shake_text: str | None,
+    workers: int | None,
 ) -> None:
     """Compare finished runs of the same jobs: one table, the first run as given is the baseline.
 
-    Changes of what comes from single jobs (waits, slowdown, lost work) have a 95 % interval; ~ stands where
-    neither better nor worse can be said.
+    One replay judges only waits, slowdown and lost work, and only where its queues are not congested; with
+    --shake every change has a 95 % interval. ~ stands where neither better nor worse can be said.
     """
     from harness.comparison import Comparison  # not by way of `harness.api`, which knows how to replay
     from harness.comparison.conditions import parse_condition
@@ -68,6 +83,8 @@ def compare(
 
     parsed = [parse_condition(text) for text in conditions]
     comparison = Comparison.of(runs, baseline=baseline)
+    if shake_text is not None:
+        comparison = _shaken(ctx, comparison, shake_text, workers)
     checks: list[Check] = []
     undecided: HarnessError | None = None
     try:
@@ -94,3 +111,21 @@ def compare(
     held = [f"  {check.condition}: {check.text}" for check in checks if check.holds]
     if held:
         raise CheckError("\n".join(["what must not be holds:", *held]))
+
+
+def _shaken(ctx: click.Context, comparison: Comparison, text: str, workers: int | None) -> Comparison:
+    """The same comparison over twins of its runs."""
+    from harness.cli.replays import shaken
+    from harness.comparison import Comparison
+    from harness.trace.shake import Shake
+
+    shake = Shake.parse(text)
+    twins = shaken(
+        comparison.runs,
+        shake,
+        lambda: loaded_plugins(ctx),
+        workers=workers,
+        command=command_line(ctx),
+        quiet=False,
+    )
+    return Comparison(comparison.runs, chosen=comparison.head.chosen, shake=shake, twins=twins)

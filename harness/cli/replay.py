@@ -12,7 +12,7 @@ import click
 
 from harness.cli.calibration import calibrated
 from harness.cli.context import command_line, complete_policies, loaded_plugins
-from harness.cli.replays import carried_out
+from harness.cli.replays import carried_out, shaken
 from harness.cli.screen import coloured, terminal_width
 from harness.cli.worlds import World, read_worlds
 from harness.errors import OptionError, PluginError, StoppedError
@@ -102,6 +102,11 @@ Examples:
     help="Make so many runs at once, each in a process of its own. [default: the cores, as far as memory "
     "goes; 1 for a short trace]",
 )  # fmt: skip
+@click.option(
+    "--shake", "shake_text", metavar="N[@SEED]",
+    help="Replay N twins of every run, whose jobs arrive up to 30 s earlier or later, and compare over them: "
+    "every difference then has an interval. Further: N,arrivals=5m,ties,durations=1%,priorities.",
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of a table.")
 @click.option("-q", "--quiet", is_flag=True, help="Only results and errors.")
 @click.pass_context
@@ -124,6 +129,7 @@ def replay(
     output: Path,
     force: bool,
     workers: int | None,
+    shake_text: str | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -137,9 +143,11 @@ def replay(
     from harness.runs.impossible import without
     from harness.trace.homes import homed
     from harness.trace.job_rows import count_jobs
+    from harness.trace.shake import Shake
     from harness.trace.validate import strangers
 
     plugins = loaded_plugins(ctx)
+    shake = None if shake_text is None else Shake.parse(shake_text)
     chosen = _chosen(names, settings, plugins) if names else None  # a mistake is told before files are read
     opened = api.read_trace(trace, plugins, calibration, reader=reader)
     worlds = read_worlds(clusters, patches, opened, calibration)
@@ -191,7 +199,12 @@ def replay(
         command=command_line(ctx),
         quiet=quiet,
     )
-    comparison = Comparison(runs, chosen=f"the first of the {len(runs)} runs of this replay")
+    chosen_by = f"the first of the {len(runs)} runs of this replay"
+    if shake is None:
+        comparison = Comparison(runs, chosen=chosen_by)
+    else:
+        twins = shaken(runs, shake, lambda: plugins, workers=workers, command=command_line(ctx), quiet=quiet)
+        comparison = Comparison(runs, chosen=chosen_by, shake=shake, twins=twins)
     if as_json:
         click.echo(json.dumps(comparison.to_json(scope=None, changes=False)))
     else:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+import click
+
 from harness.cli.progress import Progress
 from harness.errors import HarnessError
+from harness.text import printable
 
 if TYPE_CHECKING:
     from harness.plugins import Plugins
     from harness.runs.plan import Plan
     from harness.runs.request import Request
     from harness.runs.run import Run
+    from harness.trace.shake import Shake
 
 
 def carried_out(
@@ -66,6 +70,43 @@ def carried_out(
                 progress.over(at)
                 told = _tell(outcomes, told, progress, quiet=quiet)
     return runs_of(requests, outcomes)
+
+
+def shaken(
+    runs: Sequence[Run],
+    shake: Shake,
+    plugins: Callable[[], Plugins],
+    *,
+    workers: int | None,
+    command: str,
+    quiet: bool,
+) -> list[list[Run]]:
+    """The twins of each run; those that are not stored are replayed.
+
+    Raises:
+        HarnessError: some replays failed; the twins of the others are kept.
+    """
+    from harness.runs.twins import Twins
+
+    twins = Twins(runs, shake, plugins)
+    if twins.requests and not quiet:
+        told = f"shaking: {len(twins.requests):,} replays of {shake.told()}; each is kept, and not made again"
+        click.echo(printable(told), err=True)
+    stored = [twins.stored(place) for place in range(len(runs))]
+    jobs = max(run.info["trace"]["jobs"] for run in runs)
+    with Progress([each.called for each in twins.requests], jobs, shown=not quiet) as progress:
+        found = twins.replayed(workers=workers, watch=progress.watch, over=progress.over, command=command)
+    if not quiet:
+        for run, there, of_run in zip(runs, stored, found, strict=True):
+            click.echo(printable(_ending_of_twins(run, there, of_run)), err=True)
+    return found
+
+
+def _ending_of_twins(run: Run, stored: int, twins: Sequence[Run]) -> str:
+    spent = sum(twin.info["provenance"]["cpu_seconds"] for twin in twins if not twin.stored)
+    made = f"{len(twins) - stored:,} in {spent:.1f} CPU-s" if stored < len(twins) else "none"
+    before = f", {stored:,} stored before" if stored else ""
+    return f"{run.label}: {len(twins):,} twins, {made} replayed{before}, kept in {twins[0].path.parent}"
 
 
 def _tell(outcomes: Mapping[int, Run | BaseException], told: int, progress: Progress, *, quiet: bool) -> int:

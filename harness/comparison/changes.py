@@ -1,26 +1,21 @@
 """How a value differs from the baseline's, and whether that is called a change.
 
 There are two gates. The practical one: a difference below 1 % of the baseline's value is none. The
-statistical one, for metrics that come from values of jobs: 0 is outside the 95 % interval of the difference,
-and the difference is significant at 5 % after Holm's correction for all the tests of one table. What comes
-from the run as a whole has no interval: nothing in a replay varies but its jobs.
+statistical one: the 95 % interval of the difference is without 0, and its p, corrected for the whole family
+of tests (`harness.comparison.family`), is below 5 %. What one replay cannot carry is not judged at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import StrEnum
 from math import isfinite
 from typing import NamedTuple
 
 from harness.metrics.measurement import Measurement
-from harness.statistics.bootstrap import CONFIDENCE, Interval
-from harness.statistics.significance import holm
+from harness.statistics.significance import LEVEL, Interval
 
 PRACTICAL = 0.01
 """A smaller part of the baseline's value is no change."""
-
-LEVEL = 1 - CONFIDENCE
 
 
 class Verdict(StrEnum):
@@ -30,7 +25,26 @@ class Verdict(StrEnum):
     WORSE = "worse"
     DIFFERENT = "different"  # of a metric of which neither more nor less is better
     NONE = "~"  # too small, or not told from chance
+    SAME = "="  # there is none at all
+    OPEN = "?"  # one replay does not say whether it is the plugin's or luck
     UNKNOWN = ""  # one of the two values is not there
+
+
+class Ground(StrEnum):
+    """What a difference can be judged by."""
+
+    TWINS = "twins"  # an interval over twins of the trace
+    BLOCKS = "blocks"  # an interval over blocks of jobs of one replay
+    CONGESTED = "congested"  # values of jobs of one replay, whose blocks are too much alike for an interval
+    FEW = "few"  # too few jobs, or twins, with a value
+    REPLAY = "replay"  # a value of one replay as a whole
+
+
+class Evidence(NamedTuple):
+    """What there is to judge a difference by; the interval is there for twins and blocks."""
+
+    ground: Ground
+    interval: Interval | None = None
 
 
 class Change(NamedTuple):
@@ -40,26 +54,34 @@ class Change(NamedTuple):
         difference: the value less the baseline's; None where one of them is not there.
         relative: the difference as a part of the baseline's absolute value; None if that is 0.
         verdict: what is said of it.
-        interval: of the difference, in the metric's unit; None for what does not come from values of jobs,
-            and where jobs are too few.
-        p: corrected for all tests of the table; None without an interval.
-        tested: whether the metric comes from values of jobs, so that it could be told from chance.
+        ground: by what.
+        interval: of the factor between the two values where both can only be above 0, else of the difference
+            in the metric's unit; None where there is none.
+        p: corrected for the family of tests; None without an interval.
     """
 
     difference: float | None
     relative: float | None
     verdict: Verdict
+    ground: Ground
     interval: Interval | None = None
     p: float | None = None
-    tested: bool = False
 
     @property
-    def relative_interval(self) -> tuple[float, float] | None:
-        """The interval as parts of the baseline's absolute value."""
-        if self.interval is None or not self.relative or not self.difference:
-            return None
-        scale = self.relative / self.difference
-        return self.interval.low * scale, self.interval.high * scale
+    def exact(self) -> bool:
+        """Whether it is the same in every twin, so that there is no chance in it."""
+        return self.interval is not None and self.interval.certain
+
+    @property
+    def misses(self) -> bool:
+        """Whether 0 is outside the interval, and the corrected p is too large all the same."""
+        interval, p = self.interval, self.p
+        return interval is not None and p is not None and not interval.has_nothing and p > LEVEL
+
+
+def gates(tests: str) -> str:
+    """When a difference is called a change; `tests` says for how many tests p is corrected."""
+    return f"called a change: {100 * PRACTICAL:g} % or more, 0 outside its interval, and p < 0.05 ({tests})"
 
 
 class Row(NamedTuple):
@@ -76,58 +98,38 @@ class Row(NamedTuple):
     changes: list[Change]
 
 
-class Chance(NamedTuple):
-    """Whether a difference can be told from chance, and what is known of it then."""
-
-    possible: bool
-    interval: Interval | None
-
-
-def judged(
-    found: Sequence[tuple[Measurement, list[float | None]]], tests: Sequence[Sequence[Chance]]
-) -> list[Row]:
-    """Rows of one table, with p values corrected for all of its tests.
+def change_of(
+    base: float | None, value: float | None, better: str, evidence: Evidence, p: float | None
+) -> Change:
+    """How a value differs from the baseline's.
 
     Args:
-        found: what was measured, with its value in each run.
-        tests: for each of these, one for each run but the baseline.
+        base: the baseline's value.
+        value: the other one.
+        better: `higher`, `lower` or "".
+        evidence: what it is judged by.
+        p: that of the evidence's interval, corrected.
     """
-    corrected = iter(
-        holm([each.interval.p for of_row in tests for each in of_row if each.interval is not None])
-    )
-    rows = []
-    for (measured, values), of_row in zip(found, tests, strict=True):
-        base, *others = values
-        changes = [
-            _change(base, value, measured.better, test, next(corrected) if test.interval else None)
-            for value, test in zip(others, of_row, strict=True)
-        ]
-        rows.append(Row(measured, values, changes))
-    return rows
-
-
-def _change(base: float | None, value: float | None, better: str, test: Chance, p: float | None) -> Change:
+    ground, interval = evidence
     if base is None or value is None or not isfinite(base) or not isfinite(value):
-        return Change(None, None, Verdict.UNKNOWN, test.interval, p, test.possible)
+        return Change(None, None, Verdict.UNKNOWN, ground, interval, p)
     difference = value - base
     relative = difference / abs(base) if base else None
-    verdict = _verdict(difference, relative, better)
-    if verdict is not Verdict.NONE and test.possible and not _significant(test.interval, p):
-        verdict = Verdict.NONE
-    return Change(difference, relative, verdict, test.interval, p, test.possible)
+    verdict = _verdict(difference, relative, better, interval, p)
+    return Change(difference, relative, verdict, ground, interval, p)
 
 
-def _verdict(difference: float, relative: float | None, better: str) -> Verdict:
-    """What is said of a difference by its size alone."""
-    if not difference or (relative is not None and abs(relative) < PRACTICAL):
+def _verdict(
+    difference: float, relative: float | None, better: str, interval: Interval | None, p: float | None
+) -> Verdict:
+    """What is said of a difference, by its size and by what is known of chance."""
+    if interval is None:
+        return Verdict.OPEN if difference else Verdict.SAME
+    if interval.certain and interval.has_nothing:
+        return Verdict.SAME
+    large = difference and (relative is None or abs(relative) >= PRACTICAL)
+    if not large or p is None or p > LEVEL or interval.has_nothing:
         return Verdict.NONE
     if not better:
         return Verdict.DIFFERENT
     return Verdict.BETTER if (difference > 0) == (better == "higher") else Verdict.WORSE
-
-
-def _significant(interval: Interval | None, p: float | None) -> bool:
-    """Whether a difference is told from chance; without an interval nothing can be said."""
-    if interval is None or p is None:
-        return False
-    return p <= LEVEL and not interval.low <= 0 <= interval.high

@@ -7,31 +7,29 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from math import isfinite
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from harness.comparison.changes import Chance, Change, Row, judged
+from harness.comparison.changes import Change, Evidence, Row, change_of
 from harness.comparison.conditions import Check, Condition, parse_condition
+from harness.comparison.family import Family, equal_ones
+from harness.comparison.figures import Key, key_of
 from harness.comparison.head import Head, chosen_by
+from harness.comparison.headlines import HEADLINES
 from harness.comparison.names import names_of, place_of
+from harness.comparison.one_replay import OneReplay
 from harness.comparison.pairs import Pairs
-from harness.comparison.samples import Samples, Statistic, is_of_jobs, statistic_of
+from harness.comparison.shaken import Shaken
 from harness.comparison.table import html, markdown, text
 from harness.errors import RunError
-from harness.metrics import fairness, quota, utilization
 from harness.metrics.measurement import Measurement, Window
 from harness.metrics.scopes import ALL, hint_at, parse_scope
-from harness.metrics.utilization import HOURS
 from harness.options import did_you_mean
-from harness.runs.folder import reading
 from harness.runs.run import Run
-from harness.statistics.bootstrap import Paired
 
-Key: TypeAlias = tuple[str, str, str]
-"""Metric, scope and resource."""
-
-_NO_CHANCE = Chance(possible=False, interval=None)
+if TYPE_CHECKING:
+    from harness.trace.shake import Shake
 
 _COLUMNS = ("metric", "scope", "resource", "unit", "better")
 
@@ -47,20 +45,33 @@ class Comparison:
         runs: at least one.
         baseline: name of the run that the others are compared with; the first by default.
         chosen: how the baseline came to be the first; by default it is told from how the runs were given.
+        shake: which twins of the runs are compared in their place; none by default.
+        twins: these twins: for each run, in the order given.
 
     Attributes:
         runs: the baseline first.
         names: what each run is called: its label; where that is not enough, its folder's name or path.
         head: what they differ in.
         pairs: the jobs that they have in common.
-        window: what utilization and fairness are measured over; None where arrivals differ, and each run has
-            its own.
+        window: what utilization and fairness are measured over; None where arrivals differ or twins are
+            compared, and each run has its own.
+        shake: which twins are compared; None where the runs themselves are.
+        twins: for each run its twins.
 
     Raises:
-        RunError: the runs have too few jobs in common, or one is given twice; or there is no such baseline.
+        RunError: the runs have too few jobs in common, or one is given twice; or there is no such baseline;
+            or twins are to be compared of runs that have not all the same jobs.
     """
 
-    def __init__(self, runs: Sequence[Run], *, baseline: str | None = None, chosen: str = "") -> None:
+    def __init__(
+        self,
+        runs: Sequence[Run],
+        *,
+        baseline: str | None = None,
+        chosen: str = "",
+        shake: Shake | None = None,
+        twins: Sequence[Sequence[Run]] = (),
+    ) -> None:
         if not runs:
             raise RunError("there is nothing to compare", hint="give at least one run folder")
         names = names_of(runs, taken=_COLUMNS)
@@ -71,7 +82,19 @@ class Comparison:
         self.names = [names[place] for place in order]
         self.pairs = Pairs(self.runs)
         self.head = Head(self.runs, self.names, chosen or chosen_by(runs, baseline))
-        self.window = self._shared_window() if self.pairs.same_arrivals else None
+        self.shake, self.twins = shake, [twins[place] for place in order] if shake is not None else []
+        if shake is not None and not self.pairs.whole:
+            raise RunError(
+                "twins of runs compare where all runs have the same jobs, and these have not",
+                hint="leave --shake out, or replay all of them on one trace",
+            )
+        shared = self.pairs.same_arrivals and shake is None
+        self.window = self._shared_window() if shared else None
+        self._figures: OneReplay | Shaken = (
+            OneReplay(self.runs, self.pairs, self.window, hours=bool(self.differing_capacities))
+            if shake is None
+            else Shaken(shake, self.twins)
+        )
 
     @classmethod
     def of(cls, runs: Sequence[Run | str | Path], *, baseline: str | None = None) -> Comparison:
@@ -101,17 +124,17 @@ class Comparison:
     ) -> Iterator[tuple[Measurement, list[float | None]]]:
         """What was measured, with its value in each run; see `to_polars` for the arguments and errors."""
         keys: dict[Key, Measurement] = {}
-        for measured in self._measured:
+        for measured in self._figures.measured:
             for key, row in measured.items():
                 keys.setdefault(key, row)
         for key in _chosen(keys, metrics, scope):
-            yield keys[key], [each[key].value if key in each else None for each in self._measured]
+            yield keys[key], [each[key].value if key in each else None for each in self._figures.measured]
 
     def absent(self, *metrics: str, scope: str | None = "all") -> list[str]:
         """Which of the metrics asked for have nothing in the scope, while others have: in sentences."""
         if scope is None:
             return []
-        keys = {(row.metric, row.scope) for measured in self._measured for row in measured.values()}
+        keys = {(row.metric, row.scope) for measured in self._figures.measured for row in measured.values()}
         wanted, said = parse_scope(scope), []
         for pattern in metrics:
             scopes = {of for name, of in keys if fnmatchcase(name, pattern)}
@@ -125,29 +148,38 @@ class Comparison:
         return self.judge(self.select(*metrics, scope=scope))
 
     def judge(self, found: Iterable[tuple[Measurement, list[float | None]]]) -> list[Row]:
-        """What `select` gave, with what changed; p values are corrected for all tests of these rows."""
-        several = list(found)
-        return judged(several, [self._tests(*each) for each in several])
+        """What `select` gave, with what changed."""
+        return [self._judged(measured, values) for measured, values in found]
+
+    def remarks(self, changes: Sequence[Change]) -> Iterator[str]:
+        """What must be known of changes: where intervals come from, and what is not judged."""
+        size = self._family.size
+        tests = f"corrected for {size:,} tests, Holm" if size > 1 else "one test"
+        yield from self._figures.remarks(changes, tests)
 
     def changes(self, *metrics: str, scope: str | None = "all") -> pl.DataFrame:
         """One row a metric, scope, resource and run: the value, and how it differs from the baseline's.
 
         Columns: `metric, scope, resource, unit, better, run, value, baseline` (the value of the baseline)`,
-        difference, relative, low, high` (the ends of the difference's 95 % interval)`, p, verdict`: see
-        `Change`. The baseline is the first of the runs. Arguments and errors as in `to_polars`.
+        difference, relative, low, high` (the ends of the 95 % interval)`, scale` (whether these are
+        differences or factors)`, p, ground, verdict`: see `Change`. The baseline is the first of the runs.
+        Arguments and errors as in `to_polars`.
         """
         rows = []
         for row in self.rows(*metrics, scope=scope):
             about = [getattr(row.measured, column) for column in _COLUMNS]
             base = row.values[0]
-            rows.append((*about, self.names[0], base, base, *[None] * 5, ""))
+            rows.append((*about, self.names[0], base, base, *[None] * 4, "", None, "", ""))
             for name, value, change in zip(self.names[1:], row.values[1:], row.changes, strict=True):
-                low, high = (change.interval.low, change.interval.high) if change.interval else (None, None)
-                of_change = (change.difference, change.relative, low, high, change.p, str(change.verdict))
+                interval = change.interval
+                low, high = (interval.low, interval.high) if interval else (None, None)
+                how = (_scale(change), change.p, str(change.ground), str(change.verdict))
+                of_change = (change.difference, change.relative, low, high, *how)
                 rows.append((*about, name, value, base, *of_change))
         schema: dict[str, type[pl.DataType]] = dict.fromkeys((*_COLUMNS, "run"), pl.String)
-        figures = ("value", "baseline", "difference", "relative", "low", "high", "p")
-        schema |= dict.fromkeys(figures, pl.Float64) | {"verdict": pl.String}
+        figures = ("value", "baseline", "difference", "relative", "low", "high")
+        schema |= dict.fromkeys(figures, pl.Float64) | {"scale": pl.String, "p": pl.Float64}
+        schema |= dict.fromkeys(("ground", "verdict"), pl.String)
         return pl.DataFrame(rows, schema=schema, orient="row")
 
     def to_polars(self, *metrics: str, scope: str | None = "all") -> pl.DataFrame:
@@ -204,6 +236,8 @@ class Comparison:
             "baseline": self.names[0],
             "chosen": self.head.chosen,
             "jobs": self.pairs.count,
+            "twins": None if self.shake is None else str(self.shake),
+            "tests": self._family.size if changes else None,
             "runs": [
                 {
                     "name": name,
@@ -243,85 +277,39 @@ class Comparison:
         windows = [run.window for run in self.runs]
         return Window(min(each.start for each in windows), min(each.end for each in windows))
 
-    def _tests(self, measured: Measurement, values: Sequence[float | None]) -> list[Chance]:
-        """For each run but the baseline, whether a metric can be told from chance, and its interval."""
-        statistic = statistic_of(measured)
-        if statistic is None:
-            return [_NO_CHANCE] * (len(self.runs) - 1)
-        return [
-            Chance(possible=True, interval=None)
-            if value is None or values[0] is None
-            else self._test(statistic, measured.scope, place)
-            for place, value in enumerate(values[1:], start=1)
-        ]
+    def _judged(self, measured: Measurement, values: list[float | None]) -> Row:
+        base, *others = values
+        changes = []
+        for place, value in enumerate(others, start=1):
+            evidence = self._evidence(measured, place)
+            interval = evidence.interval
+            p = interval and self._family.corrected(key_of(measured), place, interval.p)
+            changes.append(change_of(base, value, measured.better, evidence, p))
+        return Row(measured, values, changes)
 
-    def _test(self, statistic: Statistic, scope: str, place: int) -> Chance:
-        paired = self._paired(place, statistic.column, scope)
-        return (
-            _NO_CHANCE if paired is None else Chance(possible=True, interval=paired.interval(statistic.name))
-        )
-
-    def _paired(self, place: int, column: str, scope: str) -> Paired | None:
-        """The values of the jobs of a scope in two runs; None where it is not of the same jobs."""
-        key = (place, column, scope)
-        if key not in self._paired_values:
-            base, other = self._samples[0], self._samples[place]
-            of_scope = [each.members(scope) for each in (base, other)]
-            self._paired_values[key] = _paired_within(of_scope, base.of(column), other.of(column))
-        return self._paired_values[key]
+    def _evidence(self, measured: Measurement, place: int) -> Evidence:
+        key = (key_of(measured), place)
+        if key not in self._known:
+            self._known[key] = self._figures.evidence(measured, place)
+        return self._known[key]
 
     @cached_property
-    def _samples(self) -> list[Samples]:
-        return [Samples(run, rows) for run, rows in zip(self.runs, self.pairs.rows, strict=True)]
-
-    @cached_property
-    def _paired_values(self) -> dict[tuple[int, str, str], Paired | None]:
+    def _known(self) -> dict[tuple[Key, int], Evidence]:
         return {}
 
     @cached_property
-    def _measured(self) -> list[dict[Key, Measurement]]:
-        return [self._measurements(place) for place in range(len(self.runs))]
-
-    def _measurements(self, place: int) -> dict[Key, Measurement]:
-        """A run's measurements: over the shared window where its own is longer, and over the common jobs."""
-        run = self.runs[place]
-        with reading(run.path):
-            rows: Iterable[Measurement] = (
-                Measurement(
-                    row["metric"], row["value"], row["unit"], row["better"], row["scope"], row["resource"]
-                )
-                for row in run.metrics.iter_rows(named=True)
-            )
-            found = {(row.metric, row.scope, row.resource): row for row in rows}
-            for row in self._measured_again(run, found):
-                key = (row.metric, row.scope, row.resource)
-                if key in found or row.metric.endswith(HOURS):
-                    found[key] = row
-            if self.pairs.jobs[place] > self.pairs.count:
-                rows = self._samples[place].measure()
-                of_common = {(row.metric, row.scope, row.resource): row for row in rows}
-                found = {
-                    key: of_common.get(key, row)
-                    for key, row in found.items()
-                    if key in of_common or not is_of_jobs(row)
-                }
-        return found
-
-    def _measured_again(self, run: Run, found: Iterable[Key]) -> Iterator[Measurement]:
-        """What is relative to capacity: over the shared window, and of a run of schema 2 in hours."""
-        if self.window is not None and run.window != self.window:
-            for family in (utilization, fairness, quota):
-                yield from family.measure(run, self.window)
-        elif self.differing_capacities and not any(name.endswith(HOURS) for name, _, _ in found):
-            yield from utilization.measure(run, run.window)
-
-
-def _paired_within(of_scope: Sequence[pl.Series | None], base: pl.Series, other: pl.Series) -> Paired | None:
-    """The values of those jobs that are in a scope in both runs; None where others are in it in each."""
-    mine, theirs = of_scope
-    if mine is None or theirs is None:
-        return Paired(base, other)
-    return Paired(base.filter(mine), other.filter(theirs)) if (mine == theirs).all() else None
+    def _family(self) -> Family:
+        """The headline metrics of all runs that differ; what cannot be tested counts as a test in vain."""
+        same_as = equal_ones([self._figures.outcome(place) for place in range(len(self.runs))])
+        tests: dict[tuple[Key, int], float] = {}
+        for key, measured in self._figures.measured[0].items():
+            if measured.scope != ALL or measured.metric not in HEADLINES or measured.value is None:
+                continue
+            for place in range(1, len(self.runs)):
+                if same_as[place] == place and self._figures.testable(measured):
+                    interval = self._evidence(measured, place).interval
+                    tests[key, place] = 1.0 if interval is None else interval.p
+        return Family(tests, same_as)
 
 
 def _chosen(keys: Mapping[Key, Measurement], metrics: Sequence[str], scope: str | None) -> list[Key]:
@@ -358,9 +346,17 @@ def _json_change(change: Change) -> dict[str, Any]:
     return {
         "difference": change.difference,
         "relative": change.relative,
-        "interval": [interval.low, interval.high] if interval else None,
-        "blocks": interval.blocks if interval else None,
+        "interval": [_json_number(interval.low), _json_number(interval.high)] if interval else None,
+        "scale": _scale(change) or None,
+        "size": interval.size if interval else None,
         "p": change.p,
+        "ground": str(change.ground),
         "verdict": str(change.verdict),
-        "tested": change.tested,
     }
+
+
+def _scale(change: Change) -> str:
+    """What the ends of an interval are."""
+    if change.interval is None:
+        return ""
+    return "ratio" if change.interval.ratio else "difference"

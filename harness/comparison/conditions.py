@@ -164,7 +164,7 @@ class Condition:
             return sentence
         change = row.changes[place - 1]
         was = f"{shown(row.values[0], unit, resource)} in {comparison.names[0]}"
-        how = changed(change)
+        how = changed(change, unit, resource)
         if self.bound.endswith("%") and change.relative and abs(change.relative) < PRACTICAL:
             sign = "+" if change.relative > 0 else ""  # no table shows it, but the condition may be about it
             how = f"{sign}{plain_number(100 * change.relative, 3)} %"

@@ -7,17 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from harness.comparison.changes import PRACTICAL, Row, Verdict
+from harness.comparison.changes import Row
 from harness.comparison.figures import changed, name_of, shown
 from harness.comparison.headlines import SHOWN
 from harness.comparison.ping_pong import about_loops
+from harness.metrics.scopes import ALL
 from harness.metrics.utilization import HOURS
-from harness.statistics.bootstrap import LEAST_BLOCKS, RESAMPLES, SEED
 from harness.text import aligned, columns, printable
 from harness.units import format_amount, format_duration
 
 if TYPE_CHECKING:
     from harness.comparison import Comparison
+    from harness.comparison.changes import Change
     from harness.comparison.head import Head
     from harness.metrics.measurement import Measurement
     from harness.runs.run import Run
@@ -26,8 +27,8 @@ _NAMED_GANGS = 3
 
 _OF_CAPACITY = ("utilization.", "goodput.", "backlog", "fairness.")
 _OF_WINDOW = (*_OF_CAPACITY, "quota.")
-_WORDS = (Verdict.BETTER, Verdict.WORSE)
 _NOTHING = "no metric was measured"
+_LOST, _LOST_PART = "disruption.lost", "disruption.lost_of_allocated"
 _INTERVAL = re.compile(r" \[[^\]]*\]")
 _NARROWED = "too narrow for intervals: a wider terminal, a pipe and --format csv have them"
 
@@ -187,8 +188,7 @@ def remarks(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
     """What a reader must know to read the lines right."""
     runs, names = comparison.runs, comparison.names
     if len(runs) > 1:
-        yield f"▲ better, ▼ worse, ~ neither can be said; changes are against {names[0]}"
-        yield from _about_intervals(shown)
+        yield from _about_changes(comparison, shown)
     elif not names[0].startswith(runs[0].info["policy"]["name"]):
         yield f"{names[0]}: plugin {runs[0].info['policy']['name']}"
     yield from _about_windows(comparison, shown)
@@ -211,6 +211,8 @@ def remarks(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
 def _about_windows(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
     """What is measured over what time and which jobs, where runs differ in that."""
     window, windows = comparison.window, [run.window for run in comparison.runs]
+    if comparison.shake is not None:
+        return  # which says itself what twins are measured over
     if window is None:
         spans = [format_duration(each.end - each.start) for each in windows]
         each = ", ".join(f"{name} {span}" for name, span in zip(comparison.names, spans, strict=True))
@@ -266,25 +268,35 @@ def _half_bound(gangs: Sequence[Mapping[str, Any]]) -> str:
     return f"{what} without all pods being bound: {', '.join(named)}{more}"
 
 
-def _about_intervals(shown: Sequence[Line]) -> Iterator[str]:
-    """Where the intervals come from, how many tests were made, and what has none."""
+def _about_changes(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
+    """What signs mean, where intervals come from, and what is not judged."""
     changes = [change for line in shown for change in line.row.changes]
-    intervals = [change.interval for change in changes if change.interval is not None]
-    if intervals:
-        blocks = sorted({interval.blocks for interval in intervals})
-        several = f"{blocks[0]} to {blocks[-1]}" if len(blocks) > 1 else f"{blocks[0]}"
-        yield (
-            f"[95 % interval]: paired bootstrap over {several} blocks of jobs in order of arrival, "
-            f"{RESAMPLES:,} resamples, seed {SEED}"
-        )
-        yield (
-            f"called a change: {100 * PRACTICAL:g} % or more, 0 outside its interval, and p < 0.05 "
-            f"(corrected for {len(intervals):,} tests, Holm)"
-        )
-    if any(change.tested and change.interval is None for change in changes):
-        yield f"no interval where fewer than {LEAST_BLOCKS} jobs have a value: nothing can be said"
-    if any(not change.tested and change.verdict in _WORDS for change in changes):
-        yield "△ better, ▽ worse: of the run as a whole; it has no interval, a replay has no chance in it"
+    exact = ", △ ▽ the same in every twin" if any(map(_is_sure, changes)) else ""
+    against = f"changes are against {comparison.names[0]}"
+    yield f"▲ better, ▼ worse, ~ neither can be said, = equal{exact}; {against}"
+    yield from comparison.remarks(changes)
+    yield from _about_lost_work(comparison, shown)
+
+
+def _is_sure(change: Change) -> bool:
+    return change.exact and bool(change.difference)
+
+
+def _about_lost_work(comparison: Comparison, listed: Sequence[Line]) -> Iterator[str]:
+    """What part of the work is lost, where the baseline loses none, so that no percentage says it."""
+    from_nothing = [
+        line.measured.resource
+        for line in listed
+        if line.measured.metric == _LOST and line.measured.scope == ALL
+        if line.row.values[0] == 0 and any(line.row.values[1:])
+    ]
+    for measured, parts in comparison.select() if from_nothing else ():
+        if measured.metric == _LOST_PART and measured.resource in from_nothing:
+            each = [
+                f"{name} {shown(part, measured.unit)}"
+                for name, part in zip(comparison.names[1:], parts[1:], strict=True)
+            ]
+            yield f"of what was allocated, {_LOST} {measured.resource} is: {', '.join(each)}"
 
 
 def _joined(cell: tuple[str, str], width: int) -> str:
@@ -298,4 +310,4 @@ def _cells(row: Row) -> Iterator[tuple[str, str]]:
     unit, resource = row.measured.unit, row.measured.resource
     yield shown(base, unit, resource), ""
     for value, change in zip(others, row.changes, strict=True):
-        yield shown(value, unit, resource), changed(change)
+        yield shown(value, unit, resource), changed(change, unit, resource)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 if TYPE_CHECKING:
     from altair.typing import ChartType
 
-Verdict: TypeAlias = Literal["better", "worse", "same", ""]
+Verdict: TypeAlias = Literal["better", "worse", "same", "equal", "open", ""]
 """What a change against the baseline means; empty where nothing can be said."""
 
 

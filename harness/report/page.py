@@ -20,7 +20,13 @@ from harness.report.report import Chapter, Report
 from harness.report.section import named
 from harness.text import printable
 
-_WORDS = {"better": "better", "worse": "worse", "same": "no clear change"}
+_WORDS = {
+    "better": "better",
+    "worse": "worse",
+    "same": "no clear change",
+    "equal": "equal",
+    "open": "not judged",
+}
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 

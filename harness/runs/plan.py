@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -216,11 +216,6 @@ class Plan:
         """Where the twins of the run are kept, likewise."""
         unshaken = {name: value for name, value in self.identity.items() if name != _TWIN}
         return Path(self.trace_name, TWINS, self._name(unshaken))
-
-    def twin_names(self, twins: Iterable[Twin]) -> list[str]:
-        """What `run_name` is of the same replay of twins."""
-        identity = self.identity
-        return [self._name({**identity, _TWIN: str(twin)}) for twin in twins]
 
     def _name(self, identity: Mapping[str, Any]) -> str:
         text = json.dumps(identity, sort_keys=True, separators=(",", ":"), default=str)

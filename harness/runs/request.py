@@ -153,7 +153,8 @@ class Request:
     def called(self) -> str:
         """What it is called in messages."""
         name = self.plugin if isinstance(self.plugin, str) else getattr(self.plugin, "__name__", None)
-        return self.label or name or "the plugin that the manifests select"
+        called = self.label or name or "the plugin that the manifests select"
+        return called if self.twin is None else f"{called}, twin {self.twin.number}"
 
     def run(
         self,
@@ -179,7 +180,7 @@ class Request:
             PluginError: a plugin failed in one of its hooks; after the replay the run is there all the same.
         """
         plugins = plugins or load()
-        return execute(
+        run = execute(
             plan or self.plan(plugins),
             plugins,
             output=self.output,
@@ -188,6 +189,8 @@ class Request:
             watch=watch,
             command=command,
         )
+        run.request = self
+        return run
 
     def plan(self, plugins: Plugins) -> Plan:
         """The replay with all that it depends on, read and checked.

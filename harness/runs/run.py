@@ -20,6 +20,7 @@ from harness.runs.older import as_now, with_numbers
 
 if TYPE_CHECKING:
     from harness.engine.livelock import Livelock
+    from harness.runs.request import Request
 
 _BATCH = 1 << 18  # rows
 _KEEP_ALL = "replay it with keep='all'"
@@ -38,6 +39,10 @@ class Run:
         stored: whether it had been there before it was asked for.
         measured_again: whether it had been there with other metrics, and was measured anew.
         metrics: the table of that name, where nothing was kept.
+
+    Attributes:
+        request: what it is the answer to, as long as the process lasts that asked; None for runs that were
+            opened, or come from another process.
     """
 
     def __init__(
@@ -54,6 +59,7 @@ class Run:
         self._metrics = metrics
         self.stored = stored
         self.measured_again = measured_again
+        self.request: Request | None = None
         self._checked: set[str] = set()
 
     @classmethod
@@ -67,6 +73,9 @@ class Run:
         info = read_info(folder)
         check_present(folder, info)
         return cls(folder, info, stored=stored)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "request": None}  # which may hold what cannot be pickled, and all of a trace
 
     def __repr__(self) -> str:
         ended = ", stopped" if self.stopped is not None else ""

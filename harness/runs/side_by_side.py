@@ -106,6 +106,9 @@ def runs_of(requests: Sequence[Request], outcomes: Mapping[int, Outcome]) -> lis
             runs=runs,
             errors=errors,
         )
+    for request, made in zip(requests, runs, strict=True):
+        if made is not None:
+            made.request = request
     return [run for run in runs if run is not None]
 
 

@@ -1,26 +1,80 @@
-"""Tests of differences: Student's t by way of the normal distribution, and Holm's correction.
+"""What is known of a difference: its interval, how likely it is by chance, and corrections for many tests.
 
-Between t and z Wallace's approximation is used (Annals of Mathematical Statistics 30, 1959), which is within
-0.02 of z for the 15 and more degrees of freedom that occur here, in both directions the same.
+Student's t is scipy's, which is imported when the first test is made: it takes half a second.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import copysign, exp, log1p, sqrt
-from statistics import NormalDist
+from math import exp, fsum, log, sqrt
+from typing import NamedTuple
 
-NORMAL = NormalDist()
+CONFIDENCE = 0.95
+LEVEL = 1 - CONFIDENCE
 
-
-def z_of_t(t: float, freedom: int) -> float:
-    """The normal deviate that is as unlikely as a Student t of so many degrees of freedom."""
-    return copysign(_scale(freedom) * sqrt(freedom * log1p(t * t / freedom)), t)
+_SAME = 1e-12  # of values that are computed from equal ones in another order
 
 
-def t_of_z(z: float, freedom: int) -> float:
-    """The Student t that is as unlikely as a normal deviate: the inverse of `z_of_t`."""
-    return copysign(sqrt(freedom * (exp((z / _scale(freedom)) ** 2 / freedom) - 1)), z)
+class Interval(NamedTuple):
+    """What is known of how far a value is from the baseline's.
+
+    Attributes:
+        low: the lower end of its 95 % interval.
+        high: the upper end.
+        p: how likely a difference at least as large is by chance alone.
+        size: how many twins, or blocks of jobs, it was found from.
+        ratio: whether the ends are factors of the baseline's value, else differences in the metric's unit.
+    """
+
+    low: float
+    high: float
+    p: float
+    size: int
+    ratio: bool = False
+
+    @property
+    def certain(self) -> bool:
+        """Whether nothing varied, so that there was nothing to test."""
+        return self.low == self.high
+
+    @property
+    def has_nothing(self) -> bool:
+        """Whether no difference at all is within it."""
+        return self.low <= (1 if self.ratio else 0) <= self.high
+
+
+def of_pairs(base: Sequence[float], other: Sequence[float], *, ratio: bool) -> Interval | None:
+    """Student's interval of paired differences.
+
+    Where all pairs differ by the same, the interval is a point, and p is 0, or 1 for no difference.
+
+    Args:
+        base: one value a pair.
+        other: the same of the other side.
+        ratio: whether differences are those of logarithms; then all values must be above 0.
+
+    Returns:
+        None of fewer than two pairs.
+    """
+    if len(base) < 2 or len(other) < 2:
+        return None
+    if ratio:
+        differences = [log(after) - log(before) for before, after in zip(base, other, strict=True)]
+    else:
+        differences = [after - before for before, after in zip(base, other, strict=True)]
+    count = len(differences)
+    centre = fsum(differences) / count
+    size = max(abs(value) for value in (*base, *other))
+    same = _SAME * (1 if ratio else size)
+    if max(differences) - min(differences) <= same:
+        point = 0.0 if abs(centre) <= same else centre
+        ends, p = (point, point), 0.0 if point else 1.0
+    else:
+        error = sqrt(fsum((value - centre) ** 2 for value in differences) / (count - 1) / count)
+        wide = error * t_quantile((1 + CONFIDENCE) / 2, count - 1)
+        ends, p = (centre - wide, centre + wide), p_value(centre, error, count - 1)
+    low, high = map(_factor, ends) if ratio else ends
+    return Interval(low, high, p, count, ratio)
 
 
 def p_value(estimate: float, error: float, freedom: int) -> float:
@@ -33,7 +87,16 @@ def p_value(estimate: float, error: float, freedom: int) -> float:
     """
     if error == 0:
         return 0.0 if estimate else 1.0
-    return 2 * NORMAL.cdf(-abs(z_of_t(estimate / error, freedom)))
+    from scipy.special import stdtr
+
+    return float(2 * stdtr(freedom, -abs(estimate / error)))
+
+
+def t_quantile(share: float, freedom: int) -> float:
+    """The Student t below which such a share of them is."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, share))
 
 
 def holm(values: Sequence[float]) -> list[float]:
@@ -46,5 +109,6 @@ def holm(values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def _scale(freedom: int) -> float:
-    return (8 * freedom + 1) / (8 * freedom + 3)
+def _factor(logarithm: float) -> float:
+    """Of a logarithm; those of the widest intervals are beyond any number."""
+    return exp(logarithm) if logarithm < 700 else float("inf")

@@ -167,6 +167,17 @@ class Shake:
     def __str__(self) -> str:
         return f"{self.count}{self.shaking}"
 
+    def told(self) -> str:
+        """For people: how many, and what is moved."""
+        shaking = self.shaking
+        moved = [
+            f"arrivals ±{exact_duration(shaking.arrivals)}" if shaking.arrivals else "",
+            "order of equal times" if shaking.ties else "",
+            f"durations ±{_per_cent(shaking.durations)}" if shaking.durations else "",
+            "priorities" if shaking.priorities else "",
+        ]
+        return f"{self.count} twins ({', '.join(filter(None, moved))}; seed {shaking.seed})"
+
     @property
     def twins(self) -> list[Twin]:
         """The twins, from the first; a larger number of them begins with the same ones."""

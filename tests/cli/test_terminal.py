@@ -418,14 +418,16 @@ def test_a_table_fits_the_terminal_and_its_verdicts_have_colours(
     runs = ("-p", "none@plain", "-p", "none@fifo", "-p", "none@strict")
     options = ("--set", "fifo.order=fifo", "--set", "strict.blocking=strict", "--scale-cluster", "1/2")
     assert harness("replay", trace, *runs, *options, "-q").code == 0
-    line = "compare results/trace/* --baseline plain --metric 'wait.*' --metric makespan"
+    line = "compare results/trace/* --baseline plain --metric 'wait.*' --metric makespan --shake 3"
     piped = harness("compare", *sorted(Path("results/trace").iterdir()), *line.split()[2:5], "wait.*").out
     assert "\x1b" not in piped
     wide = shown_on(folder, line, 300)
+    assert "9 replays of 3 twins (arrivals ±30s; seed 0)" in wide
     assert any("[" in row for row in table_of(wide))
     assert "too narrow" not in wide
     whole = max(map(len, table_of(wide)))
     middle = shown_on(folder, line, whole - 1)
+    assert "3 twins, none replayed, 3 stored before" in middle
     assert "too narrow for intervals" in middle
     assert sum(row.startswith("metric") for row in table_of(middle)) == 1
     least = max(map(len, table_of(middle)))

@@ -72,14 +72,18 @@ def test_one_run_is_reported_without_comparison(runs: list[harness.Run]) -> None
 
 
 def test_verdicts_follow_the_comparison(runs: list[harness.Run]) -> None:
-    """What threw work away is worse in disruption, in the card and in the sentence."""
+    """What one replay cannot carry is not judged, in the card and in the sentence; over twins it is."""
     *_, scores, verdicts = blocks(harness.make_report(runs), "headlines")
     assert isinstance(scores, Scores)
     assert isinstance(verdicts, Points)
     disruption = scores.scores[2]
-    assert [change.verdict for _, _, change in disruption.values] == ["", "worse"]
+    assert [change.verdict for _, _, change in disruption.values] == ["", "open"]
     assert verdicts.items[0].startswith("rough: ")
-    assert "disruption worse" in verdicts.items[0]
+    assert "disruption not judged from one replay (+" in verdicts.items[0]
+    over_twins = harness.compare(runs, shake=2, workers=1)
+    *_, scores, verdicts = blocks(harness.make_report(over_twins), "headlines")
+    assert isinstance(scores, Scores)
+    assert scores.scores[2].values[1][2].verdict in ("better", "worse", "same")
 
 
 def test_a_plugin_adds_a_section(runs: list[harness.Run]) -> None:

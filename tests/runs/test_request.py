@@ -323,10 +323,6 @@ def test_a_twin_is_another_run_beside_those_of_its_trace(world: Callable[..., Re
     assert glob(str(run.path.parent / "*")) == [str(run.path)]  # noqa: PTH207 - as a shell does, without hidden ones
     assert request.run().stored
     assert world(twin="2@6", keep="metrics").run().path not in (run.path, twin.path)
-    plan, of_twin = (each.plan(PLUGINS) for each in (world(), request))
-    assert request.twin is not None
-    assert plan.twin_names([request.twin]) == [twin.path.name] == [of_twin.run_name]
-    assert plan.twins == of_twin.twins
 
 
 def test_a_twin_is_the_same_for_every_policy(world: Callable[..., Request]) -> None:

@@ -41,7 +41,14 @@ _HEADLINES = (
         "95 of 100 jobs waited no longer than this for their start; less is better",
     ),
 )
-_IN_WORDS = {"better": "better", "worse": "worse", "same": "no clear change", "": "not comparable"}
+_IN_WORDS = {
+    "better": "better",
+    "worse": "worse",
+    "same": "no clear change",
+    "equal": "equal",
+    "open": "not judged from one replay",
+    "": "not comparable",
+}
 
 
 def blocks(material: Material) -> Iterator[Block]:
@@ -90,5 +97,5 @@ def _score(material: Material, headline: _Headline, pairs: Sequence[tuple[str, C
 
 
 def _verdict(change: Cell) -> str:
-    figure = f" ({change.text})" if change.verdict in ("better", "worse") else ""
+    figure = f" ({change.text})" if change.verdict in ("better", "worse", "open") and change.text else ""
     return f"{_IN_WORDS[change.verdict]}{figure}"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from harness.comparison.changes import Change, Verdict
 from harness.comparison.figures import name_of, told
 from harness.comparison.table import Line, remarks
+from harness.metrics.measurement import Measurement
 from harness.report.blocks import Block, Cell, Points, Table
 from harness.report.blocks import Verdict as Judgement
 from harness.report.material import Material
@@ -15,6 +16,8 @@ _JUDGEMENTS: dict[Verdict, Judgement] = {
     Verdict.BETTER: "better",
     Verdict.WORSE: "worse",
     Verdict.NONE: "same",
+    Verdict.SAME: "equal",
+    Verdict.OPEN: "open",
 }
 
 
@@ -36,9 +39,10 @@ def blocks(material: Material) -> Iterator[Block]:
 def cells(line: Line) -> list[tuple[str, Cell]]:
     """For each run the value, and how it differs from the baseline's."""
     values = [value for value, _ in line.cells]
-    return list(zip(values, [Cell(""), *map(_cell, line.row.changes)], strict=True))
+    changes = [_cell(change, line.measured) for change in line.row.changes]
+    return list(zip(values, [Cell(""), *changes], strict=True))
 
 
-def _cell(change: Change) -> Cell:
-    figure, sign = told(change)
+def _cell(change: Change, measured: Measurement) -> Cell:
+    figure, sign = told(change, measured.unit, measured.resource)
     return Cell(figure, _JUDGEMENTS.get(change.verdict, ""), sign)

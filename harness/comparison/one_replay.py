@@ -1,0 +1,158 @@
+"""Figures of one replay of each run, and which of their differences it can carry.
+
+Of values of jobs (waits, slowdown, lost work) blocks of jobs are drawn anew, where blocks are long enough to
+be independent. What is measured of a run as a whole is a single draw of a chaotic system: nothing tells its
+differences from luck but twins (`harness.comparison.shaken`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from harness.comparison.changes import Evidence, Ground, gates
+from harness.comparison.figures import Key, key_of
+from harness.comparison.samples import Samples, is_of_jobs, statistic_of
+from harness.metrics import fairness, quota, utilization
+from harness.metrics.measurement import Measurement, Window
+from harness.metrics.utilization import HOURS
+from harness.runs.folder import reading
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from harness.comparison.changes import Change
+    from harness.comparison.pairs import Pairs
+    from harness.runs.run import Run
+    from harness.statistics.bootstrap import Paired
+
+_REPLAY = Evidence(Ground.REPLAY)
+
+
+class OneReplay:
+    """What was measured of runs, each replayed once.
+
+    Args:
+        runs: the baseline first.
+        pairs: the jobs that they have in common.
+        window: what utilization, fairness and quota are measured over; None for each run's own.
+        hours: whether capacities differ, so that utilization is wanted in resource-hours too.
+    """
+
+    def __init__(self, runs: Sequence[Run], pairs: Pairs, window: Window | None, *, hours: bool) -> None:
+        self._runs, self._pairs, self._window, self._hours = runs, pairs, window, hours
+
+    @cached_property
+    def measured(self) -> list[dict[Key, Measurement]]:
+        """What was measured of each run."""
+        return [self._measurements(place) for place in range(len(self._runs))]
+
+    def outcome(self, place: int) -> dict[Key, float | None]:
+        """All figures of a run."""
+        return {key: row.value for key, row in self.measured[place].items()}
+
+    def testable(self, measured: Measurement) -> bool:
+        """Whether a metric comes from values of jobs, so that it may be told from chance."""
+        return statistic_of(measured) is not None
+
+    def evidence(self, measured: Measurement, place: int) -> Evidence:
+        """What a run's difference from the baseline can be judged by."""
+        statistic = statistic_of(measured)
+        if statistic is None:
+            return _REPLAY
+        key = key_of(measured)
+        if any(key not in of or of[key].value is None for of in (self.measured[0], self.measured[place])):
+            return Evidence(Ground.FEW)
+        paired = self._paired(place, statistic.column, measured.scope)
+        if paired is None:
+            return _REPLAY
+        if not paired.blocks:
+            return Evidence(Ground.FEW)
+        if paired.congested:
+            return Evidence(Ground.CONGESTED)
+        interval = paired.interval(statistic.name)
+        return Evidence(Ground.FEW) if interval is None else Evidence(Ground.BLOCKS, interval)
+
+    def remarks(self, changes: Iterable[Change], tests: str) -> Iterator[str]:
+        """What must be known of these changes; `tests` says for how many tests p is corrected."""
+        several = list(changes)
+        grounds = {change.ground for change in several}
+        if Ground.BLOCKS in grounds:
+            from harness.statistics.bootstrap import BLOCKS, RESAMPLES, SEED
+
+            yield (
+                f"[95 % interval]: paired bootstrap over {BLOCKS} blocks of jobs in order of arrival, "
+                f"{RESAMPLES:,} resamples, seed {SEED}"
+            )
+            yield gates(tests)
+        if Ground.CONGESTED in grounds:
+            yield "?: too congested to say from one replay: use --shake 10"
+        if Ground.FEW in grounds:
+            from harness.statistics.bootstrap import LEAST_JOBS
+
+            yield f"?: fewer than {LEAST_JOBS} jobs have a value: nothing can be said"
+        if Ground.REPLAY in grounds:
+            yield "no sign: one replay does not tell what a policy does to it from luck: --shake 10 does"
+
+    def _paired(self, place: int, column: str, scope: str) -> Paired | None:
+        """The values of the jobs of a scope in two runs; None where it is not of the same jobs."""
+        key = (place, column, scope)
+        if key not in self._paired_values:
+            base, other = self._samples[0], self._samples[place]
+            of_scope = [each.members(scope) for each in (base, other)]
+            self._paired_values[key] = _paired_within(of_scope, base.of(column), other.of(column))
+        return self._paired_values[key]
+
+    @cached_property
+    def _samples(self) -> list[Samples]:
+        return [Samples(run, rows) for run, rows in zip(self._runs, self._pairs.rows, strict=True)]
+
+    @cached_property
+    def _paired_values(self) -> dict[tuple[int, str, str], Paired | None]:
+        return {}
+
+    def _measurements(self, place: int) -> dict[Key, Measurement]:
+        """A run's measurements: over the shared window where its own is longer, and over the common jobs."""
+        run = self._runs[place]
+        with reading(run.path):
+            found = measurements_of(run)
+            for row in self._measured_again(run, found):
+                key = key_of(row)
+                if key in found or row.metric.endswith(HOURS):
+                    found[key] = row
+            if self._pairs.jobs[place] > self._pairs.count:
+                of_common = {key_of(row): row for row in self._samples[place].measure()}
+                found = {
+                    key: of_common.get(key, row)
+                    for key, row in found.items()
+                    if key in of_common or not is_of_jobs(row)
+                }
+        return found
+
+    def _measured_again(self, run: Run, found: Iterable[Key]) -> Iterator[Measurement]:
+        """What is relative to capacity: over the shared window, and of a run of schema 2 in hours."""
+        if self._window is not None and run.window != self._window:
+            for family in (utilization, fairness, quota):
+                yield from family.measure(run, self._window)
+        elif self._hours and not any(name.endswith(HOURS) for name, _, _ in found):
+            yield from utilization.measure(run, run.window)
+
+
+def measurements_of(run: Run) -> dict[Key, Measurement]:
+    """What a run's table of metrics has."""
+    rows = (
+        Measurement(row["metric"], row["value"], row["unit"], row["better"], row["scope"], row["resource"])
+        for row in run.metrics.iter_rows(named=True)
+    )
+    return {key_of(row): row for row in rows}
+
+
+def _paired_within(of_scope: Sequence[pl.Series | None], base: pl.Series, other: pl.Series) -> Paired | None:
+    """The values of those jobs that are in a scope in both runs; None where others are in it in each."""
+    from harness.statistics.bootstrap import Paired
+
+    mine, theirs = of_scope
+    if mine is None or theirs is None:
+        return Paired(base, other)
+    return Paired(base.filter(mine), other.filter(theirs)) if (mine == theirs).all() else None

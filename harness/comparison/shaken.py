@@ -1,0 +1,119 @@
+"""Figures over twins of the trace: every metric has a paired interval, those of runs as a whole too.
+
+All runs are replayed on the same twins (`harness.trace.shake`). A value is the mean over them, the geometric
+mean where it is above 0 in every run and twin: then differences are factors, and are tested as logarithms.
+What an interval is of is the mean paired difference over that jitter, of that trace: it says nothing of other
+months.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from math import exp, fsum, isfinite, log
+from typing import TYPE_CHECKING, NamedTuple
+
+from harness.comparison.changes import Evidence, Ground, gates
+from harness.comparison.figures import Key, key_of
+from harness.comparison.one_replay import measurements_of
+from harness.statistics.significance import of_pairs
+
+if TYPE_CHECKING:
+    from harness.comparison.changes import Change
+    from harness.metrics.measurement import Measurement
+    from harness.runs.run import Run
+    from harness.trace.shake import Shake
+
+
+class _Values(NamedTuple):
+    """A metric's values in those twins in which no run lacks one; of a run without any, none."""
+
+    of_runs: list[list[float]]
+    ratio: bool
+
+
+class Shaken:
+    """What was measured of runs over several twins.
+
+    Args:
+        shake: which twins.
+        twins: for each run, the baseline first, its twins in their order.
+    """
+
+    def __init__(self, shake: Shake, twins: Sequence[Sequence[Run]]) -> None:
+        self._shake = shake
+        self._tables = [[measurements_of(twin) for twin in of_run] for of_run in twins]
+        self._known: dict[Key, _Values] = {}
+
+    @cached_property
+    def measured(self) -> list[dict[Key, Measurement]]:
+        """What was measured of each run, with the means over its twins."""
+        return [self._means(place) for place in range(len(self._tables))]
+
+    def outcome(self, place: int) -> dict[Key, list[float | None]]:
+        """All figures of a run, twin by twin."""
+        tables = self._tables[place]
+        return {key: [_value(table, key) for table in tables] for key in _keys(tables)}
+
+    def testable(self, measured: Measurement) -> bool:
+        """Every metric is."""
+        return bool(measured.metric)
+
+    def evidence(self, measured: Measurement, place: int) -> Evidence:
+        """What a run's difference from the baseline can be judged by."""
+        values = self._values(key_of(measured))
+        interval = of_pairs(values.of_runs[0], values.of_runs[place], ratio=values.ratio)
+        return Evidence(Ground.FEW) if interval is None else Evidence(Ground.TWINS, interval)
+
+    def remarks(self, changes: Iterable[Change], tests: str) -> Iterator[str]:
+        """What must be known of these changes; `tests` says for how many tests p is corrected."""
+        several = list(changes)
+        yield (
+            f"values: means over {self._shake.told()}; geometric means where all values are above 0. "
+            "Each twin is measured over its own window"
+        )
+        if any(change.interval is not None and not change.exact for change in several):
+            yield (
+                "[95 % interval]: Student's t of paired differences, of logarithms where all values are "
+                "above 0; it is of this trace, not of other months"
+            )
+            yield gates(tests)
+        if any(change.ground is Ground.FEW for change in several):
+            yield "?: fewer than 2 twins have a value in both runs: nothing can be said"
+
+    def _means(self, place: int) -> dict[Key, Measurement]:
+        tables = self._tables[place]
+        found = {}
+        for key in _keys(tables):
+            row = next(table[key] for table in tables if key in table)
+            values = self._values(key)
+            found[key] = row._replace(value=_mean(values.of_runs[place], ratio=values.ratio))
+        return found
+
+    def _values(self, key: Key) -> _Values:
+        if key not in self._known:
+            every = [[_value(table, key) for table in tables] for tables in self._tables]
+            having = [row for row in every if any(value is not None for value in row)]
+            twins = [at for at in range(len(every[0])) if all(row[at] is not None for row in having)]
+            of_runs = [[value for at in twins if (value := row[at]) is not None] for row in every]
+            ratio = min((min(row) for row in of_runs if row), default=0) > 0
+            self._known[key] = _Values(of_runs, ratio)
+        return self._known[key]
+
+
+def _keys(tables: Sequence[dict[Key, Measurement]]) -> list[Key]:
+    return list(dict.fromkeys(key for table in tables for key in table))
+
+
+def _value(table: dict[Key, Measurement], key: Key) -> float | None:
+    """A value; None where it is not there, or is no number that could be averaged."""
+    value = table[key].value if key in table else None
+    return value if value is not None and isfinite(value) else None
+
+
+def _mean(values: Sequence[float], *, ratio: bool) -> float | None:
+    if not values:
+        return None
+    if min(values) == max(values):
+        return values[0]
+    return exp(fsum(map(log, values)) / len(values)) if ratio else fsum(values) / len(values)
