@@ -199,6 +199,7 @@ class Slow:
         self.fairness()
         self.disruption()
         self.quota()
+        self.reclaim()
 
     def say(self, metric: str, value: float | None, scope: str = "all", resource: str = "") -> None:
         assert (metric, scope, resource) not in self.values
@@ -556,6 +557,38 @@ class Slow:
             for queue in {*self.holder, *known}:
                 value = there.get(queue)
                 self.say("quota.held_unbound", self.hours(value, resource), self.of(queue), resource)
+
+    def reclaim(self) -> None:
+        """Row by row: whether a quota holds less than is its own and than it asks for."""
+        known = self.info["cluster"]["queues"]
+        held: dict[tuple[str, int], int] = defaultdict(int)
+        asked: dict[tuple[str, int], int] = defaultdict(int)
+        since: dict[str, int] = {}
+        latencies: dict[str, dict[int, float]] = defaultdict(dict)
+        for number, row in enumerate(self.decisions):
+            queue, action = self.holder[row["job"]], row["action"]
+            if queue not in known:
+                continue
+            gets = self.holds(row) - (action in ("gone", "finish"))
+            asks = (action in ("submit", "requeue")) - (action in ("gone", "finish", "reject"))
+            for place, amount in enumerate(self.asks[row["job"]]):
+                held[queue, place] += gets * row["pods"] * amount
+                asked[queue, place] += asks * row["pods"] * amount
+            waits = any(
+                min(known[queue]["nominal"].get(each, 0), asked[queue, place]) > held[queue, place]
+                for place, each in enumerate(self.resources)
+            )
+            if waits and queue not in since:
+                since[queue] = row["time"]
+            elif not waits and queue in since:
+                latencies[queue][number] = row["time"] - since.pop(queue)
+        for queue in {*self.holder, *known, ""}:
+            own = {queue} if queue else {*self.holder}
+            ended = {key: each for name in own for key, each in latencies[name].items()}
+            still = {-place: self.end - since[name] for place, name in enumerate(own, 1) if name in since}
+            inside = {*ended, *still}
+            scope = self.of(queue) if queue else "all"
+            self.survivors("reclaim_latency", ended, still, inside, ("p50", "p95"), scope, SECOND)
 
     def of(self, holder: str) -> str:
         """The scope of what is measured of a quota, or of a queue without one."""

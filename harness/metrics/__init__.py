@@ -55,6 +55,13 @@ def _quota(run: Run, window: Window) -> Iterable[Measurement]:
     return measure(run, window)
 
 
+def _reclaim(run: Run, window: Window) -> Iterable[Measurement]:
+    """How long quotas waited for what is theirs; see `harness.metrics.reclaim`."""
+    from harness.metrics.reclaim import measure
+
+    return measure(run, window)
+
+
 def _topology(run: Run, window: Window) -> Iterable[Measurement]:
     """Over how many domains of a topology jobs are spread; see `harness.metrics.topology`."""
     from harness.metrics.topology import measure
@@ -71,4 +78,5 @@ def harness_register_metrics(register: RegisterMetric) -> None:
     register("fairness", _fairness, help="shares against ideal ones, unmet guarantees, unequal slowdowns")
     register("disruption", _disruption, help="preemptions, their victims, and the work that they threw away")
     register("quota", _quota, help="quota that queues held beyond what they might borrow")
+    register("reclaim", _reclaim, help="how long quotas wait for what is theirs")
     register("topology", _topology, help="over how many domains of a topology jobs are spread")

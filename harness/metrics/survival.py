@@ -44,6 +44,20 @@ def survival(times: pl.DataFrame, statistics: Sequence[str]) -> pl.DataFrame:
     return found
 
 
+def percentiles(times: pl.DataFrame, percents: Sequence[int]) -> list[float | None]:
+    """Percentiles of times; linear between order statistics where all have ended.
+
+    Args:
+        times: `known` and `least`, as for `survival`.
+        percents: which.
+    """
+    if times["known"].null_count():
+        keyed = times.select(pl.lit(0).alias("key"), "known", "least")
+        ((_, *found),) = survival(keyed, [f"p{each}" for each in percents]).iter_rows()
+        return found
+    return [times["known"].quantile(each / 100, interpolation="linear") for each in percents]
+
+
 def _curve(times: pl.DataFrame) -> pl.DataFrame:
     """The estimate for each key and value, ascending.
 
