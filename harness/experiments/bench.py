@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.cluster.turning import is_knob, turned
 from harness.errors import OptionError
-from harness.experiments.spec import CLUSTER, PATCH, PLUGIN, SEED, TRACE, WEEKS, Arm, Point, Spec
+from harness.experiments.spec import CLUSTER, PATCH, PLUGIN, SEED, SHAKE, TRACE, WEEKS, Arm, Point, Spec
 from harness.generate.redrawn import redrawn
 from harness.memo import Memo
 from harness.options import did_you_mean
@@ -22,6 +22,7 @@ from harness.runs.inputs import cluster_for
 from harness.runs.replaying import measured_by
 from harness.runs.request import Request
 from harness.trace.calibration import Calibration
+from harness.trace.shake import Twin
 from harness.units import parse_duration
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ class Bench:
         Raises:
             InputError: a step is not understood, or does not fit the trace.
         """
-        steps, seed = self._steps(point), self._weeks_of(point)
+        steps, seed = self._steps(point), self._drawn(point)
         key = (self._label(TRACE, point), *sorted(steps.items()), seed)
         if key not in self._traces:
             self._traces[key] = self._made_trace(point, steps, seed)
@@ -178,7 +179,7 @@ class Bench:
         told = {
             "trace": [trace.sha256, trace.digest, dict(trace.left_out), trace.notes, dict(trace.metadata)],
             "steps": self._steps(point),
-            "weeks": None if seeds is None or seeds.of != WEEKS else [seeds.by, point.get(SEED)],
+            "drawn": None if seeds is None else [seeds.of, seeds.by, self._drawn(point)],
             "cluster": None if base is None else [base.digest, base.warnings, base.assumed],
             "patch": self.inputs.patches[self._label(PATCH, point)],
             "knobs": {name: value for name, value in point.items() if is_knob(name)},
@@ -192,9 +193,12 @@ class Bench:
         return sha256(text.encode()).hexdigest()[:_LENGTH]
 
     def _made_trace(self, point: Point, steps: Mapping[str, str], seed: int | None) -> Trace:
-        if seed is not None:
-            assert self.spec.seeds is not None
-            return redrawn(self.trace({**point, SEED: None}), parse_duration(self.spec.seeds.by), seed)
+        seeds = self.spec.seeds
+        if seeds is not None and seed is not None:
+            record = self.trace({**point, SEED: None})
+            if seeds.of == SHAKE:
+                return Twin.parse(f"{seed},{seeds.by}").of(record)
+            return redrawn(record, parse_duration(seeds.by), seed)
         texts = {name: text for name, text in steps.items() if name != "scale_cluster"}
         return Calibration.parse(**texts).of_trace(self.inputs.traces[self._label(TRACE, point)])
 
@@ -218,13 +222,15 @@ class Bench:
         settings = self._settings(point)
         found = {argument: settings[name] for name, argument in STEPS.items() if name in settings}
         seeds, seed = self.spec.seeds, point.get(SEED)
-        if seeds is not None and seeds.of != WEEKS and seed is not None:
+        if seeds is not None and seeds.of not in (WEEKS, SHAKE) and seed is not None:
             found[STEPS[seeds.of]] = f"{seeds.by}@{seed}"
         return found
 
-    def _weeks_of(self, point: Point) -> int | None:
+    def _drawn(self, point: Point) -> int | None:
+        """The seed of what is drawn of a trace that is calibrated."""
         seeds, seed = self.spec.seeds, point.get(SEED)
-        return seed if seeds is not None and seeds.of == WEEKS and isinstance(seed, int) else None
+        of_trace = seeds is not None and seeds.of in (WEEKS, SHAKE)
+        return seed if of_trace and isinstance(seed, int) else None
 
     def _option(self, name: str, arm: Arm) -> str | None:
         """The option of a plugin that a name means; None where it is not about this plugin."""

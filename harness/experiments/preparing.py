@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.cluster.load import load_cluster, read_manifests
 from harness.errors import Fault, FaultyInputError, HarnessError, SpecError
-from harness.experiments.bench import SETTINGS, STEPS, Bench, Inputs, measuring
+from harness.experiments.bench import SETTINGS, Bench, Inputs, measuring
 from harness.experiments.grid import points
 from harness.experiments.making import Item
 from harness.experiments.spec import (
@@ -17,6 +17,7 @@ from harness.experiments.spec import (
     PATCH,
     PLUGIN,
     SEED,
+    SHAKE,
     TRACE,
     WEEKS,
     Factor,
@@ -29,6 +30,7 @@ from harness.plugins import Plugins
 from harness.recording import schemas
 from harness.runs.identity import looked_at_once
 from harness.runs.inputs import read_trace
+from harness.trace.shake import Twin
 from harness.units import parse_duration
 
 if TYPE_CHECKING:
@@ -37,8 +39,8 @@ if TYPE_CHECKING:
 
     from harness.cluster.model import Cluster
 
-_SEEDED = ("sample", "priority-share", "shake")
-"""Steps of the calibration that have a seed, as far as they are there."""
+_SEEDED = ("sample", "priority-share")
+"""Steps of the calibration that have a seed."""
 
 _HINT = "nothing was replayed; docs/experiments.md describes every field"
 _TAKEN = ("item", "key", *schemas.METRICS)
@@ -157,13 +159,14 @@ def _patch(path: Path | None) -> Sequence[Mapping[str, Any]] | None:
 
 
 def _check_seeds(spec: Spec, seeds: Seeds, faults: _Faults) -> None:
-    ways = [name for name in _SEEDED if name in STEPS]
     if seeds.of == WEEKS:
         block = faults.of("seeds.weeks", partial(parse_duration, seeds.by))
         if block == 0:
             faults.add("seeds.weeks", "must be longer than 0")
-    elif seeds.of not in ways:
-        known = [WEEKS, *ways]
+    elif seeds.of == SHAKE:
+        faults.of("seeds.shake", partial(Twin.parse, f"1,{seeds.by}"))
+    elif seeds.of not in _SEEDED:
+        known = [WEEKS, SHAKE, *_SEEDED]
         faults.add(f"seeds.{seeds.of}", f"is nothing that seeds draw; {did_you_mean(seeds.of, known)}")
     elif "@" in seeds.by:
         faults.add(f"seeds.{seeds.of}", f"{seeds.by!r} has a seed already; leave out what follows the @")

@@ -27,6 +27,9 @@ MOST_ITEMS = 1_000_000
 WEEKS = "weeks"
 """How seeds draw unless a specification says otherwise: the weeks of the record anew."""
 
+SHAKE = "shake"
+"""Each seed is a twin of the trace, the same jobs moved a little."""
+
 
 def _nothing() -> Mapping[str, Any]:
     return Frozen()
@@ -67,8 +70,10 @@ class Seeds:
     Attributes:
         count: how many.
         first: the first seed; the others follow it.
-        of: what is drawn: `weeks` of the record, or a step of the calibration that has a seed.
-        by: the length of what is drawn as one, or the step without its seed, such as `0.2:1000`.
+        of: what is drawn: `weeks` of the record, its twins by `shake`, or a step of the calibration with a
+            seed.
+        by: the length of what is drawn as one; what twins differ in, such as `arrivals=30s,ties`; or the
+            step without its seed, such as `0.2:1000`.
     """
 
     count: int

@@ -70,6 +70,9 @@ def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
         queue=pl.when(pl.int_range(40) % 2 == 0).then(pl.lit("6214e9")).otherwise(pl.lit("0e4a51")),
         **{"request.nvidia.com/gpu": pl.int_range(40, dtype=pl.Int64) % 8 + 1},
     ).write_parquet(place / "traces" / "philly.parquet")
+    pl.read_parquet(ROOT / "traces" / "mix.parquet").gather_every(190).write_parquet(
+        place / "traces" / "mix.parquet"
+    )
     with gzip.open(place / "philly.csv.gz", "wt") as file:
         file.write(PHILLY)
     with gzip.open(place / "HPC2N-2002-2.2-cln.swf.gz", "wt") as file:
@@ -82,6 +85,11 @@ def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
             break
     command = [Path(sys.executable).with_name("harness"), "replay", "traces/philly.parquet", "-q"]
     subprocess.run([*command, "-p", "none", "-p", "none@strict"], cwd=place, check=True, capture_output=True)
+    (place / "small-sweep.yaml").write_text(
+        "trace: traces/mix.parquet\nplugins: [none]\nvary: {scale-arrivals: [1, 2]}\n"
+    )
+    command[1:] = ["sweep", "small-sweep.yaml", "-q", "--workers", "1"]
+    subprocess.run(command, cwd=place, check=True, capture_output=True)
     return place
 
 

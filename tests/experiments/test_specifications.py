@@ -94,6 +94,19 @@ def test_weeks_are_drawn_alike_for_every_other_setting(spec: Callable[..., Spec]
     assert not frames["none", 1].equals(frames["none", 2])
 
 
+def test_seeds_are_twins_where_the_specification_says_so(spec: Callable[..., Spec]) -> None:
+    """The same jobs, each moved by up to so much, and the same for every other setting."""
+    bench = prepared(
+        spec(plugins=["none", "fairsharing"], seeds={"count": 2, "shake": "arrivals=1m"}), load()
+    )
+    one, two, other, _ = (bench.trace(item.point).frame for item in items_of(bench))
+    assert one.equals(other)
+    assert one.drop("submit_time").equals(two.drop("submit_time"))
+    assert not one["submit_time"].equals(two["submit_time"])
+    record = bench.inputs.traces["trace"].frame["submit_time"].dt.total_seconds()
+    assert ((one["submit_time"].dt.total_seconds() - record).abs() <= 60).all()
+
+
 def test_seeds_draw_priorities_where_the_specification_says_so(spec: Callable[..., Spec]) -> None:
     """The share of jobs with a priority is drawn anew, and nothing else changes."""
     bench = prepared(spec(seeds={"count": 2, "priority-share": "0.3:50"}), load())
@@ -143,6 +156,7 @@ def test_every_fault_is_told_with_its_field_before_anything_is_replayed(world: P
         ({"plugins": ["fairshare"]}, "plugins[0]: there is no policy 'fairshare'"),
         ({"trace": "absent.parquet"}, "there is no such file"),
         ({"seeds": {"count": 2, "weeks": "30d"}}, "less than two blocks"),
+        ({"seeds": {"count": 2, "shake": "arrival=1m"}}, "nothing to shake is called 'arrival'"),
         ({"seeds": {"count": 2, "days": "1"}}, "seeds.days: is nothing that seeds draw"),
         ({"seeds": {"count": 2, "sample": "0.5@7"}}, "has a seed already"),
         ({"metrics": ["wating"]}, "there is no family 'wating'; did you mean 'waiting'?"),

@@ -1,0 +1,87 @@
+"""`harness experiment`: what came of many replays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from harness.cli.screen import coloured
+from harness.errors import OptionError
+
+_EXPERIMENT = click.argument("experiment", metavar="DIR", type=click.Path(path_type=Path))
+_OBJECTIVES = click.option(
+    "--objective", "objectives", multiple=True, metavar="METRIC[{SCOPE}]",
+    help="What settings are judged by; may be repeated. [default: wait.first_start.p95, disruption.lost, "
+    "fairness.share_deviation]",
+)  # fmt: skip
+
+
+@click.group(
+    epilog="""\b
+Examples:
+  harness experiment show results/small-sweep
+  harness experiment compare results/small-sweep 0 1"""
+)
+def experiment() -> None:
+    """Show what an experiment found, compare its settings, or write a report of it."""
+
+
+@experiment.command(
+    epilog="""\b
+Examples:
+  harness experiment show results/small-sweep
+  harness experiment show results/small-sweep --where scale-arrivals=2"""
+)
+@_EXPERIMENT
+@_OBJECTIVES
+@click.option(
+    "--where", multiple=True, metavar="NAME=VALUE", help="Only items that are set so; may be repeated."
+)
+def show(experiment: Path, objectives: tuple[str, ...], where: tuple[str, ...]) -> None:
+    """Print best and worst settings, the effect of each factor, and the frontier.
+
+    The frontier are the settings that no other one beats: none is as good in all objectives and better in
+    one. Means are over seeds, with their 95 % intervals.
+    """
+    from harness.experiments.experiment import Experiment
+    from harness.experiments.objectives import Judged
+    from harness.experiments.telling import show as told
+
+    click.echo(told(Judged(Experiment.open(experiment), objectives, _pairs(where))))
+
+
+def _pairs(where: tuple[str, ...]) -> dict[str, str]:
+    """`NAME=VALUE` texts.
+
+    Raises:
+        OptionError: a text is not of that form.
+    """
+    found = {}
+    for text in where:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise OptionError(f"--where {text!r} is not understood", hint="write NAME=VALUE")
+        found[name] = value
+    return found
+
+
+@experiment.command(
+    epilog="""\b
+Examples:
+  harness experiment compare results/small-sweep 0 1
+  harness experiment compare results/small-sweep 0 1 --metric wait.first_start.p95"""
+)
+@_EXPERIMENT
+@click.argument("items", nargs=-1, required=True, type=click.IntRange(min=0), metavar="ITEM ITEM...")
+@click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Only this metric; may be repeated.")
+def compare(experiment: Path, items: tuple[int, ...], metrics: tuple[str, ...]) -> None:
+    """Compare settings with the first of them, paired by seed.
+
+    An item stands for its setting, with all of its seeds.
+    """
+    from harness.experiments.experiment import Experiment
+    from harness.experiments.objectives import Judged
+    from harness.experiments.telling import compare as told
+
+    click.echo(coloured(told(Judged(Experiment.open(experiment), metrics), items, metrics)))

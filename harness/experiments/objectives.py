@@ -1,0 +1,211 @@
+"""What an experiment is judged by: metrics with a direction, and their values in each of its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from math import fsum, sqrt
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from harness.comparison.conditions import parse_condition
+from harness.errors import OptionError, RunError
+from harness.experiments.experiment import DONE, Experiment
+from harness.experiments.spec import SEED
+from harness.metrics.measurement import Measurement
+from harness.options import did_you_mean
+from harness.statistics.bootstrap import CONFIDENCE
+from harness.statistics.significance import NORMAL, p_value, t_of_z
+from harness.units import plain_number
+
+DEFAULT = ("wait.first_start.p95", "disruption.lost", "fairness.share_deviation")
+"""What experiments are judged by unless somebody says otherwise."""
+
+_FORM = "write a metric, with its scope or resource: 'disruption.lost{resource=nvidia.com/gpu}'"
+
+
+class Estimate(NamedTuple):
+    """A mean over seeds, with its 95 % interval.
+
+    Attributes:
+        value: the mean; of one value that itself.
+        low: the lower end of its interval; None where there are less than two values.
+        high: the upper end.
+        p: how likely a mean at least so far from 0 is by chance alone; None without an interval.
+        values: of how many.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    p: float | None
+    values: int
+
+
+def estimate(values: Sequence[float]) -> Estimate:
+    """The mean of values that differ by chance alone, with Student's interval."""
+    count = len(values)
+    mean = fsum(values) / count
+    if count < 2:
+        return Estimate(mean, None, None, None, count)
+    freedom = count - 1
+    error = sqrt(fsum((value - mean) ** 2 for value in values) / freedom / count)
+    room = error * t_of_z(NORMAL.inv_cdf((1 + CONFIDENCE) / 2), freedom)
+    return Estimate(mean, mean - room, mean + room, p_value(mean, error, freedom), count)
+
+
+def value_text(value: Any) -> str:
+    """A value as the specification has it."""
+    return plain_number(value, 6) if isinstance(value, float) else "-" if value is None else str(value)
+
+
+def _where(experiment: Experiment, where: Mapping[str, str]) -> pl.DataFrame:
+    """The items that are set so.
+
+    Raises:
+        OptionError: something does not vary, or has no such value.
+    """
+    items = experiment.items
+    for name, text in where.items():
+        if name not in experiment.factors:
+            raise OptionError(f"{name} does not vary here", hint=did_you_mean(name, experiment.factors))
+        told = [value_text(value) for value in experiment.factors[name]]
+        if text not in told:
+            raise OptionError(f"{name} is never {text!r}", hint=did_you_mean(text, told))
+        items = items.filter(
+            pl.Series([value_text(value) == text for value in items[name]], dtype=pl.Boolean)
+        )
+    return items
+
+
+class Setting(NamedTuple):
+    """What an experiment is set to, seeds apart.
+
+    Attributes:
+        item: the number of its first item.
+        point: factor -> value, as the table has it.
+    """
+
+    item: int
+    point: Mapping[str, Any]
+
+
+class Judged:
+    """The values of an experiment's settings in some metrics.
+
+    Args:
+        experiment: one with at least one item that was made.
+        objectives: `METRIC` or `METRIC{SCOPE,resource=NAME}`; the default ones that were measured if none.
+        where: only items that are set so: factor -> value; all by default.
+
+    Raises:
+        RunError: no item was made, or a metric was not measured.
+        OptionError: a text is no metric, or does not say of which resource.
+    """
+
+    def __init__(
+        self, experiment: Experiment, objectives: Sequence[str] = (), where: Mapping[str, str] | None = None
+    ) -> None:
+        self.experiment = experiment
+        self.items = _where(experiment, where or {}).filter(state=DONE)
+        self.frame = experiment.to_polars().filter(pl.col("item").is_in(self.items["item"].implode()))
+        if self.frame.is_empty():
+            what = f"{experiment.root}: no item was made"
+            raise RunError(
+                f"{what} that is set so" if where else f"{what} yet", hint="harness sweep makes them"
+            )
+        self.objectives = [
+            self._objective(text, given=bool(objectives)) for text in objectives or self._default()
+        ]
+
+    @cached_property
+    def settings(self) -> list[Setting]:
+        """Every setting with an item that was made, in order."""
+        names = [name for name in self.experiment.factors if name != SEED]
+        first = self.items.group_by(names, maintain_order=True).agg(pl.col("item").first())
+        return [
+            Setting(row["item"], {name: row[name] for name in names})
+            for row in first.sort("item").iter_rows(named=True)
+        ]
+
+    @cached_property
+    def _settings_of(self) -> Mapping[int, tuple[int, int]]:
+        """Item -> the first item of its setting, and its seed (0 without any)."""
+        names = [name for name in self.experiment.factors if name != SEED]
+        first = {tuple(each.point.values()): each.item for each in self.settings}
+        made = self.items
+        seeds = made[SEED] if SEED in made.columns else [0] * made.height
+        rows = made.select(names).iter_rows()
+        return {item: (first[row], seed) for item, row, seed in zip(made["item"], rows, seeds, strict=True)}
+
+    def values(self, measured: Measurement) -> Mapping[int, Mapping[int, float]]:
+        """Setting, by its first item -> seed -> value, where there is one."""
+        rows = self.frame.filter(
+            pl.col("metric") == measured.metric,
+            pl.col("scope") == measured.scope,
+            pl.col("resource") == measured.resource,
+            pl.col("value").is_not_null(),
+        )
+        found: dict[int, dict[int, float]] = {each.item: {} for each in self.settings}
+        for item, value in rows.select("item", "value").iter_rows():
+            setting, seed = self._settings_of[item]
+            found[setting][seed] = value
+        return found
+
+    def estimates(self, measured: Measurement) -> Mapping[int, Estimate | None]:
+        """Setting, by its first item -> the mean over its seeds; None where there is no value."""
+        return {
+            item: estimate(list(of_seed.values())) if of_seed else None
+            for item, of_seed in self.values(measured).items()
+        }
+
+    def scopes(self, kind: str) -> list[str]:
+        """The scopes of a kind that were measured, such as all `queue=NAME`."""
+        scopes = self.frame.filter(pl.col("scope").str.starts_with(f"{kind}="))["scope"]
+        return sorted(scopes.unique())
+
+    def _default(self) -> list[str]:
+        there = set(self.frame["metric"].unique())
+        found = [name for name in DEFAULT if name in there]
+        return found or sorted(self.frame.filter(pl.col("better") != "")["metric"].unique())[:1]
+
+    def _objective(self, text: str, *, given: bool) -> Measurement:
+        """What a text means among what was measured; its value is none.
+
+        Raises:
+            OptionError: the text is no metric, or does not say of which resource.
+            RunError: nothing like that was measured.
+        """
+        try:
+            asked = parse_condition(f"{text} > 0")
+        except OptionError as error:
+            raise OptionError(f"objective {text!r} is not understood", hint=_FORM) from error
+        rows = self.frame.filter(metric=asked.metric)
+        if rows.is_empty():
+            known = self.frame["metric"].unique()
+            raise RunError(f"{asked.metric} was not measured", hint=did_you_mean(asked.metric, known))
+        rows = rows.filter(scope=asked.scope)
+        if rows.is_empty():
+            known = self.frame.filter(metric=asked.metric)["scope"].unique()
+            what = f"{asked.metric} was not measured of {asked.scope}"
+            raise RunError(what, hint=did_you_mean(asked.scope, known))
+        resources = rows["resource"].unique(maintain_order=True).to_list()
+        resource = asked.resource
+        if resource is None:
+            resource = resources[0] if len(resources) == 1 else None if given else _main(resources)
+        if resource is None or resource not in resources:
+            raise OptionError(
+                f"objective {text!r}: of which resource? there is {', '.join(resources)}",
+                hint=f"{asked.metric}{{resource={_main(resources)}}}",
+            )
+        row = rows.filter(resource=resource).row(0, named=True)
+        if not row["better"]:
+            raise OptionError(f"objective {text!r}: neither more nor less of it is better", hint=_FORM)
+        return Measurement(asked.metric, None, row["unit"], row["better"], asked.scope, resource)
+
+
+def _main(resources: Sequence[str]) -> str:
+    """The resource that a cluster is about: devices, where there are any, else cpu."""
+    devices = sorted(each for each in resources if "/" in each)
+    return devices[0] if devices else "cpu" if "cpu" in resources else resources[0]

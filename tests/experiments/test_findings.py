@@ -1,0 +1,155 @@
+"""What is found in an experiment's table: means over seeds, effects, the frontier, and differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.errors import OptionError, RunError
+from harness.experiments.effects import effects
+from harness.experiments.experiment import Experiment
+from harness.experiments.folder import Folder
+from harness.experiments.frontier import outcomes, shifts, undominated
+from harness.experiments.making import Item
+from harness.experiments.objectives import Judged, estimate
+from harness.experiments.spec import Arm, Factor, Seeds, Spec
+from harness.experiments.telling import compare, show
+
+WAIT, LOST = "wait.first_start.p95", "disruption.lost"
+
+
+@pytest.fixture
+def judged(tmp_path: Path) -> Callable[..., Judged]:
+    """An experiment whose values are made by functions of the setting, instead of by replays."""
+
+    def make(wait: Callable[[int, str, int], float], seeds: int = 1, **how: object) -> Judged:
+        factors = (Factor("load", (1, 2, 3)), Factor("model", ("restart", "resume")))
+        spec = Spec(
+            *("made", "made", {"t": Path("t")}, (Arm("none", "none"),)),
+            groups=tuple((factor,) for factor in factors),
+            seeds=Seeds(seeds),
+        )
+        folder = Folder(tmp_path / "made")
+        items, points = (
+            [],
+            [(a, b, s) for a in (1, 2, 3) for b in ("restart", "resume") for s in range(1, seeds + 1)],
+        )
+        for number, (load, model, seed) in enumerate(points):
+            point = {"plugin": "none", "load": load, "model": model, "seed": seed}
+            items.append(Item(number, f"{number:032}", point))
+            row = {"scope": "all", "resource": "", "unit": "s", "better": "lower"}
+            rows = [
+                {**row, "metric": WAIT, "value": wait(load, model, seed)},
+                {**row, "metric": "wait.first_start.mean", "scope": "queue=a", "value": float(load)},
+                {**row, "metric": "wait.first_start.mean", "scope": "queue=b", "value": float(-load)},
+                {**row, "metric": LOST, "resource": "cpu", "value": 5.0, "unit": "core-hours"},
+                {
+                    **row,
+                    "metric": LOST,
+                    "resource": "x/gpu",
+                    "value": 0.0 if model == "resume" else float(load),
+                },
+            ]
+            path = folder.file(f"{number:032}")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            pl.DataFrame(rows).write_parquet(path)
+        folder.describe(spec, items)
+        return Judged(Experiment.open(folder.root), **how)  # type: ignore[arg-type]
+
+    return make
+
+
+def test_a_mean_over_seeds_has_students_interval() -> None:
+    """Of 1 to 10 it is 5.5 ± 2.262 standard errors; of one value nothing can be said."""
+    found = estimate([float(each) for each in range(1, 11)])
+    assert found.value == 5.5
+    assert found.low == pytest.approx(5.5 - 2.262 * 0.9574, abs=0.003)
+    assert found.high == pytest.approx(5.5 + 2.262 * 0.9574, abs=0.003)
+    assert estimate([3.0]) == (3.0, None, None, None, 1)
+
+
+def test_effects_are_paired_with_settings_that_differ_in_nothing_else(judged: Callable[..., Judged]) -> None:
+    """What a seed adds to all settings alike is in no effect, nor in its interval."""
+    found = judged(
+        lambda load, model, seed: 10 * load + (5 if model == "resume" else 0) + 100 * seed, seeds=3
+    )
+    told = {(each.factor, each.value): each for each in effects(found, found.objectives[0])}
+    assert {key: each.difference.value for key, each in told.items()} == {
+        ("load", 2): 10,
+        ("load", 3): 20,
+        ("model", "resume"): 5,
+    }
+    assert told["load", 2].difference.low == told["load", 2].difference.high == 10
+    assert told["load", 2].base == 10 + 2.5 + 200
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=25))
+def test_the_frontier_is_what_no_other_beats(costs: list[tuple[int, int, int]]) -> None:
+    """A place is in it if and only if nothing is as low in all and lower in one."""
+
+    def beaten(mine: tuple[int, ...]) -> bool:
+        return any(all(a <= b for a, b in zip(each, mine, strict=True)) and each != mine for each in costs)
+
+    assert undominated(costs) == {at for at, mine in enumerate(costs) if not beaten(mine)}
+
+
+def test_the_frontier_weighs_all_objectives(judged: Callable[..., Judged]) -> None:
+    """Resuming loses nothing and waits longer; of its loads the shortest wait stays."""
+    found = judged(lambda load, model, seed: load + (10 if model == "resume" else 0))
+    assert [each.resource for each in found.objectives] == ["", "x/gpu"]
+    best = [
+        (each.setting.point["load"], each.setting.point["model"]) for each in outcomes(found) if each.best
+    ]
+    assert best == [(1, "restart"), (1, "resume")]
+    assert [(each.queue, each.after) for each in shifts(found)[4]] == [("b", -3), ("a", 3)]
+
+
+def test_settings_are_compared_seed_by_seed(judged: Callable[..., Judged]) -> None:
+    """A difference that all seeds have is told from chance, however much seeds differ among themselves."""
+    found = judged(lambda load, model, seed: 100 * load + 1000 * seed + seed % 2, seeds=6)
+    told = compare(found, [0, 12])
+    assert "item 0: plugin=none, load=1, model=restart" in told
+    (line,) = (line for line in told.split("\n") if line.startswith(WAIT))
+    assert "▼" in line
+    assert "of differences paired by seed" in told
+    with pytest.raises(OptionError, match="two of the items are of one setting"):
+        compare(found, [0, 1])
+    with pytest.raises(OptionError, match="there is no item 99"):
+        compare(found, [0, 99])
+
+
+def test_what_is_shown_can_be_narrowed(judged: Callable[..., Judged]) -> None:
+    """Only items that are set so are looked at; the text has the state, the effects and the frontier."""
+    found = judged(lambda load, model, seed: load, where={"load": "2"})
+    assert {each.point["load"] for each in found.settings} == {2}
+    told = show(found)
+    assert told.startswith("made: 6 of 6 items, 2 settings")
+    assert "effect on wait.first_start.p95" in told
+    assert "frontier" in told
+    with pytest.raises(OptionError, match="lod does not vary here"):
+        judged(lambda load, model, seed: load, where={"lod": "2"})
+    with pytest.raises(OptionError, match="load is never '7'"):
+        judged(lambda load, model, seed: load, where={"load": "7"})
+
+
+@pytest.mark.parametrize(
+    ("objective", "told"),
+    [
+        ("wait.first_start.p59", "wait.first_start.p59 was not measured"),
+        ("disruption.lost", "of which resource? there is cpu, x/gpu"),
+        ("disruption.lost{resource=x/gpu", "is not understood"),
+        ("wait.first_start.p95{queue=c}", "was not measured of queue=c"),
+    ],
+)
+def test_an_objective_that_was_not_measured_is_refused(
+    objective: str, told: str, judged: Callable[..., Judged]
+) -> None:
+    """The error says what was measured."""
+    with pytest.raises((OptionError, RunError)) as caught:
+        judged(lambda load, model, seed: load, objectives=[objective])
+    assert told in str(caught.value)
