@@ -34,6 +34,7 @@ EXCEPTED = {
     r"python3 -m venv ": "sets an environment up, which CI does from nothing",
     r"\.venv/bin/": "runs the tools of contributors, which CI does",
     r"bash \.ci/run": "is what CI runs",
+    r"bash scripts/ci/": "is what the workflows run; tests/test_project_files.py looks at each",
     r"pip install ": "installs from an index of packages",
     r"kubectl ": "asks a live cluster",
     r"harness .*--dask ": "asks a live Dask scheduler, as tests/experiments does",

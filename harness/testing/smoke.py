@@ -1,0 +1,68 @@
+"""Whether what is installed works, without a checkout: `pytest --pyargs harness.testing.smoke`.
+
+Small replays of a bundled trace by the built-in plugins, each checked from outside, and what shows a run.
+"""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import harness
+from harness import api
+from harness.bundled import BUNDLED, bundled_path
+from harness.export.openmetrics import write_openmetrics
+from harness.export.perfetto import write_perfetto
+from harness.plugins import load
+from harness.testing.checks import check_run
+from harness.units import HOUR
+
+PLUGINS = ("none", "backfill", "default-preemption", "kueue-classic", "fairsharing", "elasticquota", "auto")
+
+
+def test_the_command_answers() -> None:
+    """`harness --version`, help, and the plugins that came with it."""
+    for arguments in (["--version"], ["--help"], ["plugins"]):
+        ran = subprocess.run(  # noqa: S603 - nothing of it comes from anybody
+            [sys.executable, "-m", "harness", *arguments], capture_output=True, text=True, check=True
+        )
+        assert ran.stdout
+    assert all(name in ran.stdout for name in PLUGINS)
+
+
+def test_bundled_traces_are_there() -> None:
+    """With the clusters beside those that have one."""
+    for name in BUNDLED:
+        assert bundled_path(name).is_file()
+    assert bundled_path("mix").with_suffix(".cluster.yaml").is_file()
+
+
+def test_replays_are_what_could_be(tmp_path: Path) -> None:
+    """Three hours of the synthetic mix by every plugin that takes its nodes; no rule is broken."""
+    path = bundled_path("mix")
+    trace = api.read_trace(path, load())
+    cluster = api.read_cluster(path.with_suffix(".cluster.yaml"), trace)
+    for plugin in PLUGINS:
+        if plugin == "backfill":  # replays without nodes
+            continue
+        run = harness.replay(path, plugin=plugin, until="3h", output=tmp_path)
+        assert run.info["outcome"]["jobs"] > 0
+        assert not check_run(run, cluster, trace)
+
+
+def test_a_run_can_be_looked_at(tmp_path: Path) -> None:
+    """Compared, reported as Markdown, and exported; the same replay is not made twice."""
+    path = bundled_path("mix")
+    one, other = (
+        harness.replay(path, plugin=plugin, until="2h", output=tmp_path) for plugin in ("none", "fairsharing")
+    )
+    assert not harness.compare([one, other]).to_polars().is_empty()
+    assert harness.make_report([one, other]).markdown().startswith("# mix: none, fairsharing")
+    trace, series = io.BytesIO(), io.BytesIO()
+    write_perfetto(other, other.window, trace)
+    write_openmetrics(other, other.window, HOUR, series)
+    assert trace.getvalue()
+    assert series.getvalue().endswith(b"# EOF\n")
+    assert harness.replay(path, plugin="none", until="2h", output=tmp_path).stored

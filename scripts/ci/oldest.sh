@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# The tests of what meets its dependencies, on the oldest Python and the oldest versions that pyproject.toml allows.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+oldest=python$(sed -n 's/^requires-python = ">=\(.*\)"/\1/p' pyproject.toml)
+if ! "$oldest" -c '' 2>/dev/null; then
+  echo "== LEFT OUT, as there is no $oldest: the oldest versions that are allowed"
+  exit 0
+fi
+fresh=$(mktemp -d)
+trap 'rm -rf "$fresh"' EXIT
+"$oldest" -m venv "$fresh/oldest"
+"$fresh/oldest/bin/python" -m pip install -q -c tests/oldest.txt -e '.[dev]'
+"$fresh/oldest/bin/python" -m pytest -q -n 2 tests/comparison tests/engine tests/export tests/files tests/metrics \
+  tests/recording tests/runs tests/test_packaging.py tests/test_plugins.py tests/trace/test_sums.py \
+  tests/trace/test_summary.py tests/plugins/readers/test_parquet_reader.py
