@@ -44,7 +44,7 @@ def _latency(intervals: pl.DataFrame, scope: str) -> Iterator[Measurement]:
 
 
 def _intervals(run: Run, window: Window, users: Sequence[Holder]) -> pl.DataFrame:
-    """One row an interval: `holder`, its number; `known`, how long it was; and `least`, so far if it goes on."""
+    """One row an interval: `holder`, its number; `known`, how long it was; `least`, so far if it goes on."""
     turns = pl.concat(_turns(run, window, users))
     return (
         turns.with_columns(end=pl.col("time").shift(-1).over("holder"))
