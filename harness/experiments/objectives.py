@@ -15,8 +15,7 @@ from harness.experiments.experiment import DONE, Experiment
 from harness.experiments.spec import SEED
 from harness.metrics.measurement import Measurement
 from harness.options import did_you_mean
-from harness.statistics.bootstrap import CONFIDENCE
-from harness.statistics.significance import NORMAL, p_value, t_of_z
+from harness.statistics.significance import CONFIDENCE, p_value, t_quantile
 from harness.units import plain_number
 
 DEFAULT = ("wait.first_start.p95", "disruption.lost", "fairness.share_deviation")
@@ -51,7 +50,7 @@ def estimate(values: Sequence[float]) -> Estimate:
         return Estimate(mean, None, None, None, count)
     freedom = count - 1
     error = sqrt(fsum((value - mean) ** 2 for value in values) / freedom / count)
-    room = error * t_of_z(NORMAL.inv_cdf((1 + CONFIDENCE) / 2), freedom)
+    room = error * t_quantile((1 + CONFIDENCE) / 2, freedom)
     return Estimate(mean, mean - room, mean + room, p_value(mean, error, freedom), count)
 
 

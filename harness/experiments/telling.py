@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from math import fsum
 
-from harness.comparison.changes import Chance, Row
-from harness.comparison.changes import judged as judged_rows
+from harness.comparison.changes import Evidence, Ground, Row, change_of
 from harness.comparison.figures import changed, name_of, shown
 from harness.comparison.headlines import HEADLINES
 from harness.errors import OptionError
 from harness.experiments.effects import effects
 from harness.experiments.experiment import DONE
 from harness.experiments.frontier import Outcome, Shift, outcomes, shifts
-from harness.experiments.objectives import Estimate, Judged, Setting, estimate, value_text
+from harness.experiments.objectives import Estimate, Judged, Setting, value_text
 from harness.metrics.measurement import Measurement
-from harness.statistics.bootstrap import Interval
+from harness.statistics.significance import holm, of_pairs
 from harness.text import aligned
 
 _EXTREMES = 3
@@ -149,7 +148,7 @@ def compare(judged: Judged, items: Sequence[int], metrics: Sequence[str] = ()) -
             name_of(row.measured),
             shown(row.values[0], row.measured.unit, row.measured.resource),
             *(
-                f"{shown(value, row.measured.unit, row.measured.resource)} {changed(change)}".rstrip()
+                f"{shown(value, row.measured.unit, row.measured.resource)} {changed(change, row.measured.unit, row.measured.resource)}".rstrip()
                 for value, change in zip(row.values[1:], row.changes, strict=True)
             ),
         ]
@@ -175,15 +174,25 @@ def _items_of(judged: Judged, setting: Setting) -> Iterator[int]:
 
 def _compared(judged: Judged, chosen: Sequence[Setting], metrics: Sequence[str]) -> list[Row]:
     """What was measured of the chosen settings, with what is said of each difference."""
-    found: list[tuple[Measurement, list[float | None]]] = []
-    tests: list[list[Chance]] = []
+    found: list[tuple[Measurement, list[float | None], list[Evidence]]] = []
     for measured in _measured(judged, metrics):
         values = judged.values(measured)
         sides = [values[setting.item] for setting in chosen]
         if any(sides):
-            found.append((measured, [_mean(side) for side in sides]))
-            tests.append([_chance(sides[0], side) for side in sides[1:]])
-    return judged_rows(found, tests)
+            evidence = [_evidence(sides[0], side) for side in sides[1:]]
+            found.append((measured, [_mean(side) for side in sides], evidence))
+    tested = [each.interval.p for _, _, told in found for each in told if each.interval is not None]
+    corrected = iter(holm(tested))
+    rows = []
+    for measured, means, told in found:
+        changes = [
+            change_of(
+                means[0], mean, measured.better, each, None if each.interval is None else next(corrected)
+            )
+            for mean, each in zip(means[1:], told, strict=True)
+        ]
+        rows.append(Row(measured, means, changes))
+    return rows
 
 
 def _measured(judged: Judged, metrics: Sequence[str]) -> Iterator[Measurement]:
@@ -199,12 +208,11 @@ def _mean(of_seed: Mapping[int, float]) -> float | None:
     return fsum(of_seed.values()) / len(of_seed) if of_seed else None
 
 
-def _chance(base: Mapping[int, float], other: Mapping[int, float]) -> Chance:
-    """Whether a difference can be told from chance: over the seeds that both have."""
-    differences = [other[seed] - base[seed] for seed in base if seed in other]
-    if len(differences) < 2:
-        return Chance(possible=False, interval=None)
-    found = estimate(differences)
-    if found.low is None or found.high is None or found.p is None:
-        return Chance(possible=True, interval=None)
-    return Chance(possible=True, interval=Interval(found.low, found.high, found.p, len(differences)))
+def _evidence(base: Mapping[int, float], other: Mapping[int, float]) -> Evidence:
+    """What a difference can be judged by: the seeds that both have."""
+    both = [seed for seed in base if seed in other]
+    if not both:
+        return Evidence(Ground.REPLAY)
+    pairs = [base[seed] for seed in both], [other[seed] for seed in both]
+    interval = of_pairs(*pairs, ratio=min(map(min, pairs)) > 0)
+    return Evidence(Ground.REPLAY if interval is None else Ground.TWINS, interval)
