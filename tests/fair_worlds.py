@@ -7,12 +7,16 @@ from typing import Any
 
 from harness.cluster.kueue_configuration import STRATEGIES
 from harness.cluster.load import cluster_from
+from harness.memo import Memo
 from harness.units import SECOND
-from harness_plugins.kueue.cache import Cache
-from harness_plugins.kueue.fair_sharing import FairSharing
-from harness_plugins.kueue.search import Incoming
-from harness_plugins.kueue.shares import Share, Shares, weights_of
-from harness_plugins.kueue.workload import Amounts, Workload
+from harness_plugins.kueue.rules.dominant_resource_share import DominantResourceShares, Share, weights_of
+from harness_plugins.kueue.rules.fair_sharing import FairSharing
+from harness_plugins.kueue.rules.preemption import Incoming
+from harness_plugins.kueue.shortcuts.kept_shares import KeptShares
+from harness_plugins.kueue.shortcuts.no_targets import FailedSearch, FairReasons
+from harness_plugins.kueue.state.amounts import Amounts
+from harness_plugins.kueue.state.cache import Cache
+from harness_plugins.kueue.state.workload import Workload
 
 Manifest = dict[str, Any]
 
@@ -51,8 +55,10 @@ class Cohorts:
     ) -> None:
         cluster = cluster_from([_manifest("ResourceFlavor", "f", {}), *manifests], "test")
         self.cache = Cache(cluster)
-        self.shares = Shares(self.cache.tree, weights_of(self.cache.tree, cluster, {}))
+        tree = self.cache.tree
+        self.shares = KeptShares(tree, DominantResourceShares(tree, weights_of(tree, cluster, {})))
         self.search = FairSharing(self.cache, self.shares, tuple(strategies), within_nominal=within_nominal)
+        self.reasons = FairReasons(self.cache, self.shares, self.search)
         self._clock = 0
 
     def hold(self, queue: str, *names: str, cpu: int = 1, priority: int = 0, **more: int) -> Cohorts:
@@ -78,6 +84,14 @@ class Cohorts:
         newcomer = Workload("new", "new", priority, self._clock + SECOND)
         need = tuple(cell for cell, _ in requests)
         return Incoming(newcomer, self.cache.queues[queue], requests, need)
+
+    def asking(self, queue: str, *, cpu: int, priority: int = 0, **more: int) -> FailedSearch:
+        """The same as a search of which nothing is known yet."""
+        return FailedSearch(self.incoming(queue, cpu=cpu, priority=priority, **more), Memo())
+
+    def holders(self, queue: str) -> list[Workload]:
+        """Who holds quota of a queue, in the order of candidates."""
+        return self.cache.holders[self.cache.queues[queue].node].workloads
 
     def share(self, name: str) -> Share:
         """The share of a queue, else of a cohort."""

@@ -143,6 +143,34 @@ def test_the_import_graph_has_no_cycles() -> None:
     list(TopologicalSorter(graph).static_order())
 
 
+KUEUE = "harness_plugins.kueue."
+
+
+def test_rules_of_kueue_do_not_import_shortcuts() -> None:
+    """Rules and state read as if nothing were ever kept; shortcuts are put before them from outside."""
+    known = modules()
+    for name, path in known.items():
+        if name.startswith((f"{KUEUE}rules", f"{KUEUE}state")):
+            theirs = imported(path, known, when_run=False)
+            assert not {each for each in theirs if each.startswith(f"{KUEUE}shortcuts")}, path
+
+
+def test_state_of_kueue_does_not_import_rules() -> None:
+    """What is there knows nothing of what is decided by it."""
+    known = modules()
+    for name, path in known.items():
+        if name.startswith(f"{KUEUE}state"):
+            theirs = imported(path, known, when_run=False)
+            assert not {each for each in theirs if each.startswith(f"{KUEUE}rules")}, path
+
+
+def test_the_types_of_kueue_have_no_cycles() -> None:
+    """Nor do imports for the type checker alone run in circles."""
+    known = {name: path for name, path in modules().items() if name.startswith(KUEUE)}
+    graph = {name: imported(path, known, when_run=False) - {name} for name, path in known.items()}
+    list(TopologicalSorter(graph).static_order())
+
+
 @pytest.mark.parametrize("command", [["--help"], ["replay", "--help"], ["compare", "--help"], ["--version"]])
 def test_help_loads_nothing_heavy(command: list[str]) -> None:
     """`--help` imports neither polars nor pyarrow, which take longer than everything else together."""

@@ -11,7 +11,7 @@ from harness.memo import Memo
 from harness.models.quota import QuotaTree
 from harness.models.shortage import shortage
 from harness_plugins.impossible import by_quota, no_queue, parts_of, uncovered
-from harness_plugins.kueue.constraints import Constraints
+from harness_plugins.kueue.rules.node_constraints import Constraints
 
 _SHAPES = 1 << 16  # of jobs that are kept
 

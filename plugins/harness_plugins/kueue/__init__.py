@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from harness import Cluster, Option, Policy, PolicyFactory, Possible, RegisterPolicy, View, hookimpl
 from harness.models.evictions import LATENCY
 from harness_plugins.kube.policy import unheeded_groups
-from harness_plugins.kueue.configuration import (
+from harness_plugins.kueue.options import (
     BY_NAME,
     BY_NAMESPACE,
     checked,
@@ -108,7 +108,9 @@ def harness_register_conformance(register: RegisterConformance) -> None:
 
 def _running_jobs(cluster: Cluster, at: int = 0) -> Sequence[Arrival]:
     """The Workloads of the manifests, see `beginning`."""
-    found: Sequence[Arrival] = import_module("harness_plugins.kueue.beginning").running_jobs(cluster, at)
+    found: Sequence[Arrival] = import_module("harness_plugins.kueue.manifests.beginning").running_jobs(
+        cluster, at
+    )
     return found
 
 

@@ -16,11 +16,12 @@ from harness.cluster.model import Cluster
 from harness.cluster.pod_reading import pod_spec_of
 from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness.errors import ClusterError, Fault
+from harness.memo import Memo
 from harness.models.kube.kinds import Kinds
 from harness.models.kube.pod import PodInfo, Template
 from harness.models.kube.scheduler import Scheduler
 from harness.policy import Decision, Job, PodSet, Wake
-from harness_plugins.kueue.topology.flavors import Placed
+from harness_plugins.kueue.state.topology.flavors import Placed
 
 _NO_FLAVORS: Mapping[str, str] = {}
 
@@ -47,9 +48,9 @@ class Binder:
         self._put_off: dict[int, tuple[int, Callable[[], None]]] = {}
         self._due: list[tuple[int, int]] = []
         self._woken = -1
-        self._templates: dict[tuple[PodSet, str, tuple[str, ...], Domain], Template] = {}
+        self._templates: Memo[tuple[PodSet, str, tuple[str, ...], Domain], Template] = Memo()  # content key
 
-    def hear(self, now: int) -> None:
+    def advance(self, now: int) -> None:
         """It is `now`: the pods are made of jobs that were to start by now, in order of arrival."""
         self._now = now
         self._scheduler.hear(now)

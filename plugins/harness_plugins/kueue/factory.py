@@ -11,34 +11,45 @@ from harness.errors import ClusterError, Fault, OptionError
 from harness.options import did_you_mean
 from harness.policy import Possible, View
 from harness.units import SECOND
-from harness_plugins.kueue.cache import Cache
-from harness_plugins.kueue.checks import AdmissionChecks
-from harness_plugins.kueue.configuration import (
+from harness_plugins.kueue.manifests.imported import used_flavor_resources
+from harness_plugins.kueue.options import (
     BY_NAMESPACE,
-    Gates,
-    gates_from,
     parse_check_delays,
     parse_gates,
     parse_strategies,
     parse_weights,
 )
-from harness_plugins.kueue.imported import used_flavor_resources
-from harness_plugins.kueue.impossible import Impossible
-from harness_plugins.kueue.pods_ready import PodsReady
 from harness_plugins.kueue.policy import KueuePolicy
+from harness_plugins.kueue.rules.admission_checks import AdmissionChecks
+from harness_plugins.kueue.rules.feature_gates import Gates, gates_from
+from harness_plugins.kueue.rules.impossible import Impossible
+from harness_plugins.kueue.rules.wait_for_pods_ready import PodsReady
 from harness_plugins.kueue.scheduler import Scheduler
+from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
+from harness_plugins.kueue.state.cache import Cache
 
 if TYPE_CHECKING:
     from harness_plugins.kueue.binding import Binder
 
 
-def classic(cluster: Cluster, view: View, options: Mapping[str, Any]) -> KueuePolicy:
-    """Kueue with classic preemption, whatever its Configuration says of fair sharing."""
-    return _policy(cluster, options, None, {})
+def classic(
+    cluster: Cluster, view: View, options: Mapping[str, Any], shortcuts: Shortcuts | None = None
+) -> KueuePolicy:
+    """Kueue with classic preemption, whatever its Configuration says of fair sharing.
+
+    Args:
+        cluster: queues and flavors.
+        view: is not looked at.
+        options: all of them.
+        shortcuts: what need not be done again; None for all of them.
+    """
+    return _policy(cluster, options, None, {}, shortcuts)
 
 
-def fair_sharing(cluster: Cluster, view: View, options: Mapping[str, Any]) -> KueuePolicy:
-    """Kueue with fair sharing.
+def fair_sharing(
+    cluster: Cluster, view: View, options: Mapping[str, Any], shortcuts: Shortcuts | None = None
+) -> KueuePolicy:
+    """Kueue with fair sharing; the arguments are those of `classic`.
 
     Raises:
         OptionError: a weight for something that is neither ClusterQueue nor Cohort.
@@ -51,7 +62,7 @@ def fair_sharing(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Ku
                 f"option weights: there is no ClusterQueue or Cohort {name!r}", hint=did_you_mean(name, known)
             )
     strategies = parse_strategies(options["preemptionStrategies"]) or _configuration(cluster).strategies
-    return _policy(cluster, options, strategies or STRATEGIES, weights)
+    return _policy(cluster, options, strategies or STRATEGIES, weights, shortcuts)
 
 
 def _policy(
@@ -59,6 +70,7 @@ def _policy(
     options: Mapping[str, Any],
     strategies: tuple[str, ...] | None,
     weights: Mapping[str, float],
+    shortcuts: Shortcuts | None,
 ) -> KueuePolicy:
     gates = _gates(cluster, options)
     scheduler = Scheduler(
@@ -70,6 +82,7 @@ def _policy(
         by_namespace=options["localQueueIdentity"] == BY_NAMESPACE,
         evicted_last=_configuration(cluster).evicted_last,
         also=used_flavor_resources(cluster.workloads),
+        shortcuts=shortcuts,
     )
     binder = _binder(cluster)
     return KueuePolicy(

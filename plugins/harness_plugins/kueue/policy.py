@@ -4,28 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 from harness.cluster.model import Cluster
+from harness.memo import Memo
 from harness.models.evictions import Evictions
 from harness.policy import Admit, Decision, Job, Never, Preempt, Refuse, Reject, Wake, Why
 from harness_plugins.impossible import no_queue
-from harness_plugins.kueue.admission import Admitted, Preempted
-from harness_plugins.kueue.assignment import Assignment
-from harness_plugins.kueue.beginning import Beginning, Start, admitted_since
-from harness_plugins.kueue.checks import AdmissionChecks
-from harness_plugins.kueue.execution_time import EXCEEDED, ExecutionTimes
-from harness_plugins.kueue.figures import Figures
-from harness_plugins.kueue.pod_counts import counts_of, ended_so_far, named
-from harness_plugins.kueue.pods_ready import DEACTIVATED, TIMED_OUT, WAITING, PodsReady
+from harness_plugins.kueue.manifests.beginning import Beginning, Start, admitted_since
+from harness_plugins.kueue.record.details import DecisionDetails
+from harness_plugins.kueue.rules.admission import Admitted, Preempted
+from harness_plugins.kueue.rules.admission_checks import AdmissionChecks
+from harness_plugins.kueue.rules.assignment import Assignment
+from harness_plugins.kueue.rules.flavor_offers import PodSetOffer
+from harness_plugins.kueue.rules.maximum_execution_time import EXCEEDED, ExecutionTimes
+from harness_plugins.kueue.rules.preemption import Target
+from harness_plugins.kueue.rules.wait_for_pods_ready import DEACTIVATED, TIMED_OUT, WAITING, PodsReady
 from harness_plugins.kueue.scheduler import Scheduler
-from harness_plugins.kueue.search import Target
-from harness_plugins.kueue.topology.flavors import Placed, spans
-from harness_plugins.kueue.workload import Workload
+from harness_plugins.kueue.state.last_assignment import Chosen
+from harness_plugins.kueue.state.pod_counts import counts_of, ended_so_far, named
+from harness_plugins.kueue.state.topology.flavors import Placed, spans
+from harness_plugins.kueue.state.workload import Workload
 
 if TYPE_CHECKING:
     from harness_plugins.kueue.binding import Binder
-    from harness_plugins.kueue.impossible import Impossible
+    from harness_plugins.kueue.rules.impossible import Impossible
 
 _FOR_PODS = {"message": "the pods of some admitted workload are not ready"}
 """Why one that fits is not admitted."""
@@ -68,7 +71,11 @@ class KueuePolicy:
     ) -> None:
         self.scheduler = scheduler
         self._cluster = cluster
-        self._figures = Figures(scheduler.cache, scheduler.shares if scheduler.fair else None)
+        self._details = DecisionDetails(
+            scheduler.cache,
+            list(scheduler.pending.values()),
+            scheduler.shares if scheduler.fair else None,
+        )
         self._evictions: Evictions[Workload] = Evictions(latency)
         self._binder = binder
         self._checks = checks
@@ -93,11 +100,11 @@ class KueuePolicy:
         self._afterwards: list[Callable[[], None]] = []
         self._still: Iterator[Decision | None] | None = None
         self._sample = 0
-        self._flavors: dict[tuple[int, Any], Mapping[str, Mapping[str, str]]] = {}
+        self._flavors: Memo[tuple[tuple[PodSetOffer, ...], Chosen], Mapping[str, Mapping[str, str]]] = Memo()
 
     def submit(self, job: Job, pods: range, now: int) -> None:
         """A job arrived, or is back: those return to their queue when their quota is released."""
-        self._hear(now)
+        self._advance(now)
         if job.index in self._workloads:
             return
         self._evictions.progressed += 1
@@ -106,7 +113,7 @@ class KueuePolicy:
             workload = self._workloads[job.index] = self.scheduler.take_over(start, job, self._beginning)
             if start.manifest.time_left is not None:
                 self._times.limit(workload, start.manifest.time_left)
-            if workload.queue is None:
+            if not workload.has_quota:
                 self._then(partial(self._enqueue, workload))
             else:
                 self._present.append((workload, start))
@@ -127,7 +134,7 @@ class KueuePolicy:
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
         """Pods ended, or a job is gone; the scheduler hears after its cycle of what goes during it."""
-        self._hear(now)
+        self._advance(now)
         workload = self._workloads[job.index]
         if why is Why.ENDED:
             self._end(workload, pods)
@@ -142,7 +149,7 @@ class KueuePolicy:
         Where nothing may be admitted before all workloads are ready, a cycle stands still until they are;
         what happens meanwhile is not seen in it.
         """
-        self._hear(now)
+        self._advance(now)
         for job, never in self._rejected:
             yield Reject(job, never.why)
         self._rejected.clear()
@@ -169,7 +176,7 @@ class KueuePolicy:
         if self._binder is not None:
             yield from self._binder.run()
         if self._still is None:  # else the quota tree has in it what the cycle reserves
-            yield from self._figures.changed_shares()
+            yield from self._details.changed_shares()
 
     def _wakes(self, now: int) -> Iterator[Wake]:
         """The instants to ask for."""
@@ -199,14 +206,14 @@ class KueuePolicy:
                 yield from self._carry_out(outcomes)
             idle = idle + 1 if scheduler.idle else 0
 
-    def _hear(self, now: int) -> None:
+    def _advance(self, now: int) -> None:
         """It is `now`; whoever keeps time hears of it once an instant."""
         if now == self._now:
             return
         self._now = now
-        self._then(partial(self.scheduler.hear, now))
+        self._then(partial(self.scheduler.advance, now))
         if self._binder is not None:
-            self._binder.hear(now)
+            self._binder.advance(now)
 
     def _then(self, follow: Callable[[], None]) -> None:
         """Let the scheduler know of something: at once, or when its cycle is over."""
@@ -239,7 +246,7 @@ class KueuePolicy:
         for refused in scheduler.refused:
             if refused.workload.job.index in self._over:
                 continue
-            detail = self._figures.refusal(refused, scheduler.nominator.offers(refused.workload))
+            detail = self._details.refusal(refused, scheduler.offers(refused.workload))
             if lacking := scheduler.room_for(refused):
                 detail = {**detail, "message": lacking}
             yield Refuse(refused.workload.job, refused.reason, detail)
@@ -299,7 +306,7 @@ class KueuePolicy:
 
     def _enqueue(self, workload: Workload) -> None:
         """A workload waits in its queue; where that or its LocalQueue is inactive, for good."""
-        job, queue = workload.job, workload.home.queue
+        job, queue = workload.job, workload.cluster_queue
         if (job.namespace, job.queue) in self._stopped:
             self._inactive.append((job, f"LocalQueue {job.namespace}/{job.queue} is inactive"))
             return
@@ -336,7 +343,7 @@ class KueuePolicy:
         """Why a workload may not keep the quota that it held before; "" if it may."""
         if workload.evicted:
             return start.manifest.conditions["Evicted"].reason or "Evicted"
-        if workload.home.queue.spec.stop_policy == "HoldAndDrain":
+        if workload.cluster_queue.spec.stop_policy == "HoldAndDrain":
             return "ClusterQueueStopped"
         if self._stopped.get((workload.job.namespace, workload.job.queue)) == "HoldAndDrain":
             return "LocalQueueStopped"
@@ -345,7 +352,7 @@ class KueuePolicy:
     def _preempt(self, preempted: Preempted, now: int) -> Iterator[Preempt]:
         """Evict the targets of one preemptor, by name; those that are going already are left alone."""
         preemptor, assignment, targets = preempted
-        details = self._figures.preemptions(preemptor, assignment, targets)
+        details = self._details.preemptions(preemptor, assignment, targets)
         if self.pods_ready is not None:  # some may have gone while the cycle stood still
             targets = [target for target in targets if self.pods_ready.stays(target.workload)]
         for target in targets:
@@ -406,13 +413,13 @@ class KueuePolicy:
 
     def _start_up(self, job: Job, pods: range, now: int) -> None:
         """Pods are ready."""
-        self._hear(now)
+        self._advance(now)
         assert self.pods_ready is not None
         self.pods_ready.started(self._workloads[job.index], pods)
 
     def change_readiness(self, job: Job, now: int, *, ready: bool) -> None:
         """Pods of a job that was ready are lost, or back; in a replay, nobody's are lost."""
-        self._hear(now)
+        self._advance(now)
         assert self.pods_ready is not None
         workload = self._workloads[job.index]
         if ready:
@@ -448,8 +455,8 @@ class KueuePolicy:
         workload, assignment = admitted
         if not workload.admissions:
             self._evictions.progressed += 1
-        detail = self._figures.admission(workload, assignment)
-        fewer = counts_of(workload, assignment)
+        detail = self._details.admission(workload, assignment)
+        fewer = counts_of(workload, assignment.counts)
         if fewer:
             detail = {**detail, "counts": fewer}
         if assignment.placed:
@@ -459,7 +466,7 @@ class KueuePolicy:
         runs = named(asks, workload.running(assignment.counts), asks.present)
         flavors = self.flavors_of(workload, assignment)
         delay = 0
-        if self._checks is not None and (checks := self._checks.of(workload.home.queue.name, flavors)):
+        if self._checks is not None and (checks := self._checks.of(workload.cluster_queue.name, flavors)):
             delay = max(checks.values())
             detail = {**detail, "checks": checks}
         self._begin_to_hold(workload, flavors, runs, assignment.placed, delay)
@@ -467,8 +474,8 @@ class KueuePolicy:
 
     def flavors_of(self, workload: Workload, assignment: Assignment) -> Mapping[str, Mapping[str, str]]:
         """Pod set -> resource -> flavor; the same object for the same choice."""
-        offers = self.scheduler.nominator.offers(workload)
-        key = (id(offers), assignment.chosen)
+        offers = self.scheduler.offers(workload)
+        key = (offers, assignment.chosen)
         flavors = self._flavors.get(key)
         if flavors is None:
             flavors = self._flavors[key] = {

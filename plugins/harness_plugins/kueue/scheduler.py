@@ -1,4 +1,4 @@
-"""Kueue's scheduler over time: queues that fill, cycles until they are quiet, and what wakes them."""
+"""Kueue's scheduler over time: queues that fill, cycles until they are quiet, and what requeues workloads."""
 
 from __future__ import annotations
 
@@ -7,31 +7,38 @@ from operator import sub
 from typing import final
 
 from harness.cluster.kueue_configuration import AdmissionFairSharing
-from harness.cluster.model import Cluster, ClusterQueue
+from harness.cluster.model import Cluster
+from harness.memo import Memo
 from harness.models.quota import FlavorResource
 from harness.policy import Job
 from harness.units import SECOND
-from harness_plugins.kueue.admission import AdmissionCycle, Admitted, Preempted, Refused
-from harness_plugins.kueue.asks import Asking
-from harness_plugins.kueue.assignment import Assigner, Assignment
-from harness_plugins.kueue.beginning import Beginning, Start
-from harness_plugins.kueue.cache import Cache
-from harness_plugins.kueue.classical import ClassicPreemption
-from harness_plugins.kueue.configuration import Gates
-from harness_plugins.kueue.entries import ClassicOrder, FairOrder, Order
-from harness_plugins.kueue.fair_sharing import FairSharing
-from harness_plugins.kueue.heads import Heads, Taken
-from harness_plugins.kueue.imported import hold, workload_of
-from harness_plugins.kueue.ledger import Ledger
-from harness_plugins.kueue.nomination import Nominator
-from harness_plugins.kueue.pending import Pending
-from harness_plugins.kueue.pods_ready import TIMED_OUT
-from harness_plugins.kueue.search import IN_COHORT_RECLAIM_WHILE_BORROWING, Search, Target
-from harness_plugins.kueue.shares import Shares, weights_of
-from harness_plugins.kueue.topology.explaining import room_in_words
-from harness_plugins.kueue.topology.flavors import TopologyFlavors
-from harness_plugins.kueue.topology.workload import WorkloadTopologies
-from harness_plugins.kueue.workload import Amounts, Workload
+from harness_plugins.kueue.manifests.beginning import Beginning, Start
+from harness_plugins.kueue.manifests.imported import hold, workload_of
+from harness_plugins.kueue.record.topology_room import room_in_words
+from harness_plugins.kueue.rules.admission import AdmissionCycle, Admitted, Preempted, Refused
+from harness_plugins.kueue.rules.assignment import assembled
+from harness_plugins.kueue.rules.classical import ClassicPreemption
+from harness_plugins.kueue.rules.dominant_resource_share import DominantResourceShares, weights_of
+from harness_plugins.kueue.rules.entry_order import ClassicOrder, FairOrder
+from harness_plugins.kueue.rules.fair_sharing import FairSharing
+from harness_plugins.kueue.rules.feature_gates import Gates
+from harness_plugins.kueue.rules.flavor_assigner import Assigner
+from harness_plugins.kueue.rules.flavor_offers import FlavorOffers, PodSetOffer
+from harness_plugins.kueue.rules.heads import CycleHeads
+from harness_plugins.kueue.rules.preemption import IN_COHORT_RECLAIM_WHILE_BORROWING, Target
+from harness_plugins.kueue.rules.topology.placement import suitable_leaves
+from harness_plugins.kueue.rules.topology.workload import Topologies, WorkloadTopologies
+from harness_plugins.kueue.rules.wait_for_pods_ready import TIMED_OUT
+from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts, World
+from harness_plugins.kueue.state.amounts import Amounts
+from harness_plugins.kueue.state.asks import Asking
+from harness_plugins.kueue.state.cache import Cache
+from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
+from harness_plugins.kueue.state.last_assignment import Admission
+from harness_plugins.kueue.state.local_queue_usage import LocalQueueUsages
+from harness_plugins.kueue.state.pending_queue import PendingQueue
+from harness_plugins.kueue.state.topology.flavors import TopologyFlavors
+from harness_plugins.kueue.state.workload import Workload
 
 _MILLISECOND = 1000
 
@@ -50,13 +57,14 @@ class Scheduler:
         evicted_last: whether a workload whose pods were not ready in time queues by its eviction, until it is
             admitted again.
         also: flavor-resources that are used although nobody has a quota for them.
+        shortcuts: what need not be done again; None for all of them.
 
     Attributes:
         cache: who holds which quota.
         pending: the pending workloads, by ClusterQueue.
         shares: the shares of all nodes.
         topologies: the flavors with a topology, and the room in them; None where there is none.
-        ledger: the usage of LocalQueues; None where it orders no queue.
+        local_queues: the usage of LocalQueues; None where it orders no queue.
         fair: whether fair sharing is on.
         cycles: how many cycles were run.
         heads: how many heads were looked at in them.
@@ -74,71 +82,80 @@ class Scheduler:
         by_namespace: bool = False,
         evicted_last: bool = True,
         also: set[FlavorResource] | None = None,
+        shortcuts: Shortcuts | None = None,
     ) -> None:
+        shortcuts = shortcuts or Shortcuts()
         self._cluster = cluster
         self._gates = gates
         self._evicted_last = evicted_last
         cache = self.cache = Cache(cluster, also=also or ())
-        self.shares = Shares(cache.tree, weights_of(cache.tree, cluster, weights or {}))
-        self.ledger: Ledger | None = None
+        tree = cache.tree
+        shares = DominantResourceShares(tree, weights_of(tree, cluster, weights or {}))
+        self.shares = shortcuts.shares(tree, shares)
+        self.local_queues: LocalQueueUsages | None = None
         by_usage = [queue for queue in cache.queues.values() if queue.spec.by_usage]
         if admission is not None and gates.admission_fair_sharing and by_usage:
             usable = [queue.name for queue in by_usage if queue.usable]
-            self.ledger = Ledger(cluster, admission, cache.tree, usable, by_namespace=by_namespace)
-        fair = self.fair = strategies is not None
-        search: Search = ClassicPreemption(cache)
-        order: Order = ClassicOrder(gates)
+            self.local_queues = LocalQueueUsages(cluster, admission, tree, usable, by_namespace=by_namespace)
+        self.fair = strategies is not None
+        search: ClassicPreemption | FairSharing = ClassicPreemption(cache)
+        order: ClassicOrder | FairOrder = ClassicOrder(gates)
         if strategies is not None:
             within_nominal = gates.fair_sharing_preempt_within_nominal
             search = FairSharing(cache, self.shares, strategies, within_nominal=within_nominal)
             order = FairOrder(cache, self.shares, gates)
         self.topologies: TopologyFlavors | None = None
-        self._asked: WorkloadTopologies | None = None
+        self._asked: Topologies | None = None
         if any(flavor.topology for flavor in cluster.flavors.values()):
             self.topologies = TopologyFlavors(cluster, overlapping=gates.tas_handle_overlapping_flavors)
-            self._asked = WorkloadTopologies(self.topologies, mixed=gates.tas_profile_mixed)
-        assigner = Assigner(cache, search, fair=fair, gates=gates, topologies=self._asked)
-        self.nominator = Nominator(cluster, cache, assigner, search, gates, self.topologies)
-        self._cycle = AdmissionCycle(cache, self.nominator, order, gates)
-        self.pending: Mapping[str, Pending] = {
-            name: Pending(queue, number) for number, (name, queue) in enumerate(cache.queues.items())
+            suitable = shortcuts.suitable_leaves(suitable_leaves)
+            asked = WorkloadTopologies(self.topologies, mixed=gates.tas_profile_mixed, suitable=suitable)
+            self._asked = shortcuts.topologies(asked)
+        self.pending: Mapping[str, PendingQueue] = {
+            name: PendingQueue(queue) for name, queue in cache.queues.items()
         }
-        self._heads = Heads(list(self.pending.values()), by_name=fair)
+        pending = list(self.pending.values())
+        self._offers = shortcuts.offers(FlavorOffers(cluster, tree))
+        assembling = shortcuts.assemble(assembled)
+        assigner = Assigner(cache, fair=self.fair, gates=gates, topologies=self._asked, assemble=assembling)
+        world = World(cache, pending, self.shares, search, self.topologies, gates)
+        nominator, self._heads = shortcuts.nomination(world, self._offers, assigner)
+        self._cycle = AdmissionCycle(cache, pending, nominator, shortcuts.order(order), gates)
         self._asking = Asking(reclaims=gates.reclaimable_pods)
-        self._welcome: dict[tuple[str, str], bool] = {}
+        self._mismatches: Memo[tuple[str, str], bool] = Memo()  # content key
         self.cycles = 0
         self.heads = 0
         self.idle = False
 
     # --- what happens -------------------------------------------------------------------------------------
 
-    def hear(self, now: int) -> None:
+    def advance(self, now: int) -> None:
         """It is that late, and nothing else happened yet: usage of LocalQueues is sampled where that is due.
 
         Where LocalQueues change places, other heads may come first, and other candidates.
         """
-        if self.ledger is None:
+        if self.local_queues is None:
             return
-        for name in self.ledger.advance(now):
+        for name in self.local_queues.advance(now):
             queue = self.cache.queues[name]
             self.cache.reorder(queue)
-            self._heads.stir(queue.root)
+            self._heads.reactivate(queue.root)
 
     def next_sample(self) -> int | None:
         """When samples of usage could next change what heads come to; None if they cannot."""
-        if self.ledger is None:
+        if self.local_queues is None:
             return None
         due = [
-            self.ledger.next_sample(queue.name)
+            self.local_queues.next_sample(queue.name)
             for queue in self.cache.queues.values()
             if queue.spec.by_usage and self._heads.waits(queue.root)
         ]
         return min((each for each in due if each is not None), default=None)
 
-    def workload_of(self, job: Job, pending: Pending) -> Workload:
+    def workload_of(self, job: Job, pending: PendingQueue) -> Workload:
         """A job as a workload of a queue. Kueue knows its creation in whole seconds."""
         workload = Workload(job.id, job.uid, job.priority, _whole_seconds(job.submit))
-        self.house(workload, job, pending)
+        self.submit(workload, job, pending)
         return workload
 
     def take_over(self, start: Start, job: Job, beginning: Beginning) -> Workload:
@@ -147,56 +164,54 @@ class Scheduler:
         workload = workload_of(manifest, gates, evicted_last=self._evicted_last)
         workload.created = beginning.moment(workload.created, job.submit)
         workload.timestamp = beginning.moment(workload.timestamp, job.submit)
-        self.house(workload, job, self.pending[start.queue])
+        self.submit(workload, job, self.pending[start.queue])
         if manifest.holds_quota:
             reserved = beginning.moment(manifest.conditions["QuotaReserved"].since, job.submit)
-            hold(self.cache, workload.home.queue, workload, manifest, gates, reserved)
+            hold(self.cache, workload.cluster_queue, workload, manifest, gates, reserved)
             self._count(workload)
             workload.admissions = 1
             workload.wanted = tuple(start.counts.get(each.name, each.count) for each in start.pod_sets)
         return workload
 
-    def house(self, workload: Workload, job: Job, pending: Pending) -> None:
+    def submit(self, workload: Workload, job: Job, pending: PendingQueue) -> None:
         """Tell a workload which job it is, and which queue it belongs to."""
         workload.job = job
         asks = workload.asks = self._asking.of(job)
         workload.counts = asks.counts
-        workload.home = pending
-        workload.kin = pending.kin_of(workload.priority, asks, asks.counts)
-        workload.welcome = self._takes(pending.queue.spec, job.namespace)
-        if self.ledger is not None:
-            workload.account = self.ledger.account_of(job, pending.queue.name)
+        workload.cluster_queue = pending.queue
+        workload.place.namespace_mismatch = self._namespace_mismatch(pending.queue, job.namespace)
+        if self.local_queues is not None:
+            workload.local_queue = self.local_queues.of(job, pending.queue.name)
 
     def enqueue(self, workload: Workload) -> None:
         """A workload waits in its queue; in one that is stopped, for good."""
-        pending = workload.home
+        pending = self._queue_of(workload)
         pending.add(workload)
-        if pending.queue.usable and not workload.kin.parked:
+        if pending.queue.usable and not workload.place.equivalence_class.inadmissible:
             self._heads.add(pending)
 
     def reserve(self, admitted: Admitted, now: int) -> None:
         """A head was admitted: it holds its quota from now on, and has left its queue."""
         workload, assignment = admitted
-        pending = workload.home
+        pending = self._queue_of(workload)
         if pending.preemptor is workload:
             pending.preemptor = None
-        workload.memory = None
-        workload.nomination = None
-        workload.refused = ()
-        workload.assignment = assignment
+        workload.place.last_assignment = None
+        workload.place.reported = ()
+        workload.admission = Admission(assignment.chosen, assignment.counts)
         workload.wanted = workload.running(assignment.counts)
         workload.admissions += 1
         workload.timestamp = workload.created
         usage = assignment.usage
         if assignment.counts != workload.counts:
-            usage = self._needed(workload, assignment)
+            usage = self._needed(workload, workload.admission)
         self.cache.hold(workload, pending.queue, usage, assignment.uses, _whole_seconds(now))
         if self.topologies is not None:
             workload.placed = assignment.placed
             self.topologies.hold(workload.placed)
         self._count(workload)
-        if self.ledger is not None and workload.account is not None:
-            self.ledger.charge(workload.account, self._requests(workload))
+        if self.local_queues is not None and workload.local_queue is not None:
+            self.local_queues.charge(workload.local_queue, self._requests(workload))
 
     def evict(self, target: Target, now: int) -> None:
         """A workload was told to go; until it is gone it holds its quota."""
@@ -208,12 +223,11 @@ class Scheduler:
         ):
             target.workload.timestamp = _whole_seconds(now) + _MILLISECOND
         self.cache.evict(target.workload)
-        self._heads.stir(target.workload.home.queue.root)
+        self._heads.reactivate(target.workload.cluster_queue.root)
 
     def free(self, workload: Workload) -> None:
-        """A workload gives its quota back, which wakes everything in its tree that is parked."""
-        assert workload.queue is not None
-        self._heads.wake(workload.queue.root)
+        """A workload gives its quota back: everything inadmissible in its tree is requeued."""
+        self._heads.requeue_inadmissible(workload.cluster_queue.root)
         self._uncount(workload)
         self.cache.drop(workload)
         if self.topologies is not None:
@@ -232,22 +246,21 @@ class Scheduler:
             return
         asks = workload.asks
         workload.counts = tuple(map(sub, asks.counts, ended))
-        workload.kin = workload.home.kin_of(workload.priority, asks, workload.counts)
-        if workload.queue is None or workload.assignment is None:
+        if not workload.has_quota or workload.admission is None:
             return
-        self._heads.wake(workload.queue.root)
+        self._heads.requeue_inadmissible(workload.cluster_queue.root)
         self._uncount(workload)
-        self.cache.reclaim(workload, self._needed(workload, workload.assignment))
+        self.cache.reclaim(workload, self._needed(workload, workload.admission))
         self._count(workload)
 
-    def _needed(self, workload: Workload, assignment: Assignment) -> Amounts:
-        """What a workload needs of an assignment: nothing for pods that have ended."""
+    def _needed(self, workload: Workload, admission: Admission) -> Amounts:
+        """What a workload needs of what it was admitted with: nothing for pods that have ended."""
         usage: dict[int, int] = {}
         for pod_set, count, left, chosen in zip(
-            self.nominator.offers(workload),
-            assignment.counts,
+            self.offers(workload),
+            admission.counts,
             workload.counts,
-            assignment.chosen,
+            admission.chosen,
             strict=True,
         ):
             for group, flavor in zip(pod_set.groups, chosen, strict=True):
@@ -257,17 +270,17 @@ class Scheduler:
 
     def _count(self, workload: Workload) -> None:
         """What a workload holds counts for its LocalQueue from now on."""
-        if self.ledger is not None and workload.account is not None:
-            self.ledger.hold(workload.account, workload.usage)
+        if self.local_queues is not None and workload.local_queue is not None:
+            self.local_queues.hold(workload.local_queue, workload.usage)
 
     def _uncount(self, workload: Workload) -> None:
-        if self.ledger is not None and workload.account is not None:
-            self.ledger.give_back(workload.account, workload.usage)
+        if self.local_queues is not None and workload.local_queue is not None:
+            self.local_queues.give_back(workload.local_queue, workload.usage)
 
     def _requests(self, workload: Workload) -> dict[str, int]:
         """Resource -> what all pods of a workload ask for, also where fewer were admitted."""
         total: dict[str, int] = {}
-        for pod_set, count in zip(self.nominator.offers(workload), workload.counts, strict=True):
+        for pod_set, count in zip(self.offers(workload), workload.counts, strict=True):
             for group in pod_set.groups:
                 for resource, amount in zip(group.resources, group.amounts, strict=True):
                     total[resource] = total.get(resource, 0) + amount * count
@@ -278,41 +291,39 @@ class Scheduler:
     def cycle(self) -> Iterable[Admitted | Preempted]:
         """Begin a cycle, if there is any head; it runs while its outcomes are gone through.
 
-        It counts as idle when nothing came of it. Cycles in which heads are only parked, and that leave all
-        else as it is, are run before it. A preemptor whose targets are all going already waits for them, and
-        is not told of again.
+        It counts as idle when nothing came of it. Cycles in which heads only become inadmissible, and that
+        leave all else as it is, are run before it. A preemptor whose targets are all going already waits for
+        them, and is not told of again.
         """
         self._cycle.refused.clear()
-        heads = self._heads.take(self._cycle.in_vain)
+        heads = self._heads.take()
         if not heads.cycles:
             return ()
         self._tally(heads.cycles, heads.number)
         self.idle = False
         return self._run(heads) if heads.workloads else ()
 
-    def _run(self, heads: Taken) -> Iterator[Admitted | Preempted]:
+    def _run(self, heads: CycleHeads) -> Iterator[Admitted | Preempted]:
         """Run the cycle of some heads."""
-        welcome = []
-        restless: set[int] = set()
+        taken: list[Workload] = []
+        left_out: list[Workload] = []
         for workload in heads.workloads:
-            pending = workload.home
-            if not workload.welcome:
-                pending.park_for_good(workload)
-                restless.add(pending.queue.root)
+            pending = self._queue_of(workload)
+            if workload.place.namespace_mismatch:
+                pending.set_namespace_mismatch(workload)
+                left_out.append(workload)
             elif workload.asks.valid:
-                welcome.append(workload)
+                taken.append(workload)
             elif not pending.strict:
-                pending.park(workload)
-                restless.add(pending.queue.root)
-        busy = bool(restless)
-        for outcome in self._cycle.run(welcome, self.cycles):
+                pending.set_inadmissible(workload)
+                left_out.append(workload)
+        busy = bool(left_out)
+        for outcome in self._cycle.run(taken, self.cycles):
             busy = True
             yield outcome
-        self.idle = not (busy or self._cycle.parked or heads.parked)
-        restless |= self._cycle.restless
-        if self.topologies is not None:  # whoever takes room takes it from all trees
-            restless.update(workload.home.queue.root for workload in heads.workloads)
-        self._heads.settle(restless)
+        entries = self._cycle.entries
+        self.idle = not (busy or heads.inadmissible or any(entry.inadmissible for entry in entries))
+        self._heads.settle(entries, left_out)
 
     @property
     def refused(self) -> Sequence[Refused]:
@@ -325,7 +336,7 @@ class Scheduler:
         A head without flavors lacks more than a place.
         """
         workload, assignment, _ = refused
-        offers = self.nominator.offers(workload)
+        offers = self.offers(workload)
         if self._asked is None or len(assignment.chosen) != len(offers):
             return ""
         asked = self._asked.asked(offers, assignment.chosen, assignment.counts)
@@ -340,15 +351,22 @@ class Scheduler:
         self.cycles += cycles
         self.heads += heads + cycles * self._heads.resting
 
-    def _takes(self, queue: ClusterQueue, namespace: str) -> bool:
-        """Whether a queue takes workloads from a namespace."""
-        welcome = self._welcome.get((queue.name, namespace))
-        if welcome is None:
-            selector = queue.namespace_selector
+    def _namespace_mismatch(self, queue: ClusterQueueState, namespace: str) -> bool:
+        """Whether a queue takes no workloads from a namespace."""
+        mismatch = self._mismatches.get((queue.name, namespace))
+        if mismatch is None:
+            selector = queue.spec.namespace_selector
             labels = self._cluster.namespace_labels(namespace)
-            welcome = selector is not None and selector.matches(labels)
-            self._welcome[queue.name, namespace] = welcome
-        return welcome
+            mismatch = selector is None or not selector.matches(labels)
+            self._mismatches[queue.name, namespace] = mismatch
+        return mismatch
+
+    def _queue_of(self, workload: Workload) -> PendingQueue:
+        return self.pending[workload.cluster_queue.name]
+
+    def offers(self, workload: Workload) -> tuple[PodSetOffer, ...]:
+        """What a workload's queue can offer to it."""
+        return self._offers(workload.asks, workload.cluster_queue)
 
 
 def _whole_seconds(time: int) -> int:

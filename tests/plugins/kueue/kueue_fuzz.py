@@ -1,4 +1,4 @@
-"""Random small worlds of Kueue: a few trees of cohorts, contended by jobs that are often of one kin.
+"""Random small worlds of Kueue: a few trees of cohorts, contended by jobs that are often alike.
 
 Worlds are made from a seed. The properties that use them run a few by default; KUEUE_FUZZ=50 runs fifty
 times as many, from other seeds each time.
@@ -31,7 +31,7 @@ from harness.cluster.model import frozen
 from harness.policy import Arrival
 from harness.units import MINUTE, SECOND
 
-_TIMES = int(os.environ.get("KUEUE_FUZZ", "1"))
+TIMES = int(os.environ.get("KUEUE_FUZZ", "1"))
 
 WITHIN = ("Never", "LowerPriority", "LowerPriority", "LowerOrNewerEqualPriority")
 RECLAIM = ("Never", "LowerPriority", "Any", "Any")
@@ -46,8 +46,8 @@ STRATEGIES = (
 def fuzz(examples: int) -> settings:
     """So many examples, or as many times more as the environment says."""
     return settings(
-        max_examples=examples * _TIMES,
-        derandomize=_TIMES == 1,
+        max_examples=examples * TIMES,
+        derandomize=TIMES == 1,
         suppress_health_check=(HealthCheck.too_slow,),
     )
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.units import INT64_MAX
-from harness_plugins.kueue.shares import NOTHING, published
-from harness_plugins.kueue.standing import Standing
+from harness_plugins.kueue.rules.dominant_resource_share import NOTHING, published
+from harness_plugins.kueue.shortcuts.share_ranking import ShareRanking
 
 
 def test_a_queue_within_its_nominal_quota_has_no_share() -> None:
@@ -59,19 +59,19 @@ def test_a_cohort_has_the_share_that_its_queues_borrow_from_beyond_it() -> None:
     assert world.share("a") == (False, 5000.0 / 12.0)
 
 
-def test_a_standing_follows_the_queues_that_change() -> None:
+def test_a_ranking_follows_the_queues_that_change() -> None:
     """Queues right below a root, and cohorts for the queues below them, by share; equal ones by node."""
     world = Cohorts(cohort("left", "all", 1), queue("a", 0, "left"), queue("b", 1), queue("rest", 8))
-    tree, standing = world.cache.tree, Standing(world.cache, world.shares)
-    names = [tree.names[node] for _, node in standing.of(tree.root[0])]
+    tree, ranking = world.cache.tree, ShareRanking(world.cache, world.shares)
+    names = [tree.names[node] for _, node in ranking.of(tree.root[0])]
     assert names == ["left", "b", "rest"]
     world.hold("a", "x", cpu=3).hold("b", "y", cpu=2)
-    assert standing.of(tree.root[0])[1:] == [
+    assert ranking.of(tree.root[0])[1:] == [
         ((False, 100.0), tree.queues["b"]),
         ((False, 200.0), tree.cohorts["left"]),
     ]
     world.hold("b", "z", cpu=2)
-    assert standing.of(tree.root[0])[-1] == ((False, 300.0), tree.queues["b"])
+    assert ranking.of(tree.root[0])[-1] == ((False, 300.0), tree.queues["b"])
 
 
 def test_the_published_share_is_rounded_up_and_the_largest_integer_if_infinite() -> None:

@@ -86,7 +86,7 @@ def test_pods_that_have_ended_are_among_those_of_a_partial_admission() -> None:
     """The last of three has ended: of two that are admitted one is left to run, and it is the first."""
     job = Jobs().add("a", "q", 1, pods=3, gang=False)["a"]
     binder = Binder(cluster(node("n0", 9), queue("q", cpu=9)))
-    binder.hear(0)
+    binder.advance(0)
     binder.start(job, {}, {})
     assert [bind.pods for bind in binder.run() if isinstance(bind, Bind)] == [
         range(n, n + 1) for n in range(3)

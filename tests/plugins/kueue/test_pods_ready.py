@@ -9,8 +9,14 @@ from kueue_worlds import Happened, Jobs, Manifest, cluster, configuration, node,
 
 from harness.cluster.wait_for_pods_ready import WaitForPodsReady
 from harness.units import SECOND
-from harness_plugins.kueue.pods_ready import FOR_RECOVERY, FOR_START, PodsReady, TimedOut, backoff
-from harness_plugins.kueue.workload import Workload
+from harness_plugins.kueue.rules.wait_for_pods_ready import (
+    FOR_RECOVERY,
+    FOR_START,
+    PodsReady,
+    TimedOut,
+    backoff,
+)
+from harness_plugins.kueue.state.workload import Workload
 
 WITHIN = {"withinClusterQueue": "LowerPriority"}
 

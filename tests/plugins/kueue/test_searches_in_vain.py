@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from kueue_worlds import configuration
 
 from harness.cluster.kueue_configuration import TO_FINAL_SHARE, TO_INITIAL_SHARE
-from harness_plugins.kueue.ledger import Account
-from harness_plugins.kueue.workload import Workload
+from harness_plugins.kueue.state.local_queue_usage import LocalQueueUsage
+from harness_plugins.kueue.state.workload import Workload
 
 
 def test_a_search_that_takes_too_little_is_in_vain_while_others_give_up_no_more() -> None:
@@ -17,15 +17,15 @@ def test_a_search_that_takes_too_little_is_in_vain_while_others_give_up_no_more(
     world = Cohorts(queue("a"), queue("b"), queue("lender", 10))
     world.hold("b", *(f"b{number}" for number in range(6))).hold("a", "a1")
     world.hold("lender", "l1", cpu=2).hold("lender", "l2")
-    three = world.incoming("a", cpu=3)
-    assert world.search.find_targets(three) == []
-    why = world.search.why_none(three)
+    targets, three = world.reasons.find_targets(world.incoming("a", cpu=3))
+    assert targets == []
+    why = world.reasons.no_targets(three)
     assert why is not None
-    assert world.search.still_none(why)
-    world.cache.drop(world.cache.queues["lender"].holders[0])
+    assert world.reasons.still_no_targets(why)
+    world.cache.drop(world.holders("lender")[0])
     world.hold("b", "b6")
-    assert not world.search.still_none(why)
-    assert len(world.search.find_targets(three)) == 3
+    assert not world.reasons.still_no_targets(why)
+    assert len(world.search.find_targets(three.incoming)) == 3
 
 
 def test_what_becomes_free_counts_with_what_others_give_up() -> None:
@@ -33,44 +33,44 @@ def test_what_becomes_free_counts_with_what_others_give_up() -> None:
     world = Cohorts(queue("a"), queue("b"), queue("lender", 10))
     world.hold("b", *(f"b{number}" for number in range(6))).hold("a", "a1")
     world.hold("lender", "l1", cpu=2).hold("lender", "l2")
-    three = world.incoming("a", cpu=3)
-    why = world.search.why_none(three)
+    three = world.asking("a", cpu=3)
+    why = world.reasons.no_targets(three)
     assert why is not None
-    world.cache.drop(world.cache.queues["lender"].holders[0])
-    assert not world.search.still_none(why)
-    assert len(world.search.find_targets(three)) == 2
+    world.cache.drop(world.holders("lender")[0])
+    assert not world.reasons.still_no_targets(why)
+    assert len(world.search.find_targets(three.incoming)) == 2
 
 
 def test_a_queue_that_gives_up_enough_may_give_up_more() -> None:
     """One core of b is enough while another one is free; once it is not b has to give up two, and does."""
     world = Cohorts(queue("a"), queue("b"), queue("lender", 10))
     world.hold("b", *(f"b{number}" for number in range(6))).hold("a", "a1").hold("lender", "l1", cpu=2)
-    two = world.incoming("a", cpu=2)
-    assert world.search.why_none(two) is None
+    two = world.asking("a", cpu=2)
+    assert world.reasons.no_targets(two) is None
     world.hold("lender", "l2")
-    assert world.search.why_none(two) is None
-    assert len(world.search.find_targets(two)) == 2
+    assert world.reasons.no_targets(two) is None
+    assert len(world.search.find_targets(two.incoming)) == 2
 
 
 def test_what_others_give_up_depends_on_what_the_own_queue_holds() -> None:
     """With a2 gone a would hold 3 cores with the newcomer, which b may be left with too."""
     world = Cohorts(queue("a"), queue("b"), queue("lender", 10))
     world.hold("b", *(f"b{number}" for number in range(5))).hold("a", "a1", "a2").hold("lender", "l", cpu=3)
-    two = world.incoming("a", cpu=2)
-    assert world.search.why_none(two) is not None
-    world.cache.drop(world.cache.queues["a"].holders[0])
+    two = world.asking("a", cpu=2)
+    assert world.reasons.no_targets(two) is not None
+    world.cache.drop(world.holders("a")[0])
     world.hold("lender", "l2")
-    assert world.search.why_none(two) is None
-    assert len(world.search.find_targets(two)) == 2
+    assert world.reasons.no_targets(two) is None
+    assert len(world.search.find_targets(two.incoming)) == 2
 
 
 def test_a_queue_may_give_up_what_its_share_does_not_come_from() -> None:
     """Both would have 4 of 10 cores; the gpu that b gives up makes no difference to that."""
     world = Cohorts(queue("a", gpu=0), queue("b", gpu=0), queue("lender", 10, gpu=4))
     world.hold("a", "a1", cpu=4).hold("b", "b1", cpu=4).hold("b", "b2", cpu=0, gpu=1)
-    one = world.hold("lender", "l", cpu=0, gpu=3).incoming("a", cpu=0, gpu=1)
-    assert world.search.why_none(one) is None
-    assert [target.workload.name for target in world.search.find_targets(one)] == ["b2"]
+    one = world.hold("lender", "l", cpu=0, gpu=3).asking("a", cpu=0, gpu=1)
+    assert world.reasons.no_targets(one) is None
+    assert [target.workload.name for target in world.search.find_targets(one.incoming)] == ["b2"]
 
 
 def test_what_a_cohort_gives_up_is_not_known() -> None:
@@ -78,8 +78,8 @@ def test_what_a_cohort_gives_up_is_not_known() -> None:
     world = Cohorts(queue("a"), cohort("left", "all"), queue("b", 0, "left"), queue("lender", 10))
     world.hold("b", "b1", cpu=5).hold("a", "a1", cpu=2).hold("lender", "l", cpu=3)
     assert world.victims("a", cpu=8) == []
-    assert world.search.why_none(world.incoming("a", cpu=2)) is None
-    assert world.search.why_none(world.incoming("a", cpu=4)) is not None
+    assert world.reasons.no_targets(world.asking("a", cpu=2)) is None
+    assert world.reasons.no_targets(world.asking("a", cpu=4)) is not None
 
 
 def test_what_a_queue_of_several_local_queues_gives_up_is_not_known() -> None:
@@ -93,16 +93,16 @@ def test_what_a_queue_of_several_local_queues_gives_up_is_not_known() -> None:
     world = Cohorts(*manifests, strategies=[TO_FINAL_SHARE])
     world.hold("b", "small").hold("b", "large", cpu=2).hold("b", "safe", priority=9)
     world.hold("lender", "l", cpu=6)
-    small, large = (Account(name, name, 1, {}, 0, sampled=True) for name in ("small", "large"))
-    holders = {each.name: each for each in world.cache.queues["b"].holders}
-    holders["small"].account, holders["large"].account = small, large
+    small, large = (LocalQueueUsage(name, name, 1, {}, 0, sampled=True) for name in ("small", "large"))
+    holders = {each.name: each for each in world.holders("b")}
+    holders["small"].local_queue, holders["large"].local_queue = small, large
     small.usage = 2.0
-    two = world.incoming("a", cpu=2, priority=1)
-    assert world.search.find_targets(two) == []
-    assert world.search.why_none(two) is None
+    targets, two = world.reasons.find_targets(world.incoming("a", cpu=2, priority=1))
+    assert targets == []
+    assert world.reasons.no_targets(two) is None
     large.usage = 3.0
     world.cache.reorder(world.cache.queues["b"])
-    assert [target.workload.name for target in world.search.find_targets(two)] == ["large"]
+    assert [target.workload.name for target in world.search.find_targets(two.incoming)] == ["large"]
 
 
 _STRATEGIES = ((TO_FINAL_SHARE, TO_INITIAL_SHARE), (TO_FINAL_SHARE,), (TO_INITIAL_SHARE,))
@@ -130,21 +130,21 @@ def test_what_is_said_to_be_in_vain_is(
     others = [queue(f"q{at}", cpu, weight=weight, gpu=gpu) for at, (cpu, gpu, weight) in enumerate(queues)]
     world = Cohorts(*others, queue("own", 1, gpu=0), strategies=strategies, within_nominal=within_nominal)
     cpu, gpu = asked
-    asker = world.incoming("own", cpu=cpu, gpu=gpu)
+    asker = world.asking("own", cpu=cpu, gpu=gpu)
     tree, own = world.cache.tree, world.cache.queues["own"]
     why, generation = None, -1
     for number, (step, where, amounts) in enumerate(steps):
         at = world.cache.queues[f"q{where % len(queues)}" if where % 7 else "own"]
-        holders: list[Workload] = at.holders
+        holders: list[Workload] = world.holders(at.name)
         if step == "h":
             world.hold(at.name, f"w{number}", cpu=amounts[0], gpu=amounts[1], priority=0)
         elif holders and step == "d":
             world.cache.drop(holders[where % len(holders)])
         elif holders and not holders[where % len(holders)].evicted:
             world.cache.evict(holders[where % len(holders)])
-        if all(amount <= tree.available(own.node, cell) for cell, amount in asker.requests):
+        if all(amount <= tree.available(own.node, cell) for cell, amount in asker.incoming.requests):
             continue
-        if why is None or generation != own.generation or not world.search.still_none(why):
-            why, generation = world.search.why_none(asker), own.generation
+        if why is None or generation != own.generation or not world.reasons.still_no_targets(why):
+            why, generation = world.reasons.no_targets(asker), own.generation
         found = world.search.find_targets(world.incoming("own", cpu=cpu, gpu=gpu))
         assert not (why and found)

@@ -1,81 +1,66 @@
-"""Answers that are kept, and trees that rest, save work and change nothing.
+"""Shortcuts save work and change nothing: without them every decision is the same.
 
-A scheduler that forgets before each cycle whatever it could go without decides the same. By default this is
-tried on a few random worlds, `KUEUE_FUZZ=50 pytest tests/plugins/kueue/test_shortcuts.py` tries more.
+A tenth of the random worlds and of the recorded cases is replayed both ways by default, all of them in the
+slow tests. `KUEUE_FUZZ=50 pytest tests/plugins/kueue/test_shortcuts.py` tries fifty times as many worlds.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import astuple
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from kueue_fuzz import World, by_usage, fuzz, world
+from kueue_fuzz import TIMES, World, by_usage, fuzz, world
 from kueue_worlds import cluster
 
 from harness import Cluster, Policy, View
+from harness.conformance import read_cases
 from harness.errors import DecisionError
 from harness.options import resolve
 from harness.plugins import load
 from harness.testing import replayed
-from harness_plugins.kueue.admission import Admitted, Preempted
+from harness_plugins.kueue.conformance import cycles, targets
+from harness_plugins.kueue.factory import classic, fair_sharing
 from harness_plugins.kueue.policy import KueuePolicy
 from harness_plugins.kueue.scheduler import Scheduler
+from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
+
+EXCERPTS = Path(__file__).parents[2] / "conformance"
+WHOLE = Path(__file__).parents[4] / "shared" / "conformance"
+"""Where the whole corpora are, on machines that have them."""
 
 
-class _Watched:
-    """A scheduler that forgets or looks at all samples if it is told to."""
+class _TakesEverySample:
+    """A scheduler that asks for every sample of usage, also for those that can change nothing."""
 
-    def __init__(self, scheduler: Scheduler, *, forgets: bool, looks: bool) -> None:
+    def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
-        self._forgets = forgets
-        self._looks = looks
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._scheduler, name)
 
-    def cycle(self) -> Iterator[Admitted | Preempted]:
-        if self._forgets:
-            forget(self._scheduler)
-        return self._scheduler.cycle()
-
     def next_sample(self) -> int | None:
-        ledger = self._scheduler.ledger
-        if not self._looks or ledger is None:
-            return self._scheduler.next_sample()
-        every = [account for accounts in ledger._accounts.values() for account in accounts.values()]
-        return min((each.updated + ledger._interval for each in every if each.sampled), default=None)
+        usages = self._scheduler.local_queues
+        return None if usages is None else usages.next_real_sample()
 
 
-def forget(scheduler: Scheduler) -> None:
-    """Drop all that was worked out before: every head is tried, and every assignment looked for, again."""
-    cache = scheduler.cache
-    for root in cache.members:
-        scheduler._heads.stir(root)
-        cache.version[root] += 1  # outdates what is kept for as long as nothing changes in a tree
-    for pending in scheduler.pending.values():
-        for kin in pending._kins.values():
-            kin.hopeless = None
-    for known in scheduler.shares._known:
-        known.clear()
-    for record in cache._watching:
-        record.update((queue.node, queue) for queue in cache.queues.values())
-    scheduler.nominator._assigner._known.clear()
-
-
-def replay(given: World, *, forgets: bool, looks: bool = False) -> dict[str, Any] | None:
+def replay(given: World, shortcuts: Shortcuts, *, looks: bool = False) -> dict[str, Any] | None:
     """Everything that happens in a world; None where workloads preempt each other for ever at one instant."""
     spec = load().policy(given.plugin)
+    factory = classic if given.plugin == "kueue-classic" else fair_sharing
     where = cluster(*given.manifests, flavors=False)
     made: list[KueuePolicy] = []
 
     def make(where: Cluster, view: View, options: Any) -> Policy:
-        policy = spec.factory(where, view, resolve(spec.options, options, owner=given.plugin))
-        assert isinstance(policy, KueuePolicy)
-        policy.scheduler = _Watched(policy.scheduler, forgets=forgets, looks=looks)  # type: ignore[assignment]
+        policy = factory(where, view, resolve(spec.options, options, owner=given.plugin), shortcuts)
+        if looks:
+            policy.scheduler = _TakesEverySample(policy.scheduler)  # type: ignore[assignment]
         made.append(policy)
         return policy
 
@@ -94,45 +79,98 @@ def replay(given: World, *, forgets: bool, looks: bool = False) -> dict[str, Any
     }
 
 
-def _decides_the_same(given: World) -> None:
-    kept = replay(given, forgets=False)
-    assume(kept is not None)
-    assert kept is not None
-    forgotten = replay(given, forgets=True)
-    assert forgotten is not None
-    for each, what in kept.items():
-        assert what == forgotten[each]
+# --- random worlds ----------------------------------------------------------------------------------------
 
 
-@fuzz(120)
-@given(seed=st.integers(0, 2**32), jobs=st.integers(2, 40))
-def test_a_scheduler_that_forgets_decides_the_same(seed: int, jobs: int) -> None:
-    """Every decision with its figures, every share, and the numbers of cycles and heads."""
-    _decides_the_same(world(seed, jobs))
+def plain(seed: int) -> World:
+    """Jobs that run as a whole."""
+    return world(seed, 2 + seed % 39)
 
 
-@fuzz(40)
-@given(seed=st.integers(0, 2**32), jobs=st.integers(2, 30))
-def test_a_scheduler_that_forgets_decides_the_same_where_pods_run_on_nodes(seed: int, jobs: int) -> None:
+def on_nodes(seed: int) -> World:
     """Pods that end one by one give quota back one by one."""
-    _decides_the_same(world(seed, jobs, nodes=True))
+    return world(seed, 2 + seed % 29, nodes=True)
 
 
-@fuzz(40)
-@given(seed=st.integers(0, 2**32), jobs=st.integers(2, 40))
-def test_a_scheduler_that_forgets_decides_the_same_where_usage_orders_queues(seed: int, jobs: int) -> None:
+def ordered_by_usage(seed: int) -> World:
     """Heads and candidates change places without anything happening in their tree."""
-    _decides_the_same(by_usage(world(seed, jobs), seed))
+    return by_usage(world(seed, 2 + seed % 39), seed)
 
 
-@fuzz(15)
-@given(seed=st.integers(0, 2**32), jobs=st.integers(2, 40))
-def test_a_scheduler_that_forgets_decides_the_same_where_uids_are_equal(seed: int, jobs: int) -> None:
+def of_one_uid(seed: int) -> World:
     """Who waited first stays first, however often its turn came in vain."""
-    given = world(seed, jobs)
+    given = world(seed, 2 + seed % 39)
     for job, _, _ in next(given.jobs.chunks()):
         job.uid = "same"
-    _decides_the_same(given)
+    return given
+
+
+KINDS = ((plain, 1200), (on_nodes, 400), (ordered_by_usage, 400), (of_one_uid, 150))
+"""Random worlds, and how many there are of each kind."""
+
+
+def _decides_the_same(make: Callable[[int], World], seeds: Iterable[int]) -> None:
+    """Every decision with its figures, every share, and the numbers of cycles and heads."""
+    for seed in seeds:
+        kept = replay(make(seed), Shortcuts())
+        again = replay(make(seed), Shortcuts.none())
+        assert (kept is None) is (again is None), seed
+        for each, what in (kept or {}).items():
+            assert again is not None
+            assert what == again[each], (seed, each)
+
+
+@pytest.mark.parametrize(("make", "worlds"), KINDS)
+def test_without_shortcuts_a_tenth_of_the_worlds_goes_the_same_way(
+    make: Callable[[int], World], worlds: int
+) -> None:
+    """A fixed tenth."""
+    _decides_the_same(make, range(0, worlds * TIMES, 10))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("make", "worlds"), KINDS)
+def test_without_shortcuts_all_worlds_go_the_same_way(make: Callable[[int], World], worlds: int) -> None:
+    """All of them."""
+    _decides_the_same(make, range(worlds))
+
+
+# --- recorded cases ---------------------------------------------------------------------------------------
+
+
+def _answers_the_same(path: Path, *, step: int) -> None:
+    """Cases of corpora in which something is kept: single placements have no state."""
+    known = {"kueue/cycles": cycles.answer, "kueue/targets": targets.answer}
+    asked = 0
+    for case in islice(read_cases([path]), 0, None, step):
+        answer = known[case["component"]]
+        assert answer(case, Shortcuts.none()) == answer(case), case["id"]
+        asked += 1
+    assert asked
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted(each for each in EXCERPTS.glob("kueue-*.jsonl.gz") if "kueue-tas-dev" not in each.name),
+    ids=lambda path: path.name[: -len(".jsonl.gz")],
+)
+def test_without_shortcuts_a_tenth_of_the_excerpts_is_answered_alike(path: Path) -> None:
+    """A fixed tenth; with shortcuts they are answered as recorded, see `tests/conformance`."""
+    _answers_the_same(path, step=10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "path",
+    sorted(each for each in WHOLE.glob("kueue-*.jsonl.gz") if "kueue-tas-dev" not in each.name),
+    ids=lambda path: path.name[: -len(".jsonl.gz")],
+)
+def test_without_shortcuts_whole_corpora_are_answered_alike(path: Path) -> None:
+    """All cases there are."""
+    _answers_the_same(path, step=1)
+
+
+# --- usage of LocalQueues ---------------------------------------------------------------------------------
 
 
 @fuzz(40)
@@ -146,9 +184,9 @@ def test_samples_that_nobody_looks_at_change_nothing(seed: int, jobs: int) -> No
     queues = [each["spec"] for each in given.manifests if each["kind"] == "ClusterQueue"]
     groups = [group for spec in queues for group in spec["resourceGroups"]]
     assume(all(len(group["flavors"]) == 1 for group in groups))
-    late = replay(given, forgets=False)
+    late = replay(given, Shortcuts())
     assume(late is not None)
-    at_once = replay(given, forgets=True, looks=True)
+    at_once = replay(given, Shortcuts.none(), looks=True)
     assert late is not None
     assert at_once is not None
     assert [row[:-1] for row in late["rows"]] == [row[:-1] for row in at_once["rows"]]
@@ -159,7 +197,7 @@ def test_samples_that_nobody_looks_at_change_nothing(seed: int, jobs: int) -> No
 @given(seed=st.integers(0, 2**32), jobs=st.integers(2, 40))
 def test_the_head_is_of_the_local_queue_that_used_least(seed: int, jobs: int) -> None:
     """Whoever is admitted, no other LocalQueue with an active head had used less."""
-    found = replay(by_usage(world(seed, jobs), seed), forgets=False)
+    found = replay(by_usage(world(seed, jobs), seed), Shortcuts())
     assume(found is not None)
     assert found is not None
     for _, action, *_, detail, _ in found["rows"]:

@@ -19,9 +19,9 @@ from kueue_fuzz import STRATEGIES, fuzz
 from plain_quotas import Holder, Node, Snapshot, nodes_of
 from targets_fuzz import case
 
-from harness_plugins.kueue.cache import Cache
 from harness_plugins.kueue.conformance.targets import question
-from harness_plugins.kueue.fair_sharing import FairSharing
+from harness_plugins.kueue.rules.fair_sharing import FairSharing
+from harness_plugins.kueue.state.cache import Cache
 
 RECORDED = Path(__file__).parents[2] / "conformance" / "kueue-targets-random-dev-first-200.jsonl.gz"
 NOT_RESTATED = {"unlimited-quota", "reclaimablePods", "priority-boost"}
@@ -67,16 +67,15 @@ def test_shares_are_the_same_doubles_however_usage_came_about(seed: int, holders
     names = {("ClusterQueue", name): at for name, at in cache.tree.queues.items()}
     names |= {("Cohort", name): at for name, at in cache.tree.cohorts.items()}
     random = Random(seed)
-    everybody = [each for queue in cache.queues.values() for each in queue.holders]
+    everybody = [each for queue in cache.queues.values() for each in cache.holders[queue.node].workloads]
     for workload in random.sample(everybody, min(len(everybody), 8)):
-        queue, usage, uses = workload.queue, workload.usage, workload.uses
-        assert queue is not None
+        queue, usage, uses = workload.cluster_queue, workload.usage, workload.uses
         cache.drop(workload)
         if random.random() < 0.5:
             cache.hold(workload, queue, usage, uses, workload.reserved)
         snapshot = Snapshot(_plainly(cache, nodes))
         for key, node in names.items():
-            borrows, (infinite, value) = search._shares.of(node)
+            borrows, (infinite, value) = search.shares.of(node)
             expected_borrows, (expected_infinite, expected) = snapshot.share(nodes[key])
             assert (borrows, infinite) == (expected_borrows, expected_infinite)
             assert value.hex() == expected.hex()
@@ -86,7 +85,7 @@ def _plainly(cache: Cache, nodes: dict[tuple[str, str], Node]) -> list[Holder]:
     """Who holds what now, in the words of the restatement."""
     found = []
     for queue in cache.queues.values():
-        for workload in queue.holders:
+        for workload in cache.holders[queue.node].workloads:
             holder = Holder(workload.name, workload.uid, workload.priority, workload.timestamp)
             holder.queue = nodes["ClusterQueue", queue.name]
             holder.usage = {tuple(cache.tree.flavor_resources[cell]): value for cell, value in workload.usage}

@@ -18,7 +18,7 @@ from harness.cluster.workloads import PRIORITY_BOOST, Workload, workload_from
 from harness.errors import ClusterError, Fault
 from harness.policy import PodSet
 from harness.units import SECOND
-from harness_plugins.kueue.configuration import Gates, gates_from
+from harness_plugins.kueue.rules.feature_gates import Gates, gates_from
 
 _SECTIONS = ("admissionFairSharing", "fairSharing", "featureGates")
 """The sections of Kueue's Configuration that cases have."""

@@ -12,7 +12,6 @@ from harness.cluster.workloads import Workload as Manifest
 from harness.engine import Engine
 from harness.policy import Arrival
 from harness.units import SECOND
-from harness_plugins.kueue.configuration import Gates
 from harness_plugins.kueue.conformance.cases import Question, setting_of
 from harness_plugins.kueue.conformance.driver import Driver
 from harness_plugins.kueue.conformance.jobs import job_of
@@ -21,16 +20,23 @@ from harness_plugins.kueue.conformance.record import Record
 from harness_plugins.kueue.conformance.single_cycle import answer_single_cycle
 from harness_plugins.kueue.factory import pods_ready
 from harness_plugins.kueue.policy import KueuePolicy
+from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.scheduler import Scheduler
+from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
 
 _ORIGIN = 1_735_689_600 * SECOND  # 2025-01-01T00:00:00Z, the zero of recorded traces
 _MILLISECOND = 1000
 
 
-def answer(case: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Answer a case of `kueue/cycles`: who is admitted and preempted when."""
+def answer(case: Mapping[str, Any], shortcuts: Shortcuts | None = None) -> Mapping[str, Any]:
+    """Answer a case of `kueue/cycles`: who is admitted and preempted when.
+
+    Args:
+        case: the case.
+        shortcuts: what need not be done again; None for all of them.
+    """
     if "maxCycles" in case["given"]:
-        return answer_single_cycle(case)
+        return answer_single_cycle(case, shortcuts)
     cluster, configuration, gates = setting_of(case, over_time=True)
     question = Question(case)
     found = [_arrival(question, item, gates) for item in question.fields.items("workloads")]
@@ -41,7 +47,12 @@ def answer(case: Mapping[str, Any]) -> Mapping[str, Any]:
         arrival[0].index = index
     admission = configuration.admission if gates.admission_fair_sharing else None
     scheduler = Scheduler(
-        cluster, gates, configuration.strategies, admission=admission, evicted_last=configuration.evicted_last
+        cluster,
+        gates,
+        configuration.strategies,
+        admission=admission,
+        evicted_last=configuration.evicted_last,
+        shortcuts=shortcuts,
     )
     waits = pods_ready(configuration)
     policy = KueuePolicy(scheduler, cluster, pods_ready=waits)

@@ -45,26 +45,26 @@ class Driver:
         self._interruptions = interruptions
         self._alarms: list[int] = []
         self.ready = self._start_up if policy.ready is not None else None
-        self._ledger = policy.scheduler.ledger
+        self._local_queues = policy.scheduler.local_queues
         self._ends: set[int] = set()
-        self._stirred = False
-        policy.scheduler.hear(0)
+        self._news = False
+        policy.scheduler.advance(0)
 
     def submit(self, job: Job, pods: range, now: int) -> None:
         """A job arrived, or is back in its queue."""
-        self._stirred = True
+        self._news = True
         if job.index not in self._inactive:
             self._policy.submit(job, pods, now)
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
         """A job ended, or is gone."""
-        self._stirred = True
+        self._news = True
         self._interruptions.gone(job)
         self._policy.release(job, pods, now, why)
 
     def _start_up(self, job: Job, pods: range, now: int) -> None:
         """The pods of a job are ready."""
-        self._stirred = True
+        self._news = True
         assert self._policy.ready is not None
         self._policy.ready(job, pods, now)
         self._expect(self._interruptions.ready(job, now))
@@ -78,20 +78,15 @@ class Driver:
             PolicyError: it goes on for ever; what was recorded came to rest.
         """
         for job, ready, following in self._interruptions.due(now):
-            self._stirred = True
+            self._news = True
             self._policy.change_readiness(job, now, ready=ready)
             self._expect(following)
         for alarm in self._alarms:
             yield Wake(alarm)
         self._alarms.clear()
-        if (
-            self._stirred
-            or now == self._next_term()
-            or now in self._ends
-            or now == self._next_sample(now - 1)
-        ):
+        if self._news or now == self._next_term() or now in self._ends or now == self._next_sample(now - 1):
             yield from self._decide(now)
-            self._stirred = False  # what its own evictions bring back belongs to this instant
+            self._news = False  # what its own evictions bring back belongs to this instant
         sample = self._next_sample(now)
         if sample is not None and sample <= self._until:
             yield Wake(sample)
@@ -129,7 +124,7 @@ class Driver:
 
     def _next_sample(self, now: int) -> int | None:
         """When a LocalQueue is sampled next after a time."""
-        due = [self._ledger.next_real_sample() if self._ledger is not None else None]
+        due = [self._local_queues.next_real_sample() if self._local_queues is not None else None]
         if self._plain is not None:
             due.append((now // self._plain + 1) * self._plain)
         return min((each for each in due if each is not None), default=None)

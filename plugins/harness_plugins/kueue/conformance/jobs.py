@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from harness.cluster.workloads import Workload
 from harness.policy import Job
-from harness_plugins.kueue.configuration import Gates
-from harness_plugins.kueue.imported import pod_sets_left, workload_of
+from harness_plugins.kueue.manifests.imported import pod_sets_left, workload_of
+from harness_plugins.kueue.rules.feature_gates import Gates
 
 
 def job_of(manifest: Workload, submit: int, gates: Gates) -> Job:

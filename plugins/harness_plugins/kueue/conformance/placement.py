@@ -8,9 +8,9 @@ from typing import Any
 from harness.cluster.fields import Fields
 from harness.cluster.topology import TopologyRequest
 from harness_plugins.kueue.conformance.cases import Question, setting_of
-from harness_plugins.kueue.topology.flavors import Placed, TopologyFlavor
-from harness_plugins.kueue.topology.placement import PodSetRequest, place
-from harness_plugins.kueue.topology.tree import take
+from harness_plugins.kueue.rules.topology.placement import PodSetRequest, place
+from harness_plugins.kueue.state.topology.flavors import Placed, TopologyFlavor
+from harness_plugins.kueue.state.topology.tree import take
 
 
 def answer_placement(case: Mapping[str, Any]) -> Mapping[str, Any]:

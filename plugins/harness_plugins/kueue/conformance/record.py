@@ -7,8 +7,8 @@ from typing import Any, final
 
 from harness.engine.events import ADMIT, EVICT, FINISH, PREEMPT, Fact
 from harness.units import SECOND
-from harness_plugins.kueue.pods_ready import DEACTIVATED
 from harness_plugins.kueue.policy import KueuePolicy
+from harness_plugins.kueue.rules.wait_for_pods_ready import DEACTIVATED
 
 _MILLISECOND = 1000
 

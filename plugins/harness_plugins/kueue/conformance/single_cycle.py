@@ -6,17 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.cluster.workloads import read_time
-from harness_plugins.kueue.admission import Admitted
 from harness_plugins.kueue.conformance.cases import Question, setting_of
 from harness_plugins.kueue.conformance.jobs import job_of
-from harness_plugins.kueue.imported import hold_quota, used_flavor_resources, workload_of
-from harness_plugins.kueue.pod_counts import counts_of
+from harness_plugins.kueue.manifests.imported import hold_quota, used_flavor_resources, workload_of
 from harness_plugins.kueue.policy import KueuePolicy
+from harness_plugins.kueue.rules.admission import Admitted
 from harness_plugins.kueue.scheduler import Scheduler
-from harness_plugins.kueue.workload import Workload
+from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
+from harness_plugins.kueue.state.pod_counts import counts_of
+from harness_plugins.kueue.state.workload import Workload
 
 
-def answer_single_cycle(case: Mapping[str, Any]) -> Mapping[str, Any]:
+def answer_single_cycle(case: Mapping[str, Any], shortcuts: Shortcuts | None) -> Mapping[str, Any]:
     """Who is admitted and preempted in one cycle, and who waits after it."""
     cluster, configuration, gates = setting_of(case)
     question = Question(case)
@@ -30,14 +31,14 @@ def answer_single_cycle(case: Mapping[str, Any]) -> Mapping[str, Any]:
     question.fields.ignore("until")
     question.finish()
     also = used_flavor_resources(cluster.workloads)
-    scheduler = Scheduler(cluster, gates, configuration.strategies, also=also)
+    scheduler = Scheduler(cluster, gates, configuration.strategies, also=also, shortcuts=shortcuts)
     policy = KueuePolicy(scheduler, cluster)
     hold_quota(scheduler.cache, cluster.workloads, gates, now)
     for manifest in waiting:
         queue = cluster.cluster_queue_of(manifest.namespace, manifest.queue)
         if queue is not None:
             workload = workload_of(manifest, gates)
-            scheduler.house(workload, job_of(manifest, 0, gates), scheduler.pending[queue.name])
+            scheduler.submit(workload, job_of(manifest, 0, gates), scheduler.pending[queue.name])
             scheduler.enqueue(workload)
     decisions: list[dict[str, Any]] = []
     for outcome in scheduler.cycle():
@@ -46,7 +47,7 @@ def answer_single_cycle(case: Mapping[str, Any]) -> Mapping[str, Any]:
             workload, assignment = outcome
             at |= {"admit": _name(workload), "flavors": policy.flavors_of(workload, assignment)}
             at["borrowing"] = assignment.borrowing > 0
-            if counts := counts_of(workload, assignment):
+            if counts := counts_of(workload, assignment.counts):
                 at["counts"] = counts
             decisions.append(at)
         else:

@@ -8,22 +8,28 @@ from typing import Any
 from harness.cluster.model import Cluster
 from harness.cluster.workloads import read_time
 from harness.models.quota import FlavorResource
-from harness_plugins.kueue.cache import Cache
-from harness_plugins.kueue.classical import ClassicPreemption
-from harness_plugins.kueue.configuration import Gates
 from harness_plugins.kueue.conformance.cases import Question, setting_of
-from harness_plugins.kueue.fair_sharing import FairSharing
-from harness_plugins.kueue.imported import hold_quota, used_flavor_resources, workload_of
-from harness_plugins.kueue.search import Incoming, Search
-from harness_plugins.kueue.shares import Shares, weights_of
+from harness_plugins.kueue.manifests.imported import hold_quota, used_flavor_resources, workload_of
+from harness_plugins.kueue.rules.classical import ClassicPreemption
+from harness_plugins.kueue.rules.dominant_resource_share import DominantResourceShares, weights_of
+from harness_plugins.kueue.rules.fair_sharing import FairSharing
+from harness_plugins.kueue.rules.feature_gates import Gates
+from harness_plugins.kueue.rules.preemption import Incoming, TargetSearch
+from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
+from harness_plugins.kueue.state.cache import Cache
 
 _MEASURED = ("kueueCpuMicros", "kueueMicros")
 """How long the real code took."""
 
 
-def answer(case: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Answer a case of `kueue/targets`: whom does Kueue preempt, and why."""
-    _, incoming, search = question(case)
+def answer(case: Mapping[str, Any], shortcuts: Shortcuts | None = None) -> Mapping[str, Any]:
+    """Answer a case of `kueue/targets`: whom does Kueue preempt, and why.
+
+    Args:
+        case: the case.
+        shortcuts: what need not be done again; None for all of them.
+    """
+    _, incoming, search = question(case, shortcuts)
     return {
         "targets": [
             {"workload": target.workload.name, "reason": target.reason}
@@ -54,13 +60,15 @@ def explain(case: Mapping[str, Any]) -> str:
         lines += [
             f"  {holder.name}: priority {holder.priority}{', evicted' if holder.evicted else ''}"
             f"{f' -> {targets[holder]}' if holder in targets else ''}"
-            for holder in queue.holders
+            for holder in cache.holders[queue.node].workloads
             if holder.uses & incoming.mask
         ]
     return "\n".join(lines)
 
 
-def question(case: Mapping[str, Any]) -> tuple[Cache, Incoming, Search]:
+def question(
+    case: Mapping[str, Any], shortcuts: Shortcuts | None = None
+) -> tuple[Cache, Incoming, TargetSearch]:
     """What a case of `kueue/targets` asks: the state, the incoming workload, and the way to search."""
     given = case["given"]
     cluster, configuration, gates = setting_of(case)
@@ -89,12 +97,20 @@ def question(case: Mapping[str, Any]) -> tuple[Cache, Incoming, Search]:
         amounts,
         tuple(sorted(cell for cell in need if cell is not None)),
     )
-    return cache, incoming, _search(cache, cluster, configuration.strategies, gates)
+    return cache, incoming, _search(cache, cluster, configuration.strategies, gates, shortcuts or Shortcuts())
 
 
-def _search(cache: Cache, cluster: Cluster, strategies: tuple[str, ...] | None, gates: Gates) -> Search:
+def _search(
+    cache: Cache,
+    cluster: Cluster,
+    strategies: tuple[str, ...] | None,
+    gates: Gates,
+    shortcuts: Shortcuts,
+) -> TargetSearch:
     if strategies is None:
         return ClassicPreemption(cache)
-    shares = Shares(cache.tree, weights_of(cache.tree, cluster, {}))
+    shares = shortcuts.shares(
+        cache.tree, DominantResourceShares(cache.tree, weights_of(cache.tree, cluster, {}))
+    )
     within_nominal = gates.fair_sharing_preempt_within_nominal
     return FairSharing(cache, shares, strategies, within_nominal=within_nominal)

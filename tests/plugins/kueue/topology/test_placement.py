@@ -13,8 +13,8 @@ from harness.cluster.model import Node, ResourceFlavor, frozen
 from harness.cluster.selectors import Taint
 from harness.cluster.topology import SliceLayer, Topology, TopologyRequest
 from harness.policy import PodSet
-from harness_plugins.kueue.topology.placement import PodSetRequest, place
-from harness_plugins.kueue.topology.tree import TopologyTree, take
+from harness_plugins.kueue.rules.topology.placement import PodSetRequest, place
+from harness_plugins.kueue.state.topology.tree import TopologyTree, take
 
 BLOCK, RACK, HOST = "block", "rack", "kubernetes.io/hostname"
 LEVELS = Topology("t", (BLOCK, RACK, HOST))

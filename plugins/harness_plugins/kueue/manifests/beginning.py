@@ -1,0 +1,201 @@
+"""Workloads of the manifests, with which a replay begins: some hold quota, the others wait for it.
+
+Nobody knows how long they will run, so they run until they are evicted. All of them are older than anything
+in the trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import NamedTuple, final
+
+from harness import Cluster, Job, PodSet
+from harness.cluster.model import frozen
+from harness.cluster.workloads import Workload
+from harness.errors import ClusterError, Fault
+from harness.policy import ENDLESS, Arrival
+from harness.units import SECOND, format_amount
+from harness_plugins.kueue.manifests.imported import pod_sets_left
+
+_GRACE_PERIOD = 30 * SECOND
+
+
+class Start(NamedTuple):
+    """A Workload that is there when a replay begins.
+
+    Attributes:
+        manifest: its manifest.
+        queue: the ClusterQueue whose quota it holds, or that it waits in.
+        pod_sets: its pods; those that have ended already are not in the counts.
+        counts: pod set -> pods, for pod sets that were admitted with fewer than all.
+        flavors: pod set -> resource -> flavor of its admission.
+    """
+
+    manifest: Workload
+    queue: str
+    pod_sets: tuple[PodSet, ...]
+    counts: Mapping[str, int]
+    flavors: Mapping[str, Mapping[str, str]]
+
+    @property
+    def evicted(self) -> bool:
+        """Whether it holds quota and has been told to go."""
+        return self.manifest.holds_quota and self.manifest.is_true("Evicted")
+
+
+@final
+class Beginning:
+    """What the manifests say of Workloads.
+
+    Args:
+        cluster: the Workloads, and the queues that they are in.
+
+    Attributes:
+        starts: those that take part, in the order in which they are told of: who holds quota by the time of
+            its reservation, then who waits by its creation. Left out are those that are finished or
+            deactivated, and those whose queue does not exist.
+        crowded: whether those who hold quota hold more than there is, as they may while some are leaving.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        found = [start for manifest in cluster.workloads for start in _starts(cluster, manifest)]
+        self.starts = sorted(found, key=_order)
+        self.crowded = bool(_beyond(cluster, self.starts))
+
+    @cached_property
+    def _latest(self) -> int:
+        """The last thing that is known to have happened, microseconds since 1970."""
+        times = [start.manifest.created or 0 for start in self.starts]
+        times += [each.since for start in self.starts for each in start.manifest.conditions.values()]
+        return max(times)
+
+    def moment(self, since: int, now: int) -> int:
+        """A time of a manifest on the replay's clock, where the last of them all is before the first second.
+
+        Args:
+            since: microseconds since 1970.
+            now: when the replay begins.
+        """
+        return now // SECOND * SECOND - SECOND - (self._latest - since)
+
+    def start_of(self, job: Job) -> Start | None:
+        """What the manifests say of a job; None for those of the trace."""
+        if job.index < len(self.starts):
+            start = self.starts[job.index]
+            if (start.manifest.key, start.manifest.uid) == (job.id, job.uid):
+                return start
+        return None
+
+
+def admitted_since(manifest: Workload) -> int | None:
+    """Since when a Workload is admitted, microseconds since 1970; None where its conditions do not say."""
+    found = manifest.conditions.get("Admitted")
+    return found.since or None if found is not None and found.status else None
+
+
+def running_jobs(cluster: Cluster, at: int = 0) -> list[Arrival]:
+    """One job for each Workload with which a replay begins, in the order of `Beginning.starts`.
+
+    Args:
+        cluster: its Workloads, queues and flavors.
+        at: when they arrive, microseconds since the origin.
+
+    Raises:
+        ClusterError: Workloads hold what the cluster does not have.
+    """
+    starts = Beginning(cluster).starts
+    faults = [*_unknown_flavors(cluster, starts), *_beyond_capacity(cluster, starts)]
+    if faults:
+        raise ClusterError(cluster.source or "the manifests", faults)
+    return [(_job(start, number, at), ENDLESS, None) for number, start in enumerate(starts)]
+
+
+def _starts(cluster: Cluster, manifest: Workload) -> Iterator[Start]:
+    if manifest.finished or not manifest.active:
+        return
+    admitted: dict[str, int] = {}
+    flavors: dict[str, Mapping[str, str]] = {}
+    queue = cluster.cluster_queue_of(manifest.namespace, manifest.queue)
+    if manifest.holds_quota:
+        assert manifest.admission is not None
+        queue = cluster.cluster_queues.get(manifest.admission.cluster_queue)
+        admitted = {each.name: each.count for each in manifest.admission.assignments if each.count >= 0}
+        flavors = {each.name: each.flavors for each in manifest.admission.assignments}
+    pod_sets = []
+    counts = {}
+    for pod_set in pod_sets_left(manifest):
+        given = admitted.get(pod_set.name, pod_set.count)
+        if 0 < given < pod_set.count:
+            counts[pod_set.name] = given
+            if given < pod_set.min_count:
+                pod_set = replace(pod_set, min_count=given)
+        pod_sets.append(pod_set)
+    if queue is not None and any(pod_set.count for pod_set in pod_sets):
+        yield Start(manifest, queue.name, tuple(pod_sets), frozen(counts), frozen(flavors))
+
+
+def _order(start: Start) -> tuple[bool, int, str]:
+    manifest = start.manifest
+    if manifest.holds_quota:
+        return False, manifest.conditions["QuotaReserved"].since, manifest.key
+    return True, manifest.created or 0, manifest.key
+
+
+def _job(start: Start, index: int, at: int) -> Job:
+    manifest = start.manifest
+    pods = sum(pod_set.count for pod_set in start.pod_sets)
+    return Job(
+        index=index,
+        id=manifest.key,
+        submit=at,
+        queue=manifest.queue or start.queue,
+        namespace=manifest.namespace,
+        user="",
+        priority=manifest.priority,
+        priority_class=manifest.priority_class,
+        preempts=True,
+        gang=pods > 1,
+        grace_period=_GRACE_PERIOD if manifest.grace_period is None else manifest.grace_period,
+        uid=manifest.uid,
+        pod_sets=start.pod_sets,
+        pods=pods,
+    )
+
+
+def _unknown_flavors(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
+    for start in starts:
+        named = dict.fromkeys(name for flavors in start.flavors.values() for name in flavors.values())
+        for name in named:
+            if name not in cluster.flavors:
+                where = f"Workload {start.manifest.key}: status.admission"
+                yield Fault(where, f"there is no ResourceFlavor {name}")
+
+
+def _beyond_capacity(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
+    """Without nodes, those who stay cannot hold more than all quotas together, nor can any single one."""
+    beyond = _beyond(cluster, [each for each in starts if not each.evicted])
+    for start in starts:
+        if start.evicted:
+            beyond = {**_beyond(cluster, [start]), **beyond}
+    for resource, amount in beyond.items():
+        have, hold = format_amount(resource, cluster.capacity[resource]), format_amount(resource, amount)
+        yield Fault(
+            "Workloads that hold quota",
+            f"they hold {hold} {resource}, and all quotas together are {have}; "
+            "give the ClusterQueues that they were admitted to, or leave some Workloads out",
+        )
+
+
+def _beyond(cluster: Cluster, starts: Iterable[Start]) -> dict[str, int]:
+    """Resource -> what is held of it, of those of which more is held than there is; empty with nodes."""
+    held: dict[str, int] = {}
+    for start in starts:
+        if start.manifest.holds_quota and not cluster.nodes:
+            for pod_set in start.pod_sets:
+                count = start.counts.get(pod_set.name, pod_set.count)
+                for resource, amount in pod_set.requests.items():
+                    held[resource] = held.get(resource, 0) + amount * count
+    capacity = cluster.capacity
+    return {name: amount for name, amount in held.items() if amount > capacity.get(name, amount)}

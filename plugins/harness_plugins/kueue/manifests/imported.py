@@ -1,0 +1,135 @@
+"""Takes over what a cluster's Workload manifests say: who holds quota, since when, and with which rank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from harness.cluster import workloads as manifests
+from harness.models.quota import FlavorResource
+from harness.policy import PodSet
+from harness_plugins.kueue.rules.feature_gates import Gates
+from harness_plugins.kueue.rules.preemption import IN_COHORT_RECLAIM_WHILE_BORROWING
+from harness_plugins.kueue.rules.wait_for_pods_ready import TIMED_OUT
+from harness_plugins.kueue.state.cache import Cache
+from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
+from harness_plugins.kueue.state.workload import Workload
+
+_BEGINNING = -(1 << 62)  # a workload without creation time is older than all others
+_REQUEUED_LATER = (TIMED_OUT, "AdmissionCheck")
+_MILLISECOND = 1000
+
+
+def workload_of(manifest: manifests.Workload, gates: Gates, *, evicted_last: bool = True) -> Workload:
+    """A manifest's workload, without the quota that it may hold.
+
+    Args:
+        manifest: the manifest.
+        gates: the feature gates.
+        evicted_last: whether one whose pods were not ready in time queues by its eviction.
+    """
+    priority = manifest.priority + (manifest.boost if gates.priority_boost else 0)
+    created = _BEGINNING if manifest.created is None else manifest.created
+    workload = Workload(manifest.key, manifest.uid, priority, created)
+    workload.timestamp = queue_order_time(manifest, gates, created, evicted_last=evicted_last)
+    return workload
+
+
+def pod_sets_left(manifest: manifests.Workload) -> tuple[PodSet, ...]:
+    """A manifest's pod sets without the pods that have ended; of some there may be none left."""
+    if not manifest.reclaimable:
+        return manifest.pod_sets
+    return tuple(_without_ended(each, manifest.reclaimable.get(each.name, 0)) for each in manifest.pod_sets)
+
+
+def _without_ended(pod_set: PodSet, ended: int) -> PodSet:
+    gone = min(ended, pod_set.count)
+    return replace(pod_set, count=pod_set.count - gone, reclaimed=gone) if gone else pod_set
+
+
+def queue_order_time(
+    manifest: manifests.Workload, gates: Gates, created: int, *, evicted_last: bool = True
+) -> int:
+    """The time that orders a workload among equals; only evictions that it is to blame for move it."""
+    evicted = manifest.conditions.get("Evicted")
+    if (
+        evicted is not None
+        and evicted.status
+        and evicted.reason in _REQUEUED_LATER
+        and (evicted_last or evicted.reason != TIMED_OUT)
+    ):
+        return evicted.since
+    if not gates.priority_sorting_within_cohort:
+        preempted = manifest.conditions.get("Preempted")
+        if (
+            preempted is not None
+            and preempted.status
+            and preempted.reason == IN_COHORT_RECLAIM_WHILE_BORROWING
+        ):
+            return preempted.since + _MILLISECOND
+    return created
+
+
+def used_by(manifest: manifests.Workload, gates: Gates) -> Iterator[tuple[str, str, int]]:
+    """Flavor, resource and amount that a workload holds; pods that have ended give back their part."""
+    assert manifest.admission is not None
+    counts = {pod_set.name: pod_set.count for pod_set in manifest.pod_sets}
+    for assignment in manifest.admission.assignments:
+        spec_count = counts.get(assignment.name, 0)
+        count = spec_count if assignment.count < 0 else assignment.count
+        left = count
+        if gates.reclaimable_pods:
+            left = min(count, spec_count - min(manifest.reclaimable.get(assignment.name, 0), spec_count))
+        for resource, flavor in assignment.flavors.items():
+            amount = assignment.usage.get(resource, 0)
+            if left < count:
+                amount = amount // count * left
+            yield flavor, resource, amount
+
+
+def used_flavor_resources(found: Iterable[manifests.Workload]) -> set[FlavorResource]:
+    """Every flavor-resource that some workload was admitted to."""
+    return {
+        FlavorResource(flavor, resource)
+        for manifest in found
+        if manifest.admission is not None
+        for assignment in manifest.admission.assignments
+        for resource, flavor in assignment.flavors.items()
+    }
+
+
+def hold_quota(cache: Cache, found: Iterable[manifests.Workload], gates: Gates, now: int) -> list[Workload]:
+    """Enter those that hold quota into the cache, and answer them.
+
+    Args:
+        cache: with room for all that they use.
+        found: the manifests; those without quota, or in a queue that does not exist, are left out.
+        gates: the feature gates.
+        now: when a reservation counts as made that does not say when it was.
+    """
+    holders = []
+    for manifest in found:
+        if not manifest.holds_quota:
+            continue
+        assert manifest.admission is not None
+        queue = cache.queues.get(manifest.admission.cluster_queue)
+        if queue is None:
+            continue
+        holder = workload_of(manifest, gates)
+        hold(cache, queue, holder, manifest, gates, manifest.conditions["QuotaReserved"].since or now)
+        holders.append(holder)
+    return holders
+
+
+def hold(
+    cache: Cache,
+    queue: ClusterQueueState,
+    holder: Workload,
+    manifest: manifests.Workload,
+    gates: Gates,
+    reserved: int,
+) -> None:
+    """Enter one that holds quota into the cache, since `reserved`."""
+    holder.evicted = manifest.is_true("Evicted")
+    usage, uses = cache.amounts(used_by(manifest, gates))
+    cache.hold(holder, queue, usage, uses, reserved)

@@ -1,0 +1,1 @@
+"""What is written beside decisions: the figures that allowed them."""

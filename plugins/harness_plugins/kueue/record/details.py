@@ -1,0 +1,242 @@
+"""What a decision's record says beside the decision: the figures that allowed it, in Kueue's own words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, final
+
+from harness.memo import Memo
+from harness.models.quota import UNLIMITED
+from harness.models.shortage import label, shortage
+from harness.policy import QueueShare
+from harness_plugins.kueue.rules.admission import Refused
+from harness_plugins.kueue.rules.assignment import NO_FIT, Assignment
+from harness_plugins.kueue.rules.dominant_resource_share import Share, Shares, published
+from harness_plugins.kueue.rules.flavor_offers import PodSetOffer
+from harness_plugins.kueue.rules.preemption import (
+    IN_CLUSTER_QUEUE,
+    IN_COHORT_FAIR_SHARING,
+    IN_COHORT_RECLAIM_WHILE_BORROWING,
+    IN_COHORT_RECLAMATION,
+    Target,
+)
+from harness_plugins.kueue.state.amounts import Amounts
+from harness_plugins.kueue.state.cache import Cache
+from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
+from harness_plugins.kueue.state.local_queue_usage import LocalQueueUsage
+from harness_plugins.kueue.state.pending_queue import PendingQueue
+from harness_plugins.kueue.state.workload import Workload
+
+_IN_WORDS: Mapping[str, str] = {
+    IN_CLUSTER_QUEUE: "prioritization in the ClusterQueue",
+    IN_COHORT_RECLAMATION: "reclamation within the cohort",
+    IN_COHORT_FAIR_SHARING: "Fair Sharing within the cohort",
+    IN_COHORT_RECLAIM_WHILE_BORROWING: "reclamation within the cohort while borrowing",
+}
+
+
+@final
+class DecisionDetails:
+    """Writes the figures of decisions.
+
+    Args:
+        cache: who holds which quota.
+        pending: the pending queues, by number of the ClusterQueue.
+        shares: the shares of all nodes; None leaves them out (classic preemption).
+    """
+
+    def __init__(self, cache: Cache, pending: Sequence[PendingQueue], shares: Shares | None) -> None:
+        self._cache = cache
+        self._pending = pending
+        self._tree = cache.tree
+        self._shares = shares
+        self._labels = [label(self._tree, cell) for cell in range(self._tree.width)]
+        self._paths: dict[int, str] = {}
+        self._told: dict[int, Share] = {}
+        # Shares follow from what a node uses.
+        self._known_shares: Memo[tuple[object, ...], list[float | str]] = Memo()
+        # Decisions with equal figures have one detail; nobody may change it.
+        self._known: Memo[tuple[object, ...], dict[str, Any]] = Memo()
+
+    def admission(self, workload: Workload, assignment: Assignment) -> dict[str, Any]:
+        """Of an admission, whose usage is charged already.
+
+        Where the usage of LocalQueues counts, `localQueues` has that of the workload's and of the next one.
+        `borrowing` is how many levels up the quota comes from, 0 for the queue's own; `lenders` says for
+        every flavor-resource that is borrowed the lowest cohort that can give it.
+        """
+        tree, queue, usage = self._tree, workload.cluster_queue, assignment.usage
+        lenders = [
+            (self._labels[cell], self._lender(queue, cell))
+            for cell, _ in usage
+            if queue.path and tree.borrows(queue.node, cell)
+        ]
+        share = self._around(queue.node, usage) if self._shares is not None else []
+        key = (queue.node, assignment.borrowing, *lenders, *share)
+        detail = self._known.get(key)
+        if detail is None:
+            detail = {"borrowing": assignment.borrowing}
+            if lenders:
+                detail["lenders"] = dict(lenders)
+            if share:
+                detail["share"] = {queue.name: share}
+            self._known[key] = detail
+        if workload.local_queue is not None:
+            pending = self._pending[queue.number]
+            usages = _usages(workload.local_queue, pending.next_local_queue(workload.local_queue))
+            detail = {**detail, "localQueues": usages}
+        return detail
+
+    def preemptions(
+        self, preemptor: Workload, assignment: Assignment, targets: Iterable[Target]
+    ) -> dict[Workload, dict[str, Any]]:
+        """Of the preemptions for one preemptor, whose usage is charged already.
+
+        `queue` is the preemptor's and `request` what it asks for; `usage` and `quota` tell what the queues of
+        both sides use, before it, and own of what it lacks. `share` has the weighted shares right below
+        their lowest common cohort as Kueue compares them: with the preemptor admitted, before and after the
+        target goes. `localQueues` has the usage of both LocalQueues, where it counts.
+        """
+        tree, queue = self._tree, preemptor.cluster_queue
+        request = {self._labels[cell]: amount for cell, amount in assignment.usage}
+        details: dict[Workload, dict[str, Any]] = {}
+        tree.refund(queue.node, assignment.usage)
+        tables = [self._table(assignment.need, queue, target.workload.cluster_queue) for target in targets]
+        tree.charge(queue.node, assignment.usage)
+        for (victim, reason), table in zip(targets, tables, strict=True):
+            message = self._message(preemptor, victim, reason)
+            details[victim] = {"message": message, "queue": queue.name, "request": request, **table}
+            before = self._sides(queue, victim)
+            tree.refund(victim.cluster_queue.node, victim.usage)
+            after = self._sides(queue, victim)
+            if (
+                preemptor.local_queue is not None
+                and victim.local_queue is not None
+                and victim.cluster_queue is queue
+            ):
+                details[victim]["localQueues"] = _usages(preemptor.local_queue, victim.local_queue)
+            if before:
+                details[victim]["share"] = {name: [share, after[name]] for name, share in before.items()}
+        for victim in details:
+            tree.charge(victim.cluster_queue.node, victim.usage)
+        return details
+
+    def refusal(self, refused: Refused, offers: Iterable[PodSetOffer]) -> dict[str, Any]:
+        """Of a head that nothing helps, as things stand after its cycle, see `shortage`."""
+        workload, assignment, _ = refused
+        cells = assignment.usage
+        if assignment.mode == NO_FIT:
+            cells = tuple(
+                (cell, amount * count)
+                for pod_set, count in zip(offers, workload.counts, strict=True)
+                for group in pod_set.groups
+                for flavor in group.cells
+                for cell, amount in zip(flavor or (), group.amounts, strict=bool(flavor))
+            )
+        tree, queue = self._tree, workload.cluster_queue
+        nodes = (queue.node, *queue.path)
+        key = (
+            queue.node,
+            cells,
+            *(tree.usage[node * tree.width + cell] for node in nodes for cell, _ in cells),
+        )
+        detail = self._known.get(key)
+        if detail is None:
+            detail = shortage(tree, queue.node, cells)
+            self._known[key] = detail
+        return detail
+
+    def changed_shares(self) -> Iterator[QueueShare]:
+        """The shares of the queues that have another one than when they were asked for last."""
+        changed = self._cache.changed
+        if self._shares is None or not changed:
+            return
+        for node in sorted(changed):
+            share = self._shares.of(node)[1]
+            if share != self._told.get(node):
+                self._told[node] = share
+                yield QueueShare(changed[node].name, self._shares.ratio(node), published(share))
+        changed.clear()
+
+    def _message(self, preemptor: Workload, victim: Workload, reason: str) -> str:
+        """The message of the conditions Evicted and Preempted."""
+        return (
+            f"Preempted to accommodate a workload (UID: {preemptor.uid or 'UNKNOWN'}, "
+            f"JobUID: {preemptor.name}) due to {_IN_WORDS[reason]}; "
+            f"preemptor path: {self._path(preemptor.cluster_queue)}; "
+            f"preemptee path: {self._path(victim.cluster_queue)}"
+        )
+
+    def _path(self, queue: ClusterQueueState) -> str:
+        """Where a queue hangs in the tree of cohorts."""
+        path = self._paths.get(queue.node)
+        if path is None:
+            nodes = (*reversed(queue.path), queue.node)
+            path = self._paths[queue.node] = "".join(f"/{self._tree.names[node]}" for node in nodes)
+        return path
+
+    def _lender(self, queue: ClusterQueueState, cell: int) -> str:
+        for cohort in queue.path:
+            if not self._tree.borrows(cohort, cell):
+                return self._tree.names[cohort]
+        return self._tree.names[queue.root]
+
+    def _table(self, need: Iterable[int], *queues: ClusterQueueState) -> dict[str, dict[str, dict[str, int]]]:
+        """Usage and nominal quota of queues, for what is needed; quota without end is left out."""
+        tree = self._tree
+        usage: dict[str, dict[str, int]] = {}
+        quota: dict[str, dict[str, int]] = {}
+        for queue in queues:
+            first = queue.node * tree.width
+            usage[queue.name] = {self._labels[cell]: tree.usage[first + cell] for cell in need}
+            quota[queue.name] = {
+                self._labels[cell]: tree.nominal[first + cell]
+                for cell in need
+                if tree.nominal[first + cell] < UNLIMITED
+            }
+        return {"usage": usage, "quota": quota}
+
+    def _sides(self, queue: ClusterQueueState, victim: Workload) -> dict[str, float | str]:
+        """The shares of the nodes right below the lowest common cohort of both sides."""
+        if self._shares is None:
+            return {}
+        other = victim.cluster_queue
+        if other is queue:
+            return {queue.name: self._share(queue.node)}
+        mine = dict(zip(queue.path, (queue.node, *queue.path), strict=False))
+        theirs = other.node
+        for ancestor in other.path:
+            if ancestor in mine:
+                nodes = (mine[ancestor], theirs)
+                return {self._tree.names[node]: self._share(node) for node in nodes}
+            theirs = ancestor
+        raise AssertionError("queues of one tree have a common ancestor")
+
+    def _around(self, node: int, usage: Amounts) -> list[float | str]:
+        """The shares of a queue before and after it was charged; they follow from its own usage alone."""
+        tree = self._tree
+        first = node * tree.width
+        key = (node, usage, *tree.usage[first : first + tree.width])
+        shares = self._known_shares.get(key)
+        if shares is None:
+            after = self._share(node)
+            tree.refund(node, usage)
+            shares = [self._share(node), after]
+            tree.charge(node, usage)
+            self._known_shares[key] = shares
+        return shares
+
+    def _share(self, node: int) -> float | str:
+        assert self._shares is not None
+        infinite, share = self._shares.of(node)[1]
+        return "infinite" if infinite else share
+
+
+def _usages(*local_queues: LocalQueueUsage | None) -> dict[str, float | str]:
+    """The usage of LocalQueues."""
+    return {
+        each.name: each.usage if each.usage < math.inf else "infinite"
+        for each in local_queues
+        if each is not None
+    }

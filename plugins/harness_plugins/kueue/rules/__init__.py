@@ -1,0 +1,1 @@
+"""Kueue's rules, one concept of its documentation a module."""

@@ -1,0 +1,280 @@
+"""The admission cycle: every queue's head is nominated, then served one by one; who waits stays in its queue.
+
+The quota tree takes the place of Kueue's snapshot. What entries of a cycle only reserve is charged while the
+cycle lasts and taken back at its end.
+
+Upstream: `schedule`, `nominate`, `processEntry` and `requeueAndUpdate` in pkg/scheduler/scheduler.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, final
+
+from harness_plugins.kueue.rules.assignment import DEFERRED_FIT, FIT, NO_FIT, PREEMPT, Assignment
+from harness_plugins.kueue.rules.entry import Entry, Order
+from harness_plugins.kueue.rules.feature_gates import Gates
+from harness_plugins.kueue.rules.nomination import Nominates
+from harness_plugins.kueue.rules.preemption import Target, fits, put_back, remove
+from harness_plugins.kueue.state.amounts import Amounts
+from harness_plugins.kueue.state.cache import Cache
+from harness_plugins.kueue.state.pending_queue import PendingQueue
+from harness_plugins.kueue.state.topology.flavors import Placed
+from harness_plugins.kueue.state.workload import Workload
+
+NO_QUOTA = "NoFit"
+NO_PREEMPTION_CANDIDATES = "PreemptionNoCandidates"
+PENDING_PREEMPTION = "PendingPreemption"
+FAILED_AFTER_NOMINATION = "FailedAfterNomination"
+
+_REPORTED = (NO_PREEMPTION_CANDIDATES, NO_QUOTA)
+"""Reasons that are recorded, once for each while a workload waits."""
+
+
+class Admitted(NamedTuple):
+    """A head gets its quota."""
+
+    workload: Workload
+    assignment: Assignment
+
+
+class Preempted(NamedTuple):
+    """Workloads have to go so that a head can be admitted in a later cycle.
+
+    Attributes:
+        preemptor: the head.
+        assignment: what it is to get.
+        targets: who is told to go; those that are going already are not told again.
+    """
+
+    preemptor: Workload
+    assignment: Assignment
+    targets: list[Target]
+
+
+class Refused(NamedTuple):
+    """A head goes back to its queue, and nothing was done that helps it."""
+
+    workload: Workload
+    assignment: Assignment
+    reason: str
+
+
+@final
+class AdmissionCycle:
+    """Runs admission cycles.
+
+    Args:
+        cache: who holds which quota; changed only by what is admitted.
+        pending: the pending queues, by number of the ClusterQueue.
+        nominator: finds assignments.
+        order: the order in which entries are served.
+        gates: the feature gates.
+
+    Attributes:
+        entries: the heads of the last cycle.
+        refused: the heads of the last cycle that nothing helps, if that is the first time since they wait.
+    """
+
+    def __init__(
+        self,
+        cache: Cache,
+        pending: Sequence[PendingQueue],
+        nominator: Nominates,
+        order: Order,
+        gates: Gates,
+    ) -> None:
+        self._cache = cache
+        self._pending = pending
+        self._tree = cache.tree
+        self._nominator = nominator
+        self._order = order
+        self._gates = gates
+        self._recomputes = gates.recompute_assignment_upon_preemption_targets_overlap
+        self._places_anew = gates.tas_recompute_assignment_within_scheduling_cycle
+        self.entries: list[Entry] = []
+        self.refused: list[Refused] = []
+        self._reserved: list[tuple[int, Amounts, Sequence[Placed]]] = []
+        self._victims: dict[int, dict[Workload, None]] = {}
+
+    def run(self, heads: list[Workload], cycle: int) -> Iterator[Admitted | Preempted]:
+        """Run one cycle over its heads, and put those back that were not admitted.
+
+        Args:
+            heads: one workload of each queue that has any.
+            cycle: the number of the cycle.
+        """
+        entries = self.entries = [self._nominate(workload, cycle) for workload in heads]
+        self._victims.clear()
+        for entry in self._order(entries):
+            if not entry.reason:
+                entry.served = True
+                outcome = self._serve(entry, cycle)
+                if outcome is not None:
+                    yield outcome
+        for node, amounts, places in reversed(self._reserved):
+            self._tree.refund(node, amounts)
+            for placed in places:
+                placed.refund()
+        self._reserved.clear()
+        for entry in entries:
+            if entry.reason:
+                self._requeue(entry)
+                if entry.reason in _REPORTED and entry.reason not in entry.workload.place.reported:
+                    entry.workload.place.reported += (entry.reason,)
+                    self.refused.append(Refused(entry.workload, entry.assignment, entry.reason))
+
+    def _nominate(self, workload: Workload, cycle: int) -> Entry:
+        """A head's entry; it has its reason already if to serve it would change nothing."""
+        assignment, resumed = self._nominator.nominate(workload, cycle)
+        marked = self._pending[workload.cluster_queue.number].preemptor is workload
+        entry = Entry(workload, assignment, resumed=resumed, marked=marked)
+        mode = entry.assignment.mode
+        if mode == NO_FIT:
+            entry.reason = NO_QUOTA
+        elif (
+            mode == PREEMPT
+            and not (entry.assignment.targets or entry.assignment.placed)
+            and not reserves(workload, self._gates, marked=marked)
+        ):
+            entry.reason = NO_PREEMPTION_CANDIDATES
+        return entry
+
+    def _serve(self, entry: Entry, cycle: int) -> Admitted | Preempted | None:
+        """Serve one entry in the state that those before it left; answers what comes of it at once."""
+        workload = entry.workload
+        queue = workload.cluster_queue
+        victims = self._victims.setdefault(queue.root, {})
+        assignment = entry.assignment
+        if victims and self._recomputes and _overlap(assignment, victims):
+            assignment = entry.assignment = self._reassign(entry, victims, cycle)
+        elif (
+            assignment.placed
+            and self._places_anew
+            and self._fits(assignment, queue.node, victims)
+            and not self._has_place(assignment, victims)
+        ):
+            assignment = entry.assignment = self._nominator.reassign(workload, assignment, cycle)
+        targets = assignment.targets
+        if assignment.mode == NO_FIT:
+            entry.reason = NO_QUOTA
+        elif assignment.mode == PREEMPT and not targets:
+            entry.reason = NO_PREEMPTION_CANDIDATES
+            self._reserve_for_later(entry)
+        elif assignment.mode == DEFERRED_FIT:
+            entry.reason = PENDING_PREEMPTION
+            workload.place.last_assignment = None
+            self._reserve(queue.node, assignment.usage, assignment.placed)
+        elif (
+            (victims and _overlap(assignment, victims))
+            or not self._fits(assignment, queue.node, victims)
+            or not self._has_place(assignment, victims)
+        ):
+            entry.reason = FAILED_AFTER_NOMINATION
+            if not self._gates.flavor_fungibility_preserve_scan_progress:
+                workload.place.last_assignment = None
+        else:
+            self._reserve(queue.node, assignment.usage, assignment.placed)
+            if assignment.mode == FIT:
+                self._pending[queue.number].remove(workload)
+                return Admitted(workload, assignment)
+            victims.update(dict.fromkeys(target.workload for target in targets))
+            entry.reason = PENDING_PREEMPTION
+            workload.place.last_assignment = None
+            fresh = [target for target in targets if not target.workload.evicted]
+            if fresh:
+                entry.preempts = True
+                return Preempted(workload, assignment, fresh)
+        return None
+
+    def _reassign(self, entry: Entry, victims: dict[Workload, None], cycle: int) -> Assignment:
+        """Look for other targets as if the victims of this cycle were gone already.
+
+        What fits then has to wait until they are.
+        """
+        for victim in victims:
+            remove(self._tree, victim)
+            self._cache.remove_holder(victim)
+        assignment = self._nominator.reassign(entry.workload, entry.assignment, cycle)
+        for victim in victims:
+            put_back(self._tree, victim)
+            self._cache.add_holder(victim)
+        return assignment._replace(mode=DEFERRED_FIT) if assignment.mode == FIT else assignment
+
+    def _fits(self, assignment: Assignment, node: int, victims: dict[Workload, None]) -> bool:
+        """Whether the quota for an assignment is there once all victims, its own among them, are gone."""
+        tree = self._tree
+        gone = [*victims, *[target.workload for target in assignment.targets]]
+        for workload in gone:
+            remove(tree, workload)
+        enough = fits(tree, node, assignment.usage, borrowing=True)
+        for workload in gone:
+            put_back(tree, workload)
+        return enough
+
+    def _has_place(self, assignment: Assignment, victims: dict[Workload, None]) -> bool:
+        """Whether the places of an assignment are free once all victims, its own among them, are gone."""
+        if not assignment.placed:
+            return True
+        gone = [
+            placed
+            for workload in (*victims, *(target.workload for target in assignment.targets))
+            for placed in workload.placed
+        ]
+        for placed in gone:
+            placed.refund()
+        free = all(placed.fits() for placed in assignment.placed)
+        for placed in gone:
+            placed.charge()
+        return free
+
+    def _reserve(self, node: int, amounts: Amounts, places: Sequence[Placed]) -> None:
+        """Let the entries that follow see an amount as used, and places as taken."""
+        self._tree.charge(node, amounts)
+        for placed in places:
+            placed.charge()
+        self._reserved.append((node, amounts, places))
+
+    def _reserve_for_later(self, entry: Entry) -> None:
+        """Keep for an entry that cannot preempt what others could otherwise take from it for good."""
+        workload, tree = entry.workload, self._tree
+        if not reserves(workload, self._gates, marked=entry.marked):
+            return
+        queue = workload.cluster_queue
+        reserved = []
+        for cell, amount in entry.assignment.usage:
+            at = queue.node * tree.width + cell
+            left = tree.nominal[at] - tree.usage[at]
+            if entry.assignment.borrowing:
+                limit = tree.borrowing_limit[at]
+                reserved.append((cell, amount if limit is None else min(amount, left + limit)))
+            else:
+                reserved.append((cell, max(0, min(amount, left))))
+        self._reserve(queue.node, tuple(reserved), entry.assignment.placed)
+
+    def _requeue(self, entry: Entry) -> None:
+        """Leave a head that waits where it is, to try again at once, or make it inadmissible."""
+        workload, reason = entry.workload, entry.reason
+        pending = self._pending[workload.cluster_queue.number]
+        if reason == PENDING_PREEMPTION and not entry.marked:
+            pending.preemptor = workload
+            entry.newly_marked = True
+        again = reason in (PENDING_PREEMPTION, FAILED_AFTER_NOMINATION)
+        if pending.strict or again or workload.place.last_assignment is not None:
+            return
+        entry.inadmissible = True
+        if self._gates.scheduling_equivalence_hashing:
+            pending.set_class_inadmissible(workload.place.equivalence_class)
+        else:
+            pending.set_inadmissible(workload)
+
+
+def reserves(workload: Workload, gates: Gates, *, marked: bool) -> bool:
+    """Whether a reservation helps: who may reclaim from anybody always gets its quota back."""
+    always = workload.cluster_queue.spec.preemption.reclaim_within_cohort == "Any"
+    return not always or (gates.prioritize_preemptor_workloads and marked)
+
+
+def _overlap(assignment: Assignment, victims: dict[Workload, None]) -> bool:
+    """Whether an assignment counts on some victim of another entry."""
+    return any(target.workload in victims for target in assignment.targets)

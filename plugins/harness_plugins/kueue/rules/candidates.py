@@ -1,0 +1,84 @@
+"""The candidates for preemption of a ClusterQueue, in their order.
+
+Upstream: `CandidatesOrdering` in pkg/scheduler/preemption/common/ordering.go; `Holders` keeps most of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cmp_to_key
+
+from harness_plugins.kueue.rules.preemption_policy import Allowed
+from harness_plugins.kueue.state.holders import Holders
+from harness_plugins.kueue.state.workload import Workload
+
+
+def has_candidate(holders: Holders, mask: int, allowed: Allowed) -> bool:
+    """Whether any holder of a queue's quota may be preempted and uses what is needed."""
+    workloads, evicted = holders.workloads, holders.evicted
+    if not evicted:
+        if not workloads or workloads[0].priority >= allowed.below:
+            return False
+        return next(preemptible(workloads, mask, allowed), None) is not None
+    return any(
+        next(preemptible(part, mask, allowed), None) is not None
+        for part in (workloads[:evicted], workloads[evicted:])
+    )
+
+
+def candidates_of(holders: Holders, mask: int, allowed: Allowed, *, evicted: bool) -> Iterator[Workload]:
+    """Holders of a queue's quota that a policy allows to preempt and that use what is needed, in order.
+
+    Args:
+        holders: those of the queue; where it orders by usage, holders of the LocalQueue with the highest
+            usage go first, but those of LocalQueues that cannot be told apart keep their order.
+        mask: the flavor-resources that are needed.
+        allowed: what the policy allows.
+        evicted: look at those that are going anyway, else at the others.
+    """
+    workloads = holders.workloads
+    if evicted:
+        workloads = workloads[: holders.evicted]
+    elif holders.evicted:
+        workloads = workloads[holders.evicted :]
+    found = preemptible(workloads, mask, allowed)
+    return iter(_most_used_first(list(found))) if holders.queue.spec.by_usage else found
+
+
+def preemptible(workloads: list[Workload], mask: int, allowed: Allowed) -> Iterator[Workload]:
+    """Holders that a policy allows to preempt and that use what is needed, in their given order.
+
+    Args:
+        workloads: holders in the order of candidates, all evicted or none.
+        mask: the flavor-resources that are needed.
+        allowed: what the policy allows.
+    """
+    below, newer_than = allowed
+    for workload in workloads:
+        if workload.priority >= below:
+            return
+        if not workload.uses & mask:
+            continue
+        if newer_than is not None and workload.priority == below - 1 and workload.timestamp <= newer_than:
+            continue
+        yield workload
+
+
+def _most_used_first(found: list[Workload]) -> list[Workload]:
+    """Candidates by the usage of their LocalQueues, at equal usage in the order in which they are given."""
+    if any(each.local_queue is not None and each.local_queue.namesakes for each in found):
+        # Two namesakes keep their order and others may stand between them: not all of it need be an order.
+        # What is decided by chance in Kueue then is decided by the order given here.
+        return sorted(found, key=cmp_to_key(_compared))
+    return sorted(found, key=_unused)
+
+
+def _unused(workload: Workload) -> float:
+    return 0.0 if workload.local_queue is None else -workload.local_queue.usage
+
+
+def _compared(left: Workload, right: Workload) -> int:
+    one, other = left.local_queue, right.local_queue
+    if one is not None and other is not None and one.label != other.label and one.usage != other.usage:
+        return -1 if one.usage > other.usage else 1
+    return -1 if left.rank < right.rank else 1

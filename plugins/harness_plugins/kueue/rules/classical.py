@@ -1,0 +1,251 @@
+"""Classic preemption: reclaim by place in the hierarchy first, then by priority, then from the own queue.
+
+Upstream: pkg/scheduler/preemption/classical and `classicalPreemptions` in preemption.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heapify, heappop, heapreplace
+from typing import NamedTuple, final
+
+from harness.models.quota import QuotaTree
+from harness_plugins.kueue.rules.borrow_within_cohort import (
+    may_borrow,
+    reclaimed_while_borrowing,
+)
+from harness_plugins.kueue.rules.candidates import candidates_of, has_candidate
+from harness_plugins.kueue.rules.preemption import (
+    IN_CLUSTER_QUEUE,
+    IN_COHORT_RECLAIM_WHILE_BORROWING,
+    IN_COHORT_RECLAMATION,
+    Incoming,
+    Target,
+    fill_back,
+    fits,
+    put_back,
+    remove,
+    within_nominal,
+)
+from harness_plugins.kueue.rules.preemption_policy import EVERY_PRIORITY, Allowed, allowed_by
+from harness_plugins.kueue.state.cache import Cache
+from harness_plugins.kueue.state.holders import Holders
+from harness_plugins.kueue.state.workload import Rank, Workload
+
+
+class _Source(NamedTuple):
+    """A queue to take candidates from; `guards` protect them once they are within their nominal quota.
+
+    Guards are the queue itself and the cohorts between it and the lowest cohort that it shares with the
+    preemptor's queue.
+    """
+
+    holders: Holders
+    guards: tuple[int, ...]
+
+
+class _Phase(NamedTuple):
+    """Queues whose candidates are considered in one common order.
+
+    `while_borrowing`: what has a priority below this goes for `InCohortReclaimWhileBorrowing`.
+    """
+
+    sources: list[_Source]
+    allowed: Allowed
+    while_borrowing: int = -EVERY_PRIORITY
+
+
+@final
+class ClassicPreemption:
+    """Chooses whom to preempt by the classic rules.
+
+    Args:
+        cache: who holds which quota.
+    """
+
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+
+    def find_targets(self, incoming: Incoming) -> list[Target]:
+        """Choose whom to preempt."""
+        tree, queue = self._cache.tree, incoming.queue
+        preemption = queue.spec.preemption
+        preemptor = incoming.workload
+        own = allowed_by(preemption.within_cluster_queue, preemptor)
+        same = []
+        holders = self._cache.holders[queue.node]
+        if own is not None and has_candidate(holders, incoming.mask, own):
+            same = [_Phase([_Source(holders, ())], own)]
+        borrows = may_borrow(preemption)
+        # Only own holders can make room below the nominal quota.
+        must_borrow = not same and over_nominal(tree, incoming)
+        reclaim = allowed_by(preemption.reclaim_within_cohort, preemptor)
+        hierarchy: list[_Source] = []
+        priority: list[_Source] = []
+        if reclaim is not None and queue.path:
+            usable = borrows or not must_borrow
+            hierarchy, priority = _reclaimable(self._cache, incoming, reclaim, priority_usable=usable)
+        if not (same or hierarchy or priority):
+            return []
+
+        if must_borrow or not (hierarchy or priority) or not (borrows or _under_nominal(tree, incoming)):
+            attempts = [True]
+        elif borrows or hierarchy:
+            attempts = [True, False]
+        else:
+            attempts = [False, True]
+
+        for borrowing in attempts:
+            phases = []
+            if reclaim is not None and hierarchy:
+                phases.append(_Phase(hierarchy, reclaim))
+            if reclaim is not None and priority:
+                phases.append(_by_priority(priority, reclaim, incoming, borrowing=borrowing))
+            targets = _attempt(tree, incoming, phases + same, borrowing=borrowing)
+            if targets:
+                return targets
+        return []
+
+
+def over_nominal(tree: QuotaTree, incoming: Incoming) -> bool:
+    """Whether the queue would use more than it has itself of anything, with the incoming."""
+    first, usage, nominal = incoming.queue.node * tree.width, tree.usage, tree.nominal
+    for cell, amount in incoming.requests:
+        at = first + cell
+        if usage[at] + amount > nominal[at]:
+            return True
+    return False
+
+
+def _reclaimable(
+    cache: Cache, incoming: Incoming, allowed: Allowed, *, priority_usable: bool
+) -> tuple[list[_Source], list[_Source]]:
+    """Queues of other tenants to reclaim from: those that the hierarchy puts below us, and the rest.
+
+    On the way up the cohorts, we have the advantage from the level ABOVE the first node whose own quota
+    covers what is left of the request; each level's free kept quota makes the request smaller. The rest is
+    left out where it could not be used.
+    """
+    tree, queue = cache.tree, incoming.queue
+    advantage = True
+    left: list[tuple[int, int]] = []
+    for cell, amount in incoming.requests:
+        advantage = advantage and not tree.borrows(queue.node, cell, amount)
+        left.append((cell, max(0, amount - tree.headroom(queue.node, cell))))
+    hierarchy: list[_Source] = []
+    priority: list[_Source] = []
+    below = queue.node
+    for ancestor in queue.path:
+        if advantage or priority_usable:
+            found = hierarchy if advantage else priority
+            _collect(cache, incoming, allowed, ancestor, below, (), found)
+        if not any(tree.borrows(ancestor, cell, amount) for cell, amount in left):
+            advantage = True
+        left = [(cell, max(0, amount - tree.headroom(ancestor, cell))) for cell, amount in left]
+        below = ancestor
+    return hierarchy, priority
+
+
+def _collect(
+    cache: Cache,
+    incoming: Incoming,
+    allowed: Allowed,
+    cohort: int,
+    skipped: int,
+    guards: tuple[int, ...],
+    found: list[_Source],
+) -> None:
+    """Add the queues below a cohort that use more than they have and hold a candidate."""
+    tree = cache.tree
+    width, usage, subtree, need = tree.width, tree.usage, tree.subtree, incoming.need
+    for node in tree.children[cohort]:
+        if node == skipped:
+            continue
+        first = node * width
+        for cell in need:
+            if usage[first + cell] > subtree[first + cell]:
+                break
+        else:
+            continue
+        queue = cache.at[node]
+        if queue is None:
+            _collect(cache, incoming, allowed, node, skipped, (node, *guards), found)
+        elif queue.usable and has_candidate(cache.holders[node], incoming.mask, allowed):
+            found.append(_Source(cache.holders[node], (node, *guards)))
+
+
+def _under_nominal(tree: QuotaTree, incoming: Incoming) -> bool:
+    """Whether the queue uses less than its nominal quota of everything needed, without the incoming."""
+    first = incoming.queue.node * tree.width
+    return all(tree.usage[first + cell] < tree.nominal[first + cell] for cell in incoming.need)
+
+
+def _by_priority(sources: list[_Source], allowed: Allowed, incoming: Incoming, *, borrowing: bool) -> _Phase:
+    """The phase over queues that the hierarchy does not put below us.
+
+    Which of their workloads may go while we borrow is up to `borrowWithinCohort`: only those of lower
+    priority, and none above its threshold. Without borrowing all may go, each for its own reason.
+    """
+    below = reclaimed_while_borrowing(incoming.queue.spec.preemption, incoming.workload)
+    if borrowing and below < allowed.below:
+        allowed = Allowed(below)
+    return _Phase(sources, allowed, below)
+
+
+def _attempt(tree: QuotaTree, incoming: Incoming, phases: list[_Phase], *, borrowing: bool) -> list[Target]:
+    """Preempt candidates one after another until the incoming fits; the tree is left as it was."""
+    node, need = incoming.queue.node, incoming.need
+    targets: list[Target] = []
+    for evicted in (True, False):
+        for phase in phases:
+            protected: set[int] = set()
+            for at, workload in _in_order(phase, incoming.mask, protected, evicted=evicted):
+                guards = phase.sources[at].guards
+                if any(within_nominal(tree, guard, need) for guard in guards):
+                    protected.add(at)  # usage only falls during an attempt, so this holds for the rest of it
+                    continue
+                reason = _reason(workload, phase) if guards else IN_CLUSTER_QUEUE
+                remove(tree, workload)
+                targets.append(Target(workload, reason))
+                if fits(tree, node, incoming.requests, borrowing=borrowing) and incoming.has_place():
+                    fill_back(tree, incoming, targets, borrowing=borrowing)
+                    for target in targets:
+                        put_back(tree, target.workload)
+                    return targets
+    for target in targets:
+        put_back(tree, target.workload)
+    return []
+
+
+def _reason(workload: Workload, phase: _Phase) -> str:
+    if workload.priority < phase.while_borrowing:
+        return IN_COHORT_RECLAIM_WHILE_BORROWING
+    return IN_COHORT_RECLAMATION
+
+
+def _in_order(
+    phase: _Phase, mask: int, protected: set[int], *, evicted: bool
+) -> Iterator[tuple[int, Workload]]:
+    """The candidates of a phase, merged lazily: most searches end after the first few.
+
+    Usage of LocalQueues counts within a queue, not between queues.
+
+    Yields the number of the source with each candidate; sources in `protected` are left out from then on.
+    """
+    heads: list[tuple[Rank, int, Workload, Iterator[Workload]]] = []
+    for at, (holders, _) in enumerate(phase.sources):
+        if evicted and not holders.evicted:
+            continue
+        found = candidates_of(holders, mask, phase.allowed, evicted=evicted)
+        first = next(found, None)
+        if first is not None:
+            heads.append((first.rank, at, first, found))
+    heapify(heads)
+    while heads:
+        _, at, workload, found = heads[0]
+        yield at, workload
+        following = None if at in protected else next(found, None)
+        if following is None:
+            heappop(heads)
+        else:
+            heapreplace(heads, (following.rank, at, following, found))

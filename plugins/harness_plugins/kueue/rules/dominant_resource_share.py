@@ -1,0 +1,116 @@
+"""The dominant resource share: how much more a node takes than it has, against what there is to lend.
+
+Kueue computes it in double precision and decides by it unrounded, so the same operations are done here in
+the same order.
+
+Upstream: `dominantResourceShare` in pkg/cache/scheduler/fair_sharing.go (KEP 1714).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Protocol, final
+
+from harness.cluster.model import Cluster
+from harness.models.quota import NO_PARENT, QuotaTree, plus
+from harness.units import INT64_MAX
+
+Share = tuple[bool, float]
+"""A weighted share that compares as Kueue does: infinite ones (weight 0) after all others, by their ratio."""
+
+NOTHING: Share = (False, 0.0)
+
+
+class Shares(Protocol):
+    """The shares of the nodes of a quota tree, as its usage is at the time of asking."""
+
+    def of(self, node: int) -> tuple[bool, Share]:
+        """Whether a node takes more than it has of anything, and its weighted share.
+
+        A root has no share. What nobody could lend counts as borrowed, but weighs nothing.
+        """
+
+    def ratio(self, node: int) -> float:
+        """A node's share before its weight counts: in thousandths of what could be lent to it."""
+
+
+@final
+class DominantResourceShares:
+    """The shares of the nodes of a quota tree; each follows from the node's own usage.
+
+    Args:
+        tree: the quota tree.
+        weights: node -> fair-sharing weight.
+    """
+
+    __slots__ = ("_columns", "_tree", "_weights")
+
+    def __init__(self, tree: QuotaTree, weights: Sequence[float]) -> None:
+        self._tree = tree
+        self._weights = weights
+        lendable: dict[int, dict[str, float]] = {}
+        self._columns: list[list[tuple[float, list[int]]]] = []
+        for node, parent in enumerate(tree.parent):
+            by_resource: dict[str, list[int]] = {}
+            if parent != NO_PARENT:
+                if parent not in lendable:
+                    lendable[parent] = _lendable(tree, parent)
+                for cell in tree.declared[node]:
+                    resource = tree.flavor_resources[cell].resource
+                    by_resource.setdefault(resource, []).append(node * tree.width + cell)
+            self._columns.append([(lendable[parent][name], cells) for name, cells in by_resource.items()])
+
+    def of(self, node: int) -> tuple[bool, Share]:
+        """Whether a node takes more than it has of anything, and its weighted share."""
+        borrowing, ratio = self._ratio(node)
+        if ratio == 0.0:
+            return borrowing, NOTHING
+        weight = self._weights[node]
+        if weight == 0.0:
+            return True, (True, ratio)
+        return True, (False, ratio / weight)
+
+    def ratio(self, node: int) -> float:
+        """A node's share before its weight counts."""
+        return self._ratio(node)[1]
+
+    def _ratio(self, node: int) -> tuple[bool, float]:
+        usage, subtree = self._tree.usage, self._tree.subtree
+        borrowing = False
+        ratio = 0.0
+        for lendable, cells in self._columns[node]:
+            over = 0
+            for at in cells:
+                if usage[at] > subtree[at]:
+                    over += usage[at] - subtree[at]
+            if over:
+                borrowing = True
+                if lendable > 0.0 and over * 1000.0 / lendable > ratio:
+                    ratio = over * 1000.0 / lendable
+        return borrowing, ratio
+
+
+def published(share: Share) -> int:
+    """The integer that Kueue shows as `weightedShare` in its status: rounded up, the largest if infinite."""
+    infinite, value = share
+    return INT64_MAX if infinite else math.ceil(value)
+
+
+def weights_of(tree: QuotaTree, cluster: Cluster, instead: Mapping[str, float]) -> list[float]:
+    """Node -> fair-sharing weight; `instead` goes before what the manifests say."""
+    weights = [1.0] * len(tree.names)
+    for nodes, specs in ((tree.cohorts, cluster.cohorts), (tree.queues, cluster.cluster_queues)):
+        for name, node in nodes.items():
+            spec = specs.get(name)
+            weights[node] = instead.get(name, 1.0 if spec is None else float(spec.weight))
+    return weights
+
+
+def _lendable(tree: QuotaTree, parent: int) -> dict[str, float]:
+    """Resource -> what a node below `parent` could reach at most, over all flavors of the whole tree."""
+    total: dict[str, int] = {}
+    for cell in tree.declared[tree.root[parent]]:
+        resource = tree.flavor_resources[cell].resource
+        total[resource] = plus(total.get(resource, 0), tree.capacity[parent * tree.width + cell])
+    return {resource: float(amount) for resource, amount in total.items()}

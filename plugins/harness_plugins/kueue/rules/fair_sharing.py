@@ -1,0 +1,307 @@
+"""Fair-sharing preemption: from whoever takes the largest share, as long as that makes shares more equal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import NamedTuple, final
+
+from harness.cluster.kueue_configuration import TO_FINAL_SHARE
+from harness_plugins.kueue.rules.candidates import candidates_of
+from harness_plugins.kueue.rules.dominant_resource_share import NOTHING, Share, Shares
+from harness_plugins.kueue.rules.preemption import (
+    IN_CLUSTER_QUEUE,
+    IN_COHORT_FAIR_SHARING,
+    IN_COHORT_RECLAMATION,
+    Incoming,
+    Target,
+    fill_back,
+    put_back,
+    remove,
+    within_nominal,
+)
+from harness_plugins.kueue.rules.preemption_policy import Allowed, allowed_by
+from harness_plugins.kueue.rules.strategy import less_than_initial_share, less_than_or_equal_to_final_share
+from harness_plugins.kueue.rules.target_ordering import TargetClusterQueueOrdering
+from harness_plugins.kueue.state.amounts import Amounts
+from harness_plugins.kueue.state.cache import Cache
+from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
+from harness_plugins.kueue.state.workload import Workload
+
+
+@final
+class Candidates:
+    """The candidates of each queue in their order; those of a queue are looked for when it is asked for them.
+
+    Args:
+        cache: who holds which quota.
+        incoming: who asks for room.
+        within: what the policy of its queue allows there; None for nothing.
+        reclaim: what it allows in other queues.
+    """
+
+    __slots__ = ("_heads", "_holders", "_mask", "_own", "_reclaim", "_rest", "_within")
+
+    def __init__(
+        self, cache: Cache, incoming: Incoming, within: Allowed | None, reclaim: Allowed | None
+    ) -> None:
+        self._holders = cache.holders
+        self._own = incoming.queue
+        self._mask = incoming.mask
+        self._within = within
+        self._reclaim = reclaim
+        self._heads: dict[ClusterQueueState, Workload | None] = {}
+        self._rest: dict[ClusterQueueState, Iterator[Workload]] = {}
+
+    def head(self, queue: ClusterQueueState) -> Workload | None:
+        """The next candidate of a queue, None when there is none left."""
+        if queue in self._heads:
+            return self._heads[queue]
+        allowed = self._within if queue is self._own else self._reclaim
+        if allowed is None:
+            return None
+        holders = self._holders[queue.node]
+        rest = candidates_of(holders, self._mask, allowed, evicted=False)
+        if holders.evicted:
+            rest = chain(candidates_of(holders, self._mask, allowed, evicted=True), rest)
+        self._rest[queue] = rest
+        head = self._heads[queue] = next(rest, None)
+        return head
+
+    def pop(self, queue: ClusterQueueState) -> Workload:
+        """Take the next candidate of a queue, which has one."""
+        head = self.head(queue)
+        assert head is not None
+        self._heads[queue] = next(self._rest[queue], None)
+        return head
+
+    def leave(self, queue: ClusterQueueState) -> None:
+        """A queue has no more candidates."""
+        self._heads[queue] = None
+
+
+class Outcome(NamedTuple):
+    """How a search for targets went.
+
+    Attributes:
+        targets: whom to preempt; empty where that cannot help.
+        queues: the queues that may have had candidates.
+        share: of the incoming's queue, with the incoming.
+        takes_back: whether the incoming took without comparing shares.
+        taken: what was taken in vain.
+    """
+
+    targets: list[Target]
+    queues: list[ClusterQueueState]
+    share: Share
+    takes_back: bool
+    taken: list[Target]
+
+
+@final
+class FairSharing:
+    """Chooses whom to preempt by shares.
+
+    Args:
+        cache: who holds which quota.
+        shares: the shares of all nodes.
+        strategies: one or two of `LessThanOrEqualToFinalShare` and `LessThanInitialShare`.
+        within_nominal: whether a queue that stays within its nominal quota takes back what is its own
+            without comparing shares (the gate FairSharingPreemptWithinNominal).
+
+    Attributes:
+        shares, strategies: as given.
+    """
+
+    def __init__(
+        self, cache: Cache, shares: Shares, strategies: tuple[str, ...], *, within_nominal: bool
+    ) -> None:
+        self._cache = cache
+        self.shares = shares
+        self._within_nominal = within_nominal
+        self.strategies = strategies
+
+    def find_targets(self, incoming: Incoming) -> list[Target]:
+        """Choose whom to preempt."""
+        return self.search(incoming).targets
+
+    def search(self, incoming: Incoming) -> Outcome:
+        """Choose whom to preempt, and say how that went. The cache is left as it was."""
+        cache, own, workload = self._cache, incoming.queue, incoming.workload
+        preemption = own.spec.preemption
+        within = allowed_by(preemption.within_cluster_queue, workload)
+        reclaim = allowed_by(preemption.reclaim_within_cohort, workload) if own.path else None
+        queues = [own] if within is not None and cache.holders[own.node].workloads else []
+        if reclaim is not None:
+            queues += _borrowers(cache, own, incoming.need)
+        if not queues:
+            return Outcome([], [], NOTHING, False, [])
+        tree = cache.tree
+        tree.charge(own.node, incoming.requests)
+        share, takes_back = self.shares.of(own.node)[1], self.takes_back(incoming)
+        search = FairSearch(cache, incoming, self.shares, Candidates(cache, incoming, within, reclaim))
+        done = search.run(queues, self.strategies, takes_back=takes_back)
+        tree.refund(own.node, incoming.requests)
+        targets = search.targets
+        if done:
+            fill_back(tree, incoming, targets, borrowing=True)
+        for target in targets:
+            put_back(tree, target.workload)
+        return Outcome(targets if done else [], queues, share, takes_back, [] if done else targets)
+
+    def takes_back(self, incoming: Incoming) -> bool:
+        """Whether the queue, the incoming included, uses no more than its own of what is needed."""
+        return self._within_nominal and within_nominal(self._cache.tree, incoming.queue.node, incoming.need)
+
+
+def _borrowers(cache: Cache, own: ClusterQueueState, need: tuple[int, ...]) -> list[ClusterQueueState]:
+    """The other queues of a tree that hold more than their nominal quota of something that is needed."""
+    width, usage, nominal = cache.tree.width, cache.tree.usage, cache.tree.nominal
+    found = []
+    for queue in cache.members[own.root]:
+        first = queue.node * width
+        for cell in need:
+            if usage[first + cell] > nominal[first + cell] and queue is not own:
+                found.append(queue)
+                break
+    return found
+
+
+@final
+class FairSearch:
+    """One search: the incoming counts as admitted, and targets as gone.
+
+    Attributes:
+        targets: what was taken so far; out of the tree.
+        retry: the first workload of each queue that was refused; only that one is ever tried again.
+    """
+
+    __slots__ = (
+        "_cache",
+        "_candidates",
+        "_flat",
+        "_incoming",
+        "_own",
+        "_shares",
+        "_too_large",
+        "_tree",
+        "retry",
+        "targets",
+    )
+
+    def __init__(self, cache: Cache, incoming: Incoming, shares: Shares, candidates: Candidates) -> None:
+        self._cache = cache
+        self._tree = cache.tree
+        self._incoming = incoming
+        self._own = incoming.queue
+        self._shares = shares
+        self._candidates = candidates
+        self.retry: dict[ClusterQueueState, Workload] = {}
+        self._flat = len(self._own.path) == 1
+        self._too_large = False
+        self.targets: list[Target] = []
+
+    def run(self, queues: list[ClusterQueueState], strategies: tuple[str, ...], *, takes_back: bool) -> bool:
+        """Take targets until the incoming fits; answers whether it does.
+
+        Args:
+            queues: those that may have candidates.
+            strategies: one or two strategies.
+            takes_back: take from others without comparing shares.
+        """
+        if self._by_first_strategy(queues, to_final=strategies[0] == TO_FINAL_SHARE, takes_back=takes_back):
+            return True
+        return len(strategies) > 1 and self._by_second_strategy()
+
+    def _by_first_strategy(
+        self, queues: list[ClusterQueueState], *, to_final: bool, takes_back: bool
+    ) -> bool:
+        """Take what the first strategy allows.
+
+        `to_final`: compare with the share that the other side ends up with, not that it has now.
+        """
+        own, candidates = self._own, self._candidates
+        ordering = TargetClusterQueueOrdering(self._cache, self._shares, own, queues, candidates.head)
+        while (queue := ordering.next()) is not None:
+            if queue is own:
+                done = self.take(candidates.pop(queue), IN_CLUSTER_QUEUE)
+            elif takes_back:
+                done = self.take(candidates.pop(queue), IN_COHORT_RECLAMATION)
+            else:
+                done = self.take_fairly(queue, to_final=to_final)
+            if done:
+                return True
+            if self._too_large and self._flat and candidates.head(own) is None:
+                return False  # all others have smaller shares still, and ours will not become smaller
+        return False
+
+    def _by_second_strategy(self) -> bool:
+        """Go through what the first strategy refused, at most one target a queue."""
+        retry, shares = self.retry, self._shares
+        ordering = TargetClusterQueueOrdering(self._cache, shares, self._own, list(retry), retry.get)
+        while (queue := ordering.next()) is not None:
+            mine, theirs = self.sides(queue)
+            workload = retry.pop(queue)
+            if less_than_initial_share(shares.of(mine)[1], shares.of(theirs)[1]):
+                if self.take(workload, IN_COHORT_FAIR_SHARING):
+                    return True
+            elif self._flat:
+                return False  # all others have smaller shares still
+        return False
+
+    def take_fairly(self, queue: ClusterQueueState, *, to_final: bool) -> bool:
+        """Take the first candidate of a queue that passes the test of shares; keep the others for later."""
+        candidates = self._candidates
+        mine, theirs = self.sides(queue)
+        share, initial = self._shares.of(mine)[1], self._shares.of(theirs)[1]
+        self._too_large = share > initial
+        workload: Workload | None = None
+        if not to_final:
+            if less_than_initial_share(share, initial):
+                workload = candidates.pop(queue)
+        elif less_than_or_equal_to_final_share(share, initial):  # nobody has more without a workload
+            workload = self._next_that_passes(queue, theirs, share)
+        if workload is not None:
+            return self.take(workload, IN_COHORT_FAIR_SHARING)
+        if (refused := candidates.head(queue)) is not None:
+            self.retry.setdefault(queue, refused)
+            candidates.leave(queue)
+        return False
+
+    def _next_that_passes(self, queue: ClusterQueueState, theirs: int, share: Share) -> Workload | None:
+        """The next candidate without which a queue's side still has no smaller share than `share`."""
+        candidates = self._candidates
+        head = candidates.head(queue)
+        assert head is not None
+        if self._passes(queue, head.usage, theirs, share):
+            return candidates.pop(queue)
+        # What fails with one holder fails with every other one that holds as much.
+        usages = self._cache.holders[queue.node].usages
+        passing = {usage for usage in usages if self._passes(queue, usage, theirs, share)}
+        while passing and candidates.head(queue) is not None:
+            workload = candidates.pop(queue)
+            if workload.usage in passing:
+                return workload
+            self.retry.setdefault(queue, workload)
+        return None
+
+    def _passes(self, queue: ClusterQueueState, usage: Amounts, theirs: int, share: Share) -> bool:
+        """Whether a queue's side would still have no smaller share without a holder of as much."""
+        self._tree.refund(queue.node, usage)
+        final = self._shares.of(theirs)[1]
+        self._tree.charge(queue.node, usage)
+        return less_than_or_equal_to_final_share(share, final)
+
+    def sides(self, queue: ClusterQueueState) -> tuple[int, int]:
+        """The nodes right below the lowest common ancestor: on the incoming's side, and on the queue's."""
+        own_side = self._own.below
+        for ancestor in queue.path:
+            if ancestor in own_side:
+                return own_side[ancestor], queue.below[ancestor]
+        raise AssertionError("queues of one tree have a common ancestor")
+
+    def take(self, workload: Workload, reason: str) -> bool:
+        """Make a candidate a target; answers whether the incoming fits now."""
+        remove(self._tree, workload)
+        self.targets.append(Target(workload, reason))
+        return self._tree.covers(self._own.node, self._incoming.requests) and self._incoming.has_place()

@@ -1,0 +1,270 @@
+"""Flavor assignment: for each pod set and resource group the first flavor that is good enough, else the best.
+
+How good a flavor is follows from the quota that is available, from what could be borrowed, and from a trial
+search for workloads to preempt.
+
+Upstream: `FlavorAssigner` in pkg/scheduler/flavorassigner/flavorassigner.go (KEP 582).
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+from harness_plugins.kueue.rules.assignment import (
+    FIT,
+    NO_FIT,
+    PREEMPT,
+    Assemble,
+    Assignment,
+    Choice,
+    assembled,
+    take,
+)
+from harness_plugins.kueue.rules.borrow_within_cohort import may_borrow
+from harness_plugins.kueue.rules.feature_gates import Gates
+from harness_plugins.kueue.rules.flavor_offers import PODS, GroupOffer, PodSetOffer
+from harness_plugins.kueue.rules.fungibility import (
+    FITS,
+    NO_CANDIDATES,
+    NOTHING_FITS,
+    PREEMPTS,
+    RECLAIMS,
+    Quality,
+    good_enough,
+    is_preferred,
+    prefers_preemption,
+)
+from harness_plugins.kueue.rules.preemption import put_back, remove
+from harness_plugins.kueue.rules.preemption_oracle import Oracle, height
+from harness_plugins.kueue.rules.topology.joint import joint_groups
+from harness_plugins.kueue.rules.topology.workload import Topologies, WorkloadTopology
+from harness_plugins.kueue.state.amounts import Amounts
+from harness_plugins.kueue.state.cache import Cache
+from harness_plugins.kueue.state.last_assignment import START_OVER, Chosen, Tried
+
+
+@final
+class Assigner:
+    """Assigns flavors in the state that the cache is in.
+
+    Args:
+        cache: who holds which quota.
+        fair: whether fair sharing is on.
+        gates: the feature gates.
+        topologies: finds what workloads ask of topologies; None where no flavor has one.
+        assemble: makes assignments of the flavors chosen.
+    """
+
+    def __init__(
+        self,
+        cache: Cache,
+        *,
+        fair: bool,
+        gates: Gates,
+        topologies: Topologies | None = None,
+        assemble: Assemble = assembled,
+    ) -> None:
+        self._cache = cache
+        self._tree = cache.tree
+        self._fair = fair
+        self._topologies = topologies
+        self._assemble = assemble
+        self._pods = {
+            cell for cell, (_, resource) in enumerate(self._tree.flavor_resources) if resource == PODS
+        }
+        self._implicit_preference = gates.flavor_fungibility_implicit_preference_default
+
+    def assign(
+        self,
+        oracle: Oracle,
+        offers: tuple[PodSetOffer, ...],
+        counts: tuple[int, ...],
+        tried: Tried = (),
+        allowed: Chosen | None = None,
+    ) -> Assignment:
+        """Assign flavors to all pod sets, and find preemption targets where they are needed.
+
+        Args:
+            oracle: answers questions about the state for the workload.
+            offers: what its queue offers to each pod set.
+            counts: the pods of each pod set.
+            tried: where to go on; scans start at the flavor after.
+            allowed: the only flavors that may be taken, group by group.
+        """
+        assumed: dict[int, int] = {}
+        choices: list[tuple[Choice, ...]] = []
+        for number, pod_set in enumerate(offers):
+            if number:
+                take(offers[number - 1], choices[-1], counts[number - 1], assumed)
+            found = None
+            if pod_set.mates:
+                if number == pod_set.mates[0]:
+                    joined = self._assign_together(offers, number, counts, assumed, tried, allowed, oracle)
+                found = joined.get(number)
+            elif pod_set.covered or not counts[number]:
+                found = self._assign_pod_set(
+                    pod_set,
+                    counts[number],
+                    assumed,
+                    tried[number] if number < len(tried) else (),
+                    None if allowed is None else allowed[number],
+                    oracle,
+                )
+            if found is None:
+                break
+            choices.append(found)
+        assignment = self._assemble(offers, counts, tuple(choices))
+        asked = None
+        if self._topologies is not None and any(pod_set.placed for pod_set in offers):
+            assignment, asked = self._place(self._topologies, assignment, offers)
+        if assignment.mode != PREEMPT:
+            return assignment
+        targets = oracle.targets(self._searched(assignment.usage), assignment.need, asked)
+        if asked is not None and targets:
+            placed = asked.place_without(target.workload.placed for target in targets)
+            assignment = assignment._replace(placed=placed or ())
+        return assignment.with_targets(targets)
+
+    def _searched(self, usage: Amounts) -> Amounts:
+        """What targets are looked for: Kueue leaves out how many pods there are, where quotas count pods.
+
+        A search ends as soon as all else fits, so that what it finds may still leave too few pods.
+        """
+        if not self._pods:
+            return usage
+        return tuple((cell, amount) for cell, amount in usage if cell not in self._pods)
+
+    def _place(
+        self, topologies: Topologies, assignment: Assignment, offers: tuple[PodSetOffer, ...]
+    ) -> tuple[Assignment, WorkloadTopology | None]:
+        """Place the pods beside those that are there, else as if nobody were: then others have to go.
+
+        All that the placed pod sets take counts as what only preemption can give, also quota that is free.
+        """
+        if assignment.mode == NO_FIT:
+            return assignment, None
+        asked = topologies.asked(offers, assignment.chosen, assignment.counts)
+        if asked is None:
+            return assignment._replace(mode=NO_FIT), None
+        placed = asked.place() if assignment.mode == FIT else None
+        if placed is not None:
+            return assignment._replace(placed=placed), asked
+        placed = asked.place(empty=True)
+        if placed is None:
+            return assignment._replace(mode=NO_FIT), asked
+        need = tuple(sorted(asked.cells.union(assignment.need)))
+        return assignment._replace(mode=PREEMPT, need=need, placed=placed), asked
+
+    def _assign_together(
+        self,
+        offers: tuple[PodSetOffer, ...],
+        first: int,
+        counts: tuple[int, ...],
+        assumed: dict[int, int],
+        tried: Tried,
+        allowed: Chosen | None,
+        oracle: Oracle,
+    ) -> dict[int, tuple[Choice, ...]]:
+        """Flavors for the pod sets of one group, by number; empty when some resource group has none."""
+        mates = offers[first].mates
+        if any(counts[number] and not offers[number].covered for number in mates):
+            return {}
+        found: dict[int, dict[int, Choice]] = {number: {} for number in mates}
+        for joint in joint_groups(offers, mates):
+            start, part = 0, joint.entry
+            if part is not None and part.pod_set < len(tried) and part.group < len(tried[part.pod_set]):
+                start = tried[part.pod_set][part.group] + 1
+            one = joint.parts[0]
+            only = None if allowed is None else allowed[one.pod_set][one.group]
+            group = joint.with_counts(offers, counts)
+            choice = self._scan(group, 1, assumed, start, only, oracle)
+            if choice is None:
+                return {}
+            for number, at, resources in joint.parts:
+                each = tuple(choice.each[resource] for resource in resources)
+                found[number][at] = choice._replace(each=each)
+        return {number: tuple(choices[at] for at in sorted(choices)) for number, choices in found.items()}
+
+    def _assign_pod_set(
+        self,
+        pod_set: PodSetOffer,
+        count: int,
+        assumed: dict[int, int],
+        tried: tuple[int, ...],
+        allowed: tuple[int, ...] | None,
+        oracle: Oracle,
+    ) -> tuple[Choice, ...] | None:
+        """A flavor for each of a pod set's groups; None when some group has none."""
+        choices: tuple[Choice, ...] = ()
+        for number, group in enumerate(pod_set.groups):
+            start = tried[number] + 1 if number < len(tried) else 0
+            only = None if allowed is None else allowed[number]
+            choice = self._scan(group, count, assumed, start, only, oracle)
+            if choice is None:
+                return None
+            choices += (choice,)
+        return choices
+
+    def _scan(
+        self,
+        group: GroupOffer,
+        count: int,
+        assumed: dict[int, int],
+        start: int,
+        only: int | None,
+        oracle: Oracle,
+    ) -> Choice | None:
+        """Go through a group's flavors until one is good enough; answers the best seen."""
+        fungibility = oracle.workload.cluster_queue.spec.fungibility
+        rather = prefers_preemption(fungibility, implicit=self._implicit_preference)
+        best: tuple[int, Quality, tuple[Quality, ...]] | None = None
+        for flavor in range(start, len(group.cells)):
+            cells = group.cells[flavor]
+            if cells is None or (only is not None and flavor != only):
+                continue
+            worst: Quality | None = None
+            each: tuple[Quality, ...] = ()
+            for cell, amount in zip(cells, group.amounts, strict=True):
+                quality = self._quality(cell, assumed.get(cell, 0) + amount * count, oracle)
+                each += (quality,)
+                if worst is None or is_preferred(worst, quality, rather_preempt=rather):
+                    worst = quality
+                if quality[0] == NOTHING_FITS:
+                    break
+            assert worst is not None
+            if good_enough(worst, fungibility):
+                last = flavor == len(group.cells) - 1
+                return Choice(flavor, START_OVER if last else flavor, worst, each)
+            if worst[0] != NOTHING_FITS and (
+                best is None or is_preferred(worst, best[1], rather_preempt=rather)
+            ):
+                best = flavor, worst, each
+        return None if best is None else Choice(best[0], START_OVER, best[1], best[2])
+
+    def _quality(self, cell: int, amount: int, oracle: Oracle) -> Quality:
+        """How one flavor-resource stands when the workload takes `amount` of it."""
+        tree, queue = self._tree, oracle.workload.cluster_queue
+        at = queue.node * tree.width + cell
+        if amount > tree.capacity[at]:
+            return NOTHING_FITS, 0
+        available, (borrowing, smaller) = oracle.quota_for(cell, amount)
+        if available:
+            return FITS, borrowing
+        preemption = queue.spec.preemption
+        if not (
+            smaller
+            or amount <= tree.nominal[at]
+            or may_borrow(preemption)
+            or (self._fair and preemption.reclaim_within_cohort != "Never")
+        ):
+            return NOTHING_FITS, borrowing
+        targets = oracle.targets(((cell, amount),), (cell,))
+        if not targets:
+            return NO_CANDIDATES, borrowing
+        for target in targets:
+            remove(tree, target.workload)
+        borrowing, _ = height(self._cache, queue, cell, amount)
+        for target in targets:
+            put_back(tree, target.workload)
+        own = queue in [target.workload.cluster_queue for target in targets]
+        return PREEMPTS if own else RECLAIMS, borrowing

@@ -1,0 +1,144 @@
+"""Which flavors of a queue a job could use.
+
+Taints, node selectors, required node affinity and topologies decide whether a flavor suits a pod set at all;
+quota has no part in it, nor has the room in a topology.
+
+Upstream: `checkFlavorForPodSets` in pkg/scheduler/flavorassigner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, final
+
+from harness.cluster.model import Cluster, ClusterQueue, ResourceGroup
+from harness.models.quota import QuotaTree
+from harness.policy import PodSet
+from harness_plugins.kueue.rules.topology.suiting import Suiting, mates_of
+from harness_plugins.kueue.state.asks import Asks
+from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
+
+PODS = "pods"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupOffer:
+    """What a resource group of a queue can offer to a pod set.
+
+    Attributes:
+        resources: the resources that the pod set takes from this group.
+        amounts: how much one pod takes of each.
+        flavors: the names of the group's flavors, in order.
+        cells: per flavor the flavor-resource of each resource; None for a flavor that does not suit.
+    """
+
+    resources: tuple[str, ...]
+    amounts: tuple[int, ...]
+    flavors: tuple[str, ...]
+    cells: tuple[tuple[int, ...] | None, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PodSetOffer:
+    """What a queue can offer to a pod set.
+
+    Attributes:
+        covered: False when no group has a resource that it needs.
+        placed: whether its pods are placed in the topology of a flavor.
+        mates: the numbers of the pod sets that get their flavors together with it, itself included; () where
+            it gets its own.
+    """
+
+    pod_set: PodSet
+    covered: bool
+    groups: tuple[GroupOffer, ...]
+    placed: bool = False
+    mates: tuple[int, ...] = ()
+
+
+Offers: TypeAlias = Callable[[Asks, ClusterQueueState], tuple[PodSetOffer, ...]]
+"""What a queue can offer to a job, see `FlavorOffers`."""
+
+
+@final
+class FlavorOffers:
+    """Finds what queues can offer to jobs.
+
+    Args:
+        cluster: flavors and topologies.
+        tree: the numbers of flavor-resources.
+    """
+
+    def __init__(self, cluster: Cluster, tree: QuotaTree) -> None:
+        self._cluster = cluster
+        self._tree = tree
+
+    def __call__(self, asks: Asks, queue: ClusterQueueState) -> tuple[PodSetOffer, ...]:
+        """What a queue can offer to a job, pod set by pod set."""
+        suits = Suiting(queue.spec, self._cluster)
+        mates = mates_of(asks.pod_sets)
+        return tuple(
+            _pod_set_offer(
+                pod_set, [asks.pod_sets[mate] for mate in together], together, queue.spec, suits, self._tree
+            )
+            for pod_set, together in zip(asks.pod_sets, mates, strict=True)
+        )
+
+
+def _pod_set_offer(
+    pod_set: PodSet,
+    members: Sequence[PodSet],
+    mates: tuple[int, ...],
+    queue: ClusterQueue,
+    suits: Suiting,
+    tree: QuotaTree,
+) -> PodSetOffer:
+    requests = requests_of(pod_set, queue)
+    if not requests:  # it is placed where its mates are
+        requests = {resource: 0 for group in suits.of_topologies for resource in group.covered_resources}
+        requests = {each: 0 for member in members for each in member.requests if each in requests}
+    groups = []
+    left = dict(requests)
+    for group in queue.resource_groups:
+        resources = tuple(resource for resource in left if resource in group.covered_resources)
+        if resources:
+            groups.append(_group_offer(resources, requests, group, members or (pod_set,), suits, tree))
+            for resource in resources:
+                del left[resource]
+    covered = not any(left.values())
+    return PodSetOffer(pod_set, covered, tuple(groups), suits.places(pod_set), mates)
+
+
+def requests_of(pod_set: PodSet, queue: ClusterQueue) -> Mapping[str, int]:
+    """What a pod of a pod set takes of a queue's quotas, of which some count pods."""
+    if any(PODS in group.covered_resources for group in queue.resource_groups):
+        return {**pod_set.requests, PODS: 1}
+    return pod_set.requests
+
+
+def _group_offer(
+    resources: tuple[str, ...],
+    requests: Mapping[str, int],
+    group: ResourceGroup,
+    members: Sequence[PodSet],
+    suits: Suiting,
+    tree: QuotaTree,
+) -> GroupOffer:
+    """Args: `members` are the pod sets that the flavor has to suit."""
+    cells: list[tuple[int, ...] | None] = []
+    for quotas in group.flavors:
+        numbers = [tree.cell(quotas.flavor, resource) for resource in resources]
+        present = tuple(number for number in numbers if number is not None)
+        able = len(present) == len(numbers) and all(
+            suits.suits(member, quotas.flavor, group) for member in members
+        )
+        cells.append(present if able else None)
+    return GroupOffer(
+        resources,
+        tuple(requests[resource] for resource in resources),
+        tuple(quotas.flavor for quotas in group.flavors),
+        tuple(cells),
+    )

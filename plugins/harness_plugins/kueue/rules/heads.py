@@ -1,0 +1,103 @@
+"""The heads of a cycle: the first workload of every ClusterQueue that has one to try.
+
+Upstream: `Heads` and `QueueInadmissibleWorkloads` in pkg/cache/queue/manager.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple, Protocol, final
+
+from harness_plugins.kueue.rules.entry import Entry
+from harness_plugins.kueue.state.pending_queue import PendingQueue
+from harness_plugins.kueue.state.workload import Workload
+
+
+class CycleHeads(NamedTuple):
+    """The heads of the next cycle in which one has to be looked at, and of the cycles before it.
+
+    Attributes:
+        workloads: those that are to be looked at; empty if there is none in any cycle.
+        inadmissible: whether others became inadmissible in the last of the cycles without a look.
+        cycles: how many cycles there are; in all but the last one heads only became inadmissible.
+        number: how many heads there are in them, but for those that rest.
+    """
+
+    workloads: list[Workload]
+    inadmissible: bool
+    cycles: int
+    number: int
+
+
+class Heads(Protocol):
+    """Finds the heads of cycles."""
+
+    @property
+    def resting(self) -> int:
+        """How many heads would do the same again: nothing. They count as tried in every cycle."""
+
+    def add(self, pending: PendingQueue) -> None:
+        """A queue has something to try."""
+
+    def reactivate(self, root: int) -> None:
+        """Something happened in a tree: its heads may do something else now."""
+
+    def requeue_inadmissible(self, root: int) -> None:
+        """Quota became free in a tree: what is inadmissible there is to be tried again."""
+
+    def waits(self, root: int) -> bool:
+        """Whether a tree has heads to try."""
+
+    def take(self) -> CycleHeads:
+        """Find the first workload of every queue that has any; they stay in their queues."""
+
+    def settle(self, entries: Iterable[Entry], left_out: Collection[Workload]) -> None:
+        """The cycle is over.
+
+        Args:
+            entries: what became of its heads.
+            left_out: heads that were put aside without an entry.
+        """
+
+
+@final
+class AllHeads:
+    """Looks at every queue in every cycle.
+
+    Args:
+        pending: the queues, by number.
+
+    Attributes:
+        resting: 0.
+    """
+
+    def __init__(self, pending: Sequence[PendingQueue]) -> None:
+        self._pending = [each for each in pending if each.queue.usable]
+        self._requeue: set[int] = set()
+        self.resting = 0
+
+    def add(self, pending: PendingQueue) -> None:
+        """Nothing to note."""
+
+    def reactivate(self, root: int) -> None:
+        """Nothing to note."""
+
+    def requeue_inadmissible(self, root: int) -> None:
+        """Quota became free in a tree: what is inadmissible there is to be tried again."""
+        self._requeue.add(root)
+
+    def waits(self, root: int) -> bool:
+        """Whether a tree has heads to try."""
+        return any(each.queue.root == root and each.first() is not None for each in self._pending)
+
+    def take(self) -> CycleHeads:
+        """Find the first workload of every queue that has any."""
+        for pending in self._pending:
+            if pending.queue.root in self._requeue:
+                pending.requeue_inadmissible()
+        self._requeue.clear()
+        heads = [head for pending in self._pending if (head := pending.first()) is not None]
+        return CycleHeads(heads, inadmissible=False, cycles=1 if heads else 0, number=len(heads))
+
+    def settle(self, entries: Iterable[Entry], left_out: Collection[Workload]) -> None:
+        """Nothing to note."""

@@ -1,0 +1,158 @@
+"""Which jobs Kueue can never start: by their queue, by quota and flavors, and by the nodes behind these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice, product
+from typing import TYPE_CHECKING, NamedTuple, final
+
+from harness import Cluster, Job, Never, PodSet
+from harness.cluster.model import ClusterQueue
+from harness.memo import Memo
+from harness_plugins.impossible import Part, by_quota, no_queue, parts_of, short, uncovered
+from harness_plugins.kueue.rules.feature_gates import Gates
+from harness_plugins.kueue.rules.flavor_offers import PODS
+from harness_plugins.kueue.rules.node_constraints import Constraints
+from harness_plugins.kueue.state.asks import Asking
+from harness_plugins.kueue.state.cache import Cache
+
+if TYPE_CHECKING:
+    from harness_plugins.kueue.binding import Binder
+
+_SHAPES = 1 << 16  # of jobs that are kept
+_MOST_CHOICES = 1000
+"""Choices of flavors for which nodes are looked at; of more some may well fit."""
+
+
+class Verdict(NamedTuple):
+    """Why a job can never start, and whether it takes its place in the queue all the same.
+
+    It does where quota never lets it in, as in reality: in a queue with StrictFIFO it holds back all others.
+    Where quota would let it in and no node can run it, it would hold that quota for ever.
+    """
+
+    never: Never
+    waits: bool
+
+
+@final
+class Impossible:
+    """Tells jobs that can never start from others.
+
+    Args:
+        cluster: queues and flavors.
+        cache: the quotas.
+        gates: whether fewer pods may be admitted.
+        binder: knows the nodes; None where jobs start as a whole.
+    """
+
+    def __init__(self, cluster: Cluster, cache: Cache, gates: Gates, binder: Binder | None) -> None:
+        self._cluster = cluster
+        self._cache = cache
+        self._asking = Asking(reclaims=gates.reclaimable_pods)
+        self._partial = gates.partial_admission
+        self._binder = binder
+        self._known: Memo[tuple[tuple[PodSet, ...], str, str], tuple[Verdict | None]] = Memo(_SHAPES)
+
+    def never(self, job: Job) -> Never | None:
+        """Why a job can never start; None where it may."""
+        verdict = self.judge(job)
+        return None if verdict is None else verdict.never
+
+    def judge(self, job: Job) -> Verdict | None:
+        """The same, with what becomes of the job."""
+        key = (job.pod_sets, job.namespace, job.queue)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = (self._judged(job),)
+        return known[0]
+
+    def _judged(self, job: Job) -> Verdict | None:
+        queue = self._cluster.cluster_queue_of(job.namespace, job.queue)
+        if queue is None:
+            return Verdict(no_queue(job.queue), waits=False)
+        closed = self._closed(queue, job)
+        if closed:
+            return Verdict(by_quota(queue.name, closed), waits=True)
+        amounts = [self._least(queue, pod_set) for pod_set in job.pod_sets]
+        most = partial(self._cache.tree.most, self._cache.queues[queue.name].node)
+        total: dict[str, int] = {}
+        parts: list[list[Part]] = []
+        for pod_set, wanted in zip(job.pod_sets, amounts, strict=True):
+            parts.append([*parts_of(queue, self._cluster, most, [Constraints(pod_set)], wanted)])
+            for resource, amount in wanted.items():
+                total[resource] = total.get(resource, 0) + amount
+        why = uncovered(queue, total)
+        for part in (each for of_pod_set in parts for each in of_pod_set):
+            why = why or part.never(queue.name)
+        why = why or self._too_much(queue, parts)
+        if why:
+            return Verdict(by_quota(queue.name, why), waits=True)
+        why = self._fits_no_node(job, parts)
+        return Verdict(Never("nodes", why), waits=False) if why else None
+
+    def _closed(self, queue: ClusterQueue, job: Job) -> str:
+        """That a queue takes nobody, or not this job: for its namespace, or for what is wrong with it."""
+        local = self._cluster.local_queues.get((job.namespace, job.queue))
+        if local is not None and local.stop_policy != "None":
+            name = f"LocalQueue {job.namespace}/{job.queue}"
+            return f"{name} is inactive: its stopPolicy is {local.stop_policy}"
+        if queue.stop_policy != "None":
+            return f"ClusterQueue {queue.name} is inactive: its stopPolicy is {queue.stop_policy}"
+        for quotas in (quotas for group in queue.resource_groups for quotas in group.flavors):
+            if quotas.flavor not in self._cluster.flavors:
+                return f"ClusterQueue {queue.name} is inactive: there is no ResourceFlavor {quotas.flavor}"
+        if not self._asking.of(job).valid:
+            return "a container requests more than it is limited to"
+        selector = queue.namespace_selector
+        if selector is None or not selector.matches(self._cluster.namespace_labels(job.namespace)):
+            return f"ClusterQueue {queue.name} takes no workloads of namespace {job.namespace}"
+        return ""
+
+    def _least(self, queue: ClusterQueue, pod_set: PodSet) -> dict[str, int]:
+        """What a pod set needs at least: all of its pods, or as few as may be admitted."""
+        count = pod_set.min_count if self._partial else pod_set.count
+        wanted = {resource: amount * count for resource, amount in pod_set.requests.items()}
+        if any(PODS in group.covered_resources for group in queue.resource_groups):
+            wanted[PODS] = count
+        return wanted
+
+    def _too_much(self, queue: ClusterQueue, parts: list[list[Part]]) -> str:
+        """That pod sets which have one flavor to choose ask for more of it together than there ever is."""
+        most = partial(self._cache.tree.most, self._cache.queues[queue.name].node)
+        sums: dict[tuple[str, str], int] = {}
+        for part in (each for of_pod_set in parts for each in of_pod_set):
+            choices = [flavor for flavor, misfit in part.misfits.items() if not misfit]
+            if len(choices) == 1:
+                for resource, amount in part.asked.items():
+                    key = (choices[0], resource)
+                    sums[key] = sums.get(key, 0) + amount
+        for (flavor, resource), amount in sums.items():
+            there = most(flavor, resource)
+            if amount > there:
+                part = Part({resource: amount}, {flavor: short(resource, there)})
+                return part.never(queue.name)
+        return ""
+
+    def _fits_no_node(self, job: Job, parts: list[list[Part]]) -> str:
+        """Why some pod set fits no empty node in whatever flavors it gets; "" where each fits one."""
+        if self._binder is None:
+            return ""
+        for pod_set, of_pod_set in zip(job.pod_sets, parts, strict=True):
+            reasons = self._reasons(job, pod_set, of_pod_set, self._binder)
+            first = next(reasons)
+            if first and all(reasons):
+                return first
+        return ""
+
+    def _reasons(self, job: Job, pod_set: PodSet, parts: list[Part], binder: Binder) -> Iterator[str]:
+        """For each choice of flavors why no node will do; "" where one does, or for too many choices."""
+        offers: list[list[str]] = [
+            [flavor for flavor, misfit in part.misfits.items() if not misfit] for part in parts
+        ]
+        choices = product(*offers)
+        for chosen in islice(choices, _MOST_CHOICES):
+            yield binder.fits_none(job, pod_set, chosen)
+        if next(choices, None) is not None:
+            yield ""

@@ -1,0 +1,116 @@
+"""Nomination: what would it take to admit a head now, with all its pods or, if it may, with fewer?
+
+Upstream: `nominate` and `getAssignments` in pkg/scheduler/scheduler.go; `NextFlavorToTry...` and
+`LastAssignment` in pkg/workload.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol, final
+
+from harness_plugins.kueue.rules.assignment import FIT, PREEMPT, Assignment
+from harness_plugins.kueue.rules.feature_gates import Gates
+from harness_plugins.kueue.rules.flavor_assigner import Assigner
+from harness_plugins.kueue.rules.flavor_offers import Offers
+from harness_plugins.kueue.rules.pod_set_reducer import most_that_work
+from harness_plugins.kueue.rules.preemption_oracle import Oracle, OracleFactory
+from harness_plugins.kueue.state.last_assignment import Chosen, LastAssignment, Tried
+from harness_plugins.kueue.state.workload import Workload
+
+
+class Nomination(NamedTuple):
+    """What a head is assigned, and whether its scan went on after the flavors that were tried before."""
+
+    assignment: Assignment
+    resumed: bool
+
+
+class Nominates(Protocol):
+    """Finds assignments for heads."""
+
+    def nominate(self, workload: Workload, cycle: int) -> Nomination:
+        """The assignment of a head in this cycle; which flavors were looked at is noted."""
+
+    def reassign(self, workload: Workload, first: Assignment, cycle: int) -> Assignment:
+        """Assign again within a cycle, to the flavors that were chosen before."""
+
+
+@final
+class Nominator:
+    """Finds assignments for heads, in the state that the cache is in.
+
+    Args:
+        offers: what queues offer to jobs.
+        assigner: assigns flavors to a fixed number of pods.
+        oracle: makes what the assigner asks about the state.
+        gates: the feature gates.
+    """
+
+    def __init__(self, offers: Offers, assigner: Assigner, oracle: OracleFactory, gates: Gates) -> None:
+        self._offers = offers
+        self._assigner = assigner
+        self._oracle = oracle
+        self._gates = gates
+
+    def nominate(self, workload: Workload, cycle: int) -> Nomination:
+        """The assignment of a head in this cycle; which flavors were looked at is noted."""
+        tried = self.where_to_go_on(workload, cycle)
+        assignment = self.assign(workload, tried)
+        self.remember(workload, assignment, cycle)
+        return Nomination(assignment, bool(tried))
+
+    def reassign(self, workload: Workload, first: Assignment, cycle: int) -> Assignment:
+        """Assign again within a cycle, to the flavors that were chosen before."""
+        assignment = self.assign(workload, (), first.chosen)
+        self.remember(workload, assignment, cycle)
+        return assignment
+
+    def where_to_go_on(self, workload: Workload, cycle: int) -> Tried:
+        """The flavors that were tried before; none if that is outdated.
+
+        It is when it was noted before the last cycle, and the queue has changed.
+        """
+        last = workload.place.last_assignment
+        if last is None:
+            return ()
+        if self._gates.flavor_fungibility_preserve_scan_progress and cycle - last.cycle <= 1:
+            return last.tried
+        return last.tried if workload.cluster_queue.generation <= last.generation else ()
+
+    def remember(self, workload: Workload, assignment: Assignment, cycle: int) -> None:
+        """Note where to go on; where every scan has come to its end the next one starts over."""
+        workload.place.last_assignment = None
+        if assignment.untried:
+            generation = workload.cluster_queue.generation
+            workload.place.last_assignment = LastAssignment(assignment.tried, cycle, generation)
+
+    def assign(
+        self,
+        workload: Workload,
+        tried: Tried,
+        allowed: Chosen | None = None,
+        oracle: Oracle | None = None,
+    ) -> Assignment:
+        """Assign flavors: to all pods, or where that is in vain and the job allows it to fewer.
+
+        Args:
+            workload: the head.
+            tried: where to go on.
+            allowed: the only flavors that may be taken; None for any.
+            oracle: answers questions about the state; None for a new one.
+        """
+        offers = self._offers(workload.asks, workload.cluster_queue)
+        oracle = oracle or self._oracle(workload)
+        whole = self._assigner.assign(oracle, offers, workload.counts, tried, allowed)
+        if _works(whole) or not (self._gates.partial_admission and workload.asks.reducible):
+            return whole
+
+        def fewer(counts: tuple[int, ...]) -> Assignment | None:
+            found = self._assigner.assign(self._oracle(workload), offers, counts, tried, allowed)
+            return found if _works(found) else None
+
+        return most_that_work(workload.asks, workload.counts, fewer) or whole
+
+
+def _works(assignment: Assignment) -> bool:
+    return assignment.mode == FIT or (assignment.mode == PREEMPT and bool(assignment.targets))

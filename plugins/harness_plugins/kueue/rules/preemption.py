@@ -1,0 +1,124 @@
+"""What both ways of choosing whom to preempt share: the question, the fit test, and filling back.
+
+Upstream: `workloadFits` and `fillBackWorkloads` in pkg/scheduler/preemption/preemption.go.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol, final
+
+from harness.models.quota import QuotaTree
+from harness_plugins.kueue.rules.topology.workload import WorkloadTopology
+from harness_plugins.kueue.state.amounts import Amounts
+from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
+from harness_plugins.kueue.state.workload import Workload
+
+IN_CLUSTER_QUEUE = "InClusterQueue"
+IN_COHORT_RECLAMATION = "InCohortReclamation"
+IN_COHORT_RECLAIM_WHILE_BORROWING = "InCohortReclaimWhileBorrowing"
+IN_COHORT_FAIR_SHARING = "InCohortFairSharing"
+
+
+class Target(NamedTuple):
+    """A workload to preempt, and the rule that allows it."""
+
+    workload: Workload
+    reason: str
+
+
+@final
+class Incoming:
+    """A workload that asks for room.
+
+    Args:
+        workload: the preemptor.
+        queue: the queue that it was submitted to.
+        requests: what it asks for, all of it.
+        need: the flavor-resources that only preemption can give.
+        topology: what of it is to be placed in topologies; None for nothing.
+
+    Attributes:
+        mask: `need` as a bit mask.
+    """
+
+    __slots__ = ("_topology", "mask", "need", "queue", "requests", "workload")
+
+    def __init__(
+        self,
+        workload: Workload,
+        queue: ClusterQueueState,
+        requests: Amounts,
+        need: tuple[int, ...],
+        topology: WorkloadTopology | None = None,
+    ) -> None:
+        self.workload = workload
+        self.queue = queue
+        self.requests = requests
+        self.need = need
+        self.mask = 0
+        for cell in need:
+            self.mask |= 1 << cell
+        self._topology = topology
+
+    def has_place(self) -> bool:
+        """Whether there is a place for all that is to be placed, beside what is left now."""
+        return self._topology is None or self._topology.place() is not None
+
+
+class TargetSearch(Protocol):
+    """A way of choosing whom to preempt."""
+
+    def find_targets(self, incoming: Incoming) -> list[Target]:
+        """Choose whom to preempt; an empty list when that cannot help. The cache is left as it was."""
+
+
+def fits(tree: QuotaTree, node: int, requests: Amounts, *, borrowing: bool) -> bool:
+    """Whether a queue has room for all of `requests` now, if need be without borrowing."""
+    for cell, amount in requests:
+        if not borrowing and tree.borrows(node, cell, amount):
+            return False
+        if amount > tree.available(node, cell):
+            return False
+    return True
+
+
+def within_nominal(tree: QuotaTree, node: int, need: tuple[int, ...]) -> bool:
+    """Whether a node uses no more than it has itself of everything that is needed."""
+    first, usage, subtree = node * tree.width, tree.usage, tree.subtree
+    for cell in need:
+        at = first + cell
+        if usage[at] > subtree[at]:
+            return False
+    return True
+
+
+def remove(tree: QuotaTree, workload: Workload) -> None:
+    """Take a holder's usage out of the tree, for a trial, and its pods out of the room of their flavor."""
+    node = workload.cluster_queue.node
+    tree.refund(node, workload.usage)
+    for each in workload.placed:
+        each.refund()
+
+
+def put_back(tree: QuotaTree, workload: Workload) -> None:
+    """Undo `remove`."""
+    node = workload.cluster_queue.node
+    tree.charge(node, workload.usage)
+    for each in workload.placed:
+        each.charge()
+
+
+def fill_back(tree: QuotaTree, incoming: Incoming, targets: list[Target], *, borrowing: bool) -> None:
+    """Give up targets that turn out not to be needed, from the last but one to the first.
+
+    Their usage is out of the tree before and, for those that remain, after. A target that is given up makes
+    room in the list for the one at its end, as in Kueue.
+    """
+    node = incoming.queue.node
+    for at in range(len(targets) - 2, -1, -1):
+        put_back(tree, targets[at].workload)
+        if fits(tree, node, incoming.requests, borrowing=borrowing) and incoming.has_place():
+            targets[at] = targets[-1]
+            targets.pop()
+        else:
+            remove(tree, targets[at].workload)

@@ -1,0 +1,87 @@
+"""What flavor assignment asks of the state: what quota there is, and whom preemption would take.
+
+Upstream: `SimulatePreemption` in pkg/scheduler/preemption/preemption_oracle.go, and
+`FindHeightOfLowestSubtreeThatFits` in pkg/scheduler/preemption/classical.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeAlias, final
+
+from harness_plugins.kueue.rules.preemption import Incoming, Target, TargetSearch
+from harness_plugins.kueue.rules.topology.workload import WorkloadTopology
+from harness_plugins.kueue.state.amounts import Amounts
+from harness_plugins.kueue.state.cache import Cache
+from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
+from harness_plugins.kueue.state.workload import Workload
+
+Quota = tuple[bool, tuple[int, bool]]
+"""How a flavor-resource stands for an amount: `available` and `height`."""
+
+
+def available(cache: Cache, queue: ClusterQueueState, cell: int, amount: int) -> bool:
+    """Whether a queue could use an amount more of a flavor-resource now."""
+    return amount <= cache.tree.available(queue.node, cell) or not amount
+
+
+def height(cache: Cache, queue: ClusterQueueState, cell: int, amount: int) -> tuple[int, bool]:
+    """How high the lowest subtree is that holds an amount, and whether it is smaller than the tree."""
+    node = cache.tree.lowest_with_room(queue.node, cell, amount)
+    return cache.height[node], node != queue.root
+
+
+class Oracle(Protocol):
+    """Answers the questions of one assignment."""
+
+    @property
+    def workload(self) -> Workload:
+        """Who asks."""
+
+    def quota_for(self, cell: int, amount: int) -> Quota:
+        """How a flavor-resource stands when the workload takes `amount` of it."""
+
+    def targets(
+        self, requests: Amounts, need: tuple[int, ...], topology: WorkloadTopology | None = None
+    ) -> list[Target]:
+        """Whom to preempt for `requests`, where `need` is what preemption has to give.
+
+        Args:
+            requests: what is asked for.
+            need: what preemption has to give.
+            topology: what is to be placed, too; None for nothing.
+        """
+
+
+OracleFactory: TypeAlias = Callable[[Workload], Oracle]
+
+
+@final
+class PreemptionOracle:
+    """Looks at the state for every question.
+
+    Args:
+        cache: who holds which quota.
+        search: finds preemption targets.
+        workload: who asks.
+    """
+
+    __slots__ = ("_cache", "_search", "workload")
+
+    def __init__(self, cache: Cache, search: TargetSearch, workload: Workload) -> None:
+        self._cache = cache
+        self._search = search
+        self.workload = workload
+
+    def quota_for(self, cell: int, amount: int) -> Quota:
+        """How a flavor-resource stands when the workload takes `amount` of it."""
+        queue = self.workload.cluster_queue
+        return available(self._cache, queue, cell, amount), height(self._cache, queue, cell, amount)
+
+    def targets(
+        self, requests: Amounts, need: tuple[int, ...], topology: WorkloadTopology | None = None
+    ) -> list[Target]:
+        """Whom to preempt for `requests`, where `need` is what preemption has to give."""
+        return self._search.find_targets(
+            Incoming(self.workload, self.workload.cluster_queue, requests, need, topology)
+        )

@@ -1,0 +1,43 @@
+"""What the values of a ClusterQueue's preemption policies allow.
+
+Upstream: `SatisfiesPreemptionPolicy` in pkg/scheduler/preemption/common/preemption_policy.go.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from harness_plugins.kueue.state.workload import Workload
+
+EVERY_PRIORITY = 1 << 62
+"""Above every priority."""
+
+
+class Allowed(NamedTuple):
+    """Which holders of quota may be preempted: those with a priority below `below`.
+
+    Of those with priority `below - 1`, only the ones that are newer than `newer_than`, unless that is None.
+    """
+
+    below: int
+    newer_than: int | None = None
+
+
+_ANY = Allowed(EVERY_PRIORITY)
+
+
+def allowed_by(policy: str, preemptor: Workload) -> Allowed | None:
+    """What a policy of the preemptor's queue allows; None for `Never`.
+
+    Args:
+        policy: `withinClusterQueue` for the queue's own holders, `reclaimWithinCohort` for others.
+        preemptor: the incoming workload.
+    """
+    match policy:
+        case "Any":
+            return _ANY
+        case "LowerPriority":
+            return Allowed(preemptor.priority)
+        case "LowerOrNewerEqualPriority":
+            return Allowed(preemptor.priority + 1, preemptor.timestamp)
+    return None

@@ -1,0 +1,81 @@
+"""Pod sets of one group get their flavors together: what they ask of a resource group as if they were one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from harness_plugins.kueue.rules.flavor_offers import GroupOffer, PodSetOffer
+
+
+class Part(NamedTuple):
+    """What one pod set takes of a resource group.
+
+    Attributes:
+        pod_set: its number.
+        group: the number of the resource group among its own.
+        resources: its resources, by number among those of all pod sets.
+    """
+
+    pod_set: int
+    group: int
+    resources: tuple[int, ...]
+
+
+class JointGroup(NamedTuple):
+    """A resource group of a queue, and what pod sets take of it.
+
+    Attributes:
+        offer: flavors and flavor-resources for all resources that any of them takes; without amounts.
+        parts: what each takes.
+        entry: the part that says where a scan goes on: the first pod set's. None where that takes nothing of
+            the resource that Kueue looks up: a scan then begins with the first flavor every time.
+    """
+
+    offer: GroupOffer
+    parts: tuple[Part, ...]
+    entry: Part | None
+
+    def with_counts(self, offers: Sequence[PodSetOffer], counts: Sequence[int]) -> GroupOffer:
+        """The group with the amounts that all pods of the pod sets take together."""
+        amounts = [0] * len(self.offer.resources)
+        for pod_set, group, resources in self.parts:
+            for at, amount in zip(resources, offers[pod_set].groups[group].amounts, strict=True):
+                amounts[at] += amount * counts[pod_set]
+        return GroupOffer(self.offer.resources, tuple(amounts), self.offer.flavors, self.offer.cells)
+
+
+def joint_groups(offers: Sequence[PodSetOffer], mates: Sequence[int]) -> list[JointGroup]:
+    """The resource groups of which the pod sets of one group take anything."""
+    by_flavors: dict[tuple[str, ...], list[tuple[int, int]]] = {}
+    for number in mates:
+        for at, group in enumerate(offers[number].groups):
+            by_flavors.setdefault(group.flavors, []).append((number, at))
+    return [_joined(offers, mates[0], members) for members in by_flavors.values()]
+
+
+def _joined(offers: Sequence[PodSetOffer], first: int, members: Sequence[tuple[int, int]]) -> JointGroup:
+    groups = [offers[number].groups[at] for number, at in members]
+    resources = tuple(dict.fromkeys(resource for group in groups for resource in group.resources))
+    cells: list[tuple[int, ...] | None] = []
+    for flavor in range(len(groups[0].flavors)):
+        numbers: dict[str, int] = {}
+        for group in groups:
+            numbers.update(zip(group.resources, group.cells[flavor] or (), strict=False))
+        cells.append(tuple(numbers[each] for each in resources) if len(numbers) == len(resources) else None)
+    parts = tuple(
+        Part(number, at, tuple(resources.index(each) for each in group.resources))
+        for (number, at), group in zip(members, groups, strict=True)
+    )
+    enters = parts[0].pod_set == first and min(resources, key=_hash) in groups[0].resources
+    return JointGroup(
+        GroupOffer(resources, (), groups[0].flavors, tuple(cells)), parts, parts[0] if enters else None
+    )
+
+
+def _hash(resource: str) -> int:
+    """FNV-1a in 64 bits of a resource's name: Kueue keeps what is requested in this order."""
+    value = 0xCBF29CE484222325
+    for byte in resource.encode():
+        value = (value ^ byte) * 0x100000001B3 % 2**64
+    return value

@@ -1,0 +1,135 @@
+"""Places the pod sets of a workload one after the other, each beside what those before it took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from harness.cluster.topology import TopologyRequest
+from harness.policy import PodSet
+from harness_plugins.kueue.rules.node_constraints import Constraints
+from harness_plugins.kueue.rules.topology.capacity import capacity_of
+from harness_plugins.kueue.rules.topology.request import wanted_of
+from harness_plugins.kueue.rules.topology.search import Search
+from harness_plugins.kueue.state.topology.tree import (
+    DomainAssignment,
+    Room,
+    TopologyAssignment,
+    TopologyTree,
+    take,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PodSetRequest:
+    """A pod set that is to be placed: how many of its pods, and what it says of the topology."""
+
+    pod_set: PodSet
+    count: int
+    request: TopologyRequest
+
+
+def suitable_leaves(tree: TopologyTree, pod_set: PodSet) -> Sequence[bool] | None:
+    """Which leaves the pods of a pod set may run in; None for all, where leaves are not nodes."""
+    if not tree.by_host:
+        return None
+    constraints = Constraints(pod_set)
+    return [constraints.suit(node, tree.flavor) for node in tree.nodes]
+
+
+SuitableLeaves: TypeAlias = Callable[[TopologyTree, PodSet], Sequence[bool] | None]
+"""See `suitable_leaves`."""
+
+
+def place(
+    tree: TopologyTree,
+    room: Room,
+    asked: Sequence[PodSetRequest],
+    *,
+    mixed: bool,
+    suitable: SuitableLeaves = suitable_leaves,
+) -> dict[str, TopologyAssignment | None]:
+    """Where the pods of a workload go, pod set by pod set; None for those that cannot be placed.
+
+    After a failure nobody else is looked at: those pod sets are missing.
+
+    Args:
+        tree: the domains.
+        room: what is left in the leaves; for those that follow, what was placed before is taken from it.
+        asked: the pod sets, in the order of the workload.
+        mixed: the gate `TASProfileMixed`.
+        suitable: which leaves the pods of a pod set may run in.
+    """
+    placed: dict[str, TopologyAssignment | None] = {}
+    groups = _groups(asked)
+    for number, members in enumerate(groups, start=1):
+        workers, leader = _roles(members)
+        found = _place_group(tree, room, workers, leader, mixed=mixed, suitable=suitable)
+        if found is None:
+            placed |= {each.pod_set.name: None for each in members}
+            break
+        for each, placement in zip((workers, leader), found, strict=True):
+            if each is not None:
+                placed[each.pod_set.name] = placement
+                if number < len(groups):
+                    for leaf, pods in placement:
+                        take(room, leaf, each.pod_set.requests, pods)
+    return placed
+
+
+def _groups(asked: Sequence[PodSetRequest]) -> list[list[PodSetRequest]]:
+    """Pod sets of one group together, in the order of their first member."""
+    groups: dict[tuple[str, str], list[PodSetRequest]] = {}
+    for each in asked:
+        group = each.request.group
+        groups.setdefault(("group", group) if group else ("pod set", each.pod_set.name), []).append(each)
+    return list(groups.values())
+
+
+def _roles(members: list[PodSetRequest]) -> tuple[PodSetRequest, PodSetRequest | None]:
+    """The workers and the leader of a group: the larger pod set are the workers, the first of equal ones."""
+    if len(members) == 1:
+        return members[0], None
+    first, second = members[:2]
+    return (second, first) if second.count > first.count else (first, second)
+
+
+def _place_group(
+    tree: TopologyTree,
+    room: Room,
+    workers: PodSetRequest,
+    leader: PodSetRequest | None,
+    *,
+    mixed: bool,
+    suitable: SuitableLeaves,
+) -> tuple[TopologyAssignment, TopologyAssignment] | None:
+    """Where the workers and one leader pod go."""
+    wanted = wanted_of(workers.request, tree.levels, mixed=mixed)
+    if wanted is None:
+        return None
+    figures = capacity_of(
+        tree,
+        room,
+        wanted,
+        workers.pod_set.requests,
+        None if leader is None else leader.pod_set.requests,
+        suitable(tree, workers.pod_set),
+    )
+    search = Search(tree, figures, wanted, 0 if leader is None else 1)
+    chosen = search.place(workers.count)
+    if chosen is None:
+        return None
+    first, leaves = tree.leaves.start, sorted(set(chosen))
+    return (
+        tuple(
+            DomainAssignment(leaf - first, figures.pods[leaf]) for leaf in leaves if figures.pods[leaf] > 0
+        ),
+        tuple(
+            DomainAssignment(leaf - first, figures.leaders[leaf])
+            for leaf in leaves
+            if figures.leaders[leaf] > 0
+        )
+        if leader is not None
+        else (),
+    )

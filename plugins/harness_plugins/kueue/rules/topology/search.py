@@ -1,0 +1,210 @@
+"""Chooses the domains of a pod set, and hands its pods out to them level by level."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import final
+
+from harness_plugins.kueue.rules.topology.capacity import Capacity
+from harness_plugins.kueue.rules.topology.request import Wanted
+from harness_plugins.kueue.state.topology.tree import TopologyTree
+
+
+@final
+class Search:
+    """The search for one pod set, with or without a leader.
+
+    Args:
+        tree: the domains.
+        figures: what they can take; those of domains that are chosen become what they get.
+        wanted: what the pod set asks for.
+        leaders: 1 with a leader, else 0.
+    """
+
+    def __init__(self, tree: TopologyTree, figures: Capacity, wanted: Wanted, leaders: int) -> None:
+        self._tree = tree
+        self._figures = figures
+        self._wanted = wanted
+        self._leaders = leaders
+
+    def place(self, pods: int) -> Sequence[int] | None:
+        """The leaves chosen for so many pods, whose number is in `figures` then; None where there is no way.
+
+        Pods of a slice that is not complete are left out.
+        """
+        wanted, slices = self._wanted, pods // self._wanted.size
+        level = wanted.level
+        coarsest = self._tree.domains[0]
+        if not self._leaders and sum(self._figures.slices[coarsest.start : coarsest.stop]) < slices:
+            return None  # all domains together do not suffice
+        found = self._domains(level, slices)
+        while found is None and not (wanted.required or wanted.unconstrained) and level > 0:
+            level -= 1
+            found = self._domains(level, slices)
+        if found is None:
+            found = None if wanted.required else self._several(level, slices)
+        return None if found is None else self._descend(found, level, slices)
+
+    # --- which domains ------------------------------------------------------------------------------------
+
+    def _domains(self, level: int, slices: int) -> list[int] | None:
+        """The one domain of a level that takes everything."""
+        figures, leaders = self._figures, self._leaders
+        if not leaders:
+            # In either order it is the one that takes everything with the least left.
+            domains = self._tree.domains[level]
+            first, end = domains.start, domains.stop
+            able = [
+                each
+                for each in zip(figures.slices[first:end], figures.pods[first:end], domains, strict=True)
+                if each[0] >= slices
+            ]
+            return [min(able)[2]] if able else None
+        ordered = self._with_leader_first(self._tree.domains[level])
+        if not ordered:
+            return None
+        top = ordered[0]
+        suffices = figures.slices_with[top] >= slices and figures.leaders[top] >= leaders
+        if self._wanted.least_free:
+            for domain in ordered:
+                if figures.leaders[domain] >= leaders and figures.slices_with[domain] >= slices:
+                    return [domain]
+        elif suffices:
+            return [self._best(ordered, figures.slices_with, slices, leaders)]
+        return None
+
+    def _several(self, level: int, slices: int) -> list[int] | None:
+        """Domains of a level that take everything together."""
+        figures, leaders, missing = self._figures, self._leaders, slices
+        ordered = self._leader_first(self._with_leader_first(self._tree.domains[level]), slices, leaders)
+        found: list[int] = []
+        taken = 0
+        while leaders > 0 and taken < len(ordered) and figures.leaders[ordered[taken]]:
+            domain = self._optimal(ordered, taken, figures.slices_with, missing, leaders)
+            found.append(domain)
+            leaders -= figures.leaders[domain]
+            missing -= figures.slices_with[domain]
+            taken += 1
+        if leaders > 0:
+            return None
+        rest = self._plain(ordered[taken:])
+        for at in range(len(rest)):
+            if missing <= 0:
+                break
+            domain = self._optimal(rest, at, figures.slices, missing, 0)
+            found.append(domain)
+            missing -= figures.slices[domain]
+        return None if missing > 0 else found
+
+    # --- who gets what ------------------------------------------------------------------------------------
+
+    def _descend(self, found: list[int], level: int, slices: int) -> list[int]:
+        """Hand everything out to the domains that were found, to their children, and so on."""
+        wanted, figures, children = self._wanted, self._figures, self._tree.children
+        found = self._hand_out(found, slices, self._leaders, wanted.size)
+        while level < wanted.slice_level:
+            level += 1
+            below = self._plain(child for domain in found for child in children[domain])
+            found = self._hand_out(below, slices, self._leaders, wanted.size)
+        while level < len(self._tree.levels) - 1:
+            level += 1
+            unit = wanted.inner.get(level, 1)
+            chosen: list[int] = []
+            for domain in found:
+                below = self._plain(children[domain])
+                pods = figures.pods[domain]
+                if unit > 1:
+                    for child in below:
+                        figures.slices[child] = figures.pods[child] // unit
+                        figures.slices_with[child] = figures.pods_with[child] // unit
+                chosen += self._hand_out(
+                    below, pods // unit, figures.leaders[domain], unit if unit > 1 else 0
+                )
+            found = chosen
+        return found
+
+    def _hand_out(self, domains: list[int], missing: int, leaders: int, size: int) -> list[int]:
+        """Hand slices of a size, or with size 0 pods, out to domains in turn; answers those that got some.
+
+        Where the list ends before everything is handed out, nobody got anything, as in the component.
+        """
+        figures = self._figures
+        plain, with_leader = (
+            (figures.slices, figures.slices_with) if size else (figures.pods, figures.pods_with)
+        )
+        domains = self._leader_first(domains, missing, leaders, pods=not size)
+        served: list[int] = []
+        for at in range(len(domains)):
+            figure = with_leader if leaders > 0 else plain
+            domain = self._optimal(domains, at, figure, missing, leaders)
+            served.append(domain)
+            if figure[domain] >= missing and figures.leaders[domain] >= leaders:
+                figures.leaders[domain] = leaders
+                self._get(domain, missing, size)
+                return served
+            gets = min(figure[domain], missing)
+            self._get(domain, gets, size)
+            if leaders > 0:
+                leaders -= figures.leaders[domain]
+            else:
+                figures.leaders[domain] = 0
+            missing -= gets
+        return []
+
+    def _get(self, domain: int, units: int, size: int) -> None:
+        if size:
+            self._figures.slices[domain] = units
+        self._figures.pods[domain] = units * (size or 1)
+
+    # --- orders -------------------------------------------------------------------------------------------
+
+    def _optimal(self, domains: list[int], at: int, figure: list[int], missing: int, leaders: int) -> int:
+        """The domain at a place; if it could take all that is missing, with best fit the best from it on."""
+        first = domains[at]
+        if (
+            self._wanted.least_free
+            or figure[first] < missing
+            or (leaders > 0 and self._figures.leaders[first] < leaders)
+        ):
+            return first
+        return self._best(domains[at:], figure, missing, leaders)
+
+    def _best(self, domains: list[int], figure: list[int], missing: int, leaders: int) -> int:
+        """The first domain of those with the smallest figure that suffices; the first of all if none does."""
+        able = [
+            domain
+            for domain in domains
+            if figure[domain] >= missing and self._figures.leaders[domain] >= leaders
+        ]
+        return min(able, key=figure.__getitem__) if able else domains[0]
+
+    def _plain(self, domains: Iterable[int]) -> list[int]:
+        slices, pods = self._figures.slices, self._figures.pods
+        if self._wanted.least_free:
+            return [each[2] for each in sorted([(slices[one], pods[one], one) for one in domains])]
+        return [each[2] for each in sorted([(-slices[one], pods[one], one) for one in domains])]
+
+    def _with_leader_first(self, domains: Iterable[int]) -> list[int]:
+        if not self._leaders:
+            return self._plain(domains)
+        figures, sign = self._figures, 1 if self._wanted.least_free else -1
+        leaders, slices, pods = figures.leaders, figures.slices_with, figures.pods_with
+        return sorted(
+            domains, key=lambda domain: (-leaders[domain], sign * slices[domain], pods[domain], domain)
+        )
+
+    def _leader_first(
+        self, domains: list[int], missing: int, leaders: int, *, pods: bool = False
+    ) -> list[int]:
+        """The domain that takes the leader to the front: the first that leaves room for everything else."""
+        figures = self._figures
+        if leaders < 1 or len(domains) < 2:
+            return domains
+        plain, with_leader = (
+            (figures.pods, figures.pods_with) if pods else (figures.slices, figures.slices_with)
+        )
+        total = sum(plain[domain] for domain in domains)
+        for at, domain in enumerate(domains):
+            if figures.leaders[domain] >= leaders and total - plain[domain] + with_leader[domain] >= missing:
+                return [domain, *domains[:at], *domains[at + 1 :]]
+        return domains

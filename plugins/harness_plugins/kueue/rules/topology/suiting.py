@@ -1,0 +1,85 @@
+"""Which flavors suit a pod set and what it asks of topologies, and which pod sets share their flavors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import final
+
+from harness.cluster.model import Cluster, ClusterQueue, ResourceGroup
+from harness.cluster.topology import TopologyRequest
+from harness.policy import PodSet
+from harness_plugins.kueue.rules.node_constraints import Constraints
+
+
+@final
+class Suiting:
+    """The flavors of one queue.
+
+    Args:
+        queue: the queue.
+        cluster: flavors and topologies.
+
+    Attributes:
+        of_topologies: the resource groups in which some flavor has a topology.
+    """
+
+    def __init__(self, queue: ClusterQueue, cluster: Cluster) -> None:
+        self._cluster = cluster
+        with_topology = {name for name, flavor in cluster.flavors.items() if flavor.topology}
+        named = [{quotas.flavor for quotas in group.flavors} for group in queue.resource_groups]
+        self._implied = any(named) and set().union(*named) <= with_topology
+        self.of_topologies = [
+            group
+            for group, names in zip(queue.resource_groups, named, strict=True)
+            if not names.isdisjoint(with_topology)
+        ]
+        self._constraints: dict[PodSet, Constraints] = {}
+
+    def places(self, pod_set: PodSet) -> bool:
+        """Whether the pods of a pod set are placed: it asks for that, or the queue has no other flavors."""
+        return self._implied or _is_explicit(pod_set.topology)
+
+    def suits(self, pod_set: PodSet, name: str, group: ResourceGroup) -> bool:
+        """Whether a pod set may get a flavor of a resource group at all."""
+        flavor = self._cluster.flavors.get(name)
+        if flavor is None:
+            return False
+        topology = self._cluster.topologies.get(flavor.topology)
+        request = pod_set.topology
+        if request is not None and request.explicit:
+            if topology is None:
+                # What the pods themselves do not request may be of any flavor.
+                if not pod_set.requests.keys().isdisjoint(group.covered_resources):
+                    return False
+            elif not set(_levels(request)) <= set(topology.levels):
+                return False
+        elif topology is not None and not self._implied:
+            return False
+        constraints = self._constraints.get(pod_set)
+        if constraints is None:
+            constraints = self._constraints[pod_set] = Constraints(pod_set)
+        return constraints.allow(flavor)
+
+
+def _is_explicit(request: TopologyRequest | None) -> bool:
+    return request is not None and request.explicit
+
+
+def _levels(request: TopologyRequest) -> list[str]:
+    """The levels that a request names."""
+    named = [request.required, request.preferred, *(layer.level for layer in request.slices)]
+    return [level for level in named if level]
+
+
+def mates_of(pod_sets: Sequence[PodSet]) -> list[tuple[int, ...]]:
+    """For each pod set the numbers of those that get their flavors with it; () where that is nobody else."""
+    by_group: dict[str, list[int]] = {}
+    for number, pod_set in enumerate(pod_sets):
+        if pod_set.topology is not None and pod_set.topology.group:
+            by_group.setdefault(pod_set.topology.group, []).append(number)
+    mates: list[tuple[int, ...]] = [()] * len(pod_sets)
+    for members in by_group.values():
+        if len(members) > 1:
+            for number in members:
+                mates[number] = tuple(members)
+    return mates

@@ -1,0 +1,159 @@
+"""What a workload asks of topologies once its pod sets have flavors, and whether there is a place for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol, final
+
+from harness.cluster.topology import TopologyRequest
+from harness_plugins.kueue.rules.topology.placement import (
+    PodSetRequest,
+    SuitableLeaves,
+    place,
+    suitable_leaves,
+)
+from harness_plugins.kueue.state.topology.flavors import (
+    Placed,
+    TopologyFlavor,
+    TopologyFlavors,
+    copied,
+    in_flavor,
+)
+from harness_plugins.kueue.state.topology.tree import take
+
+if TYPE_CHECKING:
+    from harness_plugins.kueue.rules.flavor_offers import PodSetOffer
+
+_IMPLIED = TopologyRequest()
+
+
+@final
+class WorkloadTopology:
+    """The pod sets of a workload that are to be placed, each in its flavor.
+
+    Args:
+        parts: the pod sets of each flavor, in the order of the flavors' names.
+        cells: the flavor-resources that they take.
+        flavors: all flavors with a topology.
+        mixed: the gate `TASProfileMixed`.
+        suitable: which leaves the pods of a pod set may run in.
+    """
+
+    __slots__ = ("_empty", "_flavors", "_mixed", "_suitable", "cells", "parts")
+
+    def __init__(
+        self,
+        parts: Sequence[tuple[TopologyFlavor, Sequence[PodSetRequest]]],
+        cells: frozenset[int],
+        flavors: TopologyFlavors,
+        *,
+        mixed: bool,
+        suitable: SuitableLeaves,
+    ) -> None:
+        self.parts = parts
+        self._flavors = flavors
+        self._mixed = mixed
+        self._suitable = suitable
+        self._empty: list[tuple[Placed, ...] | None] = []
+        self.cells = cells
+
+    def place(self, *, empty: bool = False) -> tuple[Placed, ...] | None:
+        """Where the pods go; None where some pod set has no place.
+
+        Args:
+            empty: as if no workload were there.
+        """
+        if not empty:
+            return self._place(empty=False)
+        if not self._empty:  # it follows from what is asked, whoever is there
+            self._empty.append(self._place(empty=True))
+        return self._empty[0]
+
+    def _place(self, *, empty: bool) -> tuple[Placed, ...] | None:
+        found: list[Placed] = []
+        for flavor, asked in self.parts:
+            room = flavor.free if empty else flavor.room
+            if len(asked) > 1 or found:
+                room = copied(room)
+            for earlier in found:
+                if flavor in self._flavors.beside(earlier.flavor):
+                    for leaf, pods in in_flavor(earlier, flavor):
+                        take(room, leaf, earlier.pod_set.requests, pods)
+            placed = place(flavor.tree, room, asked, mixed=self._mixed, suitable=self._suitable)
+            for each in asked:
+                leaves = placed.get(each.pod_set.name)
+                if leaves is None:
+                    return None
+                found.append(Placed(each.pod_set, flavor, leaves))
+        return tuple(found)
+
+    def place_without(self, gone: Iterable[Sequence[Placed]]) -> tuple[Placed, ...] | None:
+        """Where the pods go once others have left their places."""
+        left = [placed for each in gone for placed in each]
+        for placed in left:
+            placed.refund()
+        found = self.place()
+        for placed in left:
+            placed.charge()
+        return found
+
+
+class Topologies(Protocol):
+    """Finds what workloads ask of topologies."""
+
+    def asked(
+        self,
+        offers: tuple[PodSetOffer, ...],
+        chosen: tuple[tuple[int, ...], ...],
+        counts: tuple[int, ...],
+    ) -> WorkloadTopology | None:
+        """What a workload asks; None where a pod set got no flavor with a topology, or two of them.
+
+        Args:
+            offers: its pod sets.
+            chosen: the flavors of each.
+            counts: the pods of each.
+        """
+
+
+@final
+class WorkloadTopologies:
+    """Finds what workloads ask of topologies.
+
+    Args:
+        flavors: all flavors with a topology.
+        mixed: the gate `TASProfileMixed`.
+        suitable: which leaves the pods of a pod set may run in.
+    """
+
+    def __init__(
+        self, flavors: TopologyFlavors, *, mixed: bool, suitable: SuitableLeaves = suitable_leaves
+    ) -> None:
+        self._flavors = flavors
+        self._mixed = mixed
+        self._suitable = suitable
+
+    def asked(
+        self,
+        offers: tuple[PodSetOffer, ...],
+        chosen: tuple[tuple[int, ...], ...],
+        counts: tuple[int, ...],
+    ) -> WorkloadTopology | None:
+        """What a workload asks; None where a pod set got no flavor with a topology, or two of them."""
+        parts: dict[str, list[PodSetRequest]] = {}
+        cells: set[int] = set()
+        for offer, numbers, count in zip(offers, chosen, counts, strict=True):
+            if not (offer.placed and count):
+                continue
+            names = {group.flavors[number] for group, number in zip(offer.groups, numbers, strict=True)}
+            names &= self._flavors.by_name.keys()
+            if len(names) != 1:
+                return None
+            request = PodSetRequest(offer.pod_set, count, offer.pod_set.topology or _IMPLIED)
+            parts.setdefault(names.pop(), []).append(request)
+            for group, number in zip(offer.groups, numbers, strict=True):
+                cells.update(group.cells[number] or ())
+        by_name = [(self._flavors.by_name[name], asked) for name, asked in sorted(parts.items())]
+        return WorkloadTopology(
+            by_name, frozenset(cells), self._flavors, mixed=self._mixed, suitable=self._suitable
+        )

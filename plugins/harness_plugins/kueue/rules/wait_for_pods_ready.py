@@ -1,0 +1,247 @@
+"""Kueue's `waitForPodsReady`: whose pods are not ready, until when, and who stays away from its queue.
+
+It keeps time and counts for the policy, which evicts and queues workloads as this says. Every workload has at
+most one term: until its pods have to be ready, or until it is queued again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from typing import NamedTuple, final
+
+from harness.cluster.wait_for_pods_ready import WaitForPodsReady
+from harness.units import SECOND, format_duration
+from harness_plugins.kueue.state.workload import Workload
+
+TIMED_OUT = "PodsReadyTimeout"
+WAITING = "Waiting"
+"""Why a workload that fits is not admitted: others are not ready."""
+DEACTIVATED = "DeactivatedDueToRequeuingLimitExceeded"
+FOR_START, FOR_RECOVERY = "WaitForStart", "WaitForRecovery"
+
+
+class TimedOut(NamedTuple):
+    """A workload has to go because its pods were not ready in time.
+
+    Attributes:
+        cause: whether they never were in this admission, or were lost and did not come back.
+        times: how often that has happened to the workload by now.
+        requeue_at: when it is queued again, microseconds; None where it never is.
+    """
+
+    cause: str
+    times: int
+    requeue_at: int | None
+
+    @property
+    def figures(self) -> dict[str, str | int]:
+        """The same as decisions have it, the time in seconds."""
+        figures: dict[str, str | int] = {"cause": self.cause, "count": self.times}
+        if self.requeue_at is not None:
+            figures["requeueAt"] = self.requeue_at // SECOND
+        return figures
+
+
+class _Admission:
+    """A workload from its admission until its quota is free.
+
+    Attributes:
+        left: how many of its pods have not ended.
+        missing: how many of its pods were not ready yet in this admission.
+        seen: the other ones, where they are not ready all at once.
+        ready: whether all are now.
+        going: whether it was told to go.
+    """
+
+    __slots__ = ("going", "left", "missing", "ready", "seen")
+
+    def __init__(self, pods: int) -> None:
+        self.left = self.missing = pods
+        self.seen: set[int] = set()
+        self.ready = False
+        self.going = False
+
+
+@final
+class PodsReady:
+    """The workloads that hold quota, and those that stay away from their queue for a time.
+
+    Args:
+        settings: time-outs, backoff and limit.
+    """
+
+    def __init__(self, settings: WaitForPodsReady) -> None:
+        self._settings = settings
+        self._admissions: dict[Workload, _Admission] = {}
+        self._unready = 0
+        self._counts: dict[Workload, int] = {}
+        self._terms: dict[Workload, int] = {}
+        self._due: list[tuple[int, str, int, Workload]] = []
+        self._serial = 0
+        self._woken = -1
+        self._given_up: set[Workload] = set()
+
+    # --- what happens to a workload -----------------------------------------------------------------------
+
+    def reserved(self, workload: Workload, pods: int, admitted: int) -> None:
+        """A workload holds quota from now on, for so many pods of which none is ready.
+
+        Its term begins when it is admitted, after its admission checks.
+        """
+        self._admissions[workload] = _Admission(pods)
+        self._unready += 1
+        self._set_term(workload, _whole_seconds(admitted) + self._settings.timeout)
+
+    def started(self, workload: Workload, pods: range) -> None:
+        """These pods are ready for the first time in this admission, or have ended, which counts as much."""
+        admission = self._admissions[workload]
+        if not admission.missing:
+            return
+        if len(pods) >= admission.left:
+            admission.missing = 0
+        else:
+            before = len(admission.seen)
+            admission.seen.update(pods)
+            admission.missing -= len(admission.seen) - before
+        if not admission.missing:
+            self.recovered(workload)
+
+    def ended(self, workload: Workload, pods: range) -> None:
+        """These pods have ended; with the last ones the workload is over."""
+        admission = self._admissions[workload]
+        self.started(workload, pods)
+        admission.left -= len(pods)
+        if admission.left <= 0:
+            self.gone(workload)
+            self.forget(workload)
+
+    def recovered(self, workload: Workload) -> None:
+        """All pods of a workload are ready."""
+        admission = self._admissions[workload]
+        if not admission.ready:
+            admission.ready = True
+            self._unready -= 1
+            self._terms.pop(workload, None)
+
+    def lost(self, workload: Workload, now: int) -> None:
+        """Pods of a workload that was ready are not ready any more."""
+        admission = self._admissions[workload]
+        if admission.ready:
+            admission.ready = False
+            self._unready += 1
+            if self._settings.recovery_timeout is not None:
+                self._set_term(workload, _whole_seconds(now) + self._settings.recovery_timeout)
+
+    def told_to_go(self, workload: Workload) -> None:
+        """A workload was evicted: nobody waits for its pods any more; until it is gone it is not ready."""
+        admission = self._admissions[workload]
+        admission.going = True
+        if admission.ready:
+            admission.ready = False
+            self._unready += 1
+        self._terms.pop(workload, None)
+
+    def gone(self, workload: Workload) -> None:
+        """A workload holds no quota any more."""
+        admission = self._admissions.pop(workload)
+        self._unready -= not admission.ready
+
+    def forget(self, workload: Workload) -> int:
+        """A workload is over; answers how often it timed out."""
+        self._given_up.discard(workload)
+        self._terms.pop(workload, None)
+        return self._counts.pop(workload, 0)
+
+    # --- what follows from it -----------------------------------------------------------------------------
+
+    @property
+    def blocks(self) -> bool:
+        """Whether nothing may be admitted now, because somebody is not ready."""
+        return self._settings.block_admission and self._unready > 0
+
+    def holds(self, workload: Workload) -> bool:
+        """Whether a workload holds quota."""
+        return workload in self._admissions
+
+    def stays(self, workload: Workload) -> bool:
+        """Whether a workload holds quota and was not told to go."""
+        admission = self._admissions.get(workload)
+        return admission is not None and not admission.going
+
+    def gives_up(self, workload: Workload) -> bool:
+        """Whether a workload timed out too often to be queued ever again."""
+        return workload in self._given_up
+
+    def stays_away(self, workload: Workload) -> bool:
+        """Whether a workload that holds no quota is not to be queued: for now, or for ever."""
+        return workload in self._terms or workload in self._given_up
+
+    def due(self, now: int) -> Iterator[Workload]:
+        """Whose term is over now, by name: time-outs of those that hold quota, backoffs of the others."""
+        while self._due and self._due[0][0] <= now:
+            due, _, _, workload = heappop(self._due)
+            if self._terms.get(workload) == due:
+                del self._terms[workload]
+                yield workload
+
+    def time_out(self, workload: Workload, now: int) -> TimedOut:
+        """A workload's pods were not ready in time: it goes, and stays away for a while, or for ever."""
+        settings = self._settings
+        cause = FOR_START if self._admissions[workload].missing else FOR_RECOVERY
+        count = self._counts[workload] = self._counts.get(workload, 0) + 1
+        if settings.limit is not None and count > settings.limit:
+            self._given_up.add(workload)
+            return TimedOut(cause, count, None)
+        requeue_at = _whole_seconds(now) + backoff(settings, count)
+        if requeue_at > now:
+            self._set_term(workload, requeue_at)
+        return TimedOut(cause, count, requeue_at)
+
+    def told(self, timed_out: TimedOut) -> str:
+        """A time-out as a sentence."""
+        settings, late = self._settings, f"time-out {timed_out.times:,}: not all pods were ready"
+        if timed_out.cause == FOR_START:
+            late += f" {format_duration(settings.timeout)} after the admission"
+        else:
+            late += f" again {format_duration(settings.recovery_timeout or 0)} after some were lost"
+        if timed_out.requeue_at is None:
+            return f"{late}, which is one more than the limit"
+        away = format_duration(backoff(settings, timed_out.times))
+        return f"{late}; it stays away from its queue for {away}"
+
+    def next_term(self) -> int | None:
+        """When the next term is over; None if there is none."""
+        while self._due and self._terms.get(self._due[0][3]) != self._due[0][0]:
+            heappop(self._due)
+        return self._due[0][0] if self._due else None
+
+    def next_wake(self, now: int) -> int | None:
+        """The instant to ask for now so that the next term is not missed; None where one was asked for."""
+        term = self.next_term()
+        if term is None or now < self._woken <= term:
+            return None
+        self._woken = term
+        return term
+
+    def _set_term(self, workload: Workload, due: int) -> None:
+        self._serial += 1
+        self._terms[workload] = due
+        heappush(self._due, (due, workload.name, self._serial, workload))
+
+
+def backoff(settings: WaitForPodsReady, count: int) -> int:
+    """How long a workload stays away from its queue after so many time-outs, microseconds.
+
+    It doubles up to the maximum from the second time on; the first one is as long as the base says, even
+    where that is more. Kueue adds up to a ten-thousandth by chance, of which nothing is left in whole seconds
+    unless it comes to one.
+    """
+    if count == 1 or not settings.backoff_base:
+        return settings.backoff_base
+    return min(settings.backoff_base << min(count - 1, 64), settings.backoff_max)
+
+
+def _whole_seconds(time: int) -> int:
+    """A time as conditions of the API have it."""
+    return time // SECOND * SECOND

@@ -1,0 +1,182 @@
+"""What lets the scheduler say, without looking again, that a workload still cannot be admitted.
+
+When quota becomes free anywhere in a tree, Kueue tries every inadmissible workload of the tree again, and
+nearly all of them in vain. Where the reasons lie in a queue's own state and in what is available to it, they
+can be checked without a search; the answer is the one that the search would have given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import final
+
+from harness.memo import Memo
+from harness_plugins.kueue.rules.admission import NO_PREEMPTION_CANDIDATES, NO_QUOTA, reserves
+from harness_plugins.kueue.rules.assignment import FIT, NO_FIT, Assignment
+from harness_plugins.kueue.rules.feature_gates import Gates
+from harness_plugins.kueue.rules.preemption_oracle import available, height
+from harness_plugins.kueue.shortcuts.no_targets import FailedSearch, NoTargets, Reasons
+from harness_plugins.kueue.shortcuts.recorded_oracle import Check, RecordedOracle
+from harness_plugins.kueue.state.cache import Cache
+from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
+from harness_plugins.kueue.state.pending_queue import PendingQueue
+from harness_plugins.kueue.state.topology.flavors import TopologyFlavors
+from harness_plugins.kueue.state.workload import Workload
+
+
+@final
+class CachedNoFit:
+    """An assignment that failed, and what it rests on.
+
+    Valid for the generation of the ClusterQueue, as far as the searches rest on its own state. What others do
+    is looked at for each version of the tree.
+
+    Args:
+        assignment: the assignment; it is good for the whole equivalence class of a workload.
+        generation: of the queue, when its own state was looked at last.
+        checks: how its flavor-resources stood.
+        searches: the searches for targets.
+        why: for each search that others' doing has a part in, why it failed.
+    """
+
+    __slots__ = ("_checks", "_generation", "_outdated", "_searches", "_why", "assignment")
+
+    def __init__(
+        self,
+        assignment: Assignment,
+        generation: int,
+        checks: list[Check],
+        searches: list[FailedSearch],
+        why: list[NoTargets],
+    ) -> None:
+        self.assignment = assignment
+        self._generation = generation
+        self._checks = checks
+        self._searches = searches
+        self._why = why
+        self._outdated = -1
+
+    def still(self, cache: Cache, queue: ClusterQueueState, reasons: Reasons, version: int) -> bool:
+        """Whether all that it rests on is so now.
+
+        While nothing changes in the queue itself, only what others do counts.
+
+        Args:
+            cache: tells how flavor-resources stand.
+            queue: the queue.
+            reasons: tells why searches fail.
+            version: of the queue's tree.
+        """
+        if version == self._outdated:
+            return False
+        self._outdated = version
+        changed = queue.generation != self._generation
+        for cell, amount, (was_available, was_height) in self._checks:
+            if available(cache, queue, cell, amount) is not was_available:
+                return False
+            if changed and height(cache, queue, cell, amount) != was_height:
+                return False
+        if changed:
+            found = _why_all_fail(self._searches, reasons)
+            if found is None:
+                return False
+            self._generation, self._why = queue.generation, found
+        else:
+            for why in self._why:
+                if not reasons.still_no_targets(why):
+                    return False
+        self._outdated = -1
+        return True
+
+
+@final
+class CachedNoFits:
+    """The failed assignments of equivalence classes.
+
+    Valid by content: ClusterQueue and scheduling hash; each as long as what it rests on is so.
+
+    Args:
+        cache: who holds which quota.
+        pending: the pending queues, by number of the ClusterQueue.
+        reasons: tells why searches fail.
+        gates: the feature gates.
+        topologies: the flavors with a topology; None where there is none.
+    """
+
+    def __init__(
+        self,
+        cache: Cache,
+        pending: Sequence[PendingQueue],
+        reasons: Reasons,
+        gates: Gates,
+        topologies: TopologyFlavors | None,
+    ) -> None:
+        self._cache = cache
+        self._pending = pending
+        self._reasons = reasons
+        self._gates = gates
+        self._topologies = topologies
+        self._known: Memo[str, CachedNoFit] = Memo()
+
+    def version(self, queue: ClusterQueueState) -> int:
+        """The version of a queue's tree; room in topologies is shared between trees."""
+        version = self._cache.version[queue.root]
+        return version if self._topologies is None else version + self._topologies.version
+
+    def of(self, workload: Workload, version: int) -> Assignment | None:
+        """The failed assignment of a workload's class, if it would fail in the same way now.
+
+        Args:
+            workload: the workload.
+            version: of its queue's tree.
+        """
+        no_fit = self._known.get(workload.place.equivalence_class.key)
+        if no_fit is None or not no_fit.still(self._cache, workload.cluster_queue, self._reasons, version):
+            return None
+        return no_fit.assignment
+
+    def note(self, workload: Workload, assignment: Assignment, oracle: RecordedOracle) -> None:
+        """Keep a failed assignment, unless it may change in ways that are not looked at.
+
+        Args:
+            workload: who failed.
+            assignment: the assignment, of all pods and from the first flavor on.
+            oracle: all that was asked to find it.
+        """
+        queue = workload.cluster_queue
+        if assignment.mode == FIT or assignment.untried or oracle.found_targets or len(queue.path) > 1:
+            return
+        why = _why_all_fail(oracle.failed, self._reasons)
+        if why is not None:  # else what was in vain before may be so again
+            self._known[workload.place.equivalence_class.key] = CachedNoFit(
+                assignment, queue.generation, oracle.checks, oracle.failed, why
+            )
+
+    def still_inadmissible(self, workload: Workload) -> bool:
+        """Whether nothing would come of a head's turn but that it becomes inadmissible with its class."""
+        place, queue = workload.place, workload.cluster_queue
+        no_fit = self._known.get(place.equivalence_class.key)
+        if no_fit is None or place.last_assignment is not None:
+            return False
+        pending = self._pending[queue.number]
+        if pending.strict or not self._gates.scheduling_equivalence_hashing:
+            return False
+        if no_fit.assignment.mode == NO_FIT:
+            reported = NO_QUOTA in place.reported
+        else:
+            marked = pending.preemptor is workload
+            reported = NO_PREEMPTION_CANDIDATES in place.reported
+            reported = reported and not reserves(workload, self._gates, marked=marked)
+        return reported and no_fit.still(self._cache, queue, self._reasons, self.version(queue))
+
+
+def _why_all_fail(searches: list[FailedSearch], reasons: Reasons) -> list[NoTargets] | None:
+    """Why searches fail, where it is not for the queue's own state alone; None if one may succeed."""
+    found = []
+    for failed in searches:
+        why = reasons.no_targets(failed)
+        if why is None:
+            return None
+        if why.failed is not None:
+            found.append(why)
+    return found

@@ -1,0 +1,35 @@
+"""The order of fair sharing where all entries meet at one cohort: there it is a plain sort.
+
+What becomes of one of them is of no account to the order of the others, so nothing is computed again. Nothing
+is kept from one cycle to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import final
+
+from harness_plugins.kueue.rules.entry import Entry
+from harness_plugins.kueue.rules.entry_order import FairOrder
+
+
+@final
+class FlatOrder:
+    """Sorts entries of one flat tree; all others are left to the tournament.
+
+    Args:
+        order: the tournament.
+    """
+
+    def __init__(self, order: FairOrder) -> None:
+        self._order = order
+
+    def __call__(self, entries: list[Entry]) -> Iterator[Entry]:
+        """The entries in order; of those that have a reason from the start some are left out."""
+        queues = [entry.workload.cluster_queue for entry in entries]
+        if len(entries) < 2 or any(queue.root != queues[0].root or len(queue.path) > 1 for queue in queues):
+            return self._order(entries)
+        waiting = [entry for entry in entries if not entry.reason]
+        if len(waiting) > 1:
+            waiting.sort(key=lambda entry: self._order.key(entry, entry.workload.cluster_queue.node))
+        return iter(waiting)

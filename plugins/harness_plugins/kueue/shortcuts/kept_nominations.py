@@ -1,0 +1,93 @@
+"""Assignments that are used again as long as nothing changes in a queue's tree."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, final
+
+from harness.memo import Memo
+from harness_plugins.kueue.rules.assignment import Assignment
+from harness_plugins.kueue.rules.flavor_offers import Offers
+from harness_plugins.kueue.rules.nomination import Nomination, Nominator
+from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
+from harness_plugins.kueue.shortcuts.no_targets import Reasons
+from harness_plugins.kueue.shortcuts.recorded_oracle import RecordedOracle
+from harness_plugins.kueue.state.cache import Cache
+from harness_plugins.kueue.state.last_assignment import Tried
+from harness_plugins.kueue.state.workload import Workload
+
+
+class _Kept(NamedTuple):
+    """The assignment of a workload. Valid for the version of the tree, and by content for `tried`."""
+
+    assignment: Assignment
+    version: int
+    tried: Tried
+
+
+@final
+class KeptNominations:
+    """Finds assignments for heads, without looking again for those that are known.
+
+    What was in vain for one of the same class, and still is, is not looked for again. Where nothing changed
+    in the tree of its queue since a workload was asked for last, the answer is the same.
+
+    Args:
+        nominator: finds them.
+        cache: who holds which quota.
+        offers: what queues offer to jobs.
+        reasons: finds targets, or why there are none.
+        no_fits: the failed assignments of classes.
+        places: whether some flavor has a topology.
+    """
+
+    def __init__(
+        self,
+        nominator: Nominator,
+        cache: Cache,
+        offers: Offers,
+        reasons: Reasons,
+        no_fits: CachedNoFits,
+        *,
+        places: bool,
+    ) -> None:
+        self._nominator = nominator
+        self._cache = cache
+        self._offers = offers
+        self._reasons = reasons
+        self._no_fits = no_fits
+        self._places = places
+        self._known: Memo[Workload, _Kept] = Memo()
+
+    def nominate(self, workload: Workload, cycle: int) -> Nomination:
+        """The assignment of a head in this cycle; which flavors were looked at is noted."""
+        nominator = self._nominator
+        tried = nominator.where_to_go_on(workload, cycle)
+        version = self._no_fits.version(workload.cluster_queue)
+        assignment = None if tried else self._no_fits.of(workload, version)
+        if assignment is None:
+            kept = self._known.get(workload)
+            if kept is None or kept.version != version or kept.tried != tried:
+                kept = self._known[workload] = _Kept(self._look(workload, tried), version, tried)
+            assignment = kept.assignment
+        nominator.remember(workload, assignment, cycle)
+        return Nomination(assignment, bool(tried))
+
+    def reassign(self, workload: Workload, first: Assignment, cycle: int) -> Assignment:
+        """Assign again within a cycle, to the flavors that were chosen before."""
+        return self._nominator.reassign(workload, first, cycle)
+
+    def _look(self, workload: Workload, tried: Tried) -> Assignment:
+        """Assign anew; note why, if it is in vain for everything of its class."""
+        if tried or workload.asks.reducible or self._is_placed(workload):
+            return self._nominator.assign(workload, tried)
+        oracle = RecordedOracle(self._cache, self._reasons, workload)
+        assignment = self._nominator.assign(workload, tried, oracle=oracle)
+        self._no_fits.note(workload, assignment, oracle)
+        return assignment
+
+    def _is_placed(self, workload: Workload) -> bool:
+        """Whether pods are placed in topologies, of whose room nothing is noted."""
+        if not self._places:
+            return False
+        offers = self._offers(workload.asks, workload.cluster_queue)
+        return any(pod_set.placed for pod_set in offers)

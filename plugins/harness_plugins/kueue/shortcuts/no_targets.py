@@ -1,0 +1,250 @@
+"""Why a search for targets fails for everything of an equivalence class, and whether it still would.
+
+Where that lies in the queue's own state it is so until the queue changes. With fair sharing it can also be
+that all others together would give up too little, which is looked at again whenever something changes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol, final
+
+from harness.cluster.kueue_configuration import TO_FINAL_SHARE
+from harness.memo import Memo
+from harness_plugins.kueue.rules.borrow_within_cohort import may_borrow
+from harness_plugins.kueue.rules.candidates import has_candidate
+from harness_plugins.kueue.rules.classical import over_nominal
+from harness_plugins.kueue.rules.dominant_resource_share import NOTHING, Share, Shares
+from harness_plugins.kueue.rules.fair_sharing import Candidates, FairSearch, FairSharing
+from harness_plugins.kueue.rules.preemption import (
+    IN_COHORT_FAIR_SHARING,
+    Incoming,
+    Target,
+    TargetSearch,
+    put_back,
+)
+from harness_plugins.kueue.rules.preemption_policy import Allowed, allowed_by
+from harness_plugins.kueue.rules.strategy import less_than_initial_share
+from harness_plugins.kueue.shortcuts.share_ranking import ShareRanking
+from harness_plugins.kueue.state.amounts import Amounts
+from harness_plugins.kueue.state.cache import Cache
+from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
+
+
+class Freeable(NamedTuple):
+    """What holders of a queue would give up for an incoming.
+
+    Valid for the generation of that queue, and by content for the share of the incoming's.
+
+    Attributes:
+        generation: of the queue.
+        share: of the incoming's queue, with the incoming.
+        amounts: what each of them holds; None where it is enough for the incoming.
+    """
+
+    generation: int
+    share: Share
+    amounts: list[Amounts] | None
+
+
+class FailedSearch(NamedTuple):
+    """A search that found nobody, and what is known of the queues that it looked at."""
+
+    incoming: Incoming
+    freeable: Memo[ClusterQueueState, Freeable]
+
+
+class NoTargets(NamedTuple):
+    """Why a search fails: by the queue's own state alone, or because others give up too little.
+
+    Attributes:
+        failed: the search for which others give up too little; None where that has no part in it.
+        share: of the incoming's queue, with the incoming.
+    """
+
+    failed: FailedSearch | None = None
+    share: Share = NOTHING
+
+
+class Reasons(Protocol):
+    """Tells why searches of one way of choosing targets fail."""
+
+    def find_targets(self, incoming: Incoming) -> tuple[list[Target], FailedSearch]:
+        """Choose whom to preempt; where that is nobody, the failed search tells more."""
+
+    def no_targets(self, failed: FailedSearch) -> NoTargets | None:
+        """What makes a search fail for everything of the incoming's class; None if that is not known.
+
+        Asked only where no cohort lies between the queue and its root.
+        """
+
+    def still_no_targets(self, why: NoTargets) -> bool:
+        """Whether a reason still holds while nothing changes in the queue itself."""
+
+
+@final
+class ClassicReasons:
+    """Nobody can be preempted: no own holder may be, and others only by one who stays within nominal.
+
+    Args:
+        cache: who holds which quota.
+        search: classic preemption.
+    """
+
+    def __init__(self, cache: Cache, search: TargetSearch) -> None:
+        self._cache = cache
+        self._search = search
+
+    def find_targets(self, incoming: Incoming) -> tuple[list[Target], FailedSearch]:
+        """Choose whom to preempt."""
+        return self._search.find_targets(incoming), FailedSearch(incoming, _NOTHING_KNOWN)
+
+    def no_targets(self, failed: FailedSearch) -> NoTargets | None:
+        """That others do not count, and the queue itself has no candidate."""
+        incoming = failed.incoming
+        preemption = incoming.queue.spec.preemption
+        reclaims = preemption.reclaim_within_cohort != "Never" and incoming.queue.path
+        if reclaims and (may_borrow(preemption) or not over_nominal(self._cache.tree, incoming)):
+            return None
+        return None if has_own_candidates(self._cache, incoming) else NoTargets()
+
+    def still_no_targets(self, why: NoTargets) -> bool:
+        """Yes: others do not count."""
+        return True
+
+
+_NOTHING_KNOWN: Memo[ClusterQueueState, Freeable] = Memo()
+
+
+@final
+class FairReasons:
+    """Nobody can be preempted: no own holder may be, and nobody else has enough of a share.
+
+    Args:
+        cache: who holds which quota.
+        shares: the shares of all nodes.
+        search: preemption with fair sharing.
+    """
+
+    def __init__(self, cache: Cache, shares: Shares, search: FairSharing) -> None:
+        self._cache = cache
+        self._shares = shares
+        self._search = search
+        self._ranking = ShareRanking(cache, shares)
+
+    def find_targets(self, incoming: Incoming) -> tuple[list[Target], FailedSearch]:
+        """Choose whom to preempt; in vain, what was taken is what others would give up."""
+        found = self._search.search(incoming)
+        failed = FailedSearch(incoming, Memo())
+        if not (found.targets or found.takes_back):
+            for queue in found.queues:
+                amounts = _held_in(queue, found.taken)
+                failed.freeable[queue] = Freeable(queue.generation, found.share, amounts)
+        return found.targets, failed
+
+    def no_targets(self, failed: FailedSearch) -> NoTargets | None:
+        """That the queue itself has no candidate, and others would give up too little, if anything."""
+        incoming = failed.incoming
+        if has_own_candidates(self._cache, incoming):
+            return None
+        queue = incoming.queue
+        if not queue.path or queue.spec.preemption.reclaim_within_cohort == "Never":
+            return NoTargets()
+        tree = self._cache.tree
+        tree.charge(queue.node, incoming.requests)
+        share = self._shares.of(queue.node)[1]
+        takes_back = self._search.takes_back(incoming)
+        tree.refund(queue.node, incoming.requests)
+        return None if takes_back or not self._too_little(failed, share) else NoTargets(failed, share)
+
+    def still_no_targets(self, why: NoTargets) -> bool:
+        """Whether others still give up too little."""
+        return why.failed is None or self._too_little(why.failed, why.share)
+
+    def _too_little(self, failed: FailedSearch, share: Share) -> bool:
+        """Whether all that others would give up for a queue right below its root is not enough.
+
+        What a queue gives up follows from its own holders and from the share that the incoming's queue would
+        have. Those with less than that give up nothing.
+
+        Args:
+            failed: the incoming, who has nobody to preempt in its own queue.
+            share: of its queue, with the incoming.
+        """
+        own = failed.incoming.queue
+        freeable: list[Amounts] = []
+        for theirs, node in reversed(self._ranking.of(own.root)):
+            if theirs < share:
+                break
+            if node != own.node:
+                from_here = self._freeable(failed, share, self._cache.at[node])
+                if from_here is None:
+                    return False
+                freeable += from_here
+        if not freeable:
+            return True
+        tree = self._cache.tree
+        for needed, amount in failed.incoming.requests:
+            freed = sum(amount for usage in freeable for cell, amount in usage if cell == needed)
+            if tree.available(own.node, needed) + freed < amount:
+                return True
+        return False
+
+    def _freeable(
+        self, failed: FailedSearch, share: Share, queue: ClusterQueueState | None
+    ) -> list[Amounts] | None:
+        """What holders of a queue right below the root would give up, as long as that is not enough.
+
+        None where it is enough, and where it does not follow from the queue's holders alone: of cohorts, and
+        where LocalQueues take turns.
+        """
+        if queue is None or queue.spec.by_usage:
+            return None
+        known = failed.freeable.get(queue)
+        if known is not None and known.generation == queue.generation and known.share == share:
+            return known.amounts
+        incoming = failed.incoming
+        own = incoming.queue
+        allowed = allowed_by(own.spec.preemption.reclaim_within_cohort, incoming.workload)
+        amounts: list[Amounts] | None = []
+        if queue.usable:
+            tree, candidates = self._cache.tree, Candidates(self._cache, incoming, None, allowed)
+            search = FairSearch(self._cache, incoming, self._shares, candidates)
+            tree.charge(own.node, incoming.requests)
+            enough = self._exhaust(search, candidates, queue)
+            tree.refund(own.node, incoming.requests)
+            for target in search.targets:
+                put_back(tree, target.workload)
+            amounts = None if enough else _held_in(queue, search.targets)
+        failed.freeable[queue] = Freeable(queue.generation, share, amounts)
+        return amounts
+
+    def _exhaust(self, search: FairSearch, candidates: Candidates, queue: ClusterQueueState) -> bool:
+        """Take from a single queue what a search would take from it, if that does not come to its end before.
+
+        Answers whether the incoming fits.
+        """
+        strategies, shares = self._search.strategies, self._shares
+        to_final = strategies[0] == TO_FINAL_SHARE
+        while shares.of(queue.node)[0] and candidates.head(queue) is not None:
+            if search.take_fairly(queue, to_final=to_final):
+                return True
+        refused = search.retry.get(queue)
+        if len(strategies) == 1 or refused is None:
+            return False
+        mine, theirs = search.sides(queue)
+        passes = less_than_initial_share(shares.of(mine)[1], shares.of(theirs)[1])
+        return passes and search.take(refused, IN_COHORT_FAIR_SHARING)
+
+
+def has_own_candidates(cache: Cache, incoming: Incoming) -> bool:
+    """Whether a queue's own policy lets anything of the incoming's class preempt what it needs there."""
+    queue = incoming.queue
+    allowed = allowed_by(queue.spec.preemption.within_cluster_queue, incoming.workload)
+    if allowed is None:
+        return False
+    whatever_its_time = Allowed(allowed.below)
+    return has_candidate(cache.holders[queue.node], incoming.mask, whatever_its_time)
+
+
+def _held_in(queue: ClusterQueueState, targets: list[Target]) -> list[Amounts]:
+    return [target.workload.usage for target in targets if target.workload.cluster_queue is queue]

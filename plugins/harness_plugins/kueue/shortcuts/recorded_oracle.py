@@ -1,0 +1,70 @@
+"""An oracle that asks each question once, and notes what the answers of one assignment were."""
+
+from __future__ import annotations
+
+from typing import final
+
+from harness.memo import Memo
+from harness_plugins.kueue.rules.preemption import Incoming, Target
+from harness_plugins.kueue.rules.preemption_oracle import Quota, available, height
+from harness_plugins.kueue.rules.topology.workload import WorkloadTopology
+from harness_plugins.kueue.shortcuts.no_targets import FailedSearch, Reasons
+from harness_plugins.kueue.state.amounts import Amounts
+from harness_plugins.kueue.state.cache import Cache
+from harness_plugins.kueue.state.workload import Workload
+
+Check = tuple[int, int, Quota]
+"""A flavor-resource, how much of it was asked for, and how it stood."""
+
+
+@final
+class RecordedOracle:
+    """Answers the questions of one assignment, during which nothing changes.
+
+    Searches are valid by content: the trial for one flavor-resource is often the search for the whole
+    workload.
+
+    Args:
+        cache: who holds which quota.
+        reasons: finds preemption targets, or why there are none.
+        workload: who asks.
+
+    Attributes:
+        checks: how the flavor-resources stood that were looked at.
+        failed: the searches that found nobody.
+        found_targets: whether any search found somebody.
+    """
+
+    __slots__ = ("_cache", "_known", "_reasons", "checks", "failed", "found_targets", "workload")
+
+    def __init__(self, cache: Cache, reasons: Reasons, workload: Workload) -> None:
+        self._cache = cache
+        self._reasons = reasons
+        self.workload = workload
+        self.checks: list[Check] = []
+        self.failed: list[FailedSearch] = []
+        self.found_targets = False
+        self._known: Memo[tuple[Amounts, tuple[int, ...], WorkloadTopology | None], list[Target]] = Memo()
+
+    def quota_for(self, cell: int, amount: int) -> Quota:
+        """How a flavor-resource stands when the workload takes `amount` of it."""
+        cache, queue = self._cache, self.workload.cluster_queue
+        quota = available(cache, queue, cell, amount), height(cache, queue, cell, amount)
+        self.checks.append((cell, amount, quota))
+        return quota
+
+    def targets(
+        self, requests: Amounts, need: tuple[int, ...], topology: WorkloadTopology | None = None
+    ) -> list[Target]:
+        """Whom to preempt for `requests`, where `need` is what preemption has to give."""
+        question = requests, need, topology
+        found = self._known.get(question)
+        if found is None:
+            incoming = Incoming(self.workload, self.workload.cluster_queue, requests, need, topology)
+            found, failed = self._reasons.find_targets(incoming)
+            self._known[question] = found
+            if found:
+                self.found_targets = True
+            else:
+                self.failed.append(failed)
+        return found

@@ -1,0 +1,206 @@
+"""Heads that rest: they would only do the same again, so the cycle does not look at them.
+
+Trees of cohorts have nothing to do with each other. If a cycle only marks heads inadmissible in a tree, and
+the other heads of the tree did not notice, the next cycle would go the same way for those that are left: they
+rest. They count as tried in every cycle, without work, until something happens in their tree, or another head
+has to be looked at there. Heads of a class of which is known that it still does not fit become inadmissible
+without a look, too.
+
+Valid for the version of a tree: everything that changes it reactivates its heads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import final
+
+from harness_plugins.kueue.rules.entry import Entry
+from harness_plugins.kueue.rules.heads import CycleHeads
+from harness_plugins.kueue.state.pending_queue import PendingQueue
+from harness_plugins.kueue.state.workload import Workload
+
+_Run = tuple[PendingQueue, int, Workload | None]
+"""A queue, how many heads of it became inadmissible, one a cycle, and the head after these."""
+
+_NONE = CycleHeads([], inadmissible=False, cycles=0, number=0)
+_FAR = 1 << 62
+
+
+@final
+class RestingHeads:
+    """Finds the heads of cycles that have to be looked at.
+
+    Args:
+        pending: the queues, by number.
+        still_inadmissible: whether nothing would come of a head's turn but that it becomes inadmissible with
+            its class.
+        by_name: whether the names of all heads tell which tree's turn it is when several trees have some.
+        by_class: whether classes become inadmissible as a whole (gate SchedulingEquivalenceHashing).
+        shares_room: whether trees take room from each other, so that no head can rest.
+
+    Attributes:
+        resting: how many heads rest.
+    """
+
+    def __init__(
+        self,
+        pending: Sequence[PendingQueue],
+        still_inadmissible: Callable[[Workload], bool],
+        *,
+        by_name: bool,
+        by_class: bool,
+        shares_room: bool,
+    ) -> None:
+        self._pending = pending
+        self._still_inadmissible = still_inadmissible
+        self._by_name = by_name
+        self._by_class = by_class
+        self._shares_room = shares_room
+        # Root -> the queues of its tree in which something is inadmissible.
+        self._inadmissible: dict[int, dict[int, None]] = {each.queue.root: {} for each in pending}
+        self._active: set[int] = set()
+        self._at_rest: dict[int, set[int]] = {}
+        self._to_requeue: dict[int, None] = {}
+        self._looked_at: list[Workload] = []
+        self.resting = 0
+
+    def add(self, pending: PendingQueue) -> None:
+        """A queue has something to try."""
+        root = pending.queue.root
+        if pending.queue.number in self._at_rest.get(root, ()):
+            self.reactivate(root)
+        self._active.add(pending.queue.number)
+
+    def reactivate(self, root: int) -> None:
+        """Something happened in a tree: its heads may do something else now."""
+        at_rest = self._at_rest.pop(root, None)
+        if at_rest is not None:
+            self._active |= at_rest
+            self.resting -= len(at_rest)
+
+    def requeue_inadmissible(self, root: int) -> None:
+        """Quota became free in a tree: what is inadmissible there is to be tried again."""
+        self.reactivate(root)
+        self._to_requeue[root] = None
+
+    def waits(self, root: int) -> bool:
+        """Whether a tree has heads to try, be it that they would only do the same again."""
+        return root in self._at_rest or any(self._pending[each].queue.root == root for each in self._active)
+
+    def take(self) -> CycleHeads:
+        """Find the first workload of every queue that has any; they stay in their queues.
+
+        Cycles in which nothing has to be looked at change nothing but who is inadmissible, so they are gone
+        through at once, queue by queue, up to the first one in which some queue has a head to look at.
+        """
+        if self._to_requeue:
+            self._requeue()
+        self._looked_at = []
+        if not self._active:
+            return _NONE
+        looked_at: list[Workload] = []
+        runs: list[_Run] = []
+        last = _FAR  # the cycle in which some head is to be looked at, counted from 0
+        for number in sorted(self._active):
+            pending = self._pending[number]
+            inadmissible = 0
+            while (
+                (head := pending.first()) is not None
+                and inadmissible <= last
+                and self._still_inadmissible(head)
+            ):
+                pending.set_class_inadmissible(head.place.equivalence_class)
+                inadmissible += 1
+            if head is not None and inadmissible <= last:
+                if inadmissible < last:
+                    last = inadmissible
+                    looked_at = []
+                looked_at.append(head)
+            if inadmissible:
+                self._inadmissible[pending.queue.root][number] = None
+                runs.append((pending, inadmissible, head))
+            elif head is None:
+                self._active.remove(number)
+        if not looked_at:
+            return self._only_inadmissible(runs) if runs else _NONE
+        return self._up_to(last, looked_at, runs)
+
+    def settle(self, entries: Iterable[Entry], left_out: Collection[Workload]) -> None:
+        """The cycle is over: heads rest in the trees in which the next cycle would go the same way."""
+        restless = set()
+        for workload in left_out:
+            queue = workload.cluster_queue
+            self._inadmissible[queue.root][queue.number] = None
+            restless.add(queue.root)
+        for entry in entries:
+            queue = entry.workload.cluster_queue
+            if entry.inadmissible:
+                self._inadmissible[queue.root][queue.number] = None
+            if queue.root not in restless and self._matters(entry):
+                restless.add(queue.root)
+        if self._shares_room:
+            return
+        for head in self._looked_at:
+            queue = head.cluster_queue
+            if queue.root not in restless and not head.place.equivalence_class.inadmissible:
+                self._active.remove(queue.number)
+                self._at_rest.setdefault(queue.root, set()).add(queue.number)
+                self.resting += 1
+
+    def _matters(self, entry: Entry) -> bool:
+        """Whether the next cycle would not go the same way after what became of a head."""
+        if not entry.reason or entry.preempts or entry.newly_marked:
+            return True
+        if entry.resumed or entry.workload.place.last_assignment is not None:
+            return True  # it begins with another flavor next time
+        if not entry.inadmissible:
+            return False
+        # Others may have taken notice: of what it reserved, or of its share.
+        return entry.served or not self._by_class or len(entry.workload.cluster_queue.path) > 1
+
+    def _only_inadmissible(self, runs: list[_Run]) -> CycleHeads:
+        """All that was to be tried is inadmissible now."""
+        self._active.clear()
+        numbers = [each for _, each, _ in runs]
+        return CycleHeads([], inadmissible=True, cycles=max(numbers), number=sum(numbers))
+
+    def _up_to(self, last: int, looked_at: list[Workload], runs: list[_Run]) -> CycleHeads:
+        """The heads of the cycle `last`; whoever's turn would come after it is not inadmissible yet."""
+        roots = {head.cluster_queue.root for head in looked_at}
+        look_at_all = self._by_name and len(roots) > 1
+        number = len(looked_at)
+        any_inadmissible = False
+        for pending, inadmissible, head in runs:
+            if inadmissible > last:
+                number += last + 1
+                pending.undo_inadmissible(inadmissible - last - (not look_at_all))
+                if look_at_all:
+                    head = pending.first()
+                    assert head is not None
+                    looked_at.append(head)
+                else:
+                    any_inadmissible = True
+            else:
+                number += inadmissible
+                if head is None:
+                    self._active.remove(pending.queue.number)
+        for root in roots & self._at_rest.keys():
+            heads = [self._pending[each].first() for each in self._at_rest[root]]
+            looked_at += [head for head in heads if head is not None]
+            number += len(heads) * (last + 1)
+            self.reactivate(root)
+        looked_at.sort(key=_number)
+        self._looked_at = looked_at
+        return CycleHeads(looked_at, any_inadmissible, last + 1, number)
+
+    def _requeue(self) -> None:
+        for root in self._to_requeue:
+            for number in self._inadmissible[root]:
+                self._pending[number].requeue_inadmissible()
+                self._active.add(number)
+            self._inadmissible[root].clear()
+        self._to_requeue.clear()
+
+
+def _number(head: Workload) -> int:
+    return head.cluster_queue.number

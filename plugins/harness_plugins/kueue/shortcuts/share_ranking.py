@@ -1,0 +1,51 @@
+"""Who has the largest share right below each root, in order.
+
+Valid for the generation of each ClusterQueue: the cache tells whose generation changed, and only those are
+looked at again.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from typing import final
+
+from harness_plugins.kueue.rules.dominant_resource_share import Share, Shares
+from harness_plugins.kueue.state.cache import Cache
+
+
+@final
+class ShareRanking:
+    """Knows who has the largest share below each root while nothing is tried or reserved.
+
+    Args:
+        cache: tells which queues changed.
+        shares: the shares of all nodes.
+    """
+
+    __slots__ = ("_changed", "_known", "_order", "_shares")
+
+    def __init__(self, cache: Cache, shares: Shares) -> None:
+        self._shares = shares
+        self._changed = cache.watch()
+        self._known: dict[int, Share] = {}
+        self._order: dict[int, list[tuple[Share, int]]] = {}
+
+    def of(self, root: int) -> list[tuple[Share, int]]:
+        """Share and node of whatever hangs right below a root and has queues, the smallest share first."""
+        if self._changed:
+            for queue in self._changed.values():
+                if queue.path:
+                    self._look_at(queue.root, queue.node if len(queue.path) == 1 else queue.path[-2])
+            self._changed.clear()
+        return self._order.get(root, [])
+
+    def _look_at(self, root: int, node: int) -> None:
+        share = self._shares.of(node)[1]
+        known = self._known.get(node)
+        if share == known:
+            return
+        order = self._order.setdefault(root, [])
+        if known is not None:
+            del order[bisect_left(order, (known, node))]
+        insort(order, (share, node))
+        self._known[node] = share

@@ -1,0 +1,134 @@
+"""Puts the shortcuts before the rules that they spare, all of them or none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, final
+
+from harness.models.quota import QuotaTree
+from harness_plugins.kueue.rules.assignment import Assemble
+from harness_plugins.kueue.rules.classical import ClassicPreemption
+from harness_plugins.kueue.rules.dominant_resource_share import Shares
+from harness_plugins.kueue.rules.entry import Order
+from harness_plugins.kueue.rules.entry_order import ClassicOrder, FairOrder
+from harness_plugins.kueue.rules.fair_sharing import FairSharing
+from harness_plugins.kueue.rules.feature_gates import Gates
+from harness_plugins.kueue.rules.flavor_assigner import Assigner
+from harness_plugins.kueue.rules.flavor_offers import Offers
+from harness_plugins.kueue.rules.heads import AllHeads, Heads
+from harness_plugins.kueue.rules.nomination import Nominates, Nominator
+from harness_plugins.kueue.rules.preemption_oracle import Oracle, PreemptionOracle
+from harness_plugins.kueue.rules.topology.placement import SuitableLeaves
+from harness_plugins.kueue.rules.topology.workload import Topologies
+from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
+from harness_plugins.kueue.shortcuts.flat_order import FlatOrder
+from harness_plugins.kueue.shortcuts.kept_flavors import (
+    KeptAssignments,
+    KeptOffers,
+    KeptSuitableLeaves,
+    KeptTopologies,
+)
+from harness_plugins.kueue.shortcuts.kept_nominations import KeptNominations
+from harness_plugins.kueue.shortcuts.kept_shares import KeptShares
+from harness_plugins.kueue.shortcuts.no_targets import ClassicReasons, FairReasons, Reasons
+from harness_plugins.kueue.shortcuts.recorded_oracle import RecordedOracle
+from harness_plugins.kueue.shortcuts.resting_heads import RestingHeads
+from harness_plugins.kueue.state.cache import Cache
+from harness_plugins.kueue.state.pending_queue import PendingQueue
+from harness_plugins.kueue.state.topology.flavors import TopologyFlavors
+from harness_plugins.kueue.state.workload import Workload
+
+
+class World(NamedTuple):
+    """What a scheduler works on.
+
+    Attributes:
+        cache: who holds which quota.
+        pending: the pending queues, by number of the ClusterQueue.
+        shares: the shares of all nodes.
+        search: the way of choosing whom to preempt.
+        topologies: the flavors with a topology; None where there is none.
+        gates: the feature gates.
+    """
+
+    cache: Cache
+    pending: Sequence[PendingQueue]
+    shares: Shares
+    search: ClassicPreemption | FairSharing
+    topologies: TopologyFlavors | None
+    gates: Gates
+
+
+@final
+class Shortcuts:
+    """The shortcuts of one scheduler.
+
+    Without them every decision, figure, cycle and head is the same, only later.
+
+    Args:
+        on: whether there are any.
+    """
+
+    def __init__(self, *, on: bool = True) -> None:
+        self._on = on
+
+    @classmethod
+    def none(cls) -> Shortcuts:
+        """Everything is worked out whenever it is asked for."""
+        return cls(on=False)
+
+    def shares(self, tree: QuotaTree, shares: Shares) -> Shares:
+        """The shares of all nodes."""
+        return KeptShares(tree, shares) if self._on else shares
+
+    def offers(self, offers: Offers) -> Offers:
+        """What queues offer to jobs."""
+        return KeptOffers(offers) if self._on else offers
+
+    def assemble(self, assemble: Assemble) -> Assemble:
+        """The assignments that follow from flavors chosen."""
+        return KeptAssignments(assemble) if self._on else assemble
+
+    def topologies(self, topologies: Topologies) -> Topologies:
+        """What workloads ask of topologies."""
+        return KeptTopologies(topologies) if self._on else topologies
+
+    def suitable_leaves(self, suitable: SuitableLeaves) -> SuitableLeaves:
+        """Which leaves of topologies pods may run in."""
+        return KeptSuitableLeaves(suitable) if self._on else suitable
+
+    def order(self, order: ClassicOrder | FairOrder) -> Order:
+        """The order in which the entries of a cycle are served."""
+        return FlatOrder(order) if self._on and isinstance(order, FairOrder) else order
+
+    def nomination(self, world: World, offers: Offers, assigner: Assigner) -> tuple[Nominates, Heads]:
+        """What finds assignments for heads, and what finds the heads of cycles."""
+        cache, pending, _, search, topologies, gates = world
+        if not self._on:
+
+            def oracle(workload: Workload) -> Oracle:
+                return PreemptionOracle(cache, search, workload)
+
+            return Nominator(offers, assigner, oracle, gates), AllHeads(pending)
+        reasons = _reasons(world)
+
+        def recorded(workload: Workload) -> Oracle:
+            return RecordedOracle(cache, reasons, workload)
+
+        no_fits = CachedNoFits(cache, pending, reasons, gates, topologies)
+        nominator = Nominator(offers, assigner, recorded, gates)
+        places = topologies is not None
+        kept = KeptNominations(nominator, cache, offers, reasons, no_fits, places=places)
+        return kept, RestingHeads(
+            pending,
+            no_fits.still_inadmissible,
+            by_name=isinstance(search, FairSharing),
+            by_class=gates.scheduling_equivalence_hashing,
+            shares_room=places,
+        )
+
+
+def _reasons(world: World) -> Reasons:
+    if isinstance(world.search, FairSharing):
+        return FairReasons(world.cache, world.shares, world.search)
+    return ClassicReasons(world.cache, world.search)

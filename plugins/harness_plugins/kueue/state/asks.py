@@ -1,0 +1,157 @@
+"""What jobs ask for, and which of them Kueue's scheduler cannot tell apart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, final
+from weakref import WeakValueDictionary
+
+from harness.cluster.containers import Container, saturating_amounts
+from harness.cluster.fields import Fields
+from harness.cluster.pod_reading import template_of
+from harness.errors import ClusterError, Fault
+from harness.memo import Memo
+from harness.policy import Job, PodSet
+
+_LISTS = ("containers", "initContainers")
+
+_SHAPE = (
+    "affinity",
+    "nodeSelector",
+    "overhead",
+    "priority",
+    "resourceClaims",
+    "runtimeClassName",
+    "tolerations",
+    "topologySpreadConstraints",
+)
+"""What else of a pod's spec Kueue's hash of equivalent workloads covers."""
+
+
+@final
+class Number:
+    """A number for what is asked for; alive as long as somebody asks for it."""
+
+    __slots__ = ("__weakref__", "value")
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+
+@final
+class Asks:
+    """What a job asks for; jobs that ask for the same share one.
+
+    Attributes:
+        pod_sets: the pod sets.
+        present: the pods of each pod set.
+        full: the same with those that had ended before the job arrived.
+        counts: the pods of each pod set that need quota, as long as no more of them end.
+        number: tells apart what is scheduled differently.
+        reducible: whether partial admission may give some pod set fewer pods.
+        valid: whether no container requests more than it is limited to.
+    """
+
+    __slots__ = ("_number", "counts", "full", "number", "pod_sets", "present", "reducible", "valid")
+
+    def __init__(self, pod_sets: tuple[PodSet, ...], number: Number, *, reclaims: bool, valid: bool) -> None:
+        self.pod_sets = pod_sets
+        self.present = tuple(pod_set.count for pod_set in pod_sets)
+        self.full = tuple(pod_set.count + pod_set.reclaimed for pod_set in pod_sets)
+        self.counts = self.present if reclaims else self.full
+        self._number = number
+        self.number = number.value
+        self.reducible = any(
+            pod_set.min_count < count for pod_set, count in zip(pod_sets, self.full, strict=True)
+        )
+        self.valid = valid
+
+
+@final
+class Asking:
+    """Finds the `Asks` of jobs: all that ask for the same, and are there at one time, have one number.
+
+    Args:
+        reclaims: whether pods that have ended need no quota any more.
+    """
+
+    def __init__(self, *, reclaims: bool) -> None:
+        self._reclaims = reclaims
+        self._known: Memo[tuple[PodSet, ...], Asks] = Memo()  # content key: pod sets are shared between jobs
+        self._numbers: WeakValueDictionary[Any, Number] = WeakValueDictionary()
+        self._next = 0
+
+    def of(self, job: Job) -> Asks:
+        """What a job asks for. Limits, labels and names of jobs make no difference.
+
+        Raises:
+            ClusterError: a pod template is not what a Pod has.
+        """
+        asks = self._known.get(job.pod_sets)
+        if asks is None:
+            faults: list[Fault] = []
+            described = [
+                _Described(each, f"job {job.id}, pod set {each.name}", faults) for each in job.pod_sets
+            ]
+            if faults:
+                raise ClusterError("the trace", faults)
+            content = tuple(self._content(*pair) for pair in zip(job.pod_sets, described, strict=True))
+            valid = not any(each.over_limit for each in described)
+            asks = Asks(job.pod_sets, self._number(content), reclaims=self._reclaims, valid=valid)
+            self._known[job.pod_sets] = asks
+        return asks
+
+    def _number(self, content: Any) -> Number:
+        number = self._numbers.get(content)
+        if number is None:
+            number = self._numbers[content] = Number(self._next)
+            self._next += 1
+        return number
+
+    def _content(self, pod_set: PodSet, described: _Described) -> tuple[Any, ...]:
+        """Equal for pod sets that are scheduled alike."""
+        return (
+            pod_set.name,
+            pod_set.count if self._reclaims else pod_set.count + pod_set.reclaimed,
+            pod_set.min_count,
+            tuple(sorted(pod_set.requests.items())),
+            described.shape,
+            pod_set.topology,
+        )
+
+
+@final
+class _Described:
+    """A pod set as Kueue looks at it before it looks at quotas.
+
+    What other containers and the pod's overhead ask for does not count against a container's limits. Where no
+    container says what it asks for, the requests and limits of the trace are those of the only one.
+
+    Attributes:
+        shape: the part of its template that tells pods apart, as text; "" where nothing does.
+        over_limit: whether some container requests more of a resource than it is limited to itself.
+    """
+
+    __slots__ = ("over_limit", "shape")
+
+    def __init__(self, pod_set: PodSet, where: str, faults: list[Fault]) -> None:
+        spec = Fields(template_of(pod_set, faults, where), where, faults)
+        containers = [[_container(item) for item in spec.items(name)] for name in _LISTS]
+        said = [(requests, limits) for kind in containers for requests, limits, _ in kind if requests]
+        self.over_limit = any(_exceed(*each) for each in said or [(pod_set.requests, pod_set.limits)])
+        shape: dict[str, Any] = {name: spec.raw(name) for name in _SHAPE if name in spec}
+        if any(containers):
+            shape["containers"] = [[(requests, ports) for requests, _, ports in kind] for kind in containers]
+        self.shape = json.dumps(shape, sort_keys=True) if shape else ""
+
+
+def _container(fields: Fields) -> tuple[Mapping[str, int], Mapping[str, int], Any]:
+    """What a container requests, what it is limited to, and its ports."""
+    container = Container(fields, saturating_amounts)
+    return container.requests, container.limits, fields.raw("ports")
+
+
+def _exceed(requests: Mapping[str, int], limits: Mapping[str, int]) -> bool:
+    """Whether more of anything is requested than it is limited to."""
+    return any(requests.get(resource, 0) > limit for resource, limit in limits.items())

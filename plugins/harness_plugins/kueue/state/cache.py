@@ -1,0 +1,135 @@
+"""Who holds which quota: the scheduler's cache, kept up to date event by event, never copied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import final
+
+from harness.cluster.model import Cluster
+from harness.models.quota import FlavorResource, QuotaTree
+from harness_plugins.kueue.state.amounts import Amounts
+from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
+from harness_plugins.kueue.state.holders import Holders
+from harness_plugins.kueue.state.workload import Workload
+
+
+@final
+class Cache:
+    """The quota tree, the queues in it and who holds their quota.
+
+    Args:
+        cluster: the queues, cohorts and flavors.
+        also: flavor-resources that are used although nobody has a quota for them.
+
+    Attributes:
+        tree: quotas and usage.
+        queues: by name.
+        at: node of the tree -> its queue, None for cohorts.
+        holders: node of a queue -> the workloads that hold its quota.
+        members: node of a root -> the usable queues of its tree.
+        height: node -> how many levels of usable nodes are below it.
+        version: node of a root -> how often anything in its tree changed.
+        changed: node -> its queue, if it is new or its holders changed since this was emptied.
+    """
+
+    __slots__ = ("_watching", "at", "changed", "height", "holders", "members", "queues", "tree", "version")
+
+    def __init__(self, cluster: Cluster, *, also: Iterable[FlavorResource] = ()) -> None:
+        tree = self.tree = QuotaTree(cluster.cluster_queues, cluster.cohorts, also=also)
+        self.queues: dict[str, ClusterQueueState] = {}
+        self.at: list[ClusterQueueState | None] = [None] * len(tree.names)
+        self.holders: dict[int, Holders] = {}
+        self.members: dict[int, list[ClusterQueueState]] = {root: [] for root in tree.root}
+        for number, (name, spec) in enumerate(cluster.cluster_queues.items()):
+            node = tree.queues[name]
+            flavors = (quotas.flavor for group in spec.resource_groups for quotas in group.flavors)
+            usable = spec.stop_policy == "None" and all(flavor in cluster.flavors for flavor in flavors)
+            queue = ClusterQueueState(spec, number, node, tuple(tree.path(node)), usable=usable)
+            self.queues[name] = self.at[node] = queue
+            self.holders[node] = Holders(queue)
+            if usable:
+                self.members[queue.root].append(queue)
+        self.height: list[int] = [0] * len(tree.names)
+        for node in range(len(tree.names) - 1, -1, -1):
+            present = self.at[node]
+            if tree.parent[node] >= 0 and (present is None or present.usable):
+                above = tree.parent[node]
+                self.height[above] = max(self.height[above], self.height[node] + 1)
+        self.version: list[int] = [0] * len(tree.names)
+        self._watching: list[dict[int, ClusterQueueState]] = []
+        self.changed: dict[int, ClusterQueueState] = self.watch()
+
+    def amounts(self, flavors: Iterable[tuple[str, str, int]]) -> tuple[Amounts, int]:
+        """Amounts of (flavor, resource, amount) per flavor-resource, and the mask of all that are named.
+
+        Flavor-resources without room in the tree are left out.
+        """
+        total: dict[int, int] = {}
+        for flavor, resource, amount in flavors:
+            cell = self.tree.cell(flavor, resource)
+            if cell is not None:
+                total[cell] = total.get(cell, 0) + amount
+        return tuple(sorted(total.items())), sum(1 << cell for cell in total)
+
+    def watch(self) -> dict[int, ClusterQueueState]:
+        """Another record like `changed`, for one more reader, who empties it."""
+        record = {queue.node: queue for queue in self.queues.values()}
+        self._watching.append(record)
+        return record
+
+    def hold(
+        self, workload: Workload, queue: ClusterQueueState, usage: Amounts, uses: int, reserved: int
+    ) -> None:
+        """A workload takes quota of a queue."""
+        workload.cluster_queue = queue
+        workload.has_quota = True
+        workload.usage = usage
+        workload.uses = uses
+        workload.reserved = reserved
+        self.tree.charge(queue.node, usage)
+        self.add_holder(workload)
+        self._changed(queue)
+
+    def drop(self, workload: Workload) -> None:
+        """A workload gives its quota back."""
+        queue = workload.cluster_queue
+        self.remove_holder(workload)
+        self.tree.refund(queue.node, workload.usage)
+        workload.has_quota = False
+        workload.evicted = False
+        self._changed(queue)
+
+    def reclaim(self, workload: Workload, usage: Amounts) -> None:
+        """A workload goes on with less: some of its pods have ended."""
+        queue = workload.cluster_queue
+        self.remove_holder(workload)
+        self.tree.refund(queue.node, workload.usage)
+        self.tree.charge(queue.node, usage)
+        workload.usage = usage
+        self.add_holder(workload)
+        self._changed(queue)
+
+    def evict(self, workload: Workload) -> None:
+        """A workload was told to go; it still holds its quota."""
+        self.remove_holder(workload)
+        workload.evicted = True
+        self.add_holder(workload)
+        self._changed(workload.cluster_queue)
+
+    def add_holder(self, workload: Workload) -> None:
+        """Enter a workload among the holders of its queue; usage is not touched."""
+        self.holders[workload.cluster_queue.node].add_holder(workload)
+
+    def remove_holder(self, workload: Workload) -> None:
+        """Take a workload out of its queue's holders; usage is not touched."""
+        self.holders[workload.cluster_queue.node].remove_holder(workload)
+
+    def reorder(self, queue: ClusterQueueState) -> None:
+        """Candidates of a queue stand in another order, although its holders are the same."""
+        self.version[queue.root] += 1
+
+    def _changed(self, queue: ClusterQueueState) -> None:
+        queue.generation += 1
+        self.version[queue.root] += 1
+        for record in self._watching:
+            record[queue.node] = queue

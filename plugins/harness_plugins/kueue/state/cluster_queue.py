@@ -1,0 +1,42 @@
+"""A ClusterQueue: its manifest, and its place in the tree of cohorts."""
+
+from __future__ import annotations
+
+from typing import final
+
+from harness.cluster.model import ClusterQueue
+
+
+@final
+class ClusterQueueState:
+    """A ClusterQueue in the quota tree.
+
+    Attributes:
+        spec: what its manifest says.
+        number: its place among the ClusterQueues.
+        node: its node in the quota tree.
+        root: the node at the top of its tree; equal to `node` without a cohort.
+        path: the cohorts above it, nearest first.
+        below: cohort above it -> the node right below that one on the way to it.
+        usable: whether it takes part in scheduling; a stopped queue does not, but its quota is still lent.
+        generation: how often who holds its quota changed (Kueue's AllocatableResourceGeneration): it outdates
+            a LastAssignment.
+    """
+
+    __slots__ = ("below", "generation", "name", "node", "number", "path", "root", "spec", "usable")
+
+    def __init__(
+        self, spec: ClusterQueue, number: int, node: int, path: tuple[int, ...], *, usable: bool
+    ) -> None:
+        self.spec = spec
+        self.name = spec.name
+        self.number = number
+        self.node = node
+        self.path = path
+        self.below = dict(zip(path, (node, *path), strict=False))
+        self.root = path[-1] if path else node
+        self.usable = usable
+        self.generation = 0
+
+    def __repr__(self) -> str:
+        return f"<ClusterQueue {self.name}>"

@@ -1,0 +1,327 @@
+"""Admission fair sharing: what each LocalQueue has consumed, decayed by half every half-life.
+
+Amounts are whole billionths of a resource's unit, to which Kueue rounds them down. A LocalQueue is sampled
+whenever an interval has passed since it was sampled, or charged for an admission, last. Nobody looks at usage
+between decisions, so samples are taken when somebody does; they come out the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import NamedTuple, final
+
+from harness.cluster.kueue_configuration import AdmissionFairSharing
+from harness.cluster.model import Cluster
+from harness.models.quota import QuotaTree
+from harness.policy import Job
+from harness.units import SECOND
+from harness_plugins.kueue.state.amounts import Amounts
+
+_NANO = 10**9
+
+Requests = Mapping[str, int]
+"""Resource -> amount: cpu in millicores, everything else in whole units."""
+
+
+class Factor(NamedTuple):
+    """A factor as an exact fraction of whole numbers."""
+
+    numerator: int
+    denominator: int
+
+
+def factor(value: float) -> Factor:
+    """A double as the shortest decimal that means it, which is what Kueue multiplies by."""
+    return Factor(*Decimal(repr(value)).as_integer_ratio())
+
+
+def alpha(elapsed: int, half_life: int) -> float:
+    """How much of past usage the present replaces in so many microseconds: 1 - 0.5^(elapsed / half-life)."""
+    if not half_life:
+        return 0.0
+    return 1.0 - math.pow(0.5, _seconds(elapsed) / _seconds(half_life))
+
+
+def scaled(amounts: Mapping[str, int], by: Factor) -> dict[str, int]:
+    """Amounts times a factor, rounded down."""
+    return {name: amount * by.numerator // by.denominator for name, amount in amounts.items()}
+
+
+def decayed(
+    consumed: Mapping[str, int], held: Mapping[str, int], keeps: Factor, gains: Factor
+) -> dict[str, int]:
+    """Past usage after a time in which so much was held; each part is rounded down by itself."""
+    return merged(scaled(consumed, keeps), scaled(held, gains))
+
+
+def merged(some: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
+    """The sum of both."""
+    total = dict(some)
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount
+    return total
+
+
+def usage_of(consumed: Mapping[str, int], weights: Mapping[str, float], weight: float) -> float:
+    """The figure that orders LocalQueues: the weighted sum, by name of resource, over the queue's own weight.
+
+    Without a weight above 0 it is infinite, whatever was used.
+    """
+    if weight <= 0:
+        return math.inf
+    total = 0.0
+    for name in sorted(consumed):
+        total += weights.get(name, 1.0) * (consumed[name] * 1e-9)
+    return total / weight
+
+
+def billionths(amounts: Requests) -> dict[str, int]:
+    """Amounts in billionths of a resource's unit: of a core, a byte, a GPU."""
+    return {name: amount * (_NANO // 1000 if name == "cpu" else _NANO) for name, amount in amounts.items()}
+
+
+def _seconds(time: int) -> float:
+    """Microseconds in seconds, with Go's two roundings."""
+    whole, rest = divmod(time, SECOND)
+    return whole + rest * 1000 / 1e9
+
+
+@final
+class LocalQueueUsage:
+    """The usage of one LocalQueue.
+
+    Attributes:
+        name: namespace and name.
+        label: what tells it from others when candidates for preemption are ordered.
+        namesakes: whether another one of its ClusterQueue has the same label.
+        weight: what its usage is divided by.
+        sampled: whether it is sampled at all; a stopped one is not.
+        consumed: its past usage, resource -> billionths.
+        held: what its workloads hold now, resource -> billionths.
+        updated: when it was sampled or charged last.
+        usage: the figure that orders its workloads, lower first.
+        still: whether samples change nothing any more.
+    """
+
+    __slots__ = (
+        "consumed",
+        "held",
+        "label",
+        "name",
+        "namesakes",
+        "sampled",
+        "still",
+        "updated",
+        "usage",
+        "weight",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        label: str,
+        weight: float,
+        consumed: Mapping[str, int],
+        updated: int,
+        *,
+        sampled: bool,
+    ) -> None:
+        self.name = name
+        self.label = label
+        self.namesakes = False
+        self.weight = weight
+        self.sampled = sampled
+        self.consumed = dict(consumed)
+        self.held: dict[str, int] = {}
+        self.updated = updated
+        self.usage = 0.0
+        self.still = False
+
+    def __repr__(self) -> str:
+        return f"<LocalQueueUsage {self.name}: {self.usage}>"
+
+
+@final
+class LocalQueueUsages:
+    """The usage of all LocalQueues whose ClusterQueue orders its workloads by usage.
+
+    A job that names such a ClusterQueue itself counts as one of a LocalQueue of that name in its namespace,
+    with weight 1.
+
+    Args:
+        cluster: its queues.
+        settings: half-life, sampling interval and weights of resources.
+        tree: which resource a flavor-resource is of.
+        usable: the ClusterQueues that take part in scheduling; the others are not sampled.
+        by_namespace: LocalQueues of one name in two namespaces are two also among candidates for preemption.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        settings: AdmissionFairSharing,
+        tree: QuotaTree,
+        usable: Iterable[str],
+        *,
+        by_namespace: bool,
+    ) -> None:
+        self._cluster = cluster
+        self._by_namespace = by_namespace
+        self._weights = settings.resource_weights
+        self._half_life = settings.half_life
+        self._interval = settings.sampling_interval
+        part = alpha(self._interval, self._half_life)
+        self._keeps, self._gains = factor(1.0 - part), factor(part)
+        self._resources = [name for _, name in tree.flavor_resources]
+        self._usable = frozenset(usable)
+        self._local_queues: dict[str, dict[tuple[str, str], LocalQueueUsage]] = {
+            name: {} for name, queue in cluster.cluster_queues.items() if queue.by_usage
+        }
+        self._began: int | None = None
+        self._now = 0
+        self._due = 0
+
+    # --- LocalQueues ----------------------------------------------------------------------------------------
+
+    def of(self, job: Job, queue: str) -> LocalQueueUsage | None:
+        """The LocalQueue that a job of a ClusterQueue is charged to; None where usage does not count."""
+        local_queues = self._local_queues.get(queue)
+        if local_queues is None:
+            return None
+        return local_queues.get((job.namespace, job.queue)) or self._open(queue, job.namespace, job.queue)
+
+    def begin(self, now: int) -> None:
+        """The replay begins: every LocalQueue has the usage of its status, and is sampled from now on.
+
+        Without a half-life nothing is remembered of it.
+        """
+        self._began = self._now = now
+        self._due = now + self._interval
+        for (namespace, name), local in self._cluster.local_queues.items():
+            if local.cluster_queue in self._local_queues:
+                self._open(local.cluster_queue, namespace, name)
+
+    def _open(self, queue: str, namespace: str, name: str) -> LocalQueueUsage:
+        assert self._began is not None
+        local = self._cluster.local_queues.get((namespace, name))
+        local_queue = LocalQueueUsage(
+            f"{namespace}/{name}",
+            f"{namespace}/{name}" if self._by_namespace else name,
+            float(local.weight) if local else 1.0,
+            local.consumed if local and self._half_life else {},
+            self._now - (self._now - self._began) % self._interval,
+            sampled=queue in self._usable and (local is None or local.stop_policy == "None"),
+        )
+        self._count(local_queue)
+        for other in self._local_queues[queue].values():
+            if other.label == local_queue.label:
+                other.namesakes = local_queue.namesakes = True
+        self._local_queues[queue][namespace, name] = local_queue
+        self._due = min(self._due, local_queue.updated + self._interval)
+        return local_queue
+
+    # --- time ---------------------------------------------------------------------------------------------
+
+    def advance(self, now: int) -> list[str]:
+        """Take all samples that are due, before anything else happens at this instant.
+
+        Returns:
+            the ClusterQueues whose LocalQueues stand in another order than before.
+        """
+        if self._began is None:
+            self.begin(now)
+        self._now = now
+        if now < self._due:
+            return []
+        changed = []
+        due = now + self._interval
+        for queue, local_queues in self._local_queues.items():
+            moved = False
+            for local_queue in local_queues.values():
+                if local_queue.sampled:
+                    if now - local_queue.updated >= self._interval:
+                        before = local_queue.usage
+                        self._sample(local_queue, now)
+                        moved = moved or _passes(local_queue, before, local_queues.values())
+                    due = min(due, local_queue.updated + self._interval)
+            if moved:
+                changed.append(queue)
+        self._due = due
+        return changed
+
+    def next_sample(self, queue: str) -> int | None:
+        """When a sample can next change how the LocalQueues of a ClusterQueue stand; None if none can."""
+        local_queues = self._local_queues[queue]
+        if len(local_queues) < 2:
+            return None
+        due = [each.updated for each in local_queues.values() if each.sampled and not each.still]
+        return min(due) + self._interval if due else None
+
+    def next_real_sample(self) -> int | None:
+        """When the next sample is taken that is taken at all; None if there is none."""
+        due = [
+            each.updated
+            for local_queues in self._local_queues.values()
+            for each in local_queues.values()
+            if each.sampled
+        ]
+        return min(due) + self._interval if due else None
+
+    def _sample(self, local_queue: LocalQueueUsage, now: int) -> None:
+        samples = (now - local_queue.updated) // self._interval
+        local_queue.updated += samples * self._interval
+        for _ in range(samples):
+            if local_queue.still:
+                break
+            consumed = {}
+            if self._half_life:
+                consumed = decayed(local_queue.consumed, local_queue.held, self._keeps, self._gains)
+            local_queue.still = consumed == local_queue.consumed
+            local_queue.consumed = consumed
+        self._count(local_queue)
+
+    # --- what happens -------------------------------------------------------------------------------------
+
+    def hold(self, local_queue: LocalQueueUsage, usage: Amounts) -> None:
+        """A workload of a LocalQueue holds quota."""
+        local_queue.held = merged(local_queue.held, billionths(self._by_resource(usage)))
+        local_queue.still = False
+
+    def give_back(self, local_queue: LocalQueueUsage, usage: Amounts) -> None:
+        """A workload of a LocalQueue gives quota back; what it consumed decays with time alone."""
+        for name, amount in billionths(self._by_resource(usage)).items():
+            local_queue.held[name] -= amount
+        local_queue.still = False
+
+    def charge(self, local_queue: LocalQueueUsage, requests: Requests) -> None:
+        """A workload was admitted, and holds quota already: its entry penalty counts at once.
+
+        It is the usage that the workload would have after one interval. As at a sample, usage decays towards
+        what is held; the next sample is an interval later.
+        """
+        part = alpha(self._now - local_queue.updated, self._half_life)
+        past = decayed(local_queue.consumed, local_queue.held, factor(1.0 - part), factor(part))
+        local_queue.consumed = merged(past, scaled(billionths(requests), self._gains))
+        local_queue.updated = self._now
+        local_queue.still = False
+        self._count(local_queue)
+
+    def _by_resource(self, usage: Amounts) -> dict[str, int]:
+        total: dict[str, int] = {}
+        for cell, amount in usage:
+            name = self._resources[cell]
+            total[name] = total.get(name, 0) + amount
+        return total
+
+    def _count(self, local_queue: LocalQueueUsage) -> None:
+        local_queue.usage = usage_of(local_queue.consumed, self._weights, local_queue.weight)
+
+
+def _passes(local_queue: LocalQueueUsage, before: float, others: Iterable[LocalQueueUsage]) -> bool:
+    """Whether a LocalQueue stands differently to any other than with its usage before."""
+    if local_queue.usage == before:
+        return False
+    low, high = min(before, local_queue.usage), max(before, local_queue.usage)
+    return any(low <= other.usage <= high and other is not local_queue for other in others)

@@ -1,0 +1,280 @@
+"""The pending workloads of a ClusterQueue: who is next, who is inadmissible, and what requeues those.
+
+Workloads that the scheduler cannot tell apart are of one equivalence class. A class becomes inadmissible, and
+is requeued, as a whole, so neither costs more the longer the queue is. A head stays in its queue while it is
+tried, and leaves it when it is admitted.
+
+Where a queue orders its workloads by the usage of their LocalQueues, those of each LocalQueue stand in a line
+of their own; else all are in one line. Usage decides between the heads of lines, and can change at any time.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from heapq import heappop, heappush
+from typing import final
+
+from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
+from harness_plugins.kueue.state.equivalence_class import EquivalenceClass, SchedulingHash
+from harness_plugins.kueue.state.local_queue_usage import LocalQueueUsage
+from harness_plugins.kueue.state.workload import Workload
+
+_Entry = tuple[int, int, str, int, Workload]
+"""Negated priority, queue order time, UID, ticket; the ticket ends every comparison."""
+
+_Lines = dict[LocalQueueUsage | None, list[_Entry]]
+"""Workloads of a class by LocalQueue, each a heap; an entry whose workload has another ticket is stale."""
+
+
+@final
+class _Firsts:
+    """The first of every equivalence class in one line, inadmissible or not, in their order.
+
+    What comes before `at` is inadmissible, so that neither to make a class inadmissible nor to requeue all
+    moves any of them.
+    """
+
+    __slots__ = ("at", "entries")
+
+    def __init__(self) -> None:
+        self.entries: list[_Entry] = []
+        self.at = 0
+
+    def enter(self, entry: _Entry) -> None:
+        """One has become the first of its class."""
+        at = bisect_left(self.entries, entry)
+        self.entries.insert(at, entry)
+        if at < self.at:
+            self.at = self.at + 1 if entry[4].place.equivalence_class.inadmissible else at
+
+    def leave(self, entry: _Entry) -> None:
+        """One is not the first of its class any more."""
+        at = bisect_left(self.entries, entry)
+        del self.entries[at]
+        if at < self.at:
+            self.at -= 1
+
+    def first(self) -> Workload | None:
+        """The one that comes first among those that are not inadmissible."""
+        entries, at = self.entries, self.at
+        while at < len(entries):
+            workload = entries[at][4]
+            if not workload.place.equivalence_class.inadmissible:
+                self.at = at
+                return workload
+            at += 1
+        self.at = at
+        return None
+
+
+@final
+class PendingQueue:
+    """The pending workloads of one ClusterQueue.
+
+    Attributes:
+        queue: the ClusterQueue.
+        strict: StrictFIFO: the first one blocks the others until it is admitted.
+        preemptor: the workload that last issued preemptions and was not admitted yet.
+    """
+
+    __slots__ = (
+        "_by_usage",
+        "_classes",
+        "_emptied",
+        "_firsts",
+        "_inadmissible",
+        "_inadmissible_classes",
+        "_line",
+        "_lines",
+        "_namespace_mismatch",
+        "_tickets",
+        "preemptor",
+        "queue",
+        "strict",
+    )
+
+    def __init__(self, queue: ClusterQueueState) -> None:
+        self.queue = queue
+        self.strict = queue.spec.queueing_strategy == "StrictFIFO"
+        self.preemptor: Workload | None = None
+        self._by_usage = queue.spec.by_usage
+        self._classes: dict[SchedulingHash, EquivalenceClass] = {}
+        self._lines: dict[EquivalenceClass, _Lines] = {}
+        self._line = _Firsts()
+        self._firsts: dict[LocalQueueUsage | None, _Firsts] = {None: self._line}
+        self._inadmissible_classes: list[EquivalenceClass] = []
+        self._emptied: list[EquivalenceClass] = []
+        self._inadmissible: dict[Workload, None] = {}
+        self._namespace_mismatch: list[Workload] = []
+        self._tickets = 0
+
+    # --- who waits ----------------------------------------------------------------------------------------
+
+    def add(self, workload: Workload) -> None:
+        """A workload waits: it arrived, or is back. Where its class is inadmissible, it is too."""
+        self._tickets += 1
+        place, local_queue = workload.place, workload.local_queue
+        place.ticket = self._tickets
+        place.equivalence_class = self._class_of(workload)
+        entry = (-workload.priority, workload.timestamp, workload.uid, self._tickets, workload)
+        lines = self._lines[place.equivalence_class]
+        former = _first(lines, local_queue)
+        heappush(lines.setdefault(local_queue, []), entry)
+        if former is not None and former < entry:
+            return
+        firsts = self._firsts.setdefault(local_queue, _Firsts())
+        if former is not None:
+            firsts.leave(former)
+        firsts.enter(entry)
+
+    def remove(self, workload: Workload) -> None:
+        """A workload waits here no longer: it was admitted, or is put aside."""
+        place, local_queue = workload.place, workload.local_queue
+        lines = self._lines[place.equivalence_class]
+        former = _first(lines, local_queue)
+        place.ticket = 0
+        if former is None or former[4] is not workload:
+            return  # it stood further back in its line
+        firsts = self._firsts[local_queue]
+        firsts.leave(former)
+        following = _first(lines, local_queue)
+        if following is not None:
+            firsts.enter(following)
+        elif not any(_first(lines, each) for each in lines):
+            self._forget(place.equivalence_class)
+
+    def _class_of(self, workload: Workload) -> EquivalenceClass:
+        scheduling_hash = (workload.priority, workload.asks.number, workload.counts)
+        found = self._classes.get(scheduling_hash)
+        if found is None:
+            found = self._classes[scheduling_hash] = EquivalenceClass(self.queue.name, scheduling_hash)
+            self._lines[found] = {}
+        return found
+
+    def _forget(self, equivalence_class: EquivalenceClass) -> None:
+        """Nobody is left of a class; while it is inadmissible, whoever comes belongs to it all the same."""
+        if equivalence_class.inadmissible:
+            self._emptied.append(equivalence_class)
+            return
+        del self._classes[equivalence_class.scheduling_hash], self._lines[equivalence_class]
+
+    # --- who is next --------------------------------------------------------------------------------------
+
+    def first(self) -> Workload | None:
+        """The one that comes first among those that are not inadmissible; it stays where it is."""
+        if self._by_usage:
+            return self._first_by_usage()
+        return self._line.first() if self.preemptor is None else self._first_of(None)
+
+    def next_local_queue(self, local_queue: LocalQueueUsage) -> LocalQueueUsage | None:
+        """Of the other LocalQueues that have something to try, the one with the lowest usage."""
+        others = [
+            each
+            for each in self._firsts
+            if each is not None and each is not local_queue and self._first_of(each) is not None
+        ]
+        return min(others, key=_by_usage, default=None)
+
+    def _first_by_usage(self) -> Workload | None:
+        """Lower usage of the LocalQueue, then the preemptor, then the order of the queue."""
+        best: tuple[tuple[float, bool, int, int, str, int], Workload] | None = None
+        for local_queue in self._firsts:
+            first = self._first_of(local_queue)
+            if first is not None:
+                usage = 0.0 if local_queue is None else local_queue.usage
+                order = (-first.priority, first.timestamp, first.uid, first.place.ticket)
+                rank = (usage, first is not self.preemptor or self.strict, *order)
+                if best is None or rank < best[0]:
+                    best = rank, first
+        return best[1] if best is not None else None
+
+    def _first_of(self, local_queue: LocalQueueUsage | None) -> Workload | None:
+        """The first of a line: the preemptor, unless the queue is strict, else by the order of the queue."""
+        preemptor = self.preemptor
+        if (
+            preemptor is not None
+            and not self.strict
+            and preemptor.place.ticket
+            and not preemptor.place.equivalence_class.inadmissible
+            and preemptor.local_queue is local_queue
+        ):
+            return preemptor
+        return self._firsts[local_queue].first()
+
+    # --- who is inadmissible ------------------------------------------------------------------------------
+
+    def set_inadmissible(self, workload: Workload) -> None:
+        """Put a head aside, alone, until inadmissible workloads are requeued."""
+        self.remove(workload)
+        self._inadmissible[workload] = None
+
+    def set_class_inadmissible(self, equivalence_class: EquivalenceClass) -> None:
+        """Put everything aside that is of one class, until inadmissible workloads are requeued."""
+        equivalence_class.inadmissible = True
+        self._inadmissible_classes.append(equivalence_class)
+
+    def undo_inadmissible(self, classes: int) -> None:
+        """Take back that the last so many classes became inadmissible."""
+        if classes:
+            for _ in range(classes):
+                self._inadmissible_classes.pop().inadmissible = False
+            self._start_over()
+
+    def requeue_inadmissible(self) -> None:
+        """Let everything that is inadmissible try again."""
+        for equivalence_class in self._inadmissible_classes:
+            equivalence_class.inadmissible = False
+        self._inadmissible_classes.clear()
+        if self._emptied:
+            emptied = dict.fromkeys(self._emptied)
+            self._emptied.clear()
+            for equivalence_class in emptied:
+                lines = self._lines[equivalence_class]
+                if not any(_first(lines, each) for each in lines):
+                    self._forget(equivalence_class)
+        self._start_over()
+        for workload in self._inadmissible:
+            self.add(workload)
+        self._inadmissible.clear()
+
+    def set_namespace_mismatch(self, workload: Workload) -> None:
+        """Put a head aside whose namespace the queue does not take; nothing requeues it."""
+        self.remove(workload)
+        self._namespace_mismatch.append(workload)
+
+    def active(self) -> list[Workload]:
+        """The workloads that will be head in time, in no particular order."""
+        return self._waiting(inadmissible=False)
+
+    def inadmissible(self) -> list[Workload]:
+        """The workloads that are inadmissible, in no particular order."""
+        return [*self._waiting(inadmissible=True), *self._inadmissible, *self._namespace_mismatch]
+
+    def _waiting(self, *, inadmissible: bool) -> list[Workload]:
+        return [
+            entry[4]
+            for equivalence_class, lines in self._lines.items()
+            if equivalence_class.inadmissible is inadmissible
+            for line in lines.values()
+            for entry in line
+            if entry[4].place.ticket == entry[3]
+        ]
+
+    def _start_over(self) -> None:
+        for firsts in self._firsts.values():
+            firsts.at = 0
+
+
+def _first(lines: _Lines, local_queue: LocalQueueUsage | None) -> _Entry | None:
+    """The entry of the one that comes first in a line."""
+    entries = lines.get(local_queue)
+    while entries:
+        entry = entries[0]
+        if entry[4].place.ticket == entry[3]:
+            return entry
+        heappop(entries)
+    return None
+
+
+def _by_usage(local_queue: LocalQueueUsage) -> tuple[float, str]:
+    return local_queue.usage, local_queue.name

@@ -1,0 +1,39 @@
+"""Pods of workloads, counted by pod set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness_plugins.kueue.state.asks import Asks
+from harness_plugins.kueue.state.workload import Workload
+
+_ALL: Mapping[str, int] = {}
+"""No pod set gets another number of pods than usual."""
+
+
+def counts_of(workload: Workload, counts: tuple[int, ...]) -> Mapping[str, int]:
+    """Pod set -> pods, for pod sets that get quota for fewer than all they ever had."""
+    return named(workload.asks, counts, workload.asks.full)
+
+
+def named(asks: Asks, counts: tuple[int, ...], usual: tuple[int, ...]) -> Mapping[str, int]:
+    """Pod set -> pods, where that is not the usual number."""
+    if counts == usual:
+        return _ALL
+    return {
+        pod_set.name: count
+        for pod_set, count, whole in zip(asks.pod_sets, counts, usual, strict=True)
+        if count != whole
+    }
+
+
+def ended_so_far(workload: Workload, pods: range) -> tuple[int, ...]:
+    """How many pods of each pod set have ended, with these."""
+    pod_sets = workload.asks.pod_sets
+    ended = list(workload.ended) or [0] * len(pod_sets)
+    first = 0
+    for number, pod_set in enumerate(pod_sets):
+        last = first + pod_set.count
+        ended[number] += max(0, min(pods.stop, last) - max(pods.start, first))
+        first = last
+    return tuple(ended)

@@ -1,0 +1,155 @@
+"""Flavors with a topology: their domains, and the room that workloads leave in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, final
+
+from harness.cluster.model import Cluster, ResourceFlavor
+from harness.cluster.topology import Topology
+from harness.policy import PodSet
+from harness_plugins.kueue.state.topology.tree import Room, TopologyAssignment, TopologyTree, take
+
+
+@final
+class TopologyFlavor:
+    """A flavor whose nodes are grouped by a topology.
+
+    Args:
+        flavor: the flavor.
+        topology: its topology.
+        cluster: nodes, and pods on them that no job is made of.
+
+    Attributes:
+        name: of the flavor.
+        tree: its domains.
+        free: what all workloads together can have of its leaves.
+        room: what they leave of it.
+    """
+
+    __slots__ = ("free", "name", "room", "tree")
+
+    def __init__(self, flavor: ResourceFlavor, topology: Topology, cluster: Cluster) -> None:
+        self.name = flavor.name
+        self.tree = TopologyTree(topology, flavor, (node for node in cluster.nodes.values() if node.ready))
+        self.free = self.tree.room()
+        for pod in cluster.pods:
+            leaf = self.tree.leaf_of(pod.node)
+            if leaf is not None and not pod.ended:
+                take(self.free, leaf, pod.spec.requests, 1)
+        self.room = copied(self.free)
+
+
+class Placed(NamedTuple):
+    """Where the pods of a pod set are."""
+
+    pod_set: PodSet
+    flavor: TopologyFlavor
+    leaves: TopologyAssignment
+
+    def charge(self) -> None:
+        """Take their room in their own flavor."""
+        for leaf, pods in self.leaves:
+            take(self.flavor.room, leaf, self.pod_set.requests, pods)
+
+    def refund(self) -> None:
+        """Undo `charge`."""
+        for leaf, pods in self.leaves:
+            take(self.flavor.room, leaf, self.pod_set.requests, -pods)
+
+    def fits(self) -> bool:
+        """Whether each leaf has what their containers request; slots for pods are not looked at."""
+        room = self.flavor.room
+        return all(
+            resource in room and room[resource][leaf] >= amount * pods
+            for leaf, pods in self.leaves
+            for resource, amount in self.pod_set.requests.items()
+            if amount
+        )
+
+    def as_manifest(self) -> dict[str, Any]:
+        """As Kueue writes a topology assignment: only host names where the finest level is the host name."""
+        tree = self.flavor.tree
+        levels = tree.levels[-1:] if tree.by_host else tree.levels
+        return {
+            "levels": list(levels),
+            "domains": [
+                {"values": list(tree.values[tree.leaves.start + leaf][-len(levels) :]), "count": pods}
+                for leaf, pods in self.leaves
+            ],
+        }
+
+
+def spans(placed: Iterable[Placed]) -> dict[str, int]:
+    """Level -> how many of its domains pods are in, from the coarsest level to the finest."""
+    domains: dict[str, set[tuple[str, ...]]] = {}
+    for each in placed:
+        tree = each.flavor.tree
+        for leaf, _ in each.leaves:
+            values = tree.values[tree.leaves.start + leaf]
+            for depth, level in enumerate(tree.levels, start=1):
+                domains.setdefault(level, set()).add(values[:depth])
+    return {level: len(found) for level, found in domains.items()}
+
+
+@final
+class TopologyFlavors:
+    """All flavors with a topology, and who holds room in them.
+
+    Args:
+        cluster: flavors, topologies, nodes and pods.
+        overlapping: whether workloads of all flavors that end in the host name take room from each other
+            (the gate TASHandleOverlappingFlavors).
+
+    Attributes:
+        by_name: the flavors.
+        version: how often the room in any of them changed for good.
+    """
+
+    def __init__(self, cluster: Cluster, *, overlapping: bool) -> None:
+        self.by_name: Mapping[str, TopologyFlavor] = {
+            name: TopologyFlavor(flavor, cluster.topologies[flavor.topology], cluster)
+            for name, flavor in cluster.flavors.items()
+            if flavor.topology
+        }
+        self._overlapping = overlapping
+        self.version = 0
+
+    def hold(self, placed: Iterable[Placed]) -> None:
+        """A workload takes room."""
+        for each in placed:
+            each.charge()
+            self._take_from_others(each, 1)
+        self.version += 1
+
+    def drop(self, placed: Iterable[Placed]) -> None:
+        """A workload gives its room back."""
+        for each in placed:
+            each.refund()
+            self._take_from_others(each, -1)
+        self.version += 1
+
+    def _take_from_others(self, placed: Placed, times: int) -> None:
+        for flavor in self.beside(placed.flavor):
+            for leaf, pods in in_flavor(placed, flavor):
+                take(flavor.room, leaf, placed.pod_set.requests, times * pods)
+
+    def beside(self, flavor: TopologyFlavor) -> Sequence[TopologyFlavor]:
+        """The other flavors in which a workload of a flavor takes room, too."""
+        if not (self._overlapping and flavor.tree.by_host):
+            return ()
+        return [each for each in self.by_name.values() if each is not flavor and each.tree.by_host]
+
+
+def in_flavor(placed: Placed, flavor: TopologyFlavor) -> Iterator[tuple[int, int]]:
+    """The leaves of another flavor for the hosts on which pods are, with their number."""
+    tree = placed.flavor.tree
+    for leaf, pods in placed.leaves:
+        there = flavor.tree.leaf(tree.values[tree.leaves.start + leaf][-1:])
+        if there is not None:
+            yield there, pods
+
+
+def copied(room: Room) -> Room:
+    """A room to take from without a change to the other one."""
+    return {resource: list(amounts) for resource, amounts in room.items()}

@@ -1,0 +1,128 @@
+"""The domains of a topology over the nodes of a flavor, and the room in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, final
+
+from harness.cluster.core import HOSTNAME
+from harness.cluster.model import Node, ResourceFlavor
+from harness.cluster.topology import Topology
+from harness.models.kube.node import UNLIMITED_PODS
+
+PODS = "pods"
+
+Room = dict[str, list[int]]
+"""Resource -> what is left of it in each leaf, which may be less than nothing."""
+
+
+class DomainAssignment(NamedTuple):
+    """How many pods go to a leaf, by its place among the leaves."""
+
+    leaf: int
+    pods: int
+
+
+TopologyAssignment = tuple[DomainAssignment, ...]
+
+
+@final
+class TopologyTree:
+    """The domains of a topology, as numbers: those of the coarsest level, then the next, in order of values.
+
+    A domain is the values of a node's labels for its level and all coarser ones; a leaf is one of the finest
+    level. A node without one of the labels, and one that is not the flavor's or unschedulable, is in none.
+    One that does not say how many pods it takes takes any number, as in a replay with nodes.
+
+    Args:
+        topology: its levels.
+        flavor: whose nodes they are.
+        nodes: nodes that are ready.
+
+    Attributes:
+        levels: the node labels.
+        flavor: whose nodes they are.
+        by_host: whether the finest level is the host name, so that each leaf is a node.
+        values: of each domain, one for each level down to its own.
+        domains: of each level.
+        children: of each domain.
+        nodes: of each leaf, if leaves are nodes.
+        allocatable: what each leaf has.
+    """
+
+    def __init__(self, topology: Topology, flavor: ResourceFlavor, nodes: Iterable[Node]) -> None:
+        self.levels = topology.levels
+        self.flavor = flavor
+        self.by_host = topology.levels[-1] == HOSTNAME
+        of_leaf: dict[tuple[str, ...], list[Node]] = {}
+        for node in nodes:
+            labels = node.labels
+            if (
+                not node.unschedulable
+                and all(labels.get(key) == value for key, value in flavor.node_labels.items())
+                and all(level in labels for level in self.levels)
+            ):
+                of_leaf.setdefault(tuple(labels[level] for level in self.levels), []).append(node)
+        self.values: list[tuple[str, ...]] = []
+        self.domains: list[range] = []
+        for depth in range(1, len(self.levels) + 1):
+            first = len(self.values)
+            self.values += sorted({values[:depth] for values in of_leaf})
+            self.domains.append(range(first, len(self.values)))
+        self.children = self._children()
+        leaves = [of_leaf[self.values[leaf]] for leaf in self.leaves]
+        self.nodes: Sequence[Node] = [each[0] for each in leaves] if self.by_host else ()
+        names = {PODS, *(name for each in leaves for node in each for name in node.allocatable)}
+        self.allocatable: Mapping[str, Sequence[int]] = {
+            resource: [
+                sum(
+                    node.allocatable.get(resource, UNLIMITED_PODS if resource == PODS else 0) for node in each
+                )
+                for each in leaves
+            ]
+            for resource in sorted(names)
+        }
+        self._leaf = {
+            values if not self.by_host else values[-1:]: at for at, values in enumerate(self._of_leaves())
+        }
+        self._leaf_of_node = {node.name: at for at, each in enumerate(leaves) for node in each}
+
+    @property
+    def leaves(self) -> range:
+        """The domains of the finest level."""
+        return self.domains[-1]
+
+    def _of_leaves(self) -> list[tuple[str, ...]]:
+        return [self.values[leaf] for leaf in self.leaves]
+
+    def _children(self) -> list[range]:
+        """Of each domain those below it, which are neighbours since all are sorted."""
+        children = [range(0)] * len(self.values)
+        for depth, level in enumerate(self.domains[1:], start=1):
+            number = {self.values[domain]: domain for domain in self.domains[depth - 1]}
+            for domain in level:
+                parent = number[self.values[domain][:depth]]
+                before = children[parent]
+                children[parent] = range(before.start if before else domain, domain + 1)
+        return children
+
+    def leaf(self, values: Sequence[str]) -> int | None:
+        """The place among the leaves of the one with these values: the host name, or one for each level."""
+        return self._leaf.get(tuple(values))
+
+    def leaf_of(self, node: str) -> int | None:
+        """The place among the leaves of the one that a node is in; None for a node that is in none."""
+        return self._leaf_of_node.get(node)
+
+    def room(self) -> Room:
+        """What all leaves have, to take from."""
+        return {resource: list(amounts) for resource, amounts in self.allocatable.items()}
+
+
+def take(room: Room, leaf: int, requests: Mapping[str, int], pods: int) -> None:
+    """Let pods have what they request of a leaf, and a slot each."""
+    room[PODS][leaf] -= pods
+    for resource, amount in requests.items():
+        if resource not in room:
+            room[resource] = [0] * len(room[PODS])
+        room[resource][leaf] -= pods * amount

@@ -1,0 +1,133 @@
+"""A workload as Kueue's scheduler sees it: what it asks for, the quota that it holds, and its past."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from harness_plugins.kueue.state.amounts import Amounts
+from harness_plugins.kueue.state.queue_place import QueuePlace
+
+if TYPE_CHECKING:
+    from harness.models.evictions import Round
+    from harness.policy import Job
+    from harness_plugins.kueue.state.asks import Asks
+    from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
+    from harness_plugins.kueue.state.last_assignment import Admission
+    from harness_plugins.kueue.state.local_queue_usage import LocalQueueUsage
+    from harness_plugins.kueue.state.topology.flavors import Placed
+
+Rank = tuple[bool, int, int, str]
+
+
+@final
+class Workload:
+    """A workload that is pending or holds quota.
+
+    Attributes:
+        name: how decisions and messages call it.
+        uid: the last tie-break of every order.
+        priority: its effective priority, boost included.
+        created: when it was created, microseconds, whole seconds.
+        timestamp: its place in the queue among equals; its creation, unless an eviction moved it.
+        cluster_queue: the ClusterQueue that it was submitted to, whose quota it may hold.
+        has_quota: whether it holds quota.
+        usage: what it holds.
+        uses: the flavor-resources that it was admitted to as a bit mask, also those of which it holds
+            nothing (any more).
+        placed: where its pods are in the topologies of its flavors.
+        reserved: when it got its quota, microseconds.
+        evicted: whether it was told to go and still holds its quota.
+        holding: whether it was admitted and is not gone; also where the scheduler only hears of the one or
+            the other when its cycle is over.
+        leaving: whether its pods are gone, but the scheduler does not know yet.
+        rank: its place among candidates for preemption; smaller goes first.
+        job: the job of the replay.
+        asks: what it asks for.
+        counts: the pods of each pod set that need quota; those that have ended do not.
+        local_queue: the usage of its LocalQueue; None where that does not count.
+        place: its place in its queue.
+        admission: what it was admitted with last, or None.
+        admissions: how often it was admitted.
+        wanted: the pods of each pod set that make it up since then, those that had ended before included.
+        ended: pods of each pod set that have ended, () while there is none.
+        round: its last eviction, or None.
+    """
+
+    __slots__ = (
+        "admission",
+        "admissions",
+        "asks",
+        "cluster_queue",
+        "counts",
+        "created",
+        "ended",
+        "evicted",
+        "has_quota",
+        "holding",
+        "job",
+        "leaving",
+        "local_queue",
+        "name",
+        "place",
+        "placed",
+        "priority",
+        "rank",
+        "reserved",
+        "round",
+        "timestamp",
+        "uid",
+        "usage",
+        "uses",
+        "wanted",
+    )
+
+    job: Job  # these three are set when a job is submitted; workloads that only hold quota go without
+    asks: Asks
+    counts: tuple[int, ...]
+    cluster_queue: ClusterQueueState  # set when it is submitted, or holds quota
+
+    def __init__(self, name: str, uid: str, priority: int, created: int) -> None:
+        self.name = name
+        self.uid = uid
+        self.priority = priority
+        self.created = created
+        self.timestamp = created
+        self.local_queue: LocalQueueUsage | None = None
+        self.place = QueuePlace()
+        self.has_quota = False
+        self.usage: Amounts = ()
+        self.uses = 0
+        self.placed: tuple[Placed, ...] = ()
+        self.reserved = 0
+        self.evicted = False
+        self.holding = False
+        self.leaving = False
+        self.rank: Rank = (True, 0, 0, "")
+        self.admission: Admission | None = None
+        self.admissions = 0
+        self.wanted: tuple[int, ...] = ()
+        self.ended: tuple[int, ...] = ()
+        self.round: Round | None = None
+
+    def __repr__(self) -> str:
+        return f"<Workload {self.name}>"
+
+    def running(self, counts: tuple[int, ...]) -> tuple[int, ...]:
+        """How many pods of each pod set make it up when so many get quota: those that have ended, too."""
+        asks = self.asks
+        if counts == asks.present and self.counts == asks.present:
+            return counts
+        return tuple(
+            min(count + before - left, present)
+            for count, before, left, present in zip(
+                counts, asks.counts, self.counts, asks.present, strict=True
+            )
+        )
+
+
+def rank_of(workload: Workload) -> Rank:
+    """The order of candidates within a queue (upstream's CandidatesOrdering).
+
+    Those that are going anyway, then lower priority, then the newest reservation, then the smaller UID.
+    """
+    return (not workload.evicted, workload.priority, -workload.reserved, workload.uid)
