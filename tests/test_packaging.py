@@ -101,9 +101,8 @@ def internal_imports(path: Path) -> list[str]:
 
 
 def test_built_in_plugins_and_examples_import_stable_names_only() -> None:
-    """They use nothing that a third party could not rely on; Kueue's rooms come when they are split."""
+    """They use nothing that a third party could not rely on."""
     files = [path for name, path in modules().items() if name.startswith("harness_plugins")]
-    files = [path for path in files if "kueue" not in path.parts]
     files += sorted((ROOT / "docs" / "examples").rglob("*.py"))
     assert len(files) > 80
     assert {str(path): found for path in files if (found := internal_imports(path))} == {}

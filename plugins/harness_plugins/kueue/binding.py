@@ -12,14 +12,13 @@ from functools import partial
 from heapq import heappop, heappush
 from typing import final
 
-from harness.cluster.model import Cluster
-from harness.cluster.pod_reading import pod_spec_of
-from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness.errors import ClusterError, Fault
 from harness.memo import Memo
+from harness.models.cluster import Cluster, SchedulerConfiguration
 from harness.models.kube.kinds import Kinds
 from harness.models.kube.pod import PodInfo, Template
 from harness.models.kube.scheduler import Scheduler
+from harness.models.manifests import pod_spec_of
 from harness.policy import Decision, Job, PodSet, Wake
 from harness_plugins.kueue.state.topology.flavors import Placed
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from harness.cluster.kueue_configuration import STRATEGIES, AdmissionFairSharing, KueueConfiguration
-from harness.cluster.model import Cluster
 from harness.errors import ClusterError, Fault, OptionError
+from harness.models.cluster import STRATEGIES, AdmissionFairSharing, Cluster, KueueConfiguration
 from harness.options import did_you_mean
 from harness.policy import Possible, View
 from harness.units import SECOND

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import TypeVar
 
-from harness.cluster.kueue_configuration import PERMITTED_STRATEGIES
 from harness.errors import InputError, OptionError
+from harness.models.cluster import PERMITTED_STRATEGIES
 from harness.options import boolean
 from harness.units import parse_duration, parse_quantity
 from harness_plugins.kueue.rules.feature_gates import gates_from

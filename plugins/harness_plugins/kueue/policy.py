@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, final
 
-from harness.cluster.model import Cluster
 from harness.memo import Memo
+from harness.models.cluster import Cluster
 from harness.models.evictions import Evictions
 from harness.policy import Admit, Decision, Job, Never, Preempt, Refuse, Reject, Wake, Why
 from harness_plugins.impossible import no_queue

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import sub
 from typing import final
 
-from harness.cluster.kueue_configuration import AdmissionFairSharing
-from harness.cluster.model import Cluster
 from harness.memo import Memo
+from harness.models.cluster import AdmissionFairSharing, Cluster
 from harness.models.quota import FlavorResource
 from harness.policy import Job
 from harness.units import SECOND
@@ -114,7 +113,7 @@ class Scheduler:
         self.pending: Mapping[str, PendingQueue] = {
             name: PendingQueue(queue) for name, queue in cache.queues.items()
         }
-        pending = list(self.pending.values())
+        pending = self._by_number = list(self.pending.values())
         self._offers = shortcuts.offers(FlavorOffers(cluster, tree))
         assembling = shortcuts.assemble(assembled)
         assigner = Assigner(cache, fair=self.fair, gates=gates, topologies=self._asked, assemble=assembling)
@@ -308,7 +307,7 @@ class Scheduler:
         taken: list[Workload] = []
         left_out: list[Workload] = []
         for workload in heads.workloads:
-            pending = self._queue_of(workload)
+            pending = self._by_number[workload.cluster_queue.number]
             if workload.place.namespace_mismatch:
                 pending.set_namespace_mismatch(workload)
                 left_out.append(workload)
@@ -362,7 +361,7 @@ class Scheduler:
         return mismatch
 
     def _queue_of(self, workload: Workload) -> PendingQueue:
-        return self.pending[workload.cluster_queue.name]
+        return self._by_number[workload.cluster_queue.number]
 
     def offers(self, workload: Workload) -> tuple[PodSetOffer, ...]:
         """What a workload's queue can offer to it."""

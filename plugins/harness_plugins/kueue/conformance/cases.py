@@ -8,14 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple, final
 
-from harness.cluster.coverage.workloads import WORKLOAD
-from harness.cluster.draft import NOT_MODELLED, NOT_READ
-from harness.cluster.fields import Fields
-from harness.cluster.kueue_configuration import KueueConfiguration
-from harness.cluster.load import cluster_from
-from harness.cluster.model import Cluster
-from harness.cluster.workloads import PRIORITY_BOOST, Workload, workload_from
 from harness.errors import ClusterError, Fault
+from harness.models.cluster import PRIORITY_BOOST, Cluster, KueueConfiguration, Workload
+from harness.models.manifests import NOT_MODELLED, NOT_READ, WORKLOAD, Fields, cluster_from, workload_from
 from harness.policy import PodSet
 from harness.units import SECOND
 from harness_plugins.kueue.rules.feature_gates import Gates, gates_from

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from harness.cluster.fields import Fields
-from harness.cluster.model import Cluster, frozen
-from harness.cluster.workloads import Workload as Manifest
-from harness.engine import Engine
+from harness.models.cluster import Cluster, frozen
+from harness.models.cluster import Workload as Manifest
+from harness.models.manifests import Fields
 from harness.policy import Arrival
+from harness.testing.engine import Engine
 from harness.units import SECOND
 from harness_plugins.kueue.conformance.cases import Question, setting_of
 from harness_plugins.kueue.conformance.driver import Driver

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.cluster.workloads import Workload
+from harness.models.cluster import Workload
 from harness.policy import Job
 from harness_plugins.kueue.manifests.imported import pod_sets_left, workload_of
 from harness_plugins.kueue.rules.feature_gates import Gates

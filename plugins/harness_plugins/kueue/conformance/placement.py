@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from harness.cluster.fields import Fields
-from harness.cluster.topology import TopologyRequest
+from harness.models.cluster import TopologyRequest
+from harness.models.manifests import Fields
 from harness_plugins.kueue.conformance.cases import Question, setting_of
 from harness_plugins.kueue.rules.topology.placement import PodSetRequest, place
 from harness_plugins.kueue.state.topology.flavors import Placed, TopologyFlavor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from harness.cluster.workloads import read_time
+from harness.models.manifests import read_time
 from harness_plugins.kueue.conformance.cases import Question, setting_of
 from harness_plugins.kueue.conformance.jobs import job_of
 from harness_plugins.kueue.manifests.imported import hold_quota, used_flavor_resources, workload_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from harness.cluster.model import Cluster
-from harness.cluster.workloads import read_time
+from harness.models.cluster import Cluster
+from harness.models.manifests import read_time
 from harness.models.quota import FlavorResource
 from harness_plugins.kueue.conformance.cases import Question, setting_of
 from harness_plugins.kueue.manifests.imported import hold_quota, used_flavor_resources, workload_of

@@ -12,9 +12,8 @@ from functools import cached_property
 from typing import NamedTuple, final
 
 from harness import Cluster, Job, PodSet
-from harness.cluster.model import frozen
-from harness.cluster.workloads import Workload
 from harness.errors import ClusterError, Fault
+from harness.models.cluster import Workload, frozen
 from harness.policy import ENDLESS, Arrival
 from harness.units import SECOND, format_amount
 from harness_plugins.kueue.manifests.imported import pod_sets_left

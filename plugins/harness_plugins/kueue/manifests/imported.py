@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from harness.cluster import workloads as manifests
+from harness.models.cluster import Workload as Manifest
 from harness.models.quota import FlavorResource
 from harness.policy import PodSet
 from harness_plugins.kueue.rules.feature_gates import Gates
@@ -20,7 +20,7 @@ _REQUEUED_LATER = (TIMED_OUT, "AdmissionCheck")
 _MILLISECOND = 1000
 
 
-def workload_of(manifest: manifests.Workload, gates: Gates, *, evicted_last: bool = True) -> Workload:
+def workload_of(manifest: Manifest, gates: Gates, *, evicted_last: bool = True) -> Workload:
     """A manifest's workload, without the quota that it may hold.
 
     Args:
@@ -35,7 +35,7 @@ def workload_of(manifest: manifests.Workload, gates: Gates, *, evicted_last: boo
     return workload
 
 
-def pod_sets_left(manifest: manifests.Workload) -> tuple[PodSet, ...]:
+def pod_sets_left(manifest: Manifest) -> tuple[PodSet, ...]:
     """A manifest's pod sets without the pods that have ended; of some there may be none left."""
     if not manifest.reclaimable:
         return manifest.pod_sets
@@ -47,9 +47,7 @@ def _without_ended(pod_set: PodSet, ended: int) -> PodSet:
     return replace(pod_set, count=pod_set.count - gone, reclaimed=gone) if gone else pod_set
 
 
-def queue_order_time(
-    manifest: manifests.Workload, gates: Gates, created: int, *, evicted_last: bool = True
-) -> int:
+def queue_order_time(manifest: Manifest, gates: Gates, created: int, *, evicted_last: bool = True) -> int:
     """The time that orders a workload among equals; only evictions that it is to blame for move it."""
     evicted = manifest.conditions.get("Evicted")
     if (
@@ -70,7 +68,7 @@ def queue_order_time(
     return created
 
 
-def used_by(manifest: manifests.Workload, gates: Gates) -> Iterator[tuple[str, str, int]]:
+def used_by(manifest: Manifest, gates: Gates) -> Iterator[tuple[str, str, int]]:
     """Flavor, resource and amount that a workload holds; pods that have ended give back their part."""
     assert manifest.admission is not None
     counts = {pod_set.name: pod_set.count for pod_set in manifest.pod_sets}
@@ -87,7 +85,7 @@ def used_by(manifest: manifests.Workload, gates: Gates) -> Iterator[tuple[str, s
             yield flavor, resource, amount
 
 
-def used_flavor_resources(found: Iterable[manifests.Workload]) -> set[FlavorResource]:
+def used_flavor_resources(found: Iterable[Manifest]) -> set[FlavorResource]:
     """Every flavor-resource that some workload was admitted to."""
     return {
         FlavorResource(flavor, resource)
@@ -98,7 +96,7 @@ def used_flavor_resources(found: Iterable[manifests.Workload]) -> set[FlavorReso
     }
 
 
-def hold_quota(cache: Cache, found: Iterable[manifests.Workload], gates: Gates, now: int) -> list[Workload]:
+def hold_quota(cache: Cache, found: Iterable[Manifest], gates: Gates, now: int) -> list[Workload]:
     """Enter those that hold quota into the cache, and answer them.
 
     Args:
@@ -125,7 +123,7 @@ def hold(
     cache: Cache,
     queue: ClusterQueueState,
     holder: Workload,
-    manifest: manifests.Workload,
+    manifest: Manifest,
     gates: Gates,
     reserved: int,
 ) -> None:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import final
 
-from harness.cluster.model import Cluster
 from harness.errors import OptionError
+from harness.models.cluster import Cluster
 from harness.options import did_you_mean
 
 Flavors = Mapping[str, Mapping[str, str]]

@@ -6,23 +6,23 @@ pkg/scheduler/preemption/classical (KEP 1337).
 
 from __future__ import annotations
 
-from harness.cluster.model import Preemption
+from harness.models.cluster import ClusterQueue
 from harness_plugins.kueue.rules.preemption_policy import EVERY_PRIORITY
 from harness_plugins.kueue.state.workload import Workload
 
 
-def may_borrow(preemption: Preemption) -> bool:
+def may_borrow(spec: ClusterQueue) -> bool:
     """Whether others may be preempted although the queue borrows with the incoming."""
-    return preemption.borrow_within_cohort != "Never"
+    return spec.preemption.borrow_within_cohort != "Never"
 
 
-def reclaimed_while_borrowing(preemption: Preemption, preemptor: Workload) -> int:
+def reclaimed_while_borrowing(spec: ClusterQueue, preemptor: Workload) -> int:
     """The priority below which workloads of others may be preempted while the queue borrows.
 
     They have a lower priority than the preemptor, and none above the threshold.
     """
-    if not may_borrow(preemption):
+    if not may_borrow(spec):
         return -EVERY_PRIORITY
-    if preemption.max_priority_threshold is None:
+    if spec.preemption.max_priority_threshold is None:
         return preemptor.priority
-    return min(preemptor.priority, preemption.max_priority_threshold + 1)
+    return min(preemptor.priority, spec.preemption.max_priority_threshold + 1)

@@ -76,7 +76,7 @@ class ClassicPreemption:
         holders = self._cache.holders[queue.node]
         if own is not None and has_candidate(holders, incoming.mask, own):
             same = [_Phase([_Source(holders, ())], own)]
-        borrows = may_borrow(preemption)
+        borrows = may_borrow(queue.spec)
         # Only own holders can make room below the nominal quota.
         must_borrow = not same and over_nominal(tree, incoming)
         reclaim = allowed_by(preemption.reclaim_within_cohort, preemptor)
@@ -186,7 +186,7 @@ def _by_priority(sources: list[_Source], allowed: Allowed, incoming: Incoming, *
     Which of their workloads may go while we borrow is up to `borrowWithinCohort`: only those of lower
     priority, and none above its threshold. Without borrowing all may go, each for its own reason.
     """
-    below = reclaimed_while_borrowing(incoming.queue.spec.preemption, incoming.workload)
+    below = reclaimed_while_borrowing(incoming.queue.spec, incoming.workload)
     if borrowing and below < allowed.below:
         allowed = Allowed(below)
     return _Phase(sources, allowed, below)

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Protocol, final
 
-from harness.cluster.model import Cluster
+from harness.models.cluster import Cluster
 from harness.models.quota import NO_PARENT, QuotaTree, plus
 from harness.units import INT64_MAX
 

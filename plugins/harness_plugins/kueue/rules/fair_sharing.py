@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple, final
 
-from harness.cluster.kueue_configuration import TO_FINAL_SHARE
+from harness.models.cluster import TO_FINAL_SHARE
 from harness_plugins.kueue.rules.candidates import candidates_of
 from harness_plugins.kueue.rules.dominant_resource_share import NOTHING, Share, Shares
 from harness_plugins.kueue.rules.preemption import (

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 
-from harness.cluster.kueue_configuration import GATES
 from harness.errors import OptionError
+from harness.models.cluster import GATES
 from harness.options import did_you_mean
 
 

@@ -254,7 +254,7 @@ class Assigner:
         if not (
             smaller
             or amount <= tree.nominal[at]
-            or may_borrow(preemption)
+            or may_borrow(queue.spec)
             or (self._fair and preemption.reclaim_within_cohort != "Never")
         ):
             return NOTHING_FITS, borrowing

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, final
 
-from harness.cluster.model import Cluster, ClusterQueue, ResourceGroup
+from harness.models.cluster import Cluster, ClusterQueue, ResourceGroup
 from harness.models.quota import QuotaTree
 from harness.policy import PodSet
 from harness_plugins.kueue.rules.topology.suiting import Suiting, mates_of

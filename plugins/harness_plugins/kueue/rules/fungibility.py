@@ -5,7 +5,7 @@ Upstream: `isPreferred` and `shouldTryNextFlavor` in pkg/scheduler/flavorassigne
 
 from __future__ import annotations
 
-from harness.cluster.model import FlavorFungibility
+from harness.models.cluster import FlavorFungibility
 
 NOTHING_FITS, NO_CANDIDATES, PREEMPTS, RECLAIMS, FITS = range(5)
 """How one flavor-resource stands, from worst to best (upstream's granular modes)."""

@@ -8,8 +8,8 @@ from itertools import islice, product
 from typing import TYPE_CHECKING, NamedTuple, final
 
 from harness import Cluster, Job, Never, PodSet
-from harness.cluster.model import ClusterQueue
 from harness.memo import Memo
+from harness.models.cluster import ClusterQueue
 from harness_plugins.impossible import Part, by_quota, no_queue, parts_of, short, uncovered
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_offers import PODS

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import final
 
-from harness.cluster.fields import Fields
-from harness.cluster.model import Node, ResourceFlavor
-from harness.cluster.node_kinds import taint_text
-from harness.cluster.pod_reading import template_of
-from harness.cluster.selectors import Requirement, Taint, Toleration, read_requirement, read_toleration
 from harness.errors import ClusterError, Fault
+from harness.models.cluster import Node, Requirement, ResourceFlavor, Taint, Toleration, taint_text
+from harness.models.manifests import Fields, read_requirement, read_toleration, template_of
 from harness.policy import PodSet
 
 

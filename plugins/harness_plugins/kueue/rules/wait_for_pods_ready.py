@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import NamedTuple, final
 
-from harness.cluster.wait_for_pods_ready import WaitForPodsReady
+from harness.models.cluster import WaitForPodsReady
 from harness.units import SECOND, format_duration
 from harness_plugins.kueue.state.workload import Workload
 

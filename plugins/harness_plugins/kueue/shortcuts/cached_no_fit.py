@@ -117,6 +117,7 @@ class CachedNoFits:
         self._gates = gates
         self._topologies = topologies
         self._known: Memo[str, CachedNoFit] = Memo()
+        self._by_class = gates.scheduling_equivalence_hashing
 
     def version(self, queue: ClusterQueueState) -> int:
         """The version of a queue's tree; room in topologies is shared between trees."""
@@ -159,7 +160,7 @@ class CachedNoFits:
         if no_fit is None or place.last_assignment is not None:
             return False
         pending = self._pending[queue.number]
-        if pending.strict or not self._gates.scheduling_equivalence_hashing:
+        if pending.strict or not self._by_class:
             return False
         if no_fit.assignment.mode == NO_FIT:
             reported = NO_QUOTA in place.reported

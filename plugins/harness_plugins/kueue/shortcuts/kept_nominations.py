@@ -61,7 +61,8 @@ class KeptNominations:
     def nominate(self, workload: Workload, cycle: int) -> Nomination:
         """The assignment of a head in this cycle; which flavors were looked at is noted."""
         nominator = self._nominator
-        tried = nominator.where_to_go_on(workload, cycle)
+        place = workload.place
+        tried = () if place.last_assignment is None else nominator.where_to_go_on(workload, cycle)
         version = self._no_fits.version(workload.cluster_queue)
         assignment = None if tried else self._no_fits.of(workload, version)
         if assignment is None:

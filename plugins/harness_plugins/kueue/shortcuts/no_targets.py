@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol, final
 
-from harness.cluster.kueue_configuration import TO_FINAL_SHARE
 from harness.memo import Memo
+from harness.models.cluster import TO_FINAL_SHARE
 from harness_plugins.kueue.rules.borrow_within_cohort import may_borrow
 from harness_plugins.kueue.rules.candidates import has_candidate
 from harness_plugins.kueue.rules.classical import over_nominal
@@ -103,7 +103,7 @@ class ClassicReasons:
         incoming = failed.incoming
         preemption = incoming.queue.spec.preemption
         reclaims = preemption.reclaim_within_cohort != "Never" and incoming.queue.path
-        if reclaims and (may_borrow(preemption) or not over_nominal(self._cache.tree, incoming)):
+        if reclaims and (may_borrow(incoming.queue.spec) or not over_nominal(self._cache.tree, incoming)):
             return None
         return None if has_own_candidates(self._cache, incoming) else NoTargets()
 

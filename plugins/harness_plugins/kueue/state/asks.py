@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from typing import Any, final
 from weakref import WeakValueDictionary
 
-from harness.cluster.containers import Container, saturating_amounts
-from harness.cluster.fields import Fields
-from harness.cluster.pod_reading import template_of
 from harness.errors import ClusterError, Fault
 from harness.memo import Memo
+from harness.models.cluster import Container, saturating_amounts
+from harness.models.manifests import Fields, template_of
 from harness.policy import Job, PodSet
 
 _LISTS = ("containers", "initContainers")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import final
 
-from harness.cluster.model import Cluster
+from harness.models.cluster import Cluster
 from harness.models.quota import FlavorResource, QuotaTree
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
@@ -87,13 +87,13 @@ class Cache:
         workload.uses = uses
         workload.reserved = reserved
         self.tree.charge(queue.node, usage)
-        self.add_holder(workload)
+        self.holders[queue.node].add_holder(workload)
         self._changed(queue)
 
     def drop(self, workload: Workload) -> None:
         """A workload gives its quota back."""
         queue = workload.cluster_queue
-        self.remove_holder(workload)
+        self.holders[queue.node].remove_holder(workload)
         self.tree.refund(queue.node, workload.usage)
         workload.has_quota = False
         workload.evicted = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import final
 
-from harness.cluster.model import ClusterQueue
+from harness.models.cluster import ClusterQueue
 
 
 @final

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import NamedTuple, final
 
-from harness.cluster.kueue_configuration import AdmissionFairSharing
-from harness.cluster.model import Cluster
+from harness.models.cluster import AdmissionFairSharing, Cluster
 from harness.models.quota import QuotaTree
 from harness.policy import Job
 from harness.units import SECOND

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from harness.cluster.topology import TopologyRequest
+from harness.models.cluster import TopologyRequest
 from harness.policy import PodSet
 from harness_plugins.kueue.rules.node_constraints import Constraints
 from harness_plugins.kueue.rules.topology.capacity import capacity_of

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
-from harness.cluster.topology import TopologyRequest
+from harness.models.cluster import TopologyRequest
 
 
 class Wanted(NamedTuple):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import final
 
-from harness.cluster.model import Cluster, ClusterQueue, ResourceGroup
-from harness.cluster.topology import TopologyRequest
+from harness.models.cluster import Cluster, ClusterQueue, ResourceGroup, TopologyRequest
 from harness.policy import PodSet
 from harness_plugins.kueue.rules.node_constraints import Constraints
 

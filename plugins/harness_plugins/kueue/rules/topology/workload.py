@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol, final
 
-from harness.cluster.topology import TopologyRequest
+from harness.models.cluster import TopologyRequest
 from harness_plugins.kueue.rules.topology.placement import (
     PodSetRequest,
     SuitableLeaves,

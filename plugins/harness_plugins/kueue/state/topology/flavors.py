@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, final
 
-from harness.cluster.model import Cluster, ResourceFlavor
-from harness.cluster.topology import Topology
+from harness.models.cluster import Cluster, ResourceFlavor, Topology
 from harness.policy import PodSet
 from harness_plugins.kueue.state.topology.tree import Room, TopologyAssignment, TopologyTree, take
 

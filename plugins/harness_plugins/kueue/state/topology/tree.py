@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, final
 
-from harness.cluster.core import HOSTNAME
-from harness.cluster.model import Node, ResourceFlavor
-from harness.cluster.topology import Topology
+from harness.models.cluster import HOSTNAME, Node, ResourceFlavor, Topology
 from harness.models.kube.node import UNLIMITED_PODS
 
 PODS = "pods"
