@@ -1,0 +1,60 @@
+"""RULES.md names functions that exist, and every module of the rules."""
+
+from __future__ import annotations
+
+import re
+from functools import reduce
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import harness_plugins.kueue as kueue
+
+PACKAGE = Path(kueue.__file__).parent
+PAGE = (PACKAGE / "RULES.md").read_text(encoding="utf-8")
+NAMED = re.findall(r"`((?:rules|state|shortcuts|manifests)\.[\w.]+)` \|$", PAGE, re.MULTILINE)
+ROWS = [line for line in PAGE.splitlines() if line.startswith("| ") and not line.startswith("| ---")]
+APART = {
+    "rules.assignment",  # what the rules hand to each other
+    "rules.entry",
+    "rules.feature_gates",
+    "rules.impossible",  # Kueue lets such jobs wait for ever
+    "rules.topology.joint",  # steps of rules that are named
+    "rules.topology.search",
+    "rules.topology.suiting",
+    "rules.topology.workload",
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_what_the_page_names_is_there(name: str) -> None:
+    """Module by module, then attribute by attribute."""
+    parts = name.split(".")
+    depth = max(at for at in range(1, len(parts)) if _is_module(parts[:at]))
+    module = import_module(".".join(("harness_plugins.kueue", *parts[:depth])))
+    assert callable(reduce(getattr, parts[depth:], module))
+
+
+def test_each_row_names_one_function() -> None:
+    """Of the two tables, but for their heads."""
+    assert len(NAMED) == len(ROWS) - 2
+
+
+@pytest.mark.parametrize("room", ["rules", "shortcuts"])
+def test_every_module_of_a_room_is_on_the_page(room: str) -> None:
+    """A new rule, or a new shortcut, comes with its row."""
+    there = {
+        ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+        for path in (PACKAGE / room).rglob("*.py")
+        if path.name != "__init__.py"
+    }
+    named = {module for module in there if any(each.startswith(f"{module}.") for each in NAMED)}
+    assert there - named == {each for each in APART if each.startswith(f"{room}.")} | (
+        {"shortcuts.shortcuts"} if room == "shortcuts" else set()
+    )
+
+
+def _is_module(parts: list[str]) -> bool:
+    path = PACKAGE.joinpath(*parts)
+    return path.with_suffix(".py").is_file() or path.is_dir()
