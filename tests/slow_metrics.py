@@ -20,6 +20,7 @@ import polars as pl
 import harness
 
 SECOND, HOUR = 10**6, 3600 * 10**6
+DAY = 24 * HOUR
 Key = tuple[str, str, str]
 
 
@@ -200,6 +201,8 @@ class Slow:
         self.disruption()
         self.quota()
         self.reclaim()
+        self.users()
+        self.fragmentation()
 
     def say(self, metric: str, value: float | None, scope: str = "all", resource: str = "") -> None:
         assert (metric, scope, resource) not in self.values
@@ -401,6 +404,10 @@ class Slow:
         off = ideal_sum = jain_sum = Fraction(0)
         compared = 0
         owed: dict[tuple[str, int], int] = defaultdict(int)
+        now = self.start
+        days: dict[int, dict[str, list[Fraction]]] = defaultdict(
+            lambda: defaultdict(lambda: [Fraction(0), Fraction(0)])
+        )
         for span, held, asked in self.levels():
             if not span:
                 continue
@@ -413,6 +420,14 @@ class Slow:
                 for queue, each in asked.items()
             }
             ideal = filled(parts, weight)
+            end = now + span
+            while now < end:
+                day = (now - self.start) // DAY
+                part = min(end, self.start + (day + 1) * DAY) - now
+                for queue in share:
+                    days[day][queue][0] += part * share[queue]
+                    days[day][queue][1] += part * ideal[queue]
+                now += part
             off += span * sum(abs(share[queue] - ideal[queue]) for queue in share) / 2
             ideal_sum += span * sum(ideal.values())
             ratios = [share[queue] / ideal[queue] for queue in share if ideal[queue] > 0]
@@ -427,6 +442,7 @@ class Slow:
                     owed[queue, place] += span * max(0, due)
         self.say("fairness.share_deviation", off / ideal_sum if ideal_sum else None)
         self.say("fairness.jain_share", jain_sum / compared if compared else None)
+        self.daily(days)
         for place, resource in enumerate(self.resources):
             total = None
             for queue in {*self.holder, *known}:
@@ -443,6 +459,23 @@ class Slow:
         squares = fsum(mean * mean for mean in means)
         self.say("fairness.jain_slowdown", fsum(means) ** 2 / (len(means) * squares) if means else None)
         self.say("fairness.max_min_slowdown", max(means) / min(means) if means else None)
+
+    def daily(self, days: Mapping[int, Mapping[str, Sequence[Fraction]]]) -> None:
+        due = sum(each[1] for of_day in days.values() for each in of_day.values())
+        off = sum(abs(each[0] - each[1]) for of_day in days.values() for each in of_day.values()) / 2
+        self.say("fairness.share_deviation_daily", off / due if due else None)
+        found = []
+        for day, of_day in days.items():
+            parts = [held / own for held, own in of_day.values() if own]
+            if len(parts) >= 2 and sum(parts):
+                length = min(DAY, self.end - self.start - day * DAY)
+                pairs = sum(abs(one - other) for one in parts for other in parts)
+                index = sum(parts) ** 2 / (len(parts) * sum(each * each for each in parts))
+                found.append((length, index, pairs / (2 * len(parts) * sum(parts))))
+        whole = sum(each[0] for each in found)
+        for place, name in ((1, "jain_share_daily"), (2, "gini_share_daily")):
+            total = sum(each[0] * each[place] for each in found)
+            self.say(f"fairness.{name}", total / whole if whole else None)
 
     def hours(self, amount: Fraction | int | None, resource: str) -> float | None:
         return None if amount is None else amount / (HOUR * (1000 if resource == "cpu" else 1))
@@ -557,6 +590,68 @@ class Slow:
             for queue in {*self.holder, *known}:
                 value = there.get(queue)
                 self.say("quota.held_unbound", self.hours(value, resource), self.of(queue), resource)
+
+    def fragmentation(self) -> None:
+        """Node by node, after every instant: what is free where no waiting pod fits."""
+        pools = self.info["cluster"]["allocatable"]
+        usual = next((pool["amounts"] for pool in pools if "nodes" not in pool), {})
+        size = {name: pool["amounts"] for pool in pools for name in pool.get("nodes", [])}
+        named = {row["node"] for row in self.decisions if row["node"] is not None}
+        unnamed = sum(pool["count"] for pool in pools) - len({*size, *named})
+        nodes = [*size, *sorted(named - size.keys()), *(("unnamed", number) for number in range(unnamed))]
+        free = {node: [size.get(node, usual).get(each, 0) for each in self.resources] for node in nodes}
+        where: dict[int, dict[str | None, str]] = defaultdict(dict)
+        waiting: dict[int, int] = defaultdict(int)
+        lost = [0] * len(self.resources)
+        times = [row["time"] for row in self.decisions[1:]] + [self.end]
+        for row, following in zip(self.decisions, times, strict=True):
+            job, action = row["job"], row["action"]
+            ask, pod = self.asks[job], row["pod"]
+            if action in ("submit", "requeue"):
+                waiting[job] += row["pods"]
+            elif action in ("bind", "reject"):
+                waiting[job] -= row["pods"]
+            if action == "bind":
+                where[job][pod] = row["node"]
+            moved = {"bind": [pod], "gone": [pod], "finish": [pod] if pod else list(where[job])}
+            for each in moved.get(action, []) if nodes else []:
+                node = where[job][each] if action == "bind" else where[job].pop(each)
+                sign = -1 if action == "bind" else 1
+                free[node] = [have + sign * one for have, one in zip(free[node], ask, strict=True)]
+            span = following - row["time"]
+            needs = {tuple(self.asks[each]) for each, count in waiting.items() if count} if span else set()
+            for node in nodes if needs else []:
+                if not any(
+                    all(one <= have for one, have in zip(need, free[node], strict=True)) for need in needs
+                ):
+                    lost = [one + span * have for one, have in zip(lost, free[node], strict=True)]
+        for place, resource in enumerate(self.resources):
+            whole = self.capacity.get(resource, 0) * (self.end - self.start)
+            share = lost[place] / whole if nodes and whole else None
+            self.say("fragmentation", share, resource=resource)
+
+    def users(self) -> None:
+        for place, resource in enumerate(self.resources):
+            useful: dict[str, int] = defaultdict(int)
+            needed: dict[str, int] = defaultdict(int)
+            for job in self.jobs:
+                user = job.row.get("user") or ""
+                if user and job.reject is None and job.submit is not None:
+                    needed[user] += job.pods * self.asks[job.number][place] * self.duration[job.number]
+            for span in self.spans:
+                job = self.jobs[span.job]
+                if span.progress and not span.lost and job.finish is not None:
+                    amount = span.pods * self.asks[span.job][place] * (span.end - span.start)
+                    useful[job.row.get("user") or ""] += amount
+            parts = [Fraction(useful[user], needed[user]) for user in needed if needed[user]]
+            self.unequal("fairness.gini_users", "fairness.jain_users", parts, resource)
+
+    def unequal(self, gini: str, jain: str, parts: Sequence[Fraction], resource: str) -> None:
+        whole, count = sum(parts), len(parts)
+        pairs = sum(abs(one - other) for one in parts for other in parts)
+        self.say(gini, pairs / (2 * count * whole) if whole else None, resource=resource)
+        square = sum(each * each for each in parts)
+        self.say(jain, whole * whole / (count * square) if whole else None, resource=resource)
 
     def reclaim(self) -> None:
         """Row by row: whether a quota holds less than is its own and than it asks for."""

@@ -90,6 +90,21 @@ def content(cluster: Cluster) -> dict[str, Any]:
     return {**node_kinds(list(cluster.nodes.values())), "objects": objects, "counted": counted}
 
 
+def allocatable(cluster: Cluster, resources: Sequence[str]) -> list[dict[str, Any]]:
+    """What nodes have of some resources: `count` and `amounts` of those that have the same.
+
+    Of all but the most frequent `nodes` are their names, so that it is known of each node what it has.
+    """
+    kinds: dict[tuple[int, ...], list[str]] = {}
+    for name, node in cluster.nodes.items():
+        kinds.setdefault(tuple(node.allocatable.get(each, 0) for each in resources), []).append(name)
+    found: list[dict[str, Any]] = []
+    for amounts, names in sorted(kinds.items(), key=lambda kind: (-len(kind[1]), kind[0])):
+        has = dict(zip(resources, amounts, strict=True))
+        found.append({"count": len(names), "amounts": has, **({"nodes": sorted(names)} if found else {})})
+    return found
+
+
 def default_of(kind: str, field: str) -> str:
     """What a field of an object is where its content does not give it."""
     value: Any = _KINDS.get(kind)

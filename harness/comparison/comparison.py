@@ -334,7 +334,7 @@ def _chosen(keys: Mapping[Key, Measurement], metrics: Sequence[str], scope: str 
 
 def _size(run: Run) -> dict[str, Any]:
     """What there is to say of a run's cluster, without its content."""
-    return {key: value for key, value in run.info["cluster"].items() if key != "content"}
+    return {key: value for key, value in run.info["cluster"].items() if key not in ("content", "allocatable")}
 
 
 def _json_number(value: float | None) -> float | None:

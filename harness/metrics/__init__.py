@@ -41,6 +41,20 @@ def _fairness(run: Run, window: Window) -> Iterable[Measurement]:
     return measure(run, window)
 
 
+def _fragmentation(run: Run, window: Window) -> Iterable[Measurement]:
+    """How much was free where nobody who waited fits; see `harness.metrics.fragmentation`."""
+    from harness.metrics.fragmentation import measure
+
+    return measure(run, window)
+
+
+def _users(run: Run, window: Window) -> Iterable[Measurement]:
+    """How unequally users got what they asked for; see `harness.metrics.users`."""
+    from harness.metrics.users import measure
+
+    return measure(run, window)
+
+
 def _disruption(run: Run, window: Window) -> Iterable[Measurement]:
     """How often and at what cost jobs were preempted; see `harness.metrics.disruption`."""
     from harness.metrics.disruption import measure
@@ -73,9 +87,11 @@ def _topology(run: Run, window: Window) -> Iterable[Measurement]:
 def harness_register_metrics(register: RegisterMetric) -> None:
     """Register the built-in families of metrics."""
     register("utilization", _utilization, help="allocated, useful, lost and idle shares of capacity")
+    register("fragmentation", _fragmentation, help="what is free on nodes that no waiting pod fits on")
     register("waiting", _waiting, help="waiting, completion and slowdown of jobs, and how many finished")
     register("starvation", _starvation, help="jobs that waited over a day, and far longer than they run")
     register("fairness", _fairness, help="shares against ideal ones, unmet guarantees, unequal slowdowns")
+    register("users", _users, help="how unequal the parts are that became useful of what users asked for")
     register("disruption", _disruption, help="preemptions, their victims, and the work that they threw away")
     register("quota", _quota, help="quota that queues held beyond what they might borrow")
     register("reclaim", _reclaim, help="how long quotas wait for what is theirs")

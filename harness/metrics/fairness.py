@@ -10,7 +10,9 @@ from math import fsum
 
 import polars as pl
 
+from harness.metrics.daily import Daily
 from harness.metrics.exact import exact_sum
+from harness.metrics.inequality import jain
 from harness.metrics.levels import Holder, Piece, holder_of_jobs, holders, pieces, unused_quotas
 from harness.metrics.measurement import Measurement, Window, resource_hours
 from harness.metrics.shares import Sharing, changes_at_once
@@ -25,7 +27,7 @@ _ZERO = pl.Series([0.0])
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
     """The fairness metrics over all holders, and what each of them was owed."""
     users = holders(run)
-    shares, owed = _Shares(run, users), _Owed(run, users)
+    shares, owed = _Shares(run, users, window), _Owed(run, users)
     for piece in pieces(run, window, changes=changes_at_once(users)):
         shares.add(piece)
         owed.add(piece)
@@ -37,7 +39,8 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
 class _Shares:
     """Adds up how far shares are from ideal."""
 
-    def __init__(self, run: Run, users: Sequence[Holder]) -> None:
+    def __init__(self, run: Run, users: Sequence[Holder], window: Window) -> None:
+        self._daily = Daily(window)
         self._sharing = Sharing(run, users)
         self._off: list[float] = []
         self._ideal: list[float] = []
@@ -49,6 +52,7 @@ class _Shares:
         found = self._sharing.of(piece)
         if found is None:
             return
+        self._daily.add(found, piece)
         grid, share, ideal = found.grid, found.share, found.ideal
         compared = ideal > 0
         ratio = (share / ideal).zip_with(compared, _ZERO)
@@ -65,8 +69,8 @@ class _Shares:
         self._off.append(fsum((sums["off"] / 2 * sums["span"]).to_list()))
         self._ideal.append(fsum((sums["ideal"] * sums["span"]).to_list()))
         several = sums.filter((pl.col("holders") >= 2) & (pl.col("square") > 0))
-        jain = several["ratio"] * several["ratio"] / (several["holders"] * several["square"])
-        self._jain.append(fsum((jain * several["span"]).to_list()))
+        index = several["ratio"] * several["ratio"] / (several["holders"] * several["square"])
+        self._jain.append(fsum((index * several["span"]).to_list()))
         self._compared += int(several["span"].sum())
 
     def measurements(self) -> Iterator[Measurement]:
@@ -74,8 +78,9 @@ class _Shares:
         ideal = fsum(self._ideal)
         deviation = fsum(self._off) / ideal if ideal else None
         yield Measurement("fairness.share_deviation", deviation, "ratio", "lower")
-        jain = fsum(self._jain) / self._compared if self._compared else None
-        yield Measurement("fairness.jain_share", jain, "ratio", "higher")
+        index = fsum(self._jain) / self._compared if self._compared else None
+        yield Measurement("fairness.jain_share", index, "ratio", "higher")
+        yield from self._daily.measurements()
 
 
 class _Owed:
@@ -124,7 +129,6 @@ def _slowdown(run: Run, window: Window) -> Iterator[Measurement]:
     times = job_times(run, window, "job", "slowdown").drop_nulls()
     of_holders = times.group_by(holder_of_jobs(run).gather(times["job"]).alias("holder")).agg("slowdown")
     means = sorted(exact_sum(values) / len(values) for values in of_holders["slowdown"])
-    jain = fsum(means) ** 2 / (len(means) * fsum(mean * mean for mean in means)) if means else None
-    yield Measurement("fairness.jain_slowdown", jain, "ratio", "higher")
+    yield Measurement("fairness.jain_slowdown", jain(means), "ratio", "higher")
     ratio = means[-1] / means[0] if means else None
     yield Measurement("fairness.max_min_slowdown", ratio, "factor", "lower")

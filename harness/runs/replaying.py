@@ -18,7 +18,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from harness.cluster.content import content
+from harness.cluster.content import allocatable, content
 from harness.cluster.model import Cluster
 from harness.engine import Engine
 from harness.engine.engine import Outcome
@@ -227,6 +227,7 @@ def _describe(plan: Plan, jobs: Jobs, of_jobs: Tenants, outcome: Outcome) -> dic
             "nodes": len(cluster.nodes),
             "capacity": dict(cluster.capacity),
             "content": content(cluster),
+            "allocatable": allocatable(cluster, jobs.resources),
             "queues": quotas(cluster),
             "cohorts": cohorts(cluster),
             "quota_of": dict(of_jobs.quotas),

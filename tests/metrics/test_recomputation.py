@@ -66,6 +66,7 @@ def job(number: int, draw: Callable[..., Any]) -> dict[str, Any]:
         "duration": draw(st.integers(0, 40)),
         "grace_period": draw(st.sampled_from([0, 0, 3])),
         "queue": draw(st.sampled_from("ab")),
+        "user": draw(st.sampled_from(["", "u", "v", "w"])),
         "priority": draw(st.integers(0, 2)),
         "pods": draw(st.sampled_from([1, 1, 2, 3])),
         "gang": draw(st.booleans()),
@@ -114,6 +115,9 @@ def test_metrics_of_random_runs_are_what_their_decisions_say(data: st.DataObject
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("harness.runs.run._BATCH", rows_of_a_piece)
         patch.setattr("harness.metrics.waiting._MANY", rows_of_a_piece)
+        day = data.draw(st.sampled_from([17, 86_400])) * 1_000_000
+        patch.setattr("harness.metrics.daily.DAY", day)
+        patch.setattr("slow_metrics.DAY", day)
         replayed(rows, cluster, plugin, **choices)
 
 

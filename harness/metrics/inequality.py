@@ -1,0 +1,27 @@
+"""How unequal some values are: Jain's index and Gini's coefficient."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import fsum
+
+
+def jain(values: Sequence[float]) -> float | None:
+    """(Σx)² / (n Σx²): 1 where all are equal, 1/n where one has everything; None where there is nothing.
+
+    Source: Jain, Chiu and Hawe, DEC-TR-301, 1984. It does not see who has more, nor how little all have.
+    """
+    square = fsum(value * value for value in values)
+    return fsum(values) ** 2 / (len(values) * square) if square else None
+
+
+def gini(values: Sequence[float]) -> float | None:
+    """ΣΣ|x − y| / (2 n Σx): 0 where all are equal, (n − 1)/n where one has all; None where there is nothing.
+
+    Source: Gini, 1912. Few that have nothing and many that have a little less can come to the same.
+    """
+    whole, count = fsum(values), len(values)
+    if not whole:
+        return None
+    ranked = fsum((2 * place - count - 1) * value for place, value in enumerate(sorted(values), 1))
+    return ranked / (count * whole)

@@ -1,0 +1,77 @@
+"""What is free on nodes and of no use to any pod that waits, worked by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import yaml
+from policies import scripted
+from small_clusters import queues
+
+Measured = Callable[..., Callable[..., float | None]]
+LATER = {"job_id": "later", "submit_time": 99}
+
+
+def nodes(**sizes: dict[str, Any]) -> str:
+    """Nodes by name."""
+    return yaml.safe_dump_all(
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {"allocatable": has}}
+        for name, has in sizes.items()
+    )
+
+
+SMALL = {"cpu": "4", "memory": "8"}
+TWO = nodes(n0=SMALL, n1=SMALL)
+
+
+def job(name: str, cpu: int, memory: int = 0, **fields: Any) -> dict[str, Any]:
+    """A job of cores and memory."""
+    return {"job_id": name, "request.cpu": cpu, "request.memory": memory, "duration": 100, **fields}
+
+
+def test_what_is_free_where_nobody_who_waits_fits(measured: Measured) -> None:
+    """Two nodes of 4 cores, of which x takes 3 of the first at once, and y 3 of the second at 20 s.
+
+    From 10 s on a pod of 2 cores waits: 1 core is of no use to it, from 20 s on 2. From 30 s on, when one
+    of one core waits too, none is. (10 * 1 + 10 * 2) / (8 * 40).
+    """
+    steps = {0: [("bind", "x", 0, "n0")], 20: [("bind", "y", 0, "n1")], 30: [], 40: []}
+    jobs = (
+        job("x", 3000),
+        job("z", 2000, submit_time=10),
+        job("y", 3000, submit_time=20),
+        job("w", 1000, submit_time=30),
+    )
+    value = measured(*jobs, LATER, cluster=TWO, plugin=scripted(steps), until="40s")
+    assert value("fragmentation", resource="cpu") == pytest.approx(30 / 320)
+
+
+def test_a_pod_waits_for_all_that_it_asks_for(measured: Measured) -> None:
+    """The cores that are free beside too little memory are of no use, and neither is that memory."""
+    steps = {0: [("bind", "x", 0, "n0")], 10: []}
+    one = nodes(n0=SMALL)
+    value = measured(
+        job("x", 1000, 6), job("y", 1000, 4), LATER, cluster=one, plugin=scripted(steps), until="10s"
+    )
+    assert value("fragmentation", resource="cpu") == 3 / 4
+    assert value("fragmentation", resource="memory") == 2 / 8
+
+
+def test_nodes_that_differ_are_told_apart(measured: Measured) -> None:
+    """The large node is full until 10 s and empty then; a core of each small one is never of use."""
+    cluster = nodes(n0={"cpu": "1"}, n1={"cpu": "1"}, large={"cpu": "8"})
+    jobs = (job("x", 8000, duration=10), job("y", 2000), LATER)
+    value = measured(
+        *jobs, cluster=cluster, plugin=scripted({0: [("bind", "x", 0, "large")], 15: []}), until="20s"
+    )
+    assert value("fragmentation", resource="cpu") == 2 / 10
+
+
+def test_while_nobody_waits_nothing_is_of_no_use(measured: Measured) -> None:
+    """And without nodes nothing is known."""
+    run = scripted({0: [("bind", "x", 0, "n0")]})
+    assert measured(job("x", 1000), cluster=TWO, plugin=run)("fragmentation", resource="cpu") == 0
+    value = measured({"queue": "a"}, cluster=queues({"a": {"cpu": "4"}}))
+    assert value("fragmentation", resource="cpu") is None
