@@ -21,6 +21,7 @@ COMMANDS = {
     "compare": ("harness.cli.compare", "Compare finished runs of the same jobs."),
     "report": ("harness.cli.report", "Write a report of finished runs of the same jobs."),
     "export": ("harness.cli.export", "Write a finished run for Perfetto, or for Prometheus and Grafana."),
+    "validate": ("harness.cli.validate", "Judge a simulation by what a trace says happened."),
     "explain": ("harness.cli.explain", "Tell what happened to a job, in a queue, or at an instant."),
     "diff": ("harness.cli.diff", "Show where two runs of the same jobs part, and who gained or lost by it."),
     "trace": ("harness.cli.trace", "Check, describe, convert and generate job traces."),

@@ -49,6 +49,13 @@ def harness_register_sections(register: RegisterSection) -> None:
     for number, (name, title, help_text) in enumerate(_BUILT_IN, start=1):
         register(name, _section(name), title=title, help=help_text, place=100 * number)
     register(
+        "record",
+        _section("record"),
+        title="Against what happened",
+        help="simulations against the record of what happened, where one of the runs is a record",
+        place=150,
+    )
+    register(
         "assumed",
         _section("assumed"),
         title="What this rests on",

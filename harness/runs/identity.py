@@ -44,6 +44,7 @@ _APART = (
     "report",
     "statistics",
     "testing",
+    "validation",
 )
 """Rooms of `harness` that neither decide nor record; any other counts, also one that is added later."""
 

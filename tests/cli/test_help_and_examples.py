@@ -73,6 +73,11 @@ def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pl.read_parquet(ROOT / "traces" / "mix.parquet").gather_every(190).write_parquet(
         place / "traces" / "mix.parquet"
     )
+    frame = pl.read_parquet(place / "traces" / "philly.parquet")
+    ended = pl.col("submit_time") + pl.col("duration")
+    frame.with_columns(recorded_start="submit_time", recorded_end=ended).write_parquet(
+        place / "month.parquet"
+    )
     with gzip.open(place / "philly.csv.gz", "wt") as file:
         file.write(PHILLY)
     with gzip.open(place / "HPC2N-2002-2.2-cln.swf.gz", "wt") as file:

@@ -102,6 +102,7 @@ _VALUES: dict[str, tuple[str, ...]] = {
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "replay": ("trace.parquet", "--cluster", "cluster.yaml", "-o", "out"),
+    "validate": ("trace.parquet", "--cluster", "cluster.yaml", "-o", "out"),
     "trace check": ("trace.parquet",),
     "trace info": ("trace.parquet",),
     "trace lint": ("trace.parquet",),

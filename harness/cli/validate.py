@@ -1,0 +1,131 @@
+"""`harness validate`: what a simulation is worth, judged by what was recorded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.cli.context import command_line, complete_policies, loaded_plugins
+from harness.cli.replay import assign
+from harness.cli.replays import carried_out
+from harness.cli.screen import terminal_width
+from harness.text import printable
+
+if TYPE_CHECKING:
+    from harness.runs.request import Request
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  harness validate month.parquet --cluster traces/philly.cluster.yaml -p kueue-classic
+  harness validate month.parquet -p none --calibrate --json"""
+)
+@click.argument("trace", type=click.Path(path_type=Path))
+@click.option(
+    "--cluster", type=click.Path(path_type=Path), metavar="PATH",
+    help="Kubernetes manifests. [default: TRACE's .cluster.yaml beside it, else made from the trace]",
+)  # fmt: skip
+@click.option(
+    "-p", "--plugin", "name", metavar="NAME", shell_complete=complete_policies,
+    help="Scheduler plugin. [default: what the manifests select, else none]",
+)  # fmt: skip
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="An option of the plugin.")
+@click.option(
+    "--on-preemption", default="restart", show_default=True, metavar="MODEL",
+    help="What a preempted job loses: restart, resume, or checkpoint=INTERVAL[,restore=COST].",
+)  # fmt: skip
+@click.option(
+    "--grace-period", default="30s", show_default=True, metavar="TIME",
+    help="How long preempted pods keep their resources, for jobs that do not say.",
+)  # fmt: skip
+@click.option(
+    "--startup", default="0s", show_default=True, metavar="TIME",
+    help="How long pods take until they are ready, where the trace does not say.",
+)  # fmt: skip
+@click.option(
+    "--calibrate", is_flag=True,
+    help="Fit start-up, eviction latency and capacity to the first half of the jobs, and judge by the rest.",
+)  # fmt: skip
+@click.option("--reader", metavar="NAME", help="The trace's format.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
+    metavar="DIR", help="Runs are kept as DIR/TRACE/RUN.",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
+@click.option("-q", "--quiet", is_flag=True, help="Only results and errors.")
+@click.pass_context
+def validate(
+    ctx: click.Context,
+    trace: Path,
+    cluster: Path | None,
+    name: str | None,
+    settings: tuple[str, ...],
+    on_preemption: str,
+    grace_period: str,
+    startup: str,
+    calibrate: bool,
+    reader: str | None,
+    output: Path,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Compare what a trace says happened with a simulation of the same jobs, and say why they differ.
+
+    The trace needs recorded_start and recorded_end. The plugin `recorded` replays them; both runs are kept,
+    and `harness report` draws them.
+    """
+    from harness import api
+    from harness.trace.job_rows import count_jobs
+    from harness.validation import Validation
+    from harness.validation.calibrate import calibrate as fitted
+    from harness.validation.text import text
+
+    plugins = loaded_plugins(ctx)
+    opened = api.read_trace(trace, plugins, None, reader=reader)
+    world = api.read_cluster(cluster, opened)
+    spec = plugins.policy(name or api.default_plugin(world))
+    options = assign(settings, [(spec, spec.name)], plugins.readers)[spec.name]
+
+    def asked(plugin: str) -> Request:
+        return api.Request(
+            opened,
+            plugin=plugin,
+            cluster=world,
+            options=options if plugin == spec.name else {},
+            on_preemption=on_preemption,
+            grace_period=grace_period,
+            startup=startup if plugin == spec.name else 0,
+            output=output,
+            at_start="empty",
+        )
+
+    requests = [asked("recorded"), asked(spec.name)]
+    plans = [request.plan(plugins) for request in requests]
+    if not quiet:
+        for sentence in dict.fromkeys([*opened.notes, *world.assumed, *plans[1].warnings]):
+            click.echo(printable(f"note: {sentence}"), err=True)
+    runs = carried_out(
+        requests,
+        plans,
+        plugins,
+        jobs=count_jobs(opened.frame),
+        workers=None,
+        command=command_line(ctx),
+        quiet=quiet,
+    )
+    validation = Validation(opened, world, *runs)
+    fit = fitted(validation, requests[1], plugins) if calibrate else None
+    if as_json:
+        found = validation.to_json()
+        click.echo(json.dumps(found if fit is None else {**found, "calibration": fit.to_json()}))
+        return
+    click.echo(text(validation, terminal_width()))
+    for sentence in () if fit is None else fit.told:
+        click.echo(sentence)
+    if not quiet:
+        folders = " ".join(str(run.path) for run in runs)
+        click.echo(printable(f"to see it: harness report {folders} -o validation.html"), err=True)

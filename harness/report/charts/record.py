@@ -1,0 +1,77 @@
+"""Simulations against a record: waits as points, errors over time as lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import altair as alt
+import polars as pl
+
+from harness.report import palette
+from harness.report.blocks import Key
+from harness.report.charts import axes
+from harness.report.material import Material
+from harness.units import MINUTE
+
+_HEIGHT = 260
+
+
+def scatter(keys: Sequence[Key], pairs: Sequence[pl.DataFrame], width: int) -> alt.LayerChart:
+    """Simulated waits over recorded ones, in minutes, on axes that show short and long waits alike."""
+    frame = pl.concat(
+        each.select(
+            (pl.col("wait") / MINUTE).alias("recorded"),
+            (pl.col("simulated_wait") / MINUTE).alias("simulated"),
+            pl.lit(key.name).alias("name"),
+        )
+        for key, each in zip(keys, pairs, strict=True)
+    )
+    top = max(1.0, *(float(frame[name].max() or 0) for name in ("recorded", "simulated")))  # type: ignore[arg-type]
+    scale = alt.Scale(type="symlog", domain=[0, top], nice=False)
+    ticks = [each for each in (0, 1, 10, 60, 600, 1440, 10_080, 100_800) if each <= top]
+    labels = axes.written("")
+    x = alt.X(
+        "recorded:Q",
+        scale=scale,
+        axis=alt.Axis(title="recorded wait, minutes", values=ticks, labelExpr=labels),
+    )
+    y = alt.Y(
+        "simulated:Q",
+        scale=scale,
+        axis=alt.Axis(
+            title="simulated wait, minutes",
+            minExtent=axes.LEFT - 20,
+            maxExtent=axes.LEFT - 20,
+            values=ticks,
+            labelExpr=labels,
+        ),
+    )
+    dots = alt.Chart(frame).mark_circle(opacity=0.35, size=14).encode(x, y, axes.coloured("name:N", keys))
+    ends = pl.DataFrame({"recorded": [0.0, top], "simulated": [0.0, top]})
+    equal = alt.Chart(ends).mark_line(color=palette.INK.light, strokeDash=[4, 3], strokeWidth=1).encode(x, y)
+    return axes.panel([dots, equal], title="", width=axes.inner(width), height=_HEIGHT)
+
+
+def over_time(
+    material: Material, keys: Sequence[Key], medians: Sequence[pl.DataFrame], width: int
+) -> alt.LayerChart:
+    """Median errors over time, in minutes; each frame has `time` and `error`."""
+    frame = pl.concat(
+        each.select("time", (pl.col("error") / MINUTE).alias("mean"), pl.lit(key.name).alias("name"))
+        for key, each in zip(keys, medians, strict=True)
+    )
+    most = float(frame["mean"].abs().max() or 0) or 1.0  # type: ignore[arg-type]
+    y = alt.Y(
+        "mean:Q",
+        scale=alt.Scale(domain=[-most, most], nice=True),
+        axis=alt.Axis(
+            title="error, minutes", tickCount=5, minExtent=axes.LEFT - 20, maxExtent=axes.LEFT - 20,
+            labelExpr=axes.written(""),
+        ),
+    )  # fmt: skip
+    lines = (
+        alt.Chart(axes.timed(material, frame))
+        .mark_line(strokeWidth=1.5)
+        .encode(axes.time_axis(material), y, axes.coloured("name:N", keys), axes.dashed("name:N", keys))
+    )
+    return axes.panel([lines, axes.level(0.0, [2, 3])], title="", width=axes.inner(width), height=160)

@@ -1,0 +1,103 @@
+"""How far simulated starts are from recorded ones: over all jobs, and by queue, size, priority and hour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import polars as pl
+
+from harness.units import MINUTE, SECOND
+
+GROUPS = ("queue", "size", "priority", "hour")
+"""What jobs are told apart by."""
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """The errors of some jobs; times in microseconds, positive where the simulation starts a job later.
+
+    Attributes:
+        jobs: how many started in the record.
+        unstarted: how many of them never start in the simulation; they count for nothing else here.
+        quantiles: of the error, see `QUANTILES`.
+        absolute: median of the error's size.
+        absolute_p90: its 90th percentile.
+        within_minute, within_ten_minutes: share of jobs with at most such an error.
+        within_tenth: share of jobs with an error of at most a tenth of their recorded wait, or a second.
+        rank: Spearman's correlation of waits; None where all are equal in one of both.
+        recorded_wait, simulated_wait: summed.
+        recorded_evictions, simulated_evictions: summed.
+    """
+
+    jobs: int
+    unstarted: int
+    quantiles: tuple[float | None, ...]
+    absolute: float | None
+    absolute_p90: float | None
+    within_minute: float | None
+    within_ten_minutes: float | None
+    within_tenth: float | None
+    rank: float | None
+    recorded_wait: int
+    simulated_wait: int
+    recorded_evictions: int
+    simulated_evictions: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain values; `quantiles` by name."""
+        names = [f"p{round(100 * each):02}" for each in QUANTILES]
+        return {**asdict(self), "quantiles": dict(zip(names, self.quantiles, strict=True))}
+
+
+def errors_of(pairs: pl.DataFrame) -> Errors:
+    """The errors of the jobs of `pairs_of`, or of some of them."""
+    both = pairs.filter(pl.col("error").is_not_null())
+    size = pl.col("error").abs()
+    tenth = pl.max_horizontal(pl.col("wait") / 10, pl.lit(SECOND))
+    found = both.select(
+        *(pl.col("error").quantile(each, "linear").alias(f"q{each}") for each in QUANTILES),
+        size.median().alias("absolute"),
+        size.quantile(0.9, "linear").alias("p90"),
+        (size <= MINUTE).mean().alias("minute"),
+        (size <= 10 * MINUTE).mean().alias("ten"),
+        (size <= tenth).mean().alias("tenth"),
+        pl.corr("wait", "simulated_wait", method="spearman").alias("rank"),
+        pl.col("wait").sum(),
+        pl.col("simulated_wait").sum(),
+        pl.col("recorded_evictions").sum(),
+        pl.col("simulated_evictions").sum(),
+    ).row(0, named=True)
+    rank = found["rank"]
+    return Errors(
+        pairs.height,
+        pairs.height - both.height,
+        tuple(found[f"q{each}"] for each in QUANTILES),
+        found["absolute"],
+        found["p90"],
+        found["minute"],
+        found["ten"],
+        found["tenth"],
+        None if rank is None or rank != rank else float(rank),
+        int(found["wait"]),
+        int(found["simulated_wait"]),
+        int(found["recorded_evictions"]),
+        int(found["simulated_evictions"]),
+    )
+
+
+def by_group(pairs: pl.DataFrame, group: str) -> Iterator[tuple[str, Errors]]:
+    """The errors of each part of the jobs that a column tells apart; the largest parts come first.
+
+    Hours, priorities and sizes are in their own order.
+    """
+    parts = [(str(key[0]), part) for key, part in pairs.sort(group).group_by(group, maintain_order=True)]
+    if group == "size":
+        parts.sort(key=lambda part: int(part[0].split("-")[0].split()[0].replace("below", "0")))
+    elif group == "queue":
+        parts.sort(key=lambda part: (-part[1].height, part[0]))
+    for name, part in parts:
+        yield name, errors_of(part)

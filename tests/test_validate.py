@@ -1,0 +1,254 @@
+"""`harness validate`: a closed loop has no error, and planted faults are named with object and period."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import polars as pl
+import pytest
+from cli_environment import called
+
+import harness
+from harness.cluster.load import cluster_from
+from harness.cluster.manifests import dump_yaml
+from harness.cluster.model import Cluster
+from harness.plugins import load
+from harness.runs.outcome import outcome_of
+from harness.runs.request import Request
+from harness.trace.trace import open_trace
+from harness.trace.write import write_trace
+from harness.units import DAY, HOUR, MINUTE, SECOND
+from harness.validation import Validation
+from harness.validation.calibrate import calibrate
+from harness.validation.findings import LATE, LESS, Finding
+from harness.validation.text import text
+
+PLUGINS = load()
+KUEUE = "kueue.x-k8s.io/v1beta2"
+QUEUES = {"a": 32, "b": 24, "c": 16}
+POOLS = {"x": 5, "y": 4}
+
+
+def cluster_of(queues: dict[str, int], pools: dict[str, int]) -> Cluster:
+    """ClusterQueues of one cohort with so many cpu, and pools of nodes of 8 cpu with the label `pool`."""
+    manifests: list[dict[str, Any]] = []
+    if queues:
+        manifests.append({"apiVersion": KUEUE, "kind": "ResourceFlavor", "metadata": {"name": "f"}})
+    for name, cpu in queues.items():
+        flavor = {"name": "f", "resources": [{"name": "cpu", "nominalQuota": cpu}]}
+        spec = {
+            "cohortName": "all",
+            "namespaceSelector": {},
+            "preemption": {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"},
+            "resourceGroups": [{"coveredResources": ["cpu"], "flavors": [flavor]}],
+        }
+        manifests.append(
+            {"apiVersion": KUEUE, "kind": "ClusterQueue", "metadata": {"name": name}, "spec": spec}
+        )
+    for name, count in pools.items():
+        template = {
+            "metadata": {"labels": {"pool": name}},
+            "allocatable": {"cpu": "8", "memory": "64Gi", "pods": "50"},
+        }
+        spec = {"count": count, "template": template}
+        manifests.append(
+            {"apiVersion": "harness/v1", "kind": "NodePool", "metadata": {"name": name}, "spec": spec}
+        )
+    return cluster_from(manifests, "world")
+
+
+def jobs_of(count: int, seed: int, days: int, part: float, pools: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Jobs of 1 to 4 cpu at random times that ask for a part of 72 cpu on average."""
+    random = Random(seed)
+    mean = part * sum(QUEUES.values()) * days * 86_400 / count / 2
+    return [
+        {
+            "job_id": f"j{number:05}",
+            "submit_time": int(random.random() * days * 86_400) * SECOND,
+            "duration": int(random.expovariate(1 / mean)) * SECOND + MINUTE,
+            "queue": random.choices(list(QUEUES), weights=list(QUEUES.values()))[0],
+            "request.cpu": 1000 * random.choice([1, 1, 2, 4]),
+            "priority": 0,
+            "pool": random.choice(pools) if pools else None,
+        }
+        for number in range(count)
+    ]
+
+
+def held(count: int, queue: str, start: int, length: int, pool: str | None = None) -> list[dict[str, Any]]:
+    """Important jobs of one cpu that hold capacity which is not there."""
+    row = {"submit_time": start, "duration": length, "queue": queue, "request.cpu": 1000, "priority": 9}
+    return [{"job_id": f"p{number}", "pool": pool, **row} for number in range(count)]
+
+
+def write(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
+    frame = pl.DataFrame(rows, schema_overrides={"pool": pl.String}).sort("submit_time", maintain_order=True)
+    selector = pl.concat_list(pl.struct(key=pl.lit("pool"), value=pl.col("pool")))
+    frame.select(
+        "job_id",
+        pl.col("submit_time", "duration").cast(pl.Duration("us")),
+        "queue",
+        "request.cpu",
+        pl.col("priority").cast(pl.Int32),
+        *([selector.alias("node_selector")] if frame["pool"].null_count() == 0 else []),
+    ).write_parquet(path)
+    return path
+
+
+def validated(
+    folder: Path,
+    rows: Sequence[dict[str, Any]],
+    cluster: Cluster,
+    plugin: str = "kueue-classic",
+    unseen: Sequence[dict[str, Any]] = (),
+    without: Sequence[str] = (),
+    **truth: Any,
+) -> Validation:
+    """What a replay with unseen jobs says to one without them; `truth` are settings of the former."""
+    real = harness.replay(
+        write(folder / "real.parquet", [*rows, *unseen]),
+        plugin=plugin,
+        cluster=cluster,
+        output=folder,
+        **truth,
+    )
+    outcome = outcome_of(real, PLUGINS)
+    gone = pl.col("job_id").is_in([*(row["job_id"] for row in unseen), *without])
+    write_trace(replace(outcome, frame=outcome.frame.filter(~gone)), folder / "record.parquet")
+    runs = [
+        harness.replay(folder / "record.parquet", plugin=name, cluster=cluster, output=folder)
+        for name in ("recorded", plugin)
+    ]
+    return Validation(open_trace(folder / "record.parquet", PLUGINS), cluster, *runs)
+
+
+def within(found: float, planted: float, part: float = 0.2) -> bool:
+    return abs(found - planted) <= part * planted
+
+
+def the_only(findings: Sequence[Finding]) -> Finding:
+    (finding,) = findings
+    return finding
+
+
+@pytest.mark.parametrize("plugin", ["kueue-classic", "default-preemption"])
+def test_a_closed_loop_has_no_error(tmp_path: Path, plugin: str) -> None:
+    """Also where jobs wait for nodes although there is room in pieces."""
+    on_nodes = plugin == "default-preemption"
+    cluster = cluster_of({} if on_nodes else QUEUES, POOLS if on_nodes else {})
+    rows = jobs_of(500, 5, 7, 0.95, list(POOLS) if on_nodes else ())
+    validation = validated(tmp_path, rows, cluster, plugin)
+    errors = validation.errors
+    assert errors.jobs == 500
+    assert set(errors.quantiles) == {0}
+    assert (errors.absolute, errors.within_tenth, errors.rank) == (0, 1, pytest.approx(1))
+    assert errors.recorded_wait == errors.simulated_wait > 0
+    assert validation.use_difference == pytest.approx(0, abs=1e-4)  # a gang may hold before it runs
+    assert not validation.findings
+    assert not list(validation.largest())
+    assert validation.verdict.startswith("close: ")
+
+
+def test_a_queue_with_a_quarter_less_quota_for_three_days_is_named(tmp_path: Path) -> None:
+    unseen = held(8, "a", 5 * DAY, 3 * DAY)
+    validation = validated(tmp_path, jobs_of(1500, 1, 14, 0.95), cluster_of(QUEUES, {}), unseen=unseen)
+    found = the_only(validation.findings)
+    assert (found.kind, found.object, found.name, found.resource) == (LESS, "queue", "a", "cpu")
+    assert within(found.amount, 8000)
+    assert within(found.end - found.start, 3 * DAY)
+    assert abs(found.start - 5 * DAY) < 0.2 * 3 * DAY
+    assert "of the 32 cpu of ClusterQueue a (25%)" in validation.told(found)
+    assert any(each.because for each in validation.largest())
+
+
+def test_a_pool_of_nodes_that_is_down_for_a_day_is_named(tmp_path: Path) -> None:
+    unseen = held(32, "b", 6 * DAY, DAY, "y")
+    rows = jobs_of(900, 1, 14, 0.85, list(POOLS))
+    validation = validated(tmp_path, rows, cluster_of({}, POOLS), "default-preemption", unseen)
+    found = the_only(validation.findings)
+    assert (found.kind, found.object, found.name) == (LESS, "nodes", "pool=y")
+    assert within(found.amount, 32_000)
+    assert within(found.end - found.start, DAY)
+    assert abs(found.start - 6 * DAY) < 0.2 * DAY
+
+
+def test_load_that_the_trace_does_not_have_is_named(tmp_path: Path) -> None:
+    """One job of twenty is not in the record."""
+    rows = jobs_of(2500, 1, 14, 0.95)
+    random = Random(1)
+    gone = [row for row in rows if random.random() < 0.05]
+    work = [sum(row["duration"] * row["request.cpu"] for row in some) for some in (gone, rows)]
+    assert 0.04 < work[0] / work[1] < 0.06
+    names = [row["job_id"] for row in gone]
+    validation = validated(tmp_path, rows, cluster_of(QUEUES, {}), without=names)
+    found = validation.findings[0]
+    assert (found.kind, found.object, found.name) == (LESS, "whole", "all")
+    assert within(found.amount, work[0] / (14 * DAY))
+    assert within(found.end - found.start, 14 * DAY)
+    assert "load that is not in the trace" in validation.told(found)
+
+
+def test_starts_that_are_all_a_minute_late_are_named_and_calibrated(tmp_path: Path) -> None:
+    cluster = cluster_of(QUEUES, {})
+    validation = validated(tmp_path, jobs_of(500, 2, 7, 0.8), cluster, startup="60s")
+    found = the_only(validation.findings)
+    assert found.kind == LATE
+    assert within(found.amount, MINUTE)
+    assert validation.told(found).startswith("starts are 1m00s late: ")
+    request = Request(
+        tmp_path / "record.parquet", plugin="kueue-classic", cluster=cluster, output=tmp_path, keep="all"
+    )
+    fit = calibrate(validation, request, PLUGINS)
+    assert fit.startup == MINUTE
+    assert fit.capacity == 1
+    assert (fit.before.absolute or 0) >= MINUTE
+    assert fit.after.absolute == 0
+
+
+def test_more_than_there_was_is_named(tmp_path: Path) -> None:
+    """Jobs that started although all was taken."""
+    rows = jobs_of(40, 3, 1, 0.5)
+    frame = pl.read_parquet(write(tmp_path / "t.parquet", rows))
+    frame = frame.with_columns(
+        recorded_start=pl.col("submit_time"), recorded_end=pl.col("submit_time") + pl.duration(hours=20)
+    )
+    frame.with_columns(pl.col("recorded_end").cast(pl.Duration("us"))).write_parquet(tmp_path / "t.parquet")
+    cluster = cluster_of({"a": 8, "b": 8, "c": 4}, {})
+    runs = [
+        harness.replay(tmp_path / "t.parquet", plugin=name, cluster=cluster, output=tmp_path)
+        for name in ("recorded", "kueue-classic")
+    ]
+    validation = Validation(open_trace(tmp_path / "t.parquet", PLUGINS), cluster, *runs)
+    found = validation.findings[0]
+    assert (found.kind, found.object, found.name, found.capacity) == ("more", "whole", "all", 20_000)
+    assert "there was more then" in validation.told(found)
+
+
+def test_the_command_prints_tables_json_and_where_the_runs_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster = cluster_of(QUEUES, {})
+    validation = validated(tmp_path, jobs_of(300, 2, 3, 0.9), cluster, startup="60s")
+    (tmp_path / "cluster.yaml").write_text(dump_yaml(cluster.manifests))
+    line = ["validate", str(tmp_path / "record.parquet"), "--cluster", str(tmp_path / "cluster.yaml")]
+    line += ["-p", "kueue-classic", "-o", str(tmp_path / "runs")]
+    assert called(line) == 0
+    told = capsys.readouterr()
+    assert told.out.rstrip() == text(validation)
+    assert "harness report" in told.err
+    assert max(map(len, text(validation, 80).splitlines())) <= 80
+    assert called([*line, "--json", "-q", "--calibrate"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["verdict"] == validation.verdict
+    assert document["findings"][0]["kind"] == "late"
+    assert document["calibration"]["startup"] == MINUTE
+    assert document["use"]["rows"][0][0] <= HOUR
+    write(tmp_path / "bare.parquet", jobs_of(5, 1, 1, 0.5))
+    line[1] = str(tmp_path / "bare.parquet")
+    assert called(line) == 2
+    assert "recorded_start" in capsys.readouterr().err
