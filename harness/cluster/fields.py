@@ -11,7 +11,7 @@ from harness.errors import Fault, InputError
 from harness.units import parse_quantity, round_up
 
 
-class Refusal(Fault):
+class WebhookFault(Fault):
     """A fault that a cluster's admission webhooks find; a component that got the object works with it."""
 
 
@@ -53,7 +53,7 @@ class Fields:
 
     def refuse(self, name: str, what: str) -> None:
         """Add a fault that only an admission webhook would find."""
-        self.faults.append(Refusal(self._place(name), what))
+        self.faults.append(WebhookFault(self._place(name), what))
 
     def _place(self, name: str) -> str:
         path = ".".join(part for part in (self.path, name) if part)

@@ -10,7 +10,7 @@ from typing import Any
 from harness.cluster.coverage.not_read import NOT_READ as KINDS_NOT_READ
 from harness.cluster.documents import Document, read_documents
 from harness.cluster.draft import INDEX, NOT_READ, Draft, unmodelled
-from harness.cluster.fields import Fields, Refusal, shown
+from harness.cluster.fields import Fields, WebhookFault, shown
 from harness.cluster.kind import Kind
 from harness.cluster.kinds import CHECKS, KINDS, KUEUE_CONFIGURATION, Kinds
 from harness.cluster.kueue import implied_cohorts
@@ -130,7 +130,7 @@ def cluster_of(
         for check in (*CHECKS, *brought):
             check(draft)
     if not webhooks:
-        faults = [fault for fault in faults if not isinstance(fault, Refusal)]
+        faults = [fault for fault in faults if not isinstance(fault, WebhookFault)]
     if faults:
         raise ClusterError(source, faults)
     return Cluster(

@@ -20,7 +20,7 @@ import pyarrow.csv
 
 from harness.errors import Fault, TraceError
 from harness.readers.cells import Field
-from harness.readers.source import contents, lines_of, refusal, shown
+from harness.readers.source import contents, lines_of, shown, trace_error
 
 _SHOWN = 200
 _MANY = 10_000
@@ -151,11 +151,11 @@ def typed_rows(
                 for place, fault in rules.faults(sound, cells, rules.typed(cells)):
                     faults.setdefault(place, []).append(fault)
         ordered = [fault for _, found in sorted(faults.items()) for fault in found]
-        raise refusal(path, ordered, f"cannot be read: {str(error).splitlines()[0]}") from error
+        raise trace_error(path, ordered, f"cannot be read: {str(error).splitlines()[0]}") from error
     table = rules.typed(cells)
     wrong = [fault for _, fault in rules.faults(numbered, cells, table)]
     if wrong:
-        raise refusal(path, wrong, "")
+        raise trace_error(path, wrong, "")
     return table
 
 
@@ -170,7 +170,7 @@ def _taken(
         short += len(item[1]) < width - 1  # bytes between so many cells
         if short >= _MANY:
             broken = _broken_lines(numbered, width, delimiter, quoted)
-            raise refusal(path, [fault for found in broken.values() for fault in found], "")
+            raise trace_error(path, [fault for found in broken.values() for fault in found], "")
     return numbered
 
 

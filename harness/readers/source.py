@@ -127,10 +127,10 @@ def stop_at_many(path: Path, faults: list[Fault]) -> None:
         TraceError: that there are very many faults, with the first of them.
     """
     if len(faults) >= _MANY:
-        raise refusal(path, faults, "")
+        raise trace_error(path, faults, "")
 
 
-def refusal(path: Path, faults: Iterable[Fault], otherwise: str) -> TraceError:
+def trace_error(path: Path, faults: Iterable[Fault], otherwise: str) -> TraceError:
     """The error that names every fault of a file.
 
     Args:

@@ -1,10 +1,10 @@
-"""Blocks: pods that have failed often, kept together so that they can all fail again at next to no cost.
+"""Blocks: pods that have failed often, kept together so that they fail again without an attempt of each.
 
-Every end of a pod makes all that wait for room be tried again, and nearly all of them fail at once, because
-an equal pod has just failed. Pods that have failed often back off equally long. Those of one priority that
-failed one after the other at one instant therefore stay in their order for good, and form a block: it lies in
-the queue where a single pod would, and holds equal pods together, so that it is known without looking at each
-pod which one has to be tried itself.
+When a pod ends, every pod that waits for room is tried again, and nearly all of them fail because an equal
+pod has just failed. Pods that have failed often back off equally long, so that those of one priority that
+failed one after the other at one instant keep their order. They form a block, which lies in the queue as one
+pod does. It groups equal pods, so that the next pod that needs an attempt of its own is found without looking
+at each pod.
 
 The invariant: a block is its pods in the order of `PodInfo.place`, and no other pod of their priority belongs
 between them. While it is passed over, the pods up to one place have failed in this pass, and no other has
@@ -18,7 +18,7 @@ from operator import attrgetter
 from typing import TypeAlias, final
 
 from harness.models.kube.placement.status import INTER_POD_AFFINITY, NODE_RESOURCES_FIT, POD_TOPOLOGY_SPREAD
-from harness.models.kube.pod import Peers, PodInfo, Standing
+from harness.models.kube.pod import LastingRefusal, Peers, PodInfo
 
 OFTEN = 4
 """After so many failures every other one means the longest backoff."""
@@ -32,7 +32,7 @@ _AFTER_ALL = 1 << 62
 
 
 @final
-class Cell:
+class EqualPods:
     """Equal pods of a block.
 
     Attributes:
@@ -48,12 +48,12 @@ class Cell:
         self.rejected_by = rejected_by
         self.verdict: frozenset[str] | None = None
 
-    def fails_again(self, pod: PodInfo, peers: Peers, standing: Standing) -> bool:
+    def fails_again(self, pod: PodInfo, peers: Peers, lasting: LastingRefusal) -> bool:
         """Whether the next pod needs no attempt to fail as its equals last did."""
         rejected_by = peers.rejected_by
         if self.rejected_by != rejected_by or self.verdict not in (None, rejected_by):
             return False
-        if not standing.holds(pod):
+        if not lasting.holds(pod):
             return False
         self.verdict = rejected_by
         return True
@@ -65,51 +65,51 @@ class Block:
 
     Attributes:
         priority: the priority of all of them.
-        cells: its pods, by their equals.
+        groups: its pods, by their equals.
         timestamp, backoff: as those of a pod.
         taken: the pod that is being tried.
         tried: how many pods have failed in this pass by an attempt of their own.
     """
 
-    __slots__ = ("_reached", "backoff", "cells", "priority", "taken", "timestamp", "tried")
+    __slots__ = ("_reached", "backoff", "groups", "priority", "taken", "timestamp", "tried")
 
-    def __init__(self, priority: int, cells: dict[Peers, Cell]) -> None:
+    def __init__(self, priority: int, groups: dict[Peers, EqualPods]) -> None:
         self.priority = priority
         self.timestamp = 0
         self.backoff = 0
         self.taken: PodInfo | None = None
         self.tried = 0
-        self.cells = cells
+        self.groups = groups
         self._reached = _BEFORE_ALL
 
     def __len__(self) -> int:
-        return sum([len(cell.pods) for cell in self.cells.values()])
+        return sum([len(group.pods) for group in self.groups.values()])
 
     def take(self, version: int) -> PodInfo | None:
         """Take out the next pod that has to be tried itself; all before it fail as an equal one has.
 
         Args:
-            version: see `Peers.hopeless`.
+            version: see `Peers.failed_at`.
 
         Returns:
             The pod; None when all that were left fail.
         """
         reached, place = self._reached, _AFTER_ALL
-        chosen: Cell | None = None
+        chosen: EqualPods | None = None
         index = 0
-        for peers, cell in self.cells.items():
-            if peers.hopeless == version:
-                if cell.verdict is None:
-                    cell.verdict = peers.rejected_by
+        for peers, group in self.groups.items():
+            if peers.failed_at == version:
+                if group.verdict is None:
+                    group.verdict = peers.rejected_by
                 continue
-            pods = cell.pods
+            pods = group.pods
             at = bisect_right(pods, reached, key=_PLACE)
             if at == len(pods) or pods[at].place >= place:
                 continue
-            if peers.standing is not None and cell.fails_again(pods[at], peers, peers.standing):
-                peers.hopeless = version
+            if peers.lasting is not None and group.fails_again(pods[at], peers, peers.lasting):
+                peers.failed_at = version
                 continue
-            chosen, index, place = cell, at, pods[at].place
+            chosen, index, place = group, at, pods[at].place
         self._reached = place
         if chosen is None:
             self.taken = None
@@ -123,53 +123,55 @@ class Block:
 
         It does not if it differs from its equals now, or they would be rejected by different plugins.
         """
-        cell = self.cells[pod.peers]
-        if not _waits_as_its_equals(pod) or cell.verdict not in (None, pod.rejected_by):
+        group = self.groups[pod.peers]
+        if not _waits_as_its_equals(pod) or group.verdict not in (None, pod.rejected_by):
             return False
-        cell.verdict = pod.rejected_by
-        insort(cell.pods, pod, key=_PLACE)
+        group.verdict = pod.rejected_by
+        insort(group.pods, pod, key=_PLACE)
         self.taken = None
         self.tried += 1
         return True
 
     def split(self) -> Block:
         """Take out the pods that have failed in this pass; another pass over the others begins."""
-        failed: dict[Peers, Cell] = {}
-        left: dict[Peers, Cell] = {}
+        failed: dict[Peers, EqualPods] = {}
+        left: dict[Peers, EqualPods] = {}
         reached = self._reached
-        for peers, cell in self.cells.items():
-            pods = cell.pods
+        for peers, group in self.groups.items():
+            pods = group.pods
             if reached < _AFTER_ALL:
                 at = bisect_right(pods, reached, key=_PLACE)
                 if at < len(pods):
-                    left[peers] = Cell(pods[at:], cell.rejected_by)
+                    left[peers] = EqualPods(pods[at:], group.rejected_by)
                     del pods[at:]
             if pods:
-                assert cell.verdict is not None, "pods have failed for no reason"
-                cell.rejected_by, cell.verdict = cell.verdict, None
-                failed[peers] = cell
-        self.cells, self._reached, self.taken, self.tried = left, _BEFORE_ALL, None, 0
+                assert group.verdict is not None, "pods have failed for no reason"
+                group.rejected_by, group.verdict = group.verdict, None
+                failed[peers] = group
+        self.groups, self._reached, self.taken, self.tried = left, _BEFORE_ALL, None, 0
         return Block(self.priority, failed)
 
     def waits_for_room(self) -> bool:
         """Whether every deletion may help its pods, and no binding, as far as they have failed."""
-        return all(map(_waits_for_room, [cell.verdict or cell.rejected_by for cell in self.cells.values()]))
+        return all(
+            map(_waits_for_room, [group.verdict or group.rejected_by for group in self.groups.values()])
+        )
 
     def in_order(self) -> list[PodInfo]:
         """Its pods, each by itself again."""
-        for cell in self.cells.values():
-            for pod in cell.pods:
-                pod.rejected_by = cell.rejected_by
-        return sorted((pod for cell in self.cells.values() for pod in cell.pods), key=_PLACE)
+        for group in self.groups.values():
+            for pod in group.pods:
+                pod.rejected_by = group.rejected_by
+        return sorted((pod for group in self.groups.values() for pod in group.pods), key=_PLACE)
 
     def remove(self, pod: PodInfo) -> bool:
         """Remove a pod; answers whether it was there."""
-        cell = self.cells.get(pod.peers)
-        if cell is None or pod not in cell.pods:
+        group = self.groups.get(pod.peers)
+        if group is None or pod not in group.pods:
             return False
-        cell.pods.remove(pod)
-        if not cell.pods:
-            del self.cells[pod.peers]
+        group.pods.remove(pod)
+        if not group.pods:
+            del self.groups[pod.peers]
         return True
 
     def join(self, later: Block) -> Block | None:
@@ -177,27 +179,27 @@ class Block:
 
         None if equal pods of the two were rejected by different plugins; after the next attempt they may not.
         """
-        mine, theirs = self.cells, later.cells
+        mine, theirs = self.groups, later.groups
         if not mine or not theirs:
             return self if mine else later
         if any(mine[peers].rejected_by != theirs[peers].rejected_by for peers in mine.keys() & theirs.keys()):
             return None
-        gap = min(cell.pods[0].place for cell in theirs.values()) - 1
-        overlap = max(cell.pods[-1].place for cell in mine.values()) - gap
+        gap = min(group.pods[0].place for group in theirs.values()) - 1
+        overlap = max(group.pods[-1].place for group in mine.values()) - gap
         kept, moved = (self, later) if len(self) > len(later) else (later, self)
         if overlap > 0:
             shift = overlap if moved is later else -overlap
-            for cell in moved.cells.values():
-                for pod in cell.pods:
+            for group in moved.groups.values():
+                for pod in group.pods:
                     pod.place += shift
-        for peers, cell in moved.cells.items():
-            known = kept.cells.get(peers)
+        for peers, group in moved.groups.items():
+            known = kept.groups.get(peers)
             if known is None:
-                kept.cells[peers] = cell
+                kept.groups[peers] = group
             elif moved is later:
-                known.pods += cell.pods
+                known.pods += group.pods
             else:
-                known.pods[:0] = cell.pods
+                known.pods[:0] = group.pods
         return kept
 
 
@@ -217,7 +219,7 @@ def _block_of(waiting: Waiting) -> Block | None:
         return waiting
     if waiting.failures < OFTEN or waiting.peers.loose or not _waits_as_its_equals(waiting):
         return None
-    return Block(waiting.priority, {waiting.peers: Cell([waiting], waiting.rejected_by)})
+    return Block(waiting.priority, {waiting.peers: EqualPods([waiting], waiting.rejected_by)})
 
 
 def _waits_as_its_equals(pod: PodInfo) -> bool:

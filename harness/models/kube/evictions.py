@@ -12,7 +12,7 @@ Place: TypeAlias = tuple[int, int]
 
 
 @final
-class Claimant:
+class PreemptingJob:
     """A job for which pods were preempted, and how often pods of it were bound since."""
 
     __slots__ = ("admissions",)
@@ -47,7 +47,7 @@ class PodEvictions:
     def __init__(self, latency: int | None) -> None:
         self.left: Evictions[tuple[Job, int]] = Evictions(latency)
         self._victims: dict[Place, Victim] = {}
-        self._claimants: dict[int, Claimant] = {}
+        self._preempting: dict[int, PreemptingJob] = {}
 
     def arrive(self) -> None:
         """A job arrived."""
@@ -59,7 +59,7 @@ class PodEvictions:
         for pod in pods if self._victims else ():
             self._victims.pop((job.index, pod), None)
         if len(pods) == job.pods:
-            self._claimants.pop(job.index, None)
+            self._preempting.pop(job.index, None)
 
     def leave(self, job: Job, pod: int, now: int) -> bool:
         """An evicted pod is gone; answers whether the scheduler knows at once."""
@@ -78,22 +78,22 @@ class PodEvictions:
                 self.left.progressed += 1
             else:
                 victim.since = now
-        claimant = self._claimants.get(job.index)
-        if claimant is not None:
-            claimant.admissions += 1
+        preempting = self._preempting.get(job.index)
+        if preempting is not None:
+            preempting.admissions += 1
 
     def preempted(self, preempt: Preempt, now: int) -> None:
         """Take note of a preemption; it says which round of a loop it is."""
-        claimant = None
+        preempting = None
         if preempt.by is not None:
-            claimant = self._claimants.setdefault(preempt.by.index, Claimant())
+            preempting = self._preempting.setdefault(preempt.by.index, PreemptingJob())
         number = 1
         for pod in preempt.pods or ():
             place = preempt.job.index, pod
             victim = self._victims.get(place)
             if victim is None:
                 victim = self._victims[place] = Victim()
-            victim.round = self.left.begin(victim.round, claimant, now - victim.since, now)
+            victim.round = self.left.begin(victim.round, preempting, now - victim.since, now)
             number = max(number, victim.round.number)
         if number > 1:
             preempt.detail = {**preempt.detail, "round": number}

@@ -99,11 +99,11 @@ class Template:
 class Refusal(Protocol):
     """Why a pod got no node and nobody is preempted for it."""
 
-    def figures(self) -> dict[str, Any]:
+    def detail(self) -> dict[str, Any]:
         """The figures behind it, right after the attempt."""
 
 
-class Standing(Protocol):
+class LastingRefusal(Protocol):
     """Why a pod that has failed would fail again even though something has changed."""
 
     def holds(self, pod: PodInfo) -> bool:
@@ -115,21 +115,21 @@ class Peers:
     """Pods that differ in nothing that the scheduler looks at, but in age.
 
     Attributes:
-        hopeless: the version of the cache at which one of them, without a nomination, last failed.
+        failed_at: the version of the cache at which one of them, without a nomination, last failed.
         rejected_by: the plugins that rejected it.
         refusal: why it failed, for the record.
-        standing: why they would fail again, where that is known; None where it is not.
+        lasting: why they would fail again, where that is known; None where it is not.
         loose: whether a pod may get other equals, or another priority, while it waits; see `_blocks.py`.
     """
 
-    __slots__ = ("hopeless", "loose", "refusal", "rejected_by", "standing")
+    __slots__ = ("failed_at", "lasting", "loose", "refusal", "rejected_by")
 
     def __init__(self, *, loose: bool = False) -> None:
         self.loose = loose
-        self.hopeless = -1
+        self.failed_at = -1
         self.rejected_by: frozenset[str] = frozenset()
         self.refusal: Refusal | None = None
-        self.standing: Standing | None = None
+        self.lasting: LastingRefusal | None = None
 
 
 @final
@@ -145,14 +145,30 @@ class PodInfo:
         keeps: that room is kept from pods up to this priority; normally the pod's own.
         preempted: whether it is terminating because the scheduler preempted it.
         peers: the pods that are as good as this one.
-        account: what a scheduler with quotas keeps of the pod; None where there are no quotas.
+        quota: what a scheduler with quotas keeps of the pod; None where there are no quotas.
         timestamp, failures, backoff, rejected_by: the queue's, see `queue.py`.
         place: its place in its block, see `_blocks.py`.
     """
 
     __slots__ = (
-        "account", "backoff", "failures", "job", "keeps", "name", "node", "nominated", "peers", "place",
-        "pod", "preempted", "preempts", "priority", "rejected_by", "start", "template", "terminating",
+        "backoff",
+        "failures",
+        "job",
+        "keeps",
+        "name",
+        "node",
+        "nominated",
+        "peers",
+        "place",
+        "pod",
+        "preempted",
+        "preempts",
+        "priority",
+        "quota",
+        "rejected_by",
+        "start",
+        "template",
+        "terminating",
         "timestamp",
     )  # fmt: skip
 
@@ -171,7 +187,7 @@ class PodInfo:
         self.priority = priority
         self.preempts = preempts
         self.peers = template.peers(priority, preempts=preempts)
-        self.account: Any = None
+        self.quota: Any = None
         self.job = job
         self.pod = pod
         self.start = NOT_STARTED

@@ -24,7 +24,7 @@ class PodScheduler(Nodes, Protocol):
     def attempts(self) -> int:
         """How many scheduling attempts there were."""
 
-    def hear(self, now: int) -> None:
+    def advance(self, now: int) -> None:
         """It is `now`."""
 
     def add(self, pod: PodInfo) -> None:
@@ -80,7 +80,7 @@ class PodPolicy:
 
     def submit(self, job: Job, pods: range, now: int) -> None:
         """Pods wait; evicted ones do once the scheduler knows that they are gone."""
-        self.scheduler.hear(now)
+        self.scheduler.advance(now)
         never = self._never(job) if self._never is not None else None
         if never is not None:
             self._rejected.append((job, never))
@@ -95,7 +95,7 @@ class PodPolicy:
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
         """Pods are gone from their nodes; of evicted ones the scheduler may know later."""
-        self.scheduler.hear(now)
+        self.scheduler.advance(now)
         if why is Why.ENDED:
             self._evictions.end(job, pods)
             for pod in pods:
@@ -110,7 +110,7 @@ class PodPolicy:
 
     def cycle(self, now: int) -> Iterator[Decision]:
         """Schedule pods until those that are left wait for something to happen."""
-        self.scheduler.hear(now)
+        self.scheduler.advance(now)
         evictions = self._evictions
         for job, pod in evictions.left.due(now):
             self.scheduler.delete(self._pods.pop((job.index, pod)))

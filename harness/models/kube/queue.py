@@ -52,7 +52,7 @@ class SchedulingQueue:
         self._by_bindings: dict[PodInfo, None] = {}  # those of both whom a binding may help
         self._passed: Block | None = None  # the block of which some may have failed since it was moved
 
-    def hear(self, now: int) -> None:
+    def advance(self, now: int) -> None:
         """It is `now`; at a new instant the timers come first."""
         if now != self.now:
             if self._passed is not None:
@@ -79,24 +79,24 @@ class SchedulingQueue:
         A pod fails at once if an equal one has failed and nothing has changed since.
 
         Args:
-            version: of the cache; see `Peers.hopeless`.
+            version: of the cache; see `Peers.failed_at`.
         """
-        while lane := self._active or self._backoff:
-            waiting = lane[-1][-1]
+        while pending := self._active or self._backoff:
+            waiting = pending[-1][-1]
             if self._passed is not None and waiting is not self._passed:
                 self._settle()
             if isinstance(waiting, Block):
                 self._passed = waiting
                 pod = waiting.take(version)
                 if pod is None:
-                    lane.pop()
+                    pending.pop()
                     self._settle()
                     continue
             else:
-                lane.pop()
+                pending.pop()
                 pod = waiting
             self.attempts += 1
-            if pod.peers.hopeless != version or pod.nominated:
+            if pod.peers.failed_at != version or pod.nominated:
                 return pod
             if not pod.failures:
                 self.failed_alike.append(pod)
@@ -140,7 +140,7 @@ class SchedulingQueue:
         if not failed.waits_for_room():
             for pod in failed.in_order():
                 self._wait(pod, pod.rejected_by)
-        elif failed.cells:
+        elif failed.groups:
             self._stamp(failed, _LONGEST_BACKOFF)
             self._short[failed] = None
 
@@ -244,10 +244,10 @@ class SchedulingQueue:
             backoff.sort()
             self._join(backoff)
 
-    def _join(self, lane: list[Any]) -> None:
+    def _join(self, pending: list[Any]) -> None:
         """Make one block of neighbours that are to be tried one after the other, with nothing in between."""
         kept: list[Any] = []
-        for entry in lane:
+        for entry in pending:
             *key, stamp, first = entry
             if kept:
                 *after, last, second = kept[-1]
@@ -256,7 +256,7 @@ class SchedulingQueue:
                     kept[-1] = (*key, stamp, block)
                     continue
             kept.append(entry)
-        lane[:] = kept
+        pending[:] = kept
 
     def _between(self, start: int, end: int) -> bool:
         """Whether something may still come between two neighbours that no deletion has moved."""

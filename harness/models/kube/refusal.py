@@ -30,12 +30,12 @@ class Unschedulable:
     diagnosis: Diagnosis
     preemption: str
 
-    def figures(self) -> dict[str, Any]:
+    def detail(self) -> dict[str, Any]:
         """The figures for the record; the same object for the same figures."""
-        return node_figures(self.diagnosis, self.preemption)
+        return node_detail(self.diagnosis, self.preemption)
 
     def holds(self, pod: PodInfo) -> bool:
-        """Whether equal pods still find no node with room, see `Standing`.
+        """Whether equal pods still find no node with room, see `LastingRefusal`.
 
         It may be asked where nobody is preempted and nodes by themselves decided. Which plugins reject a pod
         does not change then: what rules out a node, and whether it is too small, lasts as long as the node.
@@ -45,7 +45,7 @@ class Unschedulable:
         return not nodes.any_fits
 
 
-def node_figures(diagnosis: Diagnosis, preemption: str = "") -> dict[str, Any]:
+def node_detail(diagnosis: Diagnosis, preemption: str = "") -> dict[str, Any]:
     """What a pod asks for, how many nodes rejected it for which reason, and what is free at most.
 
     `most_free` says for each resource that is short how much of it any one node has, of those that could
@@ -72,5 +72,5 @@ def refuse(pod: PodInfo, why: Refusal | None) -> Refuse:
     """What is recorded of a pod that waits."""
     assert pod.job is not None, "a pod of a replay belongs to a job"
     assert why is not None, "a pod fails for a reason"
-    detail = why.figures()
+    detail = why.detail()
     return Refuse(pod.job, UNSCHEDULABLE, {"pod": pod.name, **detail} if pod.job.pods > 1 else detail)

@@ -75,10 +75,10 @@ class Scheduler:
 
     # --- what the scheduler is told -----------------------------------------------------------------------
 
-    def hear(self, now: int) -> None:
+    def advance(self, now: int) -> None:
         """It is `now`; the queue's timers come before all else that happens at an instant."""
         if now != self.queue.now:
-            self.queue.hear(now)
+            self.queue.advance(now)
 
     def add(self, pod: PodInfo) -> None:
         """A pod arrives."""
@@ -130,7 +130,7 @@ class Scheduler:
                 yield from self._post_filter(pod, found)
         if queue.failed_alike:
             yield from self.refuse_alike()
-        wake = self.doze()
+        wake = self.next_wake()
         if wake is not None:
             yield wake
 
@@ -140,7 +140,7 @@ class Scheduler:
             yield self._place(running, node)
         self._running.clear()
 
-    def doze(self) -> Wake | None:
+    def next_wake(self) -> Wake | None:
         """A cycle is over, and all pods wait for an event: wake when the queue's timer is due."""
         self._refused = None
         flush = self.queue.next_flush()
@@ -196,8 +196,8 @@ class Scheduler:
         """A pod waits; why is recorded when it is new."""
         peers, is_new = pod.peers, pod.rejected_by != rejecting
         if not pod.nominated:
-            peers.hopeless, peers.rejected_by, peers.refusal = self.cache.version, rejecting, why
-            peers.standing = why if self._preemption is None and why.diagnosis.by_nodes_alone else None
+            peers.failed_at, peers.rejected_by, peers.refusal = self.cache.version, rejecting, why
+            peers.lasting = why if self._preemption is None and why.diagnosis.by_nodes_alone else None
         self.queue.add_unschedulable(pod, rejecting)
         if is_new:
             self._refused = pod.job

@@ -16,8 +16,8 @@ from harness.models.kube.node import NodeInfo
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import NEVER_PREEMPTS, VICTIMS_LEAVING
-from harness_plugins.elastic_quota.accounts import Accounts
-from harness_plugins.elastic_quota.claim import Claim
+from harness_plugins.elastic_quota.quota_request import QuotaRequest
+from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.tree import Amounts, Quota
 
 NO_QUOTA = "a pod that belongs to no quota may not preempt"
@@ -33,7 +33,7 @@ class AckRules:
     """See the module, and `Rules`.
 
     Args:
-        accounts: the quota tree.
+        usage: the quota tree.
         budgets: the PodDisruptionBudgets, a hard rule here.
         protected: label of pods that are never victims, such as those of DaemonSets: (key, value), where a
             value of None stands for any.
@@ -44,43 +44,45 @@ class AckRules:
     looks_ahead = True
 
     def __init__(
-        self, accounts: Accounts, budgets: Budgets, protected: tuple[str, str | None] | None = None
+        self, usage: QuotaUsage, budgets: Budgets, protected: tuple[str, str | None] | None = None
     ) -> None:
-        self._accounts = accounts
+        self._usage = usage
         self._budgets = budgets
         self._protected = protected
 
     def reclaims(self, quota: Quota | None, amounts: Amounts) -> bool:
         """Whether the quota stays within its `min` in every resource."""
-        return quota is not None and self._accounts.tree.within_min(quota, amounts)
+        return quota is not None and self._usage.tree.within_min(quota, amounts)
 
-    def why_never(self, claim: Claim, *, reclaims: bool) -> str | None:
+    def why_never(self, request: QuotaRequest, *, reclaims: bool) -> str | None:
         """It has no quota, or nobody borrows, or nobody of its own quota is less important."""
-        accounts, quota = self._accounts, claim.quota
+        usage, quota = self._usage, request.quota
         if quota is None:
             return NO_QUOTA
         if not reclaims:
-            return None if accounts.has_lower(quota, claim.pod.priority) else NOT_LOWER
-        tree = accounts.tree
+            return None if usage.has_lower(quota, request.pod.priority) else NOT_LOWER
+        tree = usage.tree
         found = any(leaf is not quota and tree.may_lose(leaf, quota) for leaf in tree.leaves.values())
         return None if found else NOBODY_BORROWS
 
-    def why_not_eligible(self, claim: Claim, expected: NodeInfo | None, *, reclaims: bool) -> str | None:
+    def why_not_eligible(
+        self, request: QuotaRequest, expected: NodeInfo | None, *, reclaims: bool
+    ) -> str | None:
         """It never preempts, or it waits for what leaves the node where room was made for it, or its quota.
 
         The dry run that made the room took all that to have left.
         """
-        if not claim.pod.preempts:
+        if not request.pod.preempts:
             return NEVER_PREEMPTS
-        if expected is None or claim.quota is None:
+        if expected is None or request.quota is None:
             return None
         if any(other.terminating for other in expected.pods):
             return VICTIMS_LEAVING
-        if claim.refusal is not None:
-            tree = self._accounts.tree
+        if request.excess is not None:
+            tree = self._usage.tree
             with tree.departed():
-                excess = tree.over_max(claim.quota, claim.in_quota, claim.shared)
-                if excess is None and tree.over_guaranteed(claim.in_all) is None:
+                excess = tree.over_max(request.quota, request.in_quota, request.shared)
+                if excess is None and tree.over_guaranteed(request.in_all) is None:
                     return QUOTA_LEAVING
         return None
 
@@ -88,32 +90,32 @@ class AckRules:
         """Nodes that are marked unschedulable are left out for one pod; for several they join the pool."""
         return not (alone and node.unschedulable)
 
-    def where(self, claim: Claim, *, reclaims: bool) -> Collection[int]:
+    def where(self, request: QuotaRequest, *, reclaims: bool) -> Collection[int]:
         """Nodes with pods of quotas that borrow, else with pods of its own."""
-        accounts, quota = self._accounts, claim.quota
+        usage, quota = self._usage, request.quota
         if quota is None:
             return ()
         if not reclaims:
-            return accounts.nodes_of(quota)
-        tree = accounts.tree
+            return usage.nodes_of(quota)
+        tree = usage.tree
         losing = (leaf for leaf in tree.leaves.values() if leaf is not quota and tree.may_lose(leaf, quota))
-        return {position for leaf in losing for position in accounts.nodes_of(leaf)}
+        return {position for leaf in losing for position in usage.nodes_of(leaf)}
 
-    def potential_victims(self, claim: Claim, node: NodeInfo, *, reclaims: bool) -> list[PodInfo]:
+    def potential_victims(self, request: QuotaRequest, node: NodeInfo, *, reclaims: bool) -> list[PodInfo]:
         """Borrowers of other quotas for a pod that reclaims, else less important pods of its own.
 
         The least important ones come first: they use up the disruptions that budgets allow, and a quota's
         pods are taken until it no longer borrows.
         """
-        pod, quota, accounts, budgets = claim.pod, claim.quota, self._accounts, self._budgets
+        pod, quota, usage, budgets = request.pod, request.quota, self._usage, self._budgets
         found: list[PodInfo] = []
         if quota is None:
             return found
         left: dict[int, int] = {}
         for each in reversed(node.by_importance()):
-            theirs = accounts.quota_of(each)
+            theirs = usage.quota_of(each)
             if reclaims:
-                if theirs is None or theirs is quota or not accounts.tree.may_lose(theirs, quota):
+                if theirs is None or theirs is quota or not usage.tree.may_lose(theirs, quota):
                     continue
             elif theirs is not quota or each.priority >= pod.priority:
                 continue
@@ -127,9 +129,9 @@ class AckRules:
                     left[number] -= 1
             found.append(each)
             if reclaims:
-                accounts.refund(each)
+                usage.refund(each)
         for each in found if reclaims else ():
-            accounts.charge(each)
+            usage.charge(each)
         found.reverse()
         return found
 

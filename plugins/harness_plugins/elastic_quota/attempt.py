@@ -1,6 +1,6 @@
 """One attempt at a pod, or at a gang as one: where its pods go, whom that costs, or why it fails.
 
-Everything is worked out here and nothing is decided: the books are as before when an attempt is over.
+An attempt changes nothing: cache, quotas and budgets are as before when it is over.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import Preemption, pick_one_node_for_preemption
 from harness.models.kube.preemption.victims import Candidate
 from harness.models.kube.refusal import DISABLED, NO_VICTIMS
-from harness_plugins.elastic_quota.accounts import Accounts
-from harness_plugins.elastic_quota.claim import Claim, add, claim_of
 from harness_plugins.elastic_quota.failure import Failure, Refusal
-from harness_plugins.elastic_quota.plan import Plan
+from harness_plugins.elastic_quota.quota_request import QuotaRequest, add, quota_request
+from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Rules
 from harness_plugins.elastic_quota.search import DefaultSearch, QuotaSearch, Search
+from harness_plugins.elastic_quota.tentative import TentativePlacement
 from harness_plugins.elastic_quota.tree import Excess, Quota
 
 TOO_FEW = "fewer pods of its group are there than have to be placed together"
 
 
 class Whole(NamedTuple):
-    """What pods of one quota claim together, see `Claim`; `first` is the claim of the first of them."""
+    """What pods of one quota request together; `first` is the request of the first of them."""
 
-    first: Claim
+    first: QuotaRequest
     in_quota: dict[str, int]
     in_all: dict[str, int]
 
@@ -46,13 +46,13 @@ class Placed:
 @final
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Room that is made for one pod: on which node, whom it costs in which order, why, and the figures."""
+    """Room that is made for one pod: on which node, which victims in which order, why, and the detail."""
 
     pod: PodInfo
     chosen: Candidate
     victims: Sequence[PodInfo]
     reason: str
-    figures: Mapping[str, Any]
+    detail: Mapping[str, Any]
 
 
 @final
@@ -83,7 +83,7 @@ class Attempts:
     Args:
         scheduling: finds nodes.
         budgets: the PodDisruptionBudgets.
-        accounts: the quotas.
+        usage: the quotas.
         rules: who may preempt whom by quotas.
         default: preempts for pods that belong to no quota; None leaves that to the rules.
         preempts: whether anybody is preempted at all.
@@ -93,7 +93,7 @@ class Attempts:
         self,
         scheduling: Scheduling,
         budgets: Budgets,
-        accounts: Accounts,
+        usage: QuotaUsage,
         rules: Rules,
         default: Preemption | None,
         *,
@@ -102,19 +102,19 @@ class Attempts:
         self._scheduling = scheduling
         self._cache = scheduling.cache
         self._budgets = budgets
-        self._accounts = accounts
+        self._usage = usage
         self._rules = rules
         self._default = default
         self._preempts = preempts
 
     def try_pod(self, pod: PodInfo) -> Outcome:
         """Try one pod."""
-        claim = claim_of(pod, self._accounts, self._cache)
-        found = self._find_node(claim)
+        request = quota_request(pod, self._usage, self._cache)
+        found = self._find_node(request)
         if isinstance(found, NodeInfo):
             return Placed({pod: found})
-        quota = claim.quota
-        search = self._search({quota: self._rules.reclaims(quota, claim.in_quota)})
+        quota = request.quota
+        search = self._search({quota: self._rules.reclaims(quota, request.in_quota)})
         refusal = self._refused(search, found)
         return refusal or self._make_room([pod], search, {}, {pod: found})
 
@@ -129,13 +129,13 @@ class Attempts:
         """
         outcome = self._try_together(pods, least)
         if isinstance(outcome, Refusal):
-            return outcome._replace(place=pods.index(outcome.failure.claim.pod))
+            return outcome._replace(place=pods.index(outcome.failure.request.pod))
         return outcome
 
     def _try_together(self, pods: Sequence[PodInfo], least: int) -> Outcome:
         if least > len(pods):
-            claim = claim_of(pods[0], self._accounts, self._cache, mates=pods)
-            return _refusal(self._failure(claim), TOO_FEW)
+            request = quota_request(pods[0], self._usage, self._cache, mates=pods)
+            return _refusal(self._failure(request), TOO_FEW)
         if least < len(pods):
             fitting = self._fitting(pods)
             if fitting and len(fitting) >= least:
@@ -148,71 +148,75 @@ class Attempts:
             excess = self._over(quota, whole)
             if excess is None:
                 continue
-            claim = whole.first._replace(in_quota=whole.in_quota, in_all=whole.in_all, refusal=excess)
-            refusal = self._refused(search, self._failure(claim, excess))
+            request = whole.first._replace(in_quota=whole.in_quota, in_all=whole.in_all, excess=excess)
+            refusal = self._refused(search, self._failure(request, excess))
             if refusal is not None:
                 return refusal
-        plan = Plan(self._cache, self._accounts, self._budgets)
+        tentative = TentativePlacement(self._cache, self._usage, self._budgets)
         failures: dict[PodInfo, Failure] = {}
         try:
             for pod in pods:
-                found = self._find_node(claim_of(pod, self._accounts, self._cache, mates=pods))
+                found = self._find_node(quota_request(pod, self._usage, self._cache, mates=pods))
                 if isinstance(found, NodeInfo):
-                    plan.place(pod, found)
+                    tentative.place(pod, found)
                     continue
                 refusal = self._refused(search, found)
                 if refusal is not None:
                     return refusal
                 failures[pod] = found
         finally:
-            plan.undo()
-        return self._make_room(pods, search, plan.placed, failures) if failures else Placed(plan.placed)
+            tentative.undo()
+        return (
+            self._make_room(pods, search, tentative.placed, failures)
+            if failures
+            else Placed(tentative.placed)
+        )
 
-    def _find_node(self, claim: Claim) -> NodeInfo | Failure:
+    def _find_node(self, request: QuotaRequest) -> NodeInfo | Failure:
         """The node that a pod gets, if its quota lets it in."""
-        if claim.refusal is not None:
-            return self._failure(claim, claim.refusal)
-        found = self._scheduling.schedule(claim.pod)
+        if request.excess is not None:
+            return self._failure(request, request.excess)
+        found = self._scheduling.schedule(request.pod)
         if isinstance(found, Diagnosis):
-            return Failure(claim, found.state, self._cache, found)
+            return Failure(request, found.state, self._cache, found)
         return found
 
-    def _failure(self, claim: Claim, excess: Excess | None = None) -> Failure:
-        return Failure(claim, self._scheduling.pre_filter(claim.pod), self._cache, None, excess)
+    def _failure(self, request: QuotaRequest, excess: Excess | None = None) -> Failure:
+        return Failure(request, self._scheduling.pre_filter(request.pod), self._cache, None, excess)
 
     def _fitting(self, pods: Sequence[PodInfo]) -> Mapping[PodInfo, NodeInfo]:
         """The pods that get a node as things stand, each with those before it in place."""
-        plan = Plan(self._cache, self._accounts, self._budgets)
+        tentative = TentativePlacement(self._cache, self._usage, self._budgets)
         try:
             for pod in pods:
-                found = self._find_node(claim_of(pod, self._accounts, self._cache, mates=pods))
+                found = self._find_node(quota_request(pod, self._usage, self._cache, mates=pods))
                 if isinstance(found, NodeInfo):
-                    plan.place(pod, found)
+                    tentative.place(pod, found)
         finally:
-            plan.undo()
-        return plan.placed
+            tentative.undo()
+        return tentative.placed
 
     # --- gangs --------------------------------------------------------------------------------------------
 
     def _wholes(self, pods: Sequence[PodInfo]) -> dict[Quota | None, Whole]:
-        """What the pods of a gang claim together, for each of their quotas."""
+        """What the pods of a gang request together, for each of their quotas."""
         wholes: dict[Quota | None, Whole] = {}
         for pod in pods:
-            quota = self._accounts.quota_of(pod)
+            quota = self._usage.quota_of(pod)
             whole = wholes.get(quota)
             if whole is None:
-                first = claim_of(pod, self._accounts, self._cache, mates=pods)
+                first = quota_request(pod, self._usage, self._cache, mates=pods)
                 wholes[quota] = Whole(first, dict(first.in_quota), dict(first.in_all))
             else:
-                add(whole.in_quota, self._accounts.amounts(pod))
-                add(whole.in_all, self._accounts.amounts(pod))
+                add(whole.in_quota, self._usage.amounts(pod))
+                add(whole.in_all, self._usage.amounts(pod))
         return wholes
 
     def _over(self, quota: Quota | None, whole: Whole) -> Excess | None:
         """Why a quota has no room for all pods; None when it has."""
         if quota is None:
             return None
-        tree = self._accounts.tree
+        tree = self._usage.tree
         return tree.over_max(quota, whole.in_quota, whole.first.shared) or tree.over_guaranteed(whole.in_all)
 
     # --- preemption ---------------------------------------------------------------------------------------
@@ -223,7 +227,7 @@ class Attempts:
             return None
         if self._default is not None and None in reclaims:
             return DefaultSearch(self._default)
-        return QuotaSearch(self._scheduling, self._budgets, self._accounts, self._rules, reclaims)
+        return QuotaSearch(self._scheduling, self._budgets, self._usage, self._rules, reclaims)
 
     def _refused(self, search: Search | None, failure: Failure) -> Refusal | None:
         """Why no preemption is tried for a pod; None when one is."""
@@ -252,18 +256,18 @@ class Attempts:
         """
         assert search is not None, "room is made without a preemption"
         rejecting = frozenset(plugin for failure in failures.values() for plugin in failure.rejecting)
-        plan = Plan(self._cache, self._accounts, self._budgets)
+        tentative = TentativePlacement(self._cache, self._usage, self._budgets)
         steps: list[Step] = []
         try:
             for pod, node in placed.items():
-                plan.place(pod, node)
+                tentative.place(pod, node)
             for pod, first in failures.items():
                 failure = first
-                if plan.placed:
+                if tentative.placed:
                     # Room that was made for others may do, and what it costs is to be seen anew.
-                    again = self._find_node(claim_of(pod, self._accounts, self._cache, mates=pods))
+                    again = self._find_node(quota_request(pod, self._usage, self._cache, mates=pods))
                     if isinstance(again, NodeInfo):
-                        plan.place(pod, again)
+                        tentative.place(pod, again)
                         continue
                     failure = again
                 found = search.candidates(failure, failures.values())
@@ -271,17 +275,17 @@ class Attempts:
                     rule = NO_VICTIMS
                     return _refusal(failure, rule, found.rejected, keeps=found.failed, rejecting=rejecting)
                 chosen = pick_one_node_for_preemption(found.candidates)
-                figures = search.figures(pod, chosen, found)
+                detail = search.detail(pod, chosen, found)
                 if len(pods) > 1:
-                    figures["gang"] = {"pods": len(pods), "short": len(failures), "pod": pod.name}
+                    detail["gang"] = {"pods": len(pods), "short": len(failures), "pod": pod.name}
                 victims = search.in_turn(chosen.victims)
-                steps.append(Step(pod, chosen, victims, search.reason(pod), figures))
+                steps.append(Step(pod, chosen, victims, search.reason(pod), detail))
                 for victim in victims:
-                    plan.evict(victim)
-                plan.place(pod, chosen.node)
+                    tentative.evict(victim)
+                tentative.place(pod, chosen.node)
         finally:
-            plan.undo()
-        return Planned(plan.placed, steps, search, rejecting)
+            tentative.undo()
+        return Planned(tentative.placed, steps, search, rejecting)
 
 
 def _refusal(
@@ -293,5 +297,5 @@ def _refusal(
     rejecting: frozenset[str] | None = None,
 ) -> Refusal:
     return Refusal(
-        failure.claim.pod.name, rule, failure, nodes, keeps=keeps, rejecting=rejecting or failure.rejecting
+        failure.request.pod.name, rule, failure, nodes, keeps=keeps, rejecting=rejecting or failure.rejecting
     )

@@ -1,7 +1,7 @@
 """Capacity scheduling: the rules of scheduler-plugins about who may preempt whom.
 
 Quotas are flat, one a namespace. A pod that would borrow takes from its own namespace, by priority; one that
-claims its guarantee takes from namespaces that borrow, whatever their priority.
+requests its guarantee takes from namespaces that borrow, whatever their priority.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import final
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.evaluator import NEVER_PREEMPTS, VICTIMS_LEAVING
-from harness_plugins.elastic_quota.accounts import Accounts
-from harness_plugins.elastic_quota.claim import Claim
+from harness_plugins.elastic_quota.quota_request import QuotaRequest
+from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.tree import Amounts, Quota
 
 
@@ -22,38 +22,40 @@ class CapacityRules:
     """See the module, and `Rules`.
 
     Args:
-        accounts: the quotas, without hierarchy.
+        usage: the quotas, without hierarchy.
     """
 
     as_upstream = True
     keeps_room = False
     looks_ahead = False
 
-    def __init__(self, accounts: Accounts) -> None:
-        self._accounts = accounts
+    def __init__(self, usage: QuotaUsage) -> None:
+        self._usage = usage
 
     def reclaims(self, quota: Quota | None, amounts: Amounts) -> bool:
         """Whether the quota stays within its `min`, in the core resources and those that are asked for."""
         return quota is not None and quota.over_min(amounts) is None
 
-    def why_never(self, claim: Claim, *, reclaims: bool) -> str | None:
+    def why_never(self, request: QuotaRequest, *, reclaims: bool) -> str | None:
         """Nobody borrows, or nobody of the quota, or outside of all quotas, is less important."""
-        accounts, quota = self._accounts, claim.quota
+        usage, quota = self._usage, request.quota
         if not reclaims:
-            return None if accounts.has_lower(quota, claim.pod.priority) else "no pod of lower priority"
-        leaves = accounts.tree.leaves.values()
+            return None if usage.has_lower(quota, request.pod.priority) else "no pod of lower priority"
+        leaves = usage.tree.leaves.values()
         borrows = any(leaf is not quota and leaf.borrows() is not None for leaf in leaves)
         return None if borrows else "no other quota uses more than its min"
 
-    def why_not_eligible(self, claim: Claim, expected: NodeInfo | None, *, reclaims: bool) -> str | None:
+    def why_not_eligible(
+        self, request: QuotaRequest, expected: NodeInfo | None, *, reclaims: bool
+    ) -> str | None:
         """It never preempts, or it waits for pods that are leaving its node, whatever made them leave."""
-        pod, quota = claim.pod, claim.quota
+        pod, quota = request.pod, request.quota
         if not pod.preempts:
             return NEVER_PREEMPTS
         for other in expected.pods if expected is not None else ():
             if not other.terminating:
                 continue
-            theirs = self._accounts.quota_of(other)
+            theirs = self._usage.quota_of(other)
             if theirs is quota:
                 waits = other.priority < pod.priority
             else:
@@ -66,40 +68,38 @@ class CapacityRules:
         """Every node is tried."""
         return True
 
-    def where(self, claim: Claim, *, reclaims: bool) -> Collection[int]:
+    def where(self, request: QuotaRequest, *, reclaims: bool) -> Collection[int]:
         """Nodes with pods of quotas that borrow, else with pods of its own, or of none."""
-        accounts, quota = self._accounts, claim.quota
+        usage, quota = self._usage, request.quota
         if not reclaims:
-            return accounts.nodes_of(quota)
-        leaves = accounts.tree.leaves.values()
+            return usage.nodes_of(quota)
+        leaves = usage.tree.leaves.values()
         losing = (leaf for leaf in leaves if leaf is not quota and leaf.borrows() is not None)
-        return {position for leaf in losing for position in accounts.nodes_of(leaf)}
+        return {position for leaf in losing for position in usage.nodes_of(leaf)}
 
-    def potential_victims(self, claim: Claim, node: NodeInfo, *, reclaims: bool) -> list[PodInfo]:
+    def potential_victims(self, request: QuotaRequest, node: NodeInfo, *, reclaims: bool) -> list[PodInfo]:
         """Borrowers of other quotas for a pod that reclaims, else less important pods of its own."""
-        pod, quota, accounts = claim.pod, claim.quota, self._accounts
+        pod, quota, usage = request.pod, request.quota, self._usage
         least_first = reversed(node.by_importance())
         if reclaims:
             found = self._borrowers(quota, least_first)
         else:
             found = [
-                each
-                for each in least_first
-                if each.priority < pod.priority and accounts.quota_of(each) is quota
+                each for each in least_first if each.priority < pod.priority and usage.quota_of(each) is quota
             ]
         # Where priority and start are equal the sort leaves the order in which pods were visited.
         return sorted(found, key=lambda each: (-each.priority, each.start))
 
     def _borrowers(self, claimant: Quota | None, least_first: Iterable[PodInfo]) -> list[PodInfo]:
         """Pods of quotas that borrow, the least important ones until their quota no longer does."""
-        accounts, found = self._accounts, []
+        usage, found = self._usage, []
         for each in least_first:
-            theirs = accounts.quota_of(each)
+            theirs = usage.quota_of(each)
             if theirs is not None and theirs is not claimant and theirs.borrows() is not None:
-                accounts.refund(each)
+                usage.refund(each)
                 found.append(each)
         for each in found:
-            accounts.charge(each)
+            usage.charge(each)
         return found
 
     def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:

@@ -14,8 +14,8 @@ from harness.models.kube.placement.trial import PreFilter, Trial
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.victims import Candidate, fits, rejection
-from harness_plugins.elastic_quota.accounts import Accounts
-from harness_plugins.elastic_quota.claim import Claim
+from harness_plugins.elastic_quota.quota_request import QuotaRequest
+from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 OVER_QUOTA = Status(Code.UNSCHEDULABLE, "", ("global quota max exceeded",))
 """The preemptor's quota does not let it in even when all potential victims are gone."""
@@ -35,33 +35,33 @@ class DryRun:
     """One preemptor's simulation on one node.
 
     Args:
-        claim: the preemptor's claim.
+        request: the preemptor's request.
         node: the node.
         potential: who may be a victim, most important first.
         state: the counts of the attempt.
-        accounts: the quotas; they are as before when the dry run is over.
+        usage: the quotas; they are as before when the dry run is over.
         names: names of the resources.
         looks_ahead: whether pods that are leaving the node count as gone.
     """
 
     def __init__(
         self,
-        claim: Claim,
+        request: QuotaRequest,
         node: NodeInfo,
         potential: Sequence[PodInfo],
         state: PreFilter,
-        accounts: Accounts,
+        usage: QuotaUsage,
         names: Sequence[str],
         *,
         looks_ahead: bool,
     ) -> None:
-        self._claim = claim
+        self._request = request
         self._node = node
         self._potential = potential
-        self._accounts = accounts
-        self._trial = Trial(claim.pod, node, state, names)
-        self._nominated = nominated_before(claim.pod, node)
-        self._bounded = claim.refusal is not None  # else its quota lets it in, all the more with pods gone
+        self._usage = usage
+        self._trial = Trial(request.pod, node, state, names)
+        self._nominated = nominated_before(request.pod, node)
+        self._bounded = request.excess is not None  # else its quota lets it in, all the more with pods gone
         self._gone: dict[PodInfo, None] = {}
         for pod in node.pods if looks_ahead else ():
             if pod.terminating:
@@ -83,7 +83,7 @@ class DryRun:
             return self._run(budgets, as_upstream=as_upstream)
         finally:
             for pod in self._gone:
-                self._accounts.charge(pod)
+                self._usage.charge(pod)
 
     def _run(self, budgets: Budgets, *, as_upstream: bool) -> Candidate | Status:
         for pod in self._potential:
@@ -123,24 +123,27 @@ class DryRun:
 
     def _refund(self, pod: PodInfo) -> None:
         if self._bounded:
-            self._accounts.refund(pod)
+            self._usage.refund(pod)
             self._gone[pod] = None
 
     def _charge(self, pod: PodInfo) -> None:
         if self._bounded:
-            self._accounts.charge(pod)
+            self._usage.charge(pod)
             del self._gone[pod]
 
     def _quota_admits(self, *, own_only: bool) -> bool:
         """Whether the quotas, as they are now, let the preemptor in, with nominated pods or without."""
-        claim, tree = self._claim, self._accounts.tree
-        if claim.quota is None or not self._bounded:
+        request, tree = self._request, self._usage.tree
+        if request.quota is None or not self._bounded:
             return True
         if own_only:
-            return tree.over_max(claim.quota, claim.own) is None and tree.over_guaranteed(claim.own) is None
+            return (
+                tree.over_max(request.quota, request.own) is None
+                and tree.over_guaranteed(request.own) is None
+            )
         return (
-            tree.over_max(claim.quota, claim.in_quota, claim.shared) is None
-            and tree.over_guaranteed(claim.in_all) is None
+            tree.over_max(request.quota, request.in_quota, request.shared) is None
+            and tree.over_guaranteed(request.in_all) is None
         )
 
 

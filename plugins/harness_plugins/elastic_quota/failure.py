@@ -11,9 +11,9 @@ from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import Diagnosis
 from harness.models.kube.placement.status import NODE_RESOURCES_FIT, Code, Status
 from harness.models.kube.placement.trial import PreFilter
-from harness.models.kube.refusal import node_figures
-from harness_plugins.elastic_quota.claim import Claim
-from harness_plugins.elastic_quota.figures import states
+from harness.models.kube.refusal import node_detail
+from harness_plugins.elastic_quota.quota_detail import states
+from harness_plugins.elastic_quota.quota_request import QuotaRequest
 from harness_plugins.elastic_quota.tree import Excess
 
 PLUGIN = "ElasticQuota"
@@ -26,14 +26,14 @@ class Failure(NamedTuple):
     """A pod that got no node.
 
     Attributes:
-        claim: its claim.
+        request: its request.
         state: the counts of the attempt.
         cache: the nodes.
         diagnosis: why each node rejected it; None when its quota did, and no node was looked at.
         excess: why its quota did, or that of its gang.
     """
 
-    claim: Claim
+    request: QuotaRequest
     state: PreFilter
     cache: Cache
     diagnosis: Diagnosis | None
@@ -57,7 +57,7 @@ class Failure(NamedTuple):
     @property
     def expected(self) -> NodeInfo | None:
         """The node that a preemption made room on, unless it can never run the pod."""
-        node = self.cache.by_name.get(self.claim.pod.nominated)
+        node = self.cache.by_name.get(self.request.pod.nominated)
         if node is not None and self.diagnosis is not None:
             return None if self.diagnosis.status(node).code is Code.UNRESOLVABLE else node
         return node
@@ -90,23 +90,25 @@ class Refusal(NamedTuple):
         excess = self.failure.excess
         return self.rule, in_words(excess) if excess is not None else ""
 
-    def figures(self) -> dict[str, Any]:
+    def detail(self) -> dict[str, Any]:
         """The figures for the record; nodes that say the same are counted, and the first ones named."""
-        claim, diagnosis, excess = self.failure.claim, self.failure.diagnosis, self.failure.excess
+        request, diagnosis, excess = self.failure.request, self.failure.diagnosis, self.failure.excess
         said: dict[str, Any] = {"preemption": self.rule}
         if diagnosis is not None:
-            said = node_figures(diagnosis, self.rule)
-        if excess is not None and claim.quota is not None:
+            said = node_detail(diagnosis, self.rule)
+        if excess is not None and request.quota is not None:
             said |= {
                 "message": in_words(excess),
-                "queue": claim.quota.name,
-                "request": dict(claim.in_quota),
+                "queue": request.quota.name,
+                "request": dict(request.in_quota),
                 "short": {excess.resource: excess.amount},
-                **states(each for each in claim.quota.line if each.name in (claim.quota.name, excess.quota)),
+                **states(
+                    each for each in request.quota.line if each.name in (request.quota.name, excess.quota)
+                ),
             }
         if self.nodes:
             said = {**said, "not_freed": self._by_reason(self.nodes)}
-        job, labels = claim.pod.job, claim.pod.template.labels
+        job, labels = request.pod.job, request.pod.template.labels
         several = (job is not None and job.pods > 1) or group_name(labels)
         return {**said, "pod": self.pod} if self.place is not None and several else said
 

@@ -13,8 +13,8 @@ from harness.models.cluster import KOORDINATOR, UNLIMITED, ElasticQuota
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.evaluator import NEVER_PREEMPTS, VICTIMS_LEAVING
-from harness_plugins.elastic_quota.accounts import Accounts
-from harness_plugins.elastic_quota.claim import Claim
+from harness_plugins.elastic_quota.quota_request import QuotaRequest
+from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.runtime import Part, fair_shares
 from harness_plugins.elastic_quota.tree import Amounts, Excess, Quota, QuotaTree
 
@@ -126,31 +126,33 @@ class KoordinatorRules:
     """See the module, and `Rules`.
 
     Args:
-        accounts: the quotas, on a `RuntimeTree`.
+        usage: the quotas, on a `RuntimeTree`.
     """
 
     as_upstream = False
     keeps_room = False
     looks_ahead = False
 
-    def __init__(self, accounts: Accounts) -> None:
-        self._accounts = accounts
+    def __init__(self, usage: QuotaUsage) -> None:
+        self._usage = usage
 
     def reclaims(self, quota: Quota | None, amounts: Amounts) -> bool:
         """Guarantees are not taken back by preemption."""
         return False
 
-    def why_never(self, claim: Claim, *, reclaims: bool) -> str | None:
+    def why_never(self, request: QuotaRequest, *, reclaims: bool) -> str | None:
         """Nobody of its quota is less important."""
-        lower = self._accounts.has_lower(claim.quota, claim.pod.priority)
+        lower = self._usage.has_lower(request.quota, request.pod.priority)
         return None if lower else "no pod of lower priority"
 
-    def why_not_eligible(self, claim: Claim, expected: NodeInfo | None, *, reclaims: bool) -> str | None:
+    def why_not_eligible(
+        self, request: QuotaRequest, expected: NodeInfo | None, *, reclaims: bool
+    ) -> str | None:
         """It never preempts, or less important pods of its quota are leaving its node."""
-        if not claim.pod.preempts:
+        if not request.pod.preempts:
             return NEVER_PREEMPTS
         for other in expected.pods if expected is not None else ():
-            if other.terminating and self._is_below(other, claim):
+            if other.terminating and self._is_below(other, request):
                 return VICTIMS_LEAVING
         return None
 
@@ -158,16 +160,18 @@ class KoordinatorRules:
         """Every node is tried."""
         return True
 
-    def where(self, claim: Claim, *, reclaims: bool) -> Collection[int]:
+    def where(self, request: QuotaRequest, *, reclaims: bool) -> Collection[int]:
         """Nodes with pods of its own quota."""
-        return self._accounts.nodes_of(claim.quota)
+        return self._usage.nodes_of(request.quota)
 
-    def potential_victims(self, claim: Claim, node: NodeInfo, *, reclaims: bool) -> list[PodInfo]:
+    def potential_victims(self, request: QuotaRequest, node: NodeInfo, *, reclaims: bool) -> list[PodInfo]:
         """Less important pods of its own quota that may be preempted."""
-        return [each for each in node.by_importance() if self._is_below(each, claim) and is_preemptible(each)]
+        return [
+            each for each in node.by_importance() if self._is_below(each, request) and is_preemptible(each)
+        ]
 
-    def _is_below(self, other: PodInfo, claim: Claim) -> bool:
-        return other.priority < claim.pod.priority and self._accounts.quota_of(other) is claim.quota
+    def _is_below(self, other: PodInfo, request: QuotaRequest) -> bool:
+        return other.priority < request.pod.priority and self._usage.quota_of(other) is request.quota
 
     def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
         """Most important first."""

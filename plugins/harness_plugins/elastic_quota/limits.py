@@ -8,22 +8,22 @@ from typing import Any, final
 from harness import Cluster, Job, Never, PodSet
 from harness.memo import Memo
 from harness.models.cluster import ACK, KOORDINATORS, membership_of, semantics_of
-from harness_plugins.elastic_quota.accounts import Accounts
-from harness_plugins.elastic_quota.claim import add
 from harness_plugins.elastic_quota.failure import in_words
 from harness_plugins.elastic_quota.koordinator import RuntimeTree
 from harness_plugins.elastic_quota.options import places_gangs
+from harness_plugins.elastic_quota.quota_request import add
+from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.tree import Excess, Quota, QuotaTree
 
 _SHAPES = 1 << 16  # of jobs that are kept
 
 
-def accounts_of(cluster: Cluster, options: Mapping[str, Any]) -> tuple[Accounts, RuntimeTree | None]:
+def usage_of(cluster: Cluster, options: Mapping[str, Any]) -> tuple[QuotaUsage, RuntimeTree | None]:
     """The quotas of a cluster under the semantics chosen, and the tree of fair shares where they have one."""
     manifests = cluster.elastic_quotas
     semantics = semantics_of(manifests, options["semantics"])
     fair = RuntimeTree(manifests, cluster.capacity) if semantics == KOORDINATORS else None
-    return Accounts(cluster, fair or QuotaTree(manifests, hierarchical=semantics == ACK)), fair
+    return QuotaUsage(cluster, fair or QuotaTree(manifests, hierarchical=semantics == ACK)), fair
 
 
 @final
@@ -31,13 +31,13 @@ class QuotaLimits:
     """What jobs may ask of their quotas at most.
 
     Args:
-        accounts: the quotas.
+        usage: the quotas.
         cluster: its pod groups count.
         options: whether gangs are placed together.
     """
 
-    def __init__(self, accounts: Accounts, cluster: Cluster, options: Mapping[str, Any]) -> None:
-        self._accounts = accounts
+    def __init__(self, usage: QuotaUsage, cluster: Cluster, options: Mapping[str, Any]) -> None:
+        self._usage = usage
         self._groups = cluster.pod_groups
         self._together = places_gangs(cluster, options)
         self._known: Memo[tuple[tuple[PodSet, ...], str, str, bool], tuple[Never | None]] = Memo(_SHAPES)
@@ -58,17 +58,17 @@ class QuotaLimits:
     def _too_large(self, job: Job, *, together: bool) -> Never | None:
         asked: dict[Quota, dict[str, int]] = {}
         for pod_set in job.pod_sets:
-            quota = self._accounts.leaf_of(job.namespace, pod_set.labels, job.queue)
+            quota = self._usage.leaf_of(job.namespace, pod_set.labels, job.queue)
             if quota is None:
                 continue
             count = pod_set.count if together else 1
             amounts = {resource: count * amount for resource, amount in pod_set.requests.items()}
             if together:
                 add(asked.setdefault(quota, {}), amounts)
-            elif (excess := self._accounts.tree.never(quota, amounts)) is not None:
+            elif (excess := self._usage.tree.never(quota, amounts)) is not None:
                 return _beyond(quota, excess)
         for quota, amounts in asked.items():
-            excess = self._accounts.tree.never(quota, amounts)
+            excess = self._usage.tree.never(quota, amounts)
             if excess is not None:
                 return _beyond(quota, excess)
         return None

@@ -14,16 +14,16 @@ from harness.models.evictions import LATENCY
 from harness.models.kube.policy import PodPolicy
 from harness.models.kube.preemption.budgets import Budgets
 from harness.options import resolve
-from harness_plugins.elastic_quota.accounts import Accounts
 from harness_plugins.elastic_quota.ack import AckRules
 from harness_plugins.elastic_quota.capacity import CapacityRules
 from harness_plugins.elastic_quota.koordinator import KoordinatorRules
-from harness_plugins.elastic_quota.limits import QuotaLimits, accounts_of
+from harness_plugins.elastic_quota.limits import QuotaLimits, usage_of
 from harness_plugins.elastic_quota.options import (
     OPTIONS,
     parse_label,
     places_gangs,
 )
+from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.revoke import Revocation
 from harness_plugins.elastic_quota.rules import Rules
 from harness_plugins.elastic_quota.scheduler import QuotaScheduler
@@ -98,8 +98,8 @@ def impossible_for_auto(cluster: Cluster, options: Mapping[str, Any]) -> Possibl
 
 def _impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
     by_nodes = fits_no_node(cluster, options)
-    accounts, _ = accounts_of(cluster, options)
-    by_quota = QuotaLimits(accounts, cluster, options).never
+    usage, _ = usage_of(cluster, options)
+    by_quota = QuotaLimits(usage, cluster, options).never
     return lambda job: by_quota(job) or by_nodes(job)
 
 
@@ -115,22 +115,22 @@ def _quota_policy(cluster: Cluster, options: Mapping[str, Any], *, falls_back: b
         InputError: the cluster has no nodes.
     """
     semantics = semantics_of(cluster.elastic_quotas, options["semantics"])
-    accounts, fair = accounts_of(cluster, options)
+    usage, fair = usage_of(cluster, options)
     protected = parse_label(options["protectedLabel"])
 
-    def rules(accounts: Accounts, budgets: Budgets) -> Rules:
+    def rules(usage: QuotaUsage, budgets: Budgets) -> Rules:
         if semantics == KOORDINATORS:
-            return KoordinatorRules(accounts)
-        return AckRules(accounts, budgets, protected) if semantics == ACK else CapacityRules(accounts)
+            return KoordinatorRules(usage)
+        return AckRules(usage, budgets, protected) if semantics == ACK else CapacityRules(usage)
 
     scheduler = QuotaScheduler(
         cluster,
         configuration_of(cluster, options),
-        accounts,
+        usage,
         rules,
         falls_back=falls_back,
         gangs=places_gangs(cluster, options),
-        revocation=partial(Revocation, accounts, fair, options["revokeAfter"]) if fair else None,
+        revocation=partial(Revocation, usage, fair, options["revokeAfter"]) if fair else None,
     )
-    never = QuotaLimits(accounts, cluster, options).never
+    never = QuotaLimits(usage, cluster, options).never
     return PodPolicy(cluster, scheduler, never=never, latency=options[LATENCY.name])

@@ -7,8 +7,8 @@ from typing import final
 
 from harness.models.kube.cache import Cache
 from harness.models.kube.pod import PodInfo
-from harness_plugins.elastic_quota.accounts import Accounts
 from harness_plugins.elastic_quota.koordinator import RuntimeTree, is_preemptible
+from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.tree import Quota
 
 OVERUSED = "QuotaOveruse"
@@ -20,14 +20,14 @@ class Revocation:
     """Watches quotas that use more than their runtime.
 
     Args:
-        accounts: who charges what.
+        usage: who charges what.
         tree: the quotas.
         after: how long a quota may do so, microseconds.
         cache: the pods on nodes.
     """
 
-    def __init__(self, accounts: Accounts, tree: RuntimeTree, after: int, cache: Cache) -> None:
-        self._accounts = accounts
+    def __init__(self, usage: QuotaUsage, tree: RuntimeTree, after: int, cache: Cache) -> None:
+        self._usage = usage
         self._tree = tree
         self._cache = cache
         self._after = after
@@ -53,9 +53,9 @@ class Revocation:
         Pods are taken from the least important one up until usage is within the runtime. If it never is, all
         of them go; else those that fit after all are given back, the most important ones first.
         """
-        positions = sorted(self._accounts.nodes_of(leaf))
+        positions = sorted(self._usage.nodes_of(leaf))
         on_nodes = [pod for position in positions for pod in self._cache.nodes[position].pods]
-        mine = [pod for pod in on_nodes if self._accounts.quota_of(pod) is leaf]
+        mine = [pod for pod in on_nodes if self._usage.quota_of(pod) is leaf]
         free = [pod for pod in mine if not pod.terminating and is_preemptible(pod)]
         free.sort(key=lambda pod: (pod.priority, -pod.start))
         excess, taken = self._excess(leaf), list[PodInfo]()
@@ -77,12 +77,12 @@ class Revocation:
         found = {}
         for resource, bound in self._tree.runtime(leaf).items():
             kept = leaf.used.get(resource, 0) - leaf.leaving.get(resource, 0)
-            kept -= sum(self._accounts.amounts(pod).get(resource, 0) for pod in without)
+            kept -= sum(self._usage.amounts(pod).get(resource, 0) for pod in without)
             if kept > bound:
                 found[resource] = kept - bound
         return found
 
-    def figures(self, leaf: Quota) -> dict[str, object]:
+    def detail(self, leaf: Quota) -> dict[str, object]:
         """What a quota uses and may use, before anybody is evicted."""
         used = {resource: amount for resource, amount in leaf.used.items() if amount}
         return {"queue": leaf.name, "usage": {leaf.name: used}, "runtime": dict(self._tree.runtime(leaf))}

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.pod import PodInfo
-from harness_plugins.elastic_quota.claim import Claim
+from harness_plugins.elastic_quota.quota_request import QuotaRequest
 from harness_plugins.elastic_quota.tree import Amounts, Quota
 
 
@@ -29,25 +29,27 @@ class Rules(Protocol):
     def reclaims(self, quota: Quota | None, amounts: Amounts) -> bool:
         """Whether these amounts are claimed from the quota's guarantee, instead of being borrowed."""
 
-    def why_never(self, claim: Claim, *, reclaims: bool) -> str | None:
+    def why_never(self, request: QuotaRequest, *, reclaims: bool) -> str | None:
         """Why no preemption on any node can help; None when one might."""
 
-    def why_not_eligible(self, claim: Claim, expected: NodeInfo | None, *, reclaims: bool) -> str | None:
+    def why_not_eligible(
+        self, request: QuotaRequest, expected: NodeInfo | None, *, reclaims: bool
+    ) -> str | None:
         """Why a pod may not preempt now; None when it may.
 
         Args:
-            claim: the pod's claim.
+            request: the pod's request.
             expected: the node that a preemption made room on, unless it can never run the pod.
-            reclaims: whether the pod, with its gang, claims its guarantee.
+            reclaims: whether the pod, with its gang, requests its guarantee.
         """
 
     def examines(self, node: NodeInfo, *, alone: bool) -> bool:
         """Whether a node is tried at all, for one pod alone or for one of several of a gang."""
 
-    def where(self, claim: Claim, *, reclaims: bool) -> Collection[int]:
+    def where(self, request: QuotaRequest, *, reclaims: bool) -> Collection[int]:
         """Positions of the nodes that may hold a victim; on the others there certainly is none."""
 
-    def potential_victims(self, claim: Claim, node: NodeInfo, *, reclaims: bool) -> list[PodInfo]:
+    def potential_victims(self, request: QuotaRequest, node: NodeInfo, *, reclaims: bool) -> list[PodInfo]:
         """Who may be a victim on a node, most important first."""
 
     def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:

@@ -21,12 +21,12 @@ from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import Preemption
 from harness.models.kube.refusal import refuse
 from harness.models.kube.scheduler import Scheduler
-from harness_plugins.elastic_quota.accounts import Accounts
 from harness_plugins.elastic_quota.attempt import Attempts, Placed, Planned
 from harness_plugins.elastic_quota.failure import Refusal
+from harness_plugins.elastic_quota.lasting_refusal import LastingQuotaRefusal
+from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.revoke import OVERUSED, Revocation
 from harness_plugins.elastic_quota.rules import Rules
-from harness_plugins.elastic_quota.standing import StandingRefusal
 
 
 @final
@@ -36,7 +36,7 @@ class QuotaScheduler:
     Args:
         cluster: nodes, namespaces, budgets, quotas and priority classes.
         configuration: what of a KubeSchedulerConfiguration counts.
-        accounts: the quotas.
+        usage: the quotas.
         rules: makes the semantics' rules, given kube-scheduler's books.
         falls_back: whether pods that belong to no quota preempt by default preemption.
         gangs: whether gangs are one.
@@ -50,8 +50,8 @@ class QuotaScheduler:
         self,
         cluster: Cluster,
         configuration: SchedulerConfiguration,
-        accounts: Accounts,
-        rules: Callable[[Accounts, Budgets], Rules],
+        usage: QuotaUsage,
+        rules: Callable[[QuotaUsage, Budgets], Rules],
         *,
         falls_back: bool,
         gangs: bool,
@@ -62,14 +62,14 @@ class QuotaScheduler:
         self.templates = kube.templates
         self.scheduling = kube.scheduling
         self.refusals: dict[Gang, Refusal] = {}
-        self.accounts = accounts
+        self.usage = usage
         self._gangs = Gangs(cluster, together=gangs)
         self._revocation = revocation(kube.cache) if revocation is not None else None
         self._attempts = Attempts(
             kube.scheduling,
             kube.budgets,
-            accounts,
-            rules(accounts, kube.budgets),
+            usage,
+            rules(usage, kube.budgets),
             Preemption(kube.cache, kube.budgets, configuration) if falls_back else None,
             preempts=not configuration.disable_preemption,
         )
@@ -83,9 +83,9 @@ class QuotaScheduler:
         """How many scheduling attempts there were; a gang is tried at once."""
         return self._kube.attempts
 
-    def hear(self, now: int) -> None:
+    def advance(self, now: int) -> None:
         """It is `now`; the queue's timers come before all else that happens at an instant."""
-        self._kube.hear(now)
+        self._kube.advance(now)
 
     def add(self, pod: PodInfo) -> None:
         """A pod arrives."""
@@ -114,16 +114,16 @@ class QuotaScheduler:
         if gang is not None:
             gang.alive += 1
         self._ask(pod)
-        self.accounts.bind(pod, self.cache.by_name[node].position)
+        self.usage.bind(pod, self.cache.by_name[node].position)
         self._kube.add_running(pod, node, start)
 
     def delete(self, pod: PodInfo) -> None:
         """A pod is gone: it ended, was evicted, or is no longer wanted."""
         self._version += 1
-        self.accounts.ask(pod, -1)
+        self.usage.ask(pod, -1)
         ended = pod.node >= 0 and not pod.terminating
         if pod.node >= 0:
-            self.accounts.unbind(pod)
+            self.usage.unbind(pod)
         self._kube.delete(pod)
         gang = self._gangs.of(pod)
         if gang is not None:
@@ -137,14 +137,14 @@ class QuotaScheduler:
                     self._gangs.forget(gang)
 
     def _ask(self, pod: PodInfo) -> None:
-        self.accounts.ask(pod)
+        self.usage.ask(pod)
         if self._revocation is not None:
             self._version += 1  # what quotas may use depends on what is asked for
 
     def _peers_of(self, pod: PodInfo) -> Peers:
         """Pods that differ in nothing that counts, so that where one fails all do."""
         return self._peers.setdefault(
-            (pod.template, self.accounts.quota_of(pod), pod.priority, pod.preempts), Peers()
+            (pod.template, self.usage.quota_of(pod), pod.priority, pod.preempts), Peers()
         )
 
     def _peers_of_gang(self, gang: Gang) -> Peers:
@@ -152,7 +152,7 @@ class QuotaScheduler:
         pods = gang.in_order()
         if not gang.is_whole:
             return Peers(loose=True)
-        of_pods = tuple((pod.template, self.accounts.quota_of(pod)) for pod in pods)
+        of_pods = tuple((pod.template, self.usage.quota_of(pod)) for pod in pods)
         key = (of_pods, gang.least, gang.missing, gang.priority, pods[0].preempts)
         return self._peers.setdefault(key, Peers(loose=gang.least is not None))
 
@@ -172,7 +172,7 @@ class QuotaScheduler:
             else:
                 yield from self._try_gang(gang)
         yield from self._kube.refuse_alike(self._why_alike)
-        wake = self._kube.doze()
+        wake = self._kube.next_wake()
         if wake is not None:
             yield wake
         if self._revocation is not None:
@@ -186,17 +186,17 @@ class QuotaScheduler:
         if revocation is None:
             return
         for leaf in revocation.due(self._kube.queue.now):
-            figures = revocation.figures(leaf)
+            detail = revocation.detail(leaf)
             for victim in revocation.victims(leaf):
                 self._version += 1
-                self.accounts.terminate(victim)
-                yield self._kube.evict(victim, None, OVERUSED, figures)
+                self.usage.terminate(victim)
+                yield self._kube.evict(victim, None, OVERUSED, detail)
 
     def _why_alike(self, pod: PodInfo) -> AnyRefusal | None:
         """Why a pod waits, or the gang that it stands for, if it was not tried as an equal one had failed."""
         peers, gang = pod.peers, self._gangs.of(pod)
-        if isinstance(peers.standing, StandingRefusal) and peers.standing.spared is not None:
-            peers.refusal = self._refusal_now(peers.standing.spared)
+        if isinstance(peers.lasting, LastingQuotaRefusal) and peers.lasting.spared is not None:
+            peers.refusal = self._refusal_now(peers.lasting.spared)
         why = peers.refusal
         if gang is None or not isinstance(why, Refusal):
             return why
@@ -251,7 +251,7 @@ class QuotaScheduler:
         self._version += 1
         pod.keeps = pod.priority
         bind = self._kube.bind(pod, node)
-        self.accounts.bind(pod, node.position)
+        self.usage.bind(pod, node.position)
         yield Bind(bind.job, bind.pods, bind.node, detail) if detail else bind
         self._kube.queue.pod_bound(pod)
 
@@ -278,8 +278,8 @@ class QuotaScheduler:
         nominated = [pod for pod in pods if pod.nominated]
         if not nominated:
             peers = leader.peers
-            peers.hopeless, peers.rejected_by, peers.refusal = self._version, rejecting, outcome
-            peers.standing = self._standing(outcome, pods)
+            peers.failed_at, peers.rejected_by, peers.refusal = self._version, rejecting, outcome
+            peers.lasting = self._lasting(outcome, pods)
         is_new = leader.rejected_by != rejecting
         self._kube.queue.add_unschedulable(leader, rejecting)
         gang = self._gangs.of(leader)
@@ -291,11 +291,11 @@ class QuotaScheduler:
             for pod in nominated:
                 yield from self._withdraw(pod)
 
-    def _standing(self, refusal: Refusal, pods: Sequence[PodInfo]) -> StandingRefusal | None:
+    def _lasting(self, refusal: Refusal, pods: Sequence[PodInfo]) -> LastingQuotaRefusal | None:
         if refusal.nodes or self.cache.expecting:
             return None
-        standing = StandingRefusal(refusal, pods, self.accounts, self.scheduling, self._gangs, self.refusals)
-        return standing if standing.asks_all else None
+        lasting = LastingQuotaRefusal(refusal, pods, self.usage, self.scheduling, self._gangs, self.refusals)
+        return lasting if lasting.asks_all else None
 
     def _is_new(self, gang: Gang, refusal: Refusal) -> bool:
         """Whether it was not said before why a gang is refused; it has been now."""
@@ -321,16 +321,16 @@ class QuotaScheduler:
         self._kube.queue.add_unschedulable(leader, rejecting)
         for other in cleared:
             yield from self._withdraw(other)
-        figures: dict[PodInfo, Mapping[str, Any]] = {}
+        details: dict[PodInfo, Mapping[str, Any]] = {}
         for step in planned.steps:
-            figures[step.pod] = step.figures
+            details[step.pod] = step.detail
             for victim in step.victims:
                 if not victim.terminating:
-                    self.accounts.terminate(victim)
-                    yield self._kube.evict(victim, _job(step.pod), step.reason, step.figures)
+                    self.usage.terminate(victim)
+                    yield self._kube.evict(victim, _job(step.pod), step.reason, step.detail)
         for pod, node in planned.nodes.items():
             if before[pod] != node.name:
-                yield Nominate(_job(pod), pod.pod, node.name, figures.get(pod, {}))
+                yield Nominate(_job(pod), pod.pod, node.name, details.get(pod, {}))
                 if before[pod]:
                     self._kube.queue.nomination_withdrawn(pod)
 

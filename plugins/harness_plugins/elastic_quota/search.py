@@ -14,10 +14,10 @@ from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import Found, Preemption, deciding_criterion
 from harness.models.kube.preemption.victims import Candidate
 from harness.models.kube.scheduler import PREEMPTED, detail_of
-from harness_plugins.elastic_quota.accounts import Accounts
 from harness_plugins.elastic_quota.dry_run import NO_VICTIMS, DryRun, no_victims
 from harness_plugins.elastic_quota.failure import Failure
-from harness_plugins.elastic_quota.figures import quota_figures
+from harness_plugins.elastic_quota.quota_detail import quota_detail
+from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Rules
 from harness_plugins.elastic_quota.tree import Quota
 
@@ -57,8 +57,8 @@ class Search(Protocol):
     def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
         """Victims, most important first, in the order in which they are evicted."""
 
-    def figures(self, pod: PodInfo, chosen: Candidate, found: Found) -> dict[str, Any]:
-        """The figures behind a choice, before anybody is evicted."""
+    def detail(self, pod: PodInfo, chosen: Candidate, found: Found) -> dict[str, Any]:
+        """The detail of a choice, before anybody is evicted."""
 
 
 @final
@@ -68,35 +68,35 @@ class QuotaSearch:
     Args:
         scheduling: has the nodes and what pods find on them.
         budgets: the PodDisruptionBudgets.
-        accounts: the quotas.
+        usage: the quotas.
         rules: who may preempt whom.
-        reclaims: for each quota of the attempt's pods whether all of them together claim its guarantee.
+        reclaims: for each quota of the attempt's pods whether all of them together request its guarantee.
     """
 
     def __init__(
         self,
         scheduling: Scheduling,
         budgets: Budgets,
-        accounts: Accounts,
+        usage: QuotaUsage,
         rules: Rules,
         reclaims: Mapping[Quota | None, bool],
     ) -> None:
         self._scheduling = scheduling
         self._cache = scheduling.cache
         self._budgets = budgets
-        self._accounts = accounts
+        self._usage = usage
         self._rules = rules
         self._reclaims = reclaims
 
     def why_not(self, failure: Failure) -> str | None:
         """See `Search`."""
-        claim = failure.claim
-        return self._rules.why_not_eligible(claim, failure.expected, reclaims=self._reclaims[claim.quota])
+        request = failure.request
+        return self._rules.why_not_eligible(request, failure.expected, reclaims=self._reclaims[request.quota])
 
     def why_never(self, failure: Failure) -> str | None:
         """See `Search`."""
-        claim = failure.claim
-        return self._rules.why_never(claim, reclaims=self._reclaims[claim.quota])
+        request = failure.request
+        return self._rules.why_never(request, reclaims=self._reclaims[request.quota])
 
     def candidates(self, failure: Failure, failures: Collection[Failure]) -> Found:
         """Dry runs on all nodes of the pool; every rejection is told.
@@ -109,9 +109,9 @@ class QuotaSearch:
             pool = sorted({*pool, *(position for each in failures for position in each.potential)})
         candidates: list[Candidate] = []
         rejected: dict[int, Status] = {}
-        ahead = self._accounts.tree.departed() if self._rules.looks_ahead else nullcontext()
+        ahead = self._usage.tree.departed() if self._rules.looks_ahead else nullcontext()
         with ahead:
-            where = self._rules.where(failure.claim, reclaims=self._reclaims[failure.claim.quota])
+            where = self._rules.where(failure.request, reclaims=self._reclaims[failure.request.quota])
             for position in pool:
                 node = self._cache.nodes[position]
                 if not self._rules.examines(node, alone=alone):
@@ -125,22 +125,22 @@ class QuotaSearch:
         return Found(candidates, rejected, failed=failed)
 
     def _nobody(self, failure: Failure, node: NodeInfo) -> Status:
-        return no_victims(failure.claim.pod, node) if self._rules.as_upstream else NO_VICTIMS
+        return no_victims(failure.request.pod, node) if self._rules.as_upstream else NO_VICTIMS
 
     def _dry_run(self, failure: Failure, node: NodeInfo) -> Candidate | Status:
-        claim, rules = failure.claim, self._rules
-        potential = rules.potential_victims(claim, node, reclaims=self._reclaims[claim.quota])
+        request, rules = failure.request, self._rules
+        potential = rules.potential_victims(request, node, reclaims=self._reclaims[request.quota])
         if not potential:
             return self._nobody(failure, node)
-        fixed = self._scheduling.shape_nodes(claim.pod.template.shape).ruled_out(node.position)
+        fixed = self._scheduling.shape_nodes(request.pod.template.shape).ruled_out(node.position)
         if fixed is not None:
             return fixed
         run = DryRun(
-            claim,
+            request,
             node,
             potential,
             failure.state,
-            self._accounts,
+            self._usage,
             self._cache.names,
             looks_ahead=rules.looks_ahead,
         )
@@ -148,24 +148,24 @@ class QuotaSearch:
 
     def reason(self, pod: PodInfo) -> str:
         """See `Search`."""
-        quota = self._accounts.quota_of(pod)
+        quota = self._usage.quota_of(pod)
         if quota is None:
             return PREEMPTED
         return RECLAIM if self._reclaims[quota] else WITHIN_QUOTA
 
     def keeps(self, pod: PodInfo) -> int:
         """What is taken back for a guarantee would otherwise go to the very pods that it was taken from."""
-        reclaims = self._reclaims[self._accounts.quota_of(pod)]
+        reclaims = self._reclaims[self._usage.quota_of(pod)]
         return FROM_EVERYONE if self._rules.keeps_room and reclaims else pod.priority
 
     def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
         """See `Search`."""
         return self._rules.in_turn(victims)
 
-    def figures(self, pod: PodInfo, chosen: Candidate, found: Found) -> dict[str, Any]:
+    def detail(self, pod: PodInfo, chosen: Candidate, found: Found) -> dict[str, Any]:
         """The choice, and what the quotas of both sides use and may use."""
         said = detail_of(chosen, deciding_criterion(found.candidates), len(found.candidates))
-        return said | quota_figures(pod, chosen.victims, self._accounts)
+        return said | quota_detail(pod, chosen.victims, self._usage)
 
 
 @final
@@ -183,7 +183,7 @@ class DefaultSearch:
         """See `Search`."""
         if failure.diagnosis is None:
             return None
-        return self._preemption.pod_eligible_to_preempt_others(failure.claim.pod, failure.diagnosis)
+        return self._preemption.pod_eligible_to_preempt_others(failure.request.pod, failure.diagnosis)
 
     def why_never(self, failure: Failure) -> str | None:
         """A quota's word is not to be changed by priority."""
@@ -192,7 +192,7 @@ class DefaultSearch:
     def candidates(self, failure: Failure, failures: Collection[Failure]) -> Found:
         """See `Search`."""
         assert failure.diagnosis is not None, "default preemption does not know quotas"
-        return self._preemption.find_candidates(failure.claim.pod, failure.diagnosis)
+        return self._preemption.find_candidates(failure.request.pod, failure.diagnosis)
 
     def reason(self, pod: PodInfo) -> str:
         """See `Search`."""
@@ -206,6 +206,6 @@ class DefaultSearch:
         """See `Search`."""
         return victims
 
-    def figures(self, pod: PodInfo, chosen: Candidate, found: Found) -> dict[str, Any]:
+    def detail(self, pod: PodInfo, chosen: Candidate, found: Found) -> dict[str, Any]:
         """See `Search`."""
         return detail_of(chosen, deciding_criterion(found.candidates), len(found.candidates))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
+from harness import Cluster
 from harness.errors import ClusterError, Fault
 from harness.models.cluster import Pod, SchedulerConfiguration
 from harness.models.kube.cache import Cache
@@ -13,11 +14,34 @@ from harness.models.kube.placement.status import NO_VICTIM_NEEDED, Status
 from harness.models.kube.pod import NOT_STARTED, PodInfo, Templates
 from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import Preemption, acceptable, pick_one_node_for_preemption
+from harness.models.kube.preemption.victims import Candidate
 from harness.models.manifests import Fields, cluster_from, read_pod
 
 
-def preempt(case: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer a case of `kube-scheduler/preempt`: which node and which victims does preemption choose."""
+class Question(NamedTuple):
+    """A pod that is to be scheduled on a cluster, as a case gives them.
+
+    Attributes:
+        cluster: what the manifests say.
+        budgets: its PodDisruptionBudgets, which allow as many disruptions as the manifests say.
+        scheduling: its nodes, with the pods of the manifests bound or nominated.
+        running: these pods.
+        pod: the one that is to be scheduled.
+    """
+
+    cluster: Cluster
+    budgets: Budgets
+    scheduling: Scheduling
+    running: list[PodInfo]
+    pod: PodInfo
+
+
+def question_of(case: Mapping[str, Any]) -> Question:
+    """What a case about one scheduling attempt asks.
+
+    Raises:
+        ClusterError: the case is faulty.
+    """
     cluster = cluster_from(case["objects"], case["id"], webhooks=False)
     faults: list[Fault] = []
     incoming = read_pod(Fields(case["given"]["pod"], f"{case['id']}: given.pod", faults))
@@ -26,12 +50,19 @@ def preempt(case: Mapping[str, Any]) -> dict[str, Any]:
     cache = Cache(cluster)
     budgets = Budgets(cluster.disruption_budgets, live=False)
     templates = Templates(cache.resources, budgets.covering)
-    scheduling = Scheduling(cache)
-    for manifest in cluster.pods:
-        place(pod_info(manifest, templates), manifest, cache)
-    pod = pod_info(incoming, templates)
+    running = [_pod_info(manifest, templates) for manifest in cluster.pods]
+    for placed, manifest in zip(running, cluster.pods, strict=True):
+        _place(placed, manifest, cache)
+    pod = _pod_info(incoming, templates)
     pod.nominated = incoming.nominated_node
-    return _answer(pod, scheduling, Preemption(cache, budgets, SchedulerConfiguration()))
+    return Question(cluster, budgets, Scheduling(cache), running, pod)
+
+
+def preempt(case: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer a case of `kube-scheduler/preempt`: which node and which victims does preemption choose."""
+    asked = question_of(case)
+    preemption = Preemption(asked.scheduling.cache, asked.budgets, SchedulerConfiguration())
+    return _answer(asked.pod, asked.scheduling, preemption)
 
 
 def explain_preempt(case: Mapping[str, Any]) -> str:
@@ -53,7 +84,7 @@ def explain_preempt(case: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def pod_info(manifest: Pod, templates: Templates) -> PodInfo:
+def _pod_info(manifest: Pod, templates: Templates) -> PodInfo:
     """A pod of the manifests as the scheduler sees it, not yet bound or nominated."""
     template = templates.of(manifest.namespace, manifest.labels, manifest.spec)
     pod = PodInfo(manifest.name, template, manifest.priority or 0, preempts=manifest.preempts is not False)
@@ -62,7 +93,7 @@ def pod_info(manifest: Pod, templates: Templates) -> PodInfo:
     return pod
 
 
-def place(pod: PodInfo, manifest: Pod, cache: Cache) -> None:
+def _place(pod: PodInfo, manifest: Pod, cache: Cache) -> None:
     """Bind or nominate a pod as its manifest says."""
     node = cache.by_name.get(manifest.node)
     if node is not None:
@@ -104,28 +135,33 @@ def _answer(pod: PodInfo, scheduling: Scheduling, preemption: Preemption) -> dic
     if search.rejected:
         answer["rejected"] = statuses(cache, search.rejected)
     candidates = sorted(search.candidates, key=lambda candidate: candidate.node.name)
-    answer["candidates"] = [
-        {
-            "node": candidate.node.name,
-            "victims": [victim.key for victim in candidate.victims],
-            "numPDBViolations": candidate.violations,
-        }
-        for candidate in candidates
-    ]
+    answer["candidates"] = [candidate_as_recorded(each) for each in candidates]
     if not candidates:
         outcome = "Error" if search.failed else "NoCandidates"
         return {**answer, "outcome": outcome, **({} if search.failed else {"clearsNomination": True})}
     chosen = pick_one_node_for_preemption(quick.candidates)
-    answer |= {
-        "outcome": "Preempt",
-        "node": chosen.node.name,
-        "victims": [victim.key for victim in chosen.victims],
-        "numPDBViolations": chosen.violations,
-        "acceptableNodes": [candidate.node.name for candidate in acceptable(candidates)],
-        "deleted": sorted(victim.key for victim in chosen.victims if not victim.terminating),
-    }
+    answer |= choice_as_recorded(chosen, candidates)
     cleared = preemption.nominations_to_clear(pod, chosen)
     return {**answer, "nominationsCleared": sorted(other.key for other in cleared)} if cleared else answer
+
+
+def candidate_as_recorded(candidate: Candidate) -> dict[str, Any]:
+    """A candidate node, as the corpora write it."""
+    return {
+        "node": candidate.node.name,
+        "victims": [victim.key for victim in candidate.victims],
+        "numPDBViolations": candidate.violations,
+    }
+
+
+def choice_as_recorded(chosen: Candidate, candidates: Sequence[Candidate]) -> dict[str, Any]:
+    """The outcome of a preemption, as the corpora write it."""
+    return {
+        "outcome": "Preempt",
+        **candidate_as_recorded(chosen),
+        "acceptableNodes": [each.node.name for each in acceptable(candidates)],
+        "deleted": sorted(victim.key for victim in chosen.victims if not victim.terminating),
+    }
 
 
 def statuses(cache: Cache, rejections: Mapping[int, Status]) -> dict[str, Any]:

@@ -52,7 +52,7 @@ class Binder:
     def advance(self, now: int) -> None:
         """It is `now`: the pods are made of jobs that were to start by now, in order of arrival."""
         self._now = now
-        self._scheduler.hear(now)
+        self._scheduler.advance(now)
         while self._due and self._due[0][0] <= now:
             due, index = heappop(self._due)
             found = self._put_off.get(index)

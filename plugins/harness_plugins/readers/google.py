@@ -17,7 +17,7 @@ import polars as pl
 from harness import Reading
 from harness.errors import Fault, OptionError
 from harness.models.manifests import shown
-from harness.readers.source import also_read, json_lines, refusal, stop_at_many
+from harness.readers.source import also_read, json_lines, stop_at_many, trace_error
 from harness.units import INT64_MAX
 
 METADATA = {
@@ -133,7 +133,7 @@ def _events(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             yield event["collection_id"], event
         stop_at_many(path, faults)
     if faults:
-        raise refusal(path, faults, "")
+        raise trace_error(path, faults, "")
 
 
 def _integer(value: Any) -> int | None:

@@ -20,7 +20,7 @@ from harness.models.manifests import read_documents, unpacked
 from harness.policy import PodSet
 from harness.readers.names import label_maps
 from harness.readers.schema import LIMIT, REQUEST
-from harness.readers.source import refusal, stop_at_many, text_of
+from harness.readers.source import stop_at_many, text_of, trace_error
 from harness_plugins.readers.kubernetes_objects import QUEUE_LABEL, READERS, SPANS, Recorded
 from harness_plugins.readers.pod_runs import BEST_FIRST, Listed, PodRuns
 
@@ -122,7 +122,7 @@ def _items(path: Path) -> list[_Item]:
                     Fault(found.where, "is no object of Kubernetes: it has no apiVersion or no kind")
                 )
     if faults:
-        raise refusal(path, faults, "")
+        raise trace_error(path, faults, "")
     return items
 
 

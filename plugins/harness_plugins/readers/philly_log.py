@@ -18,7 +18,7 @@ from harness import Reading
 from harness.errors import Fault, TraceError
 from harness.models.manifests import Fields
 from harness.readers.gangs import gpu_columns, gpu_notes
-from harness.readers.source import read_json, refusal, stop_at_many
+from harness.readers.source import read_json, stop_at_many, trace_error
 from harness.units import SECOND
 from harness_plugins.readers.philly import LICENSE
 
@@ -61,7 +61,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
         jobs.append(_job(entry, f"job {number:,}", faults))
         stop_at_many(path, faults)
     if faults:
-        raise refusal(path, faults, "")
+        raise trace_error(path, faults, "")
     left_out = Counter(reason for job in jobs if (reason := _without(job)))
     kept = [job for job in jobs if not _without(job)]
     gpus = pl.Series([job.attempts[-1].gpus for job in kept], dtype=pl.Int64)

@@ -44,7 +44,7 @@ class PlainQueue:
         self._backoff: list[PodInfo] = []
         self._pool: list[PodInfo] = []
 
-    def hear(self, now: int) -> None:
+    def advance(self, now: int) -> None:
         """Pods that have waited for more than five minutes are moved every half minute."""
         if now != self.now:
             self.now = now
@@ -70,7 +70,7 @@ class PlainQueue:
                 pod = min(self._backoff, key=lambda each: (each.backoff, -each.priority, each.timestamp))
                 self._backoff.remove(pod)
             self.attempts += 1
-            if pod.nominated or pod.peers.hopeless != version:
+            if pod.nominated or pod.peers.failed_at != version:
                 return pod
             if not pod.failures:
                 self.failed_alike.append(pod)
@@ -136,11 +136,11 @@ class Twins:
         ]
         self._names = 0
 
-    def hear(self, second: int) -> None:
+    def advance(self, second: int) -> None:
         """It is a second, or a moment later."""
         now = max(self.queues[0].now, second * SECOND + self.rng.choice((0, 0, 5)))
         for queue in self.queues:
-            queue.hear(now)
+            queue.advance(now)
 
     def add(self) -> None:
         """A pod of a random kind arrives; some have no equals, and may get others."""
@@ -206,7 +206,7 @@ class Twins:
             if chance < 0.15:
                 pod.nominated = "n1"
             elif not pod.nominated and chance < 0.95:
-                pod.peers.hopeless, pod.peers.rejected_by = self.version, rejected_by
+                pod.peers.failed_at, pod.peers.rejected_by = self.version, rejected_by
             queue.add_unschedulable(pod, rejected_by)
             if chance > 0.9:
                 pod.nominated = ""
@@ -225,7 +225,7 @@ def test_blocks_try_the_same_pods_in_the_same_order_as_a_queue_pod_by_pod(seed: 
     pace = rng.choice(((0, 1), (1, 3), (2, 15), (11, 12, 40), (0, 5, 30, 300)))
     for _ in range(60):
         second += rng.choice(pace)
-        twins.hear(second)
+        twins.advance(second)
         for _ in range(rng.choice((0, 0, 1, 4))):
             twins.add()
         if rng.random() < 0.7:

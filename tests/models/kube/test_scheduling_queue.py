@@ -23,19 +23,19 @@ def pod(name: str, priority: int = 0) -> PodInfo:
 def queue() -> SchedulingQueue:
     """An empty queue at second 0."""
     empty = SchedulingQueue(Hints(lambda namespace: {}))
-    empty.hear(0)
+    empty.advance(0)
     return empty
 
 
 def failed(waiting: SchedulingQueue, one: PodInfo, second: int, by: frozenset[str] = FIT) -> None:
     """An attempt of a pod ends at a second."""
-    waiting.hear(second * SECOND)
+    waiting.advance(second * SECOND)
     waiting.add_unschedulable(one, by)
 
 
 def deleted(waiting: SchedulingQueue, second: int) -> None:
     """A bound pod ends at a second."""
-    waiting.hear(second * SECOND)
+    waiting.advance(second * SECOND)
     waiting.pod_deleted(pod("x"), was_bound=True)
 
 
@@ -109,9 +109,9 @@ def test_pods_are_tried_again_after_five_minutes_in_the_pool() -> None:
     waiting = queue()
     failed(waiting, pod("a"), 7, NODES)
     assert waiting.next_flush() == 330 * SECOND
-    waiting.hear(310 * SECOND)
+    waiting.advance(310 * SECOND)
     assert waiting.pop(VERSION) is None
-    waiting.hear(330 * SECOND)
+    waiting.advance(330 * SECOND)
     assert names(waiting) == ["a"]
 
 
@@ -120,9 +120,9 @@ def test_exactly_five_minutes_are_not_longer_than_five_minutes() -> None:
     waiting = queue()
     failed(waiting, pod("a"), 30)
     assert waiting.next_flush() == 360 * SECOND
-    waiting.hear(330 * SECOND)
+    waiting.advance(330 * SECOND)
     assert waiting.pop(VERSION) is None
-    waiting.hear(360 * SECOND)
+    waiting.advance(360 * SECOND)
     assert names(waiting) == ["a"]
 
 
@@ -132,7 +132,7 @@ def test_a_withdrawn_nomination_helps_pods_that_are_not_more_important() -> None
     same, lower, higher = pod("same", 5), pod("lower", 1), pod("higher", 6)
     for one in (same, lower, higher):
         failed(waiting, one, 0)
-    waiting.hear(100 * SECOND)
+    waiting.advance(100 * SECOND)
     waiting.nomination_withdrawn(same)
     assert names(waiting) == ["same", "lower"]
 
@@ -145,7 +145,7 @@ def test_a_pod_whose_equal_has_failed_is_not_tried_in_vain() -> None:
     for one in (first, second, nominated):
         waiting.add(one)
     assert waiting.pop(VERSION) is first
-    first.peers.hopeless, first.peers.rejected_by = VERSION, FIT
+    first.peers.failed_at, first.peers.rejected_by = VERSION, FIT
     waiting.add_unschedulable(first, FIT)
     assert waiting.pop(VERSION) is nominated
     assert waiting.pop(VERSION) is None

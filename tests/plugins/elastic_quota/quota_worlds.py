@@ -147,7 +147,7 @@ class Happened:
     @property
     def used(self) -> dict[str, int]:
         """Quota -> cores that it uses at the end."""
-        quotas = self.scheduler.accounts.tree.quotas
+        quotas = self.scheduler.usage.tree.quotas
         return {name: quota.used.get("cpu", 0) // 1000 for name, quota in quotas.items()}
 
 

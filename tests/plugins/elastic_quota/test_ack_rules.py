@@ -133,7 +133,7 @@ def test_a_disruption_budget_is_a_hard_rule() -> None:
 
 
 def test_nobody_is_a_victim_twice() -> None:
-    """While a victim leaves, the next claim takes another one, or waits."""
+    """While a victim leaves, the next request takes another one, or waits."""
     quotas = tree(9, leaf("a", 3, 9), leaf("b", 3, 9), leaf("c", 3, 9))
     jobs = Jobs().add("theirs", "c", 3, pods=3, gang=False, grace=50)
     jobs.add("first", "a", 3, at=10).add("second", "b", 3, at=20)
@@ -142,7 +142,7 @@ def test_nobody_is_a_victim_twice() -> None:
 
 
 def test_what_is_leaving_does_not_count_as_borrowed() -> None:
-    """Once its borrowed pod leaves, a quota is at its min, and a second claim finds nobody."""
+    """Once its borrowed pod leaves, a quota is at its min, and a second request finds nobody."""
     quotas = tree(9, leaf("a", 3, 9), leaf("b", 6, 9))
     jobs = Jobs().add("theirs", "b", 3, pods=3, gang=False, grace=50)
     jobs.add("first", "a", 3, at=10).add("second", "a", 3, at=20, priority=5)

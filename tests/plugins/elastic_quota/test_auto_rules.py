@@ -24,7 +24,7 @@ def choice(algorithm: str) -> Manifest:
 
 
 def reclaim() -> Jobs:
-    """`mine` claims its guarantee from pods that are more important: only quotas help."""
+    """`mine` requests its guarantee from pods that are more important: only quotas help."""
     return Jobs().add("theirs", "b", 5, pods=2, gang=False, priority=5).add("mine", "a", 5, at=10)
 
 

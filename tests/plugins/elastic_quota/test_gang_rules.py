@@ -206,9 +206,9 @@ def books(scheduler: QuotaScheduler) -> dict[str, Any]:
         "placed": {template: dict(template.placed) for template in cache.placed},
         "quotas": {
             name: ({k: v for k, v in quota.used.items() if v}, {k: v for k, v in quota.leaving.items() if v})
-            for name, quota in scheduler.accounts.tree.quotas.items()
+            for name, quota in scheduler.usage.tree.quotas.items()
         },
-        "total": {k: v for k, v in scheduler.accounts.tree.used.items() if v},
+        "total": {k: v for k, v in scheduler.usage.tree.used.items() if v},
     }
 
 

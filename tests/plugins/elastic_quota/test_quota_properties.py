@@ -113,7 +113,7 @@ def test_a_quota_at_or_below_its_min_never_loses_a_pod_to_another(seed: int) -> 
 def test_min_is_always_reclaimable_by_its_owners(seed: int) -> None:
     """On one node, without budgets and strangers, what stays within min gets its room at once.
 
-    The claim is the most important of its quota, for otherwise the guarantee is its fellows' first.
+    The request is the most important of its quota, for otherwise the guarantee is its fellows' first.
     """
     rng = random.Random(seed)
     groups, _, jobs = world(rng, capacity=12)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from harness.errors import Fault, TraceError
-from harness.readers.source import refusal, shown, stop_at_many
+from harness.readers.source import shown, stop_at_many, trace_error
 from harness.units import SECOND
 from harness_plugins.readers.slurm.amounts import Tres, requested_memory, tres_of_text
 from harness_plugins.readers.slurm.cells import COMMAND, open_cells
@@ -57,7 +57,7 @@ def read_text(path: Path, clock: Clock) -> Dump:
                 records.append(record)
         stop_at_many(path, faults)
     if faults:
-        raise refusal(path, faults, "")
+        raise trace_error(path, faults, "")
     if not records:
         raise TraceError(str(path), [Fault("", "holds no jobs")], hint=f"ask with {COMMAND}")
     notes = [f"{count:,} {what}" for what, count in table.counted.items()]

@@ -31,7 +31,7 @@ class ProportionScheduler:
         self._bound: dict[int, dict[int, PodInfo]] = {}
         self._deserved: dict[str, dict[str, int]] = {}
 
-    def hear(self, now: int) -> None:
+    def advance(self, now: int) -> None:
         """A session follows every instant at which something happened."""
 
     def add(self, pod: PodInfo) -> None:

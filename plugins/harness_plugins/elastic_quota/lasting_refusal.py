@@ -1,6 +1,6 @@
-"""Refusals that stand: what has failed fails again as long as a few questions get the same answers.
+"""Refusals that last: a pod or gang fails again as long as what its last attempt depended on is the same.
 
-An attempt asks much; but where nobody can be preempted its outcome depends on little, and that is asked here.
+Where nobody can be preempted that is little: the bound that refused it, and whether a node has room.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from harness.models.kube.gangs import Gang, Gangs
 from harness.models.kube.placement.scheduling import Scheduling
 from harness.models.kube.placement.trial import NOTHING
 from harness.models.kube.pod import PodInfo
-from harness_plugins.elastic_quota.accounts import Accounts
-from harness_plugins.elastic_quota.claim import add
 from harness_plugins.elastic_quota.failure import Refusal
+from harness_plugins.elastic_quota.quota_request import add
+from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.tree import Excess
 
 
 @final
-class StandingRefusal:
+class LastingQuotaRefusal:
     """Why a pod, or a gang, failed, for whom nobody may be preempted.
 
-    With no nomination anywhere, a claim depends on quotas alone. A quota that would exceed its `min`, and has
-    no less important pods, stays so until its own pods change. Who preempts by priority, without a quota,
-    preempts nobody while no less important pod is bound anywhere.
+    With no nomination anywhere, what a pod requests of its quota depends on quotas alone. A quota that would
+    exceed its `min`, and has no less important pods, stays so until its own pods change. A pod without a
+    quota, which preempts by priority, preempts nobody while no less important pod is bound anywhere.
 
     Args:
         refusal: what was said.
         pods: the pod, or all pods of the gang.
-        accounts: the quotas.
+        usage: the quotas.
         scheduling: what pods find on nodes.
         gangs: the gangs.
         said: what was last said of each gang.
@@ -42,7 +42,7 @@ class StandingRefusal:
         self,
         refusal: Refusal,
         pods: Sequence[PodInfo],
-        accounts: Accounts,
+        usage: QuotaUsage,
         scheduling: Scheduling,
         gangs: Gangs,
         said: Mapping[Gang, Refusal],
@@ -50,16 +50,16 @@ class StandingRefusal:
         self.spared: PodInfo | None = None
         self._refusal = refusal
         self._first = pods[0]
-        self._quota = accounts.quota_of(pods[0])
+        self._quota = usage.quota_of(pods[0])
         self._asked: dict[str, int] = {}
         self._of_one_kind = True
         template = pods[0].template
         for pod in pods:
-            add(self._asked, accounts.amounts(pod))
-            if accounts.quota_of(pod) is not self._quota or pod.template is not template:
+            add(self._asked, usage.amounts(pod))
+            if usage.quota_of(pod) is not self._quota or pod.template is not template:
                 self._of_one_kind = False
         self._bound = _bound_of(refusal.failure.excess)
-        self._accounts = accounts
+        self._usage = usage
         self._scheduling = scheduling
         self._gangs = gangs
         self._said = said
@@ -74,7 +74,7 @@ class StandingRefusal:
         """
         failure = self._refusal.failure
         diagnosis = failure.diagnosis
-        if self._refusal.nodes or failure.claim.pod is not self._first:
+        if self._refusal.nodes or failure.request.pod is not self._first:
             return False
         if failure.excess is None and (
             diagnosis is None or diagnosis.state is not NOTHING or diagnosis.statuses
@@ -85,7 +85,7 @@ class StandingRefusal:
         return self._of_one_kind and self._preempts_nobody()
 
     def holds(self, pod: PodInfo) -> bool:
-        """See `harness.models.kube.pod.Standing`."""
+        """See `harness.models.kube.pod.LastingRefusal`."""
         if self._scheduling.cache.expecting or not self._is_refused() or not self._preempts_nobody():
             return False
         gang = self._gangs.of(pod)
@@ -98,7 +98,7 @@ class StandingRefusal:
 
     def _is_refused(self) -> bool:
         """Whether the same bound refuses it, or as before none does and there is no node."""
-        quota, tree = self._quota, self._accounts.tree
+        quota, tree = self._quota, self._usage.tree
         if quota is not None:
             excess = tree.over_max(quota, self._asked) or tree.over_guaranteed(self._asked)
             if _bound_of(excess) != self._bound:
@@ -114,13 +114,13 @@ class StandingRefusal:
 
     def _preempts_nobody(self) -> bool:
         """Whether there is nobody to give way to it, and its quota, if it has one, would borrow."""
-        quota, accounts = self._quota, self._accounts
+        quota, usage = self._quota, self._usage
         if self._refusal.nodes is not None:
             return quota is None and not self._scheduling.cache.has_lower(self._first.priority)
-        changes = accounts.changes(quota)
+        changes = usage.changes(quota)
         if changes != self._changes:
             borrows = quota is None or quota.over_min(self._asked) is not None
-            if not borrows or accounts.has_lower(quota, self._first.priority):
+            if not borrows or usage.has_lower(quota, self._first.priority):
                 return False
             self._changes = changes
         return True

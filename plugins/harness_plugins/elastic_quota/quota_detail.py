@@ -7,11 +7,11 @@ from typing import Any
 
 from harness.models.cluster import UNLIMITED
 from harness.models.kube.pod import PodInfo
-from harness_plugins.elastic_quota.accounts import Accounts
+from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.tree import Amounts, Quota
 
 
-def quota_figures(pod: PodInfo, victims: Iterable[PodInfo], accounts: Accounts) -> dict[str, Any]:
+def quota_detail(pod: PodInfo, victims: Iterable[PodInfo], usage: QuotaUsage) -> dict[str, Any]:
     """What the preemptor's quota and the victims' use, are guaranteed and may use, before anybody is evicted.
 
     `queue` is the preemptor's quota, `request` what the pod asks for, `taken` what each quota loses.
@@ -19,21 +19,21 @@ def quota_figures(pod: PodInfo, victims: Iterable[PodInfo], accounts: Accounts) 
     Args:
         pod: the preemptor.
         victims: whom it preempts.
-        accounts: the quotas.
+        usage: the quotas.
     """
-    quota = accounts.quota_of(pod)
+    quota = usage.quota_of(pod)
     if quota is None:
         return {}
     taken: dict[Quota, dict[str, int]] = {}
     for victim in victims:
-        theirs = accounts.quota_of(victim)
+        theirs = usage.quota_of(victim)
         if theirs is not None:
             total = taken.setdefault(theirs, {})
-            for resource, amount in accounts.amounts(victim).items():
+            for resource, amount in usage.amounts(victim).items():
                 total[resource] = total.get(resource, 0) + amount
     return {
         "queue": quota.name,
-        "request": dict(accounts.amounts(pod)),
+        "request": dict(usage.amounts(pod)),
         "taken": {theirs.name: amounts for theirs, amounts in taken.items()},
         **states(dict.fromkeys((quota, *taken))),
     }

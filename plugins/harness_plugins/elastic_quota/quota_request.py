@@ -9,14 +9,14 @@ from typing import NamedTuple
 from harness.models.cluster import frozen
 from harness.models.kube.cache import Cache
 from harness.models.kube.pod import PodInfo
-from harness_plugins.elastic_quota.accounts import Accounts
+from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.tree import Amounts, Excess, Quota
 
 _NONE: Amounts = frozen()
 _NOTHING: Mapping[Quota, Amounts] = MappingProxyType({})
 
 
-class Claim(NamedTuple):
+class QuotaRequest(NamedTuple):
     """What a pod asks of its quota.
 
     Attributes:
@@ -26,7 +26,7 @@ class Claim(NamedTuple):
         in_quota: that, and what nominated pods of its quota take that are at least as important.
         in_all: that, and what nominated pods take of other quotas that do not borrow.
         shared: what those pods of other quotas take of each quota above both.
-        refusal: why its quota does not let it in; None when it does.
+        excess: why its quota does not let it in; None when it does.
     """
 
     pod: PodInfo
@@ -35,42 +35,44 @@ class Claim(NamedTuple):
     in_quota: Amounts = _NONE
     in_all: Amounts = _NONE
     shared: Mapping[Quota, Amounts] = _NOTHING
-    refusal: Excess | None = None
+    excess: Excess | None = None
 
 
-def claim_of(pod: PodInfo, accounts: Accounts, cache: Cache, *, mates: Collection[PodInfo] = ()) -> Claim:
-    """The claim of a pod, with the pods that are nominated to nodes now.
+def quota_request(
+    pod: PodInfo, usage: QuotaUsage, cache: Cache, *, mates: Collection[PodInfo] = ()
+) -> QuotaRequest:
+    """The request of a pod, with the pods that are nominated to nodes now.
 
     Args:
         pod: the pod, not bound.
-        accounts: the quotas.
+        usage: the quotas.
         cache: has the nominations.
         mates: pods whose nominations do not count, because they are charged as they are placed.
     """
-    quota = accounts.quota_of(pod)
+    quota = usage.quota_of(pod)
     if quota is None:
-        return Claim(pod, None)
-    own = accounts.amounts(pod)
+        return QuotaRequest(pod, None)
+    own = usage.amounts(pod)
     in_quota, in_all = own, own
     shared: dict[Quota, dict[str, int]] = {}
     if cache.expecting:
         in_quota, in_all = dict(own), dict(own)
         for node in cache.expecting:
             for other in node.nominated:
-                theirs = accounts.quota_of(other)
+                theirs = usage.quota_of(other)
                 if other is pod or theirs is None or other in mates:
                     continue
                 if theirs is quota:
                     if other.priority >= pod.priority:
-                        add(in_quota, accounts.amounts(other))
-                        add(in_all, accounts.amounts(other))
+                        add(in_quota, usage.amounts(other))
+                        add(in_all, usage.amounts(other))
                 elif theirs.borrows() is None:
-                    add(in_all, accounts.amounts(other))
+                    add(in_all, usage.amounts(other))
                     for above in quota.line[1:]:
                         if above in theirs.line:
-                            add(shared.setdefault(above, {}), accounts.amounts(other))
-    tree = accounts.tree
-    return Claim(
+                            add(shared.setdefault(above, {}), usage.amounts(other))
+    tree = usage.tree
+    return QuotaRequest(
         pod,
         quota,
         own,

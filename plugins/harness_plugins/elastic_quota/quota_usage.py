@@ -12,7 +12,7 @@ from harness.models.kube.pod import PodInfo, Template
 from harness_plugins.elastic_quota.tree import Amounts, Quota, QuotaTree
 
 
-class Account(NamedTuple):
+class PodQuota(NamedTuple):
     """The leaf that a pod belongs to, if any, and what the pod takes of it."""
 
     quota: Quota | None
@@ -20,7 +20,7 @@ class Account(NamedTuple):
 
 
 @final
-class Accounts:
+class QuotaUsage:
     """The quota tree of a cluster, charged by pods.
 
     A pod belongs to the leaf that its label names, else to the one of its namespace, else to the one that is
@@ -38,7 +38,7 @@ class Accounts:
         for name, leaf in self.tree.leaves.items():
             for namespace in cluster.elastic_quotas[name].namespaces:
                 self._by_namespace.setdefault(namespace, leaf)
-        self._accounts: dict[tuple[Template, str], Account] = {}
+        self._pod_quotas: dict[tuple[Template, str], PodQuota] = {}
         self._bound: dict[Quota | None, dict[int, int]] = {}  # how many pods of each priority
         self._nodes: dict[Quota | None, dict[int, int]] = {}  # how many pods on each node
         self._changes: Counter[Quota | None] = Counter()
@@ -47,20 +47,20 @@ class Accounts:
         """The leaf that a pod belongs to; None when it belongs to none."""
         return self.of(pod).quota
 
-    def of(self, pod: PodInfo) -> Account:
-        """A pod's account; it is asked for all the time, so the pod itself remembers it."""
-        known: Account | None = pod.account
+    def of(self, pod: PodInfo) -> PodQuota:
+        """The quota of a pod and what it takes of it; the pod keeps it, for it is asked for all the time."""
+        known: PodQuota | None = pod.quota
         if known is not None:
             return known
         template = pod.template
         key = (template, pod.job.queue if pod.job is not None else "")
-        account = self._accounts.get(key)
-        if account is None:
+        found = self._pod_quotas.get(key)
+        if found is None:
             amounts = {name: amount for name, amount in template.spec.requests.items() if name != "pods"}
-            account = Account(self.leaf_of(template.namespace, template.labels, key[1]), amounts)
-            self._accounts[key] = account
-        pod.account = account
-        return account
+            found = PodQuota(self.leaf_of(template.namespace, template.labels, key[1]), amounts)
+            self._pod_quotas[key] = found
+        pod.quota = found
+        return found
 
     def leaf_of(self, namespace: str, labels: Mapping[str, str], queue: str) -> Quota | None:
         """The same for any pod of a namespace, with labels, of a queue."""

@@ -1,8 +1,8 @@
-"""What would be if pods were placed and others evicted: tried out on the books themselves, and undone.
+"""Placements and evictions that are made in the cache and the quotas to try them out, and undone.
 
-The filters of kube-scheduler look at the whole cluster (spread, affinity, nominations), so a plan that moves
-several pods is worked out where they look. `undo` leaves every book as it was, down to the order of pods on
-their nodes.
+The filters of kube-scheduler look at the whole cluster (spread, affinity, nominations), so placements of
+several pods are tried out in the cache itself. `undo` leaves cache, quotas and budgets as they were, down to
+the order of pods on their nodes.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from harness.models.kube.cache import Cache
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.budgets import Budgets
-from harness_plugins.elastic_quota.accounts import Accounts
+from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 
 @final
-class Plan:
+class TentativePlacement:
     """Placements and evictions that are tried out; end it with `undo`.
 
     Args:
         cache: nodes and pods.
-        accounts: the quotas.
+        usage: the quotas.
         budgets: the PodDisruptionBudgets, which evictions use up.
 
     Attributes:
         placed: pod -> its node, in the order in which they were placed.
     """
 
-    def __init__(self, cache: Cache, accounts: Accounts, budgets: Budgets) -> None:
+    def __init__(self, cache: Cache, usage: QuotaUsage, budgets: Budgets) -> None:
         self.placed: dict[PodInfo, NodeInfo] = {}
         self._cache = cache
-        self._accounts = accounts
+        self._usage = usage
         self._budgets = budgets
         self._evicted: list[tuple[PodInfo, NodeInfo]] = []
         self._nominations: list[tuple[PodInfo, str]] = []
@@ -50,27 +50,27 @@ class Plan:
             self._nominations.append((pod, pod.nominated))
             self._cache.nominate(pod, "")
         self._cache.add_pod(pod, node)
-        self._accounts.charge(pod)
+        self._usage.charge(pod)
         self.placed[pod] = node
 
     def evict(self, victim: PodInfo) -> None:
         """A bound pod is gone."""
         node = self._cache.nodes[victim.node]
         self._remember(node)
-        self._accounts.refund(victim)
+        self._usage.refund(victim)
         self._cache.remove_pod(victim)
         self._evicted.append((victim, node))
         self._disrupt(victim, -1)
 
     def undo(self) -> None:
         """Make everything as it was."""
-        cache, accounts = self._cache, self._accounts
+        cache, usage = self._cache, self._usage
         for pod in self.placed:
-            accounts.refund(pod)
+            usage.refund(pod)
             cache.remove_pod(pod)
         for victim, node in self._evicted:
             cache.add_pod(victim, node)
-            accounts.charge(victim)
+            usage.charge(victim)
             self._disrupt(victim, 1)
         for pod, name in self._nominations:
             cache.nominate(pod, name)
