@@ -37,6 +37,7 @@ EXCEPTED = {
     r"bash scripts/ci/": "is what the workflows run; tests/test_project_files.py looks at each",
     r"pip install ": "installs from an index of packages",
     r"kubectl ": "asks a live cluster",
+    r"harness tune ": "needs Optuna; tests/experiments tunes where it is installed",
     r"harness .*--dask ": "asks a live Dask scheduler, as tests/experiments does",
     r"curl .*\$PROMETHEUS": "asks a live Prometheus",
     r"(SLURM_TIME_FORMAT=|sacctmgr |scontrol )": "asks a live Slurm cluster",

@@ -155,6 +155,23 @@ class Condition:
                 difference /= abs(base)
         return _COMPARED[self.how](difference, self.sign * limit)
 
+    def excess(self, unit: str, value: float, base: float) -> float:
+        """How far a value is from where the condition begins to hold, in the metric's unit; 0 where it does.
+
+        Args:
+            unit: the metric's.
+            value: what is asked about.
+            base: the value that a bound with a sign is a change against.
+
+        Raises:
+            OptionError: the bound does not fit the metric's unit.
+        """
+        limit = self._limit(unit)
+        if self.sign:
+            part = abs(base) if self.bound.endswith("%") else 1.0
+            limit = base + self.sign * limit * part
+        return value - limit if self.how.startswith("<") else limit - value
+
     def _said(self, comparison: Comparison, row: Row, place: int) -> str:
         """What a run's value is, and how it came there."""
         unit, resource = row.measured.unit, row.measured.resource

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from harness.comparison.conditions import parse_condition
+from harness.comparison.conditions import Condition, parse_condition
 from harness.errors import OptionError, RunError
 from harness.experiments.experiment import DONE, Experiment
 from harness.experiments.spec import SEED
@@ -115,7 +115,7 @@ class Judged:
                 f"{what} that is set so" if where else f"{what} yet", hint="harness sweep makes them"
             )
         self.objectives = [
-            self._objective(text, given=bool(objectives)) for text in objectives or self._default()
+            measured_as(self.frame, text, given=bool(objectives)) for text in objectives or self._default()
         ]
 
     @cached_property
@@ -169,39 +169,51 @@ class Judged:
         found = [name for name in DEFAULT if name in there]
         return found or sorted(self.frame.filter(pl.col("better") != "")["metric"].unique())[:1]
 
-    def _objective(self, text: str, *, given: bool) -> Measurement:
-        """What a text means among what was measured; its value is none.
 
-        Raises:
-            OptionError: the text is no metric, or does not say of which resource.
-            RunError: nothing like that was measured.
-        """
-        try:
-            asked = parse_condition(f"{text} > 0")
-        except OptionError as error:
-            raise OptionError(f"objective {text!r} is not understood", hint=_FORM) from error
-        rows = self.frame.filter(metric=asked.metric)
-        if rows.is_empty():
-            known = self.frame["metric"].unique()
-            raise RunError(f"{asked.metric} was not measured", hint=did_you_mean(asked.metric, known))
-        rows = rows.filter(scope=asked.scope)
-        if rows.is_empty():
-            known = self.frame.filter(metric=asked.metric)["scope"].unique()
-            what = f"{asked.metric} was not measured of {asked.scope}"
-            raise RunError(what, hint=did_you_mean(asked.scope, known))
-        resources = rows["resource"].unique(maintain_order=True).to_list()
-        resource = asked.resource
-        if resource is None:
-            resource = resources[0] if len(resources) == 1 else None if given else _main(resources)
-        if resource is None or resource not in resources:
-            raise OptionError(
-                f"objective {text!r}: of which resource? there is {', '.join(resources)}",
-                hint=f"{asked.metric}{{resource={_main(resources)}}}",
-            )
-        row = rows.filter(resource=resource).row(0, named=True)
-        if not row["better"]:
-            raise OptionError(f"objective {text!r}: neither more nor less of it is better", hint=_FORM)
-        return Measurement(asked.metric, None, row["unit"], row["better"], asked.scope, resource)
+def measured_as(frame: pl.DataFrame, text: str, *, given: bool) -> Measurement:
+    """What a text means among what was measured; its value is none.
+
+    Args:
+        frame: rows with `metric`, `scope`, `resource`, `unit` and `better`.
+        text: `METRIC` or `METRIC{SCOPE,resource=NAME}`.
+        given: whether somebody wrote it, so that a resource that is left out is asked for.
+
+    Raises:
+        OptionError: the text is no metric, does not say of which resource, or has no direction.
+        RunError: nothing like that was measured.
+    """
+    try:
+        asked = parse_condition(f"{text} > 0")
+    except OptionError as error:
+        raise OptionError(f"objective {text!r} is not understood", hint=_FORM) from error
+    found = found_as(frame, asked, given=given)
+    if not found.better:
+        raise OptionError(f"objective {text!r}: neither more nor less of it is better", hint=_FORM)
+    return found
+
+
+def found_as(frame: pl.DataFrame, asked: Condition, *, given: bool) -> Measurement:
+    """What a condition is about, among what was measured; see `measured_as`."""
+    rows = frame.filter(metric=asked.metric)
+    if rows.is_empty():
+        known = frame["metric"].unique()
+        raise RunError(f"{asked.metric} was not measured", hint=did_you_mean(asked.metric, known))
+    rows = rows.filter(scope=asked.scope)
+    if rows.is_empty():
+        known = frame.filter(metric=asked.metric)["scope"].unique()
+        what = f"{asked.metric} was not measured of {asked.scope}"
+        raise RunError(what, hint=did_you_mean(asked.scope, known))
+    resources = rows["resource"].unique(maintain_order=True).to_list()
+    resource = asked.resource
+    if resource is None:
+        resource = resources[0] if len(resources) == 1 else None if given else _main(resources)
+    if resource is None or resource not in resources:
+        raise OptionError(
+            f"{asked.metric}: of which resource? there is {', '.join(resources)}",
+            hint=f"{asked.metric}{{resource={_main(resources)}}}",
+        )
+    row = rows.filter(resource=resource).row(0, named=True)
+    return Measurement(asked.metric, None, row["unit"], row["better"], asked.scope, resource)
 
 
 def _main(resources: Sequence[str]) -> str:

@@ -45,6 +45,16 @@ def load_spec(path: Path) -> Spec:
     Raises:
         SpecError: the file cannot be read, or is faulty; every fault with its line or its field.
     """
+    content = read_content(path)
+    return spec_of(content, source=str(path), folder=path.parent, name=plain_stem(path))
+
+
+def read_content(path: Path) -> Any:
+    """What a file of one YAML document holds.
+
+    Raises:
+        SpecError: it cannot be read, or is no such file.
+    """
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -60,7 +70,7 @@ def load_spec(path: Path) -> Spec:
         faults.append(Fault("", f"holds {len(documents)} documents; an experiment is one"))
     if faults:
         raise SpecError(str(path), faults, hint=_HINT)
-    return spec_of(documents[0].content, source=str(path), folder=path.parent, name=plain_stem(path))
+    return documents[0].content
 
 
 def spec_of(content: Any, *, source: str, folder: Path = Path(), name: str = "experiment") -> Spec:

@@ -101,6 +101,8 @@ def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("example", examples())
 def test_an_example_works_as_it_stands(example: str, stocked: Path, folder: Path, shell: Callable) -> None:
     """Whatever help shows can be copied into a shell."""
+    if " tune " in example:
+        pytest.importorskip("optuna", reason="optuna is not installed (extra tune)")
     shutil.copytree(stocked, folder, dirs_exist_ok=True)
     if " conform " in example and not (folder / "kube-preempt-named.jsonl.gz").exists():
         pytest.skip("no recorded decisions beside the checkout")

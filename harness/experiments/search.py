@@ -1,0 +1,273 @@
+"""Searches a space for the best points: Optuna asks for points, whoever calls tells what they lead to.
+
+Points are asked for in batches of a fixed size and told in their order, so that the search is the same
+however many processes try them, and one that was stopped comes by the same points again.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib import import_module
+from math import ceil
+from typing import Any, NamedTuple, TypeAlias
+
+from harness.errors import InputError
+from harness.experiments.spec import Point, Value
+
+_INSTALL = "pip install 'harness-replay[tune]'"
+_POPULATION = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Numbers in steps.
+
+    Attributes:
+        name: what they are of.
+        low: the least.
+        high: no number is above this.
+        step: how far they are apart.
+    """
+
+    name: str
+    low: Fraction
+    high: Fraction
+    step: Fraction
+
+    @property
+    def last(self) -> int:
+        """The place of the largest one, the least being at 0."""
+        return int((self.high - self.low) // self.step)
+
+    def at(self, place: int) -> Fraction:
+        """The number at a place."""
+        return self.low + place * self.step
+
+    def place(self, number: Fraction) -> int | None:
+        """The place of a number; None where it is none of these."""
+        place = (number - self.low) / self.step
+        return int(place) if place.denominator == 1 and 0 <= place <= self.last else None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Values of which one is taken."""
+
+    name: str
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """Ranges that add up to a number; all of one step."""
+
+    names: tuple[str, ...]
+    total: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """What is searched.
+
+    Attributes:
+        ranges: numbers in steps.
+        choices: everything else.
+        sums: which ranges add up to what; each range is in one of them at most.
+    """
+
+    ranges: tuple[Range, ...]
+    choices: tuple[Choice, ...] = ()
+    sums: tuple[Sum, ...] = ()
+
+
+class Found(NamedTuple):
+    """What a point leads to.
+
+    Attributes:
+        values: one for each objective.
+        excess: one for each constraint, above 0 where it is not met.
+    """
+
+    values: Sequence[float]
+    excess: Sequence[float] = ()
+
+    @property
+    def allowed(self) -> bool:
+        """Whether all constraints are met."""
+        return all(each <= 0 for each in self.excess)
+
+
+class Trial(NamedTuple):
+    """A point that was tried; what it led to, or None where it failed."""
+
+    point: Point
+    found: Found | None
+
+
+Try: TypeAlias = Callable[[Sequence[Point]], Sequence[Found | None]]
+"""Tries points; answers what each led to, None for those that failed."""
+
+
+def search(
+    space: Space,
+    attempt: Try,
+    *,
+    better: Sequence[str],
+    first: Point,
+    trials: int,
+    seed: int,
+    at_once: int = 1,
+) -> list[Trial]:
+    """Try points, the present one first, each of the others where the search expects most of it.
+
+    Args:
+        space: what is searched.
+        attempt: tries points.
+        better: for each objective `lower` or `higher`.
+        first: the present point, which need not be in the space.
+        trials: how many are tried.
+        seed: equal seeds try equal points.
+        at_once: how many are asked for before any of them is told.
+
+    Raises:
+        InputError: Optuna is not installed.
+    """
+    optuna = _optuna()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
+        study = _study(optuna, better, seed)
+        tried = [Trial(first, attempt([first])[0])]
+        places = _places(space, first)
+        if places is not None:
+            study.enqueue_trial(places)
+            _tell(optuna, study, *_asked(study, space)[:1], tried[0].found)
+        while len(tried) < trials:
+            asked = [_asked(study, space) for _ in range(min(at_once, trials - len(tried)))]
+            points = [{**first, **point} for _, point in asked]
+            for (trial, _), point, found in zip(asked, points, attempt(points), strict=True):
+                _tell(optuna, study, trial, found)
+                tried.append(Trial(point, found))
+    return tried
+
+
+def best_of(tried: Sequence[Trial], better: Sequence[str]) -> Trial | None:
+    """The trial that gains most against the first one and is worse in nothing; None where nothing is better.
+
+    Of several objectives the gains are parts of the first one's values, and their mean counts.
+    """
+    today = tried[0].found
+    if today is None:
+        return None
+
+    def gains(found: Found) -> list[float]:
+        return [
+            gain(before, after, way)
+            for before, after, way in zip(today.values, found.values, better, strict=True)
+        ]
+
+    candidates = [
+        (sum(gains(each.found)), each)
+        for each in tried[1:]
+        if each.found is not None
+        and each.found.allowed
+        and all(part >= 0 for part in gains(each.found))
+        and any(part > 0 for part in gains(each.found))
+    ]
+    return max(candidates, key=lambda pair: pair[0], default=(0.0, None))[1]
+
+
+def gain(before: float, after: float, better: str) -> float:
+    """By what part of itself a value became better; of 0 by how much."""
+    change = (after - before) if better == "higher" else (before - after)
+    return change / abs(before) if before else change
+
+
+def _optuna() -> Any:
+    try:
+        found = import_module("optuna")
+    except ImportError as error:
+        raise InputError("optuna is not installed", hint=_INSTALL) from error
+    found.logging.set_verbosity(found.logging.ERROR)
+    return found
+
+
+def _study(optuna: Any, better: Sequence[str], seed: int) -> Any:
+    """TPE for one objective, NSGA-II for several."""
+    if len(better) == 1:
+        sampler = optuna.samplers.TPESampler(seed=seed)
+    else:
+        sampler = optuna.samplers.NSGAIISampler(seed=seed, population_size=_POPULATION)
+    ways = ["maximize" if each == "higher" else "minimize" for each in better]
+    return optuna.create_study(sampler=sampler, directions=ways)
+
+
+def _asked(study: Any, space: Space) -> tuple[Any, Point]:
+    """A trial of Optuna's, and its point."""
+    trial = study.ask()
+    point: dict[str, Value] = {}
+    of_sums = {name: each for each in space.sums for name in each.names}
+    for each in space.ranges:
+        low, high = 0, each.last
+        held = of_sums.get(each.name)
+        if held is not None:
+            low, high = _room(space, held, each, point)
+        place = low if low == high else trial.suggest_int(each.name, low, high)
+        point[each.name] = plain(each.at(place))
+    for choice in space.choices:
+        values = choice.values
+        place = trial.suggest_categorical(choice.name, range(len(values))) if len(values) > 1 else 0
+        point[choice.name] = values[place]
+    return trial, point
+
+
+def _room(space: Space, held: Sum, mine: Range, point: Point) -> tuple[int, int]:
+    """The places that a range of a sum may take, so that those after it can make up the rest."""
+    others = [each for each in space.ranges if each.name in held.names and each.name != mine.name]
+    taken = sum((exact(point[each.name]) for each in others if each.name in point), Fraction(0))
+    after = [each for each in others if each.name not in point]
+    least = sum((each.low for each in after), Fraction(0))
+    most = sum((each.at(each.last) for each in after), Fraction(0))
+    low = max(0, ceil((held.total - taken - most - mine.low) / mine.step))
+    high = min(mine.last, int((held.total - taken - least - mine.low) // mine.step))
+    return low, high
+
+
+def _places(space: Space, point: Point) -> dict[str, int] | None:
+    """A point as Optuna has it; None where it is not in the space."""
+    found: dict[str, int] = {}
+    for each in space.ranges:
+        value = point[each.name]
+        place = None if value is None or isinstance(value, str) else each.place(exact(value))
+        if place is None:
+            return None
+        found[each.name] = place
+    for held in space.sums:
+        if sum(exact(point[name]) for name in held.names) != held.total:
+            return None
+    for choice in space.choices:
+        if point[choice.name] not in choice.values:
+            return None
+        found[choice.name] = choice.values.index(point[choice.name])
+    return found
+
+
+def _tell(optuna: Any, study: Any, trial: Any, found: Found | None) -> None:
+    if found is None:
+        study.tell(trial, state=optuna.trial.TrialState.FAIL)
+        return
+    for number, excess in enumerate(found.excess):
+        trial.set_constraint(str(number), excess)
+    study.tell(trial, list(found.values))
+
+
+def exact(value: Value) -> Fraction:
+    """A number as it was written."""
+    return Fraction(str(value))
+
+
+def plain(number: Fraction) -> int | float:
+    """A number as specifications have it."""
+    return int(number) if number.denominator == 1 else float(number)

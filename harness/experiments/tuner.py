@@ -1,0 +1,252 @@
+"""Tunes: searches on some weeks of a trace, and says on others how much of the gain survives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from io import BytesIO
+from math import fsum
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from harness.cluster.difference_patch import difference_patch
+from harness.cluster.turning import is_knob, turned
+from harness.errors import Fault, InputError, ReplayError, SpecError
+from harness.experiments.bench import SETTINGS, Bench
+from harness.experiments.crew import Crew
+from harness.experiments.experiment import Experiment
+from harness.experiments.folder import Folder
+from harness.experiments.making import Item
+from harness.experiments.objectives import found_as, measured_as
+from harness.experiments.preparing import prepared
+from harness.experiments.search import Found, Trial, best_of, plain, search
+from harness.experiments.spec import PLUGIN, SEED, Factor, Point, Value
+from harness.experiments.tuning import Tuning
+from harness.metrics.measurement import Measurement
+from harness.plugins import Plugins
+from harness.runs.inputs import cluster_for
+from harness.units import SECOND
+
+WINDOW = "window"
+_HALVES = 2
+_USUAL: Mapping[str, Value] = {"on-preemption": "restart", "scale-arrivals": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """What a tuning found.
+
+    Attributes:
+        experiment: all items that were made, of both windows.
+        objectives: what was sought.
+        trials: all that was tried, the present configuration first.
+        winner: the best trial; None where nothing is better.
+        held_out: what the present configuration and the winner lead to on the held-out weeks.
+        patch: the winner's knobs as a patch over the manifests; empty where none of them changed.
+        items: the first items of the present configuration and of the winner, on the held-out weeks.
+    """
+
+    experiment: Experiment
+    objectives: Sequence[Measurement]
+    trials: Sequence[Trial]
+    winner: Trial | None
+    held_out: tuple[Found, Found] | None
+    patch: Sequence[Mapping[str, Any]]
+    items: tuple[int, int] | None
+
+
+@dataclass
+class Tuner:
+    """Carries a tuning out.
+
+    Args:
+        tuning: what is sought.
+        plugins: whose policies are replayed.
+        root: the folder of the experiment.
+
+    Raises:
+        SpecError: something cannot be read or used; every fault with its field.
+    """
+
+    tuning: Tuning
+    plugins: Plugins
+    root: Path
+    bench: Bench = field(init=False)
+    windows: tuple[str, str] = field(init=False)
+    today: Point = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._items: dict[str, Item] = {}
+        self.bench = prepared(self.tuning.spec, self.plugins)
+        self.windows = self._windows()
+        self.today = self._today()
+        groups = tuple((Factor(name, (value,)),) for name, value in self.today.items() if name != PLUGIN)
+        # What is there today, on both windows, is tried like any experiment before the first replay.
+        factor = Factor(WINDOW, self.windows)
+        self.bench = prepared(replace(self.tuning.spec, groups=(*groups, (factor,))), self.plugins)
+
+    def tune(self, crew: Crew) -> Tuned:
+        """Search, and hold what is best against the present configuration on the held-out weeks.
+
+        Raises:
+            ReplayError: the present configuration cannot be replayed.
+            OptionError, RunError: an objective was not measured; a file cannot be written.
+            InputError: Optuna is not installed.
+        """
+        self._folder = Folder(self.root)
+        first = self._frames([self.today], self.windows[0], crew)[0]
+        if first is None:
+            (item, *_) = self._items.values()
+            raise ReplayError(
+                f"the present configuration cannot be replayed: {self._folder.error(item.key)}",
+                hint="what is tuned must work as it is today",
+            )
+        given = self.tuning.objectives
+        objectives = [measured_as(first, text, given=len(given) == 1) for text in given]
+        bounds = [found_as(first, each, given=True) for each in self.tuning.constraints]
+        base = [_mean(first, each) for each in bounds]
+        better = [each.better for each in objectives]
+
+        def found(frame: pl.DataFrame | None) -> Found | None:
+            if frame is None:
+                return None
+            values = [_mean(frame, each) for each in objectives]
+            excess = [
+                None
+                if (value := _mean(frame, each)) is None or was is None
+                else condition.excess(each.unit, value, was)
+                for condition, each, was in zip(self.tuning.constraints, bounds, base, strict=True)
+            ]
+            if None in values or None in excess:
+                return None
+            return Found([each for each in values if each is not None], [x for x in excess if x is not None])
+
+        tried = search(
+            self.tuning.space,
+            lambda points: [found(each) for each in self._frames(points, self.windows[0], crew)],
+            better=better,
+            first=self.today,
+            trials=self.tuning.trials,
+            seed=self.tuning.seed,
+            at_once=self.tuning.at_once,
+        )
+        winner = best_of(tried, better)
+        held_out, items = None, None
+        if winner is not None:
+            frames = self._frames([self.today, winner.point], self.windows[1], crew)
+            today, other = (found(each) for each in frames)
+            held_out = None if today is None or other is None else (today, other)
+            items = (self._number(self.today), self._number(winner.point))
+        patch = [] if winner is None else self._patch(winner.point)
+        return Tuned(self._kept(), objectives, tried, winner, held_out, patch, items)
+
+    # --- what is there today ------------------------------------------------------------------------------
+
+    def _windows(self) -> tuple[str, str]:
+        """The windows of the search and of what is held out: by default the halves of the trace."""
+        if self.tuning.search:
+            return self.tuning.search, self.tuning.held_out
+        (trace,) = self.bench.inputs.traces.values()
+        times = trace.frame["submit_time"].to_physical()
+        last = int(times.max()) - trace.origin  # type: ignore[arg-type]
+        half = f"{max(1, last // _HALVES // SECOND)}s"
+        return f"..{half}", f"{half}.."
+
+    def _today(self) -> Point:
+        """The present value of everything that is searched.
+
+        Raises:
+            SpecError: a name is none, or means several knobs of differing values.
+        """
+        faults: list[Fault] = []
+        space, (arm,) = self.tuning.space, self.tuning.spec.arms
+        found: dict[str, Value] = {PLUGIN: arm.label}
+        for name in [*(each.name for each in space.ranges), *(each.name for each in space.choices)]:
+            try:
+                found[name] = self._present(name)
+            except InputError as error:
+                told = f"{error.message}; {error.hint}" if error.hint else error.message
+                faults.append(Fault(f"tune.space.{name}", told))
+        if faults:
+            raise SpecError(self.tuning.spec.source, faults, hint="nothing was replayed")
+        return found
+
+    def _present(self, name: str) -> Value:
+        spec, (arm,) = self.tuning.spec, self.tuning.spec.arms
+        if is_knob(name):
+            (base,) = self.bench.inputs.clusters.values()
+            cluster = cluster_for(base, self.bench.trace({PLUGIN: arm.label}))
+            values = set(cluster.knobs(name).values())
+            if len(values) > 1:
+                raise InputError(f"{name} means knobs of {len(values)} values", hint="name each of them")
+            (value,) = values
+            if value is None:
+                return 1 if name.endswith(".weight") else None
+            return plain(Fraction(value))
+        self.bench.check_name(name)
+        if name in SETTINGS:
+            return spec.settings.get(name, _USUAL.get(name))
+        option = name.rpartition(".")[2]
+        declared = {each.name: each.default for each in self.plugins.policy(arm.plugin).options}
+        value = arm.options.get(option, declared[option])
+        return value if value is None or isinstance(value, (str, int, float)) else str(value)
+
+    # --- what is made -------------------------------------------------------------------------------------
+
+    def _frames(self, points: Sequence[Point], window: str, crew: Crew) -> list[pl.DataFrame | None]:
+        """The metrics of points on a window, of all seeds together; None where an item failed."""
+        wanted = [self._of_point(point, window) for point in points]
+        missing = {item.key: item for items in wanted for item in items}
+        with closing(crew.make(self._folder.missing(missing.values()))) as news:
+            for made in news:
+                self._folder.keep(made)
+        return [self._frame(items) for items in wanted]
+
+    def _of_point(self, point: Point, window: str) -> list[Item]:
+        """The items of a point, one for each seed."""
+        seeds = self.tuning.spec.seeds
+        whole = {**point, WINDOW: window}
+        points = [whole] if seeds is None else [{**whole, SEED: each} for each in seeds.numbers]
+        found = []
+        for each in points:
+            key = self.bench.key(each)
+            found.append(self._items.setdefault(key, Item(len(self._items), key, each)))
+        return found
+
+    def _frame(self, items: Sequence[Item]) -> pl.DataFrame | None:
+        if self._folder.missing(items):
+            return None
+        return pl.concat(pl.read_parquet(BytesIO(self._folder.file(item.key).read_bytes())) for item in items)
+
+    def _number(self, point: Point) -> int:
+        """The first item of a point on the held-out window."""
+        return self._of_point(point, self.windows[1])[0].number
+
+    def _kept(self) -> Experiment:
+        """The experiment of all items, as `harness experiment` reads it."""
+        items = list(self._items.values())
+        names = [name for name in items[0].point if name not in (PLUGIN, SEED)]
+        values = {name: tuple(dict.fromkeys(item.point[name] for item in items)) for name in names}
+        groups = tuple((Factor(name, each),) for name, each in values.items())
+        self._folder.describe(replace(self.tuning.spec, groups=groups), items)
+        self._folder.write_table()
+        return Experiment.open(self.root)
+
+    def _patch(self, point: Point) -> Sequence[Mapping[str, Any]]:
+        (base,) = self.bench.inputs.clusters.values()
+        arm = self.tuning.spec.arms[0].label
+        cluster = cluster_for(base, self.bench.trace({PLUGIN: arm}))
+        return difference_patch(
+            cluster, turned(cluster, {name: value for name, value in point.items() if is_knob(name)})
+        )
+
+
+def _mean(frame: pl.DataFrame, measured: Measurement) -> float | None:
+    """The mean of a metric over seeds; None where one of them has no value."""
+    rows = frame.filter(metric=measured.metric, scope=measured.scope, resource=measured.resource)
+    values = rows["value"].to_list()
+    return None if not values or None in values else fsum(values) / len(values)

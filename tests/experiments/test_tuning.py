@@ -1,0 +1,118 @@
+"""Tuning: quotas that share a sum, found on some weeks and tried on others, and written as a patch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from cli_environment import called
+from small_clusters import queues
+
+from harness.cluster.difference_patch import difference_patch
+from harness.cluster.load import load_cluster
+from harness.errors import SpecError
+from harness.experiments.tuning import load_tuning
+
+HOUR = 3600
+A, B = "ClusterQueue/a.quota[cpu]", "ClusterQueue/b.quota[cpu]"
+SPACE = {name: {"low": 1, "high": 11} for name in (A, B)}
+
+
+@pytest.fixture
+def tuning(write_trace: Callable[..., Path], tmp_path: Path) -> Callable[..., Path]:
+    """Two days of equal work in two queues that lend nothing: a's jobs take an hour, b's four."""
+
+    def write(**fields: Any) -> Path:
+        trace = [
+            {
+                "job_id": f"{day}-{queue}-{number}",
+                "submit_time": day * 24 * 10 * HOUR,
+                "duration": hours * HOUR,
+                "queue": queue,
+            }
+            for day in (0, 1)
+            for number in range(30)
+            for queue, hours in (("a", 1), ("b", 4))
+        ]
+        write_trace(*trace)
+        text = queues({"a": {"cpu": "6"}, "b": {"cpu": "6"}}).replace("cohortName: all", "cohortName: ''")
+        (tmp_path / "cluster.yaml").write_text(text)
+        path = tmp_path / "tune.yaml"
+        tune = {
+            "trials": 10,
+            "search": "0d..5d",
+            "held-out": "5d..",
+            "objectives": ["wait.first_start.mean"],
+            "space": SPACE,
+            "sums": [{"of": [A, B], "is": 12}],
+            **fields,
+        }
+        content = {
+            "trace": "trace.parquet",
+            "cluster": "cluster.yaml",
+            "plugins": ["kueue-classic"],
+            "metrics": ["waiting"],
+            "tune": tune,
+        }
+        path.write_text(yaml.safe_dump(content, sort_keys=False))
+        return path
+
+    return write
+
+
+def test_a_better_split_is_written_as_a_patch(
+    tuning: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is better on the held-out days too, and its quotas add up to what they are today."""
+    pytest.importorskip("optuna", reason="optuna is not installed (extra tune)")
+    output = tmp_path / "results"
+    assert called(["tune", str(tuning()), "-o", str(output), "--workers", "1"]) == 0
+    told = capsys.readouterr().out
+    assert "10 trials, 0 failed" in told
+    assert "100 % of the gain survives on the held-out weeks" in told
+    patch = output / "tune" / "winner.patch.yaml"
+    cluster = load_cluster(tmp_path / "cluster.yaml")
+    found = cluster.patched(patch).knobs("*.quota[cpu]")
+    assert sum(value or 0 for value in found.values()) == 12
+    assert (found[B] or 0) > (found[A] or 0)
+    made = sorted(path.stat().st_mtime_ns for path in (output / "tune" / "items").rglob("*.parquet"))
+    assert called(["tune", str(tmp_path / "tune.yaml"), "-o", str(output), "--workers", "1"]) == 0
+    assert capsys.readouterr().out == told
+    assert sorted(path.stat().st_mtime_ns for path in (output / "tune" / "items").rglob("*.parquet")) == made
+    assert called(["experiment", "show", str(output / "tune"), "--objective", "wait.first_start.mean"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"space": {A: {"low": 1}}, "sums": []}, "tune.space.ClusterQueue/a.quota[cpu]: needs low and high"),
+        ({"sums": [{"of": [A, B], "is": 40}]}, "tune.sums[0].is: cannot be reached"),
+        ({"sums": [{"of": [A], "is": 6}]}, "must be two or more ranges of the space"),
+        ({"constraints": ["wait < soon"]}, "tune.constraints[0]: condition 'wait < soon'"),
+        ({"held-out": None}, "tune.held-out: and search are given together"),
+        ({"trials": 1}, "tune.trials: 1 is out of range"),
+        ({"trails": 5}, "tune.trails: is not known here"),
+    ],
+)
+def test_a_faulty_tuning_is_refused(fields: dict[str, Any], told: str, tuning: Callable[..., Path]) -> None:
+    """Every fault has its field."""
+    with pytest.raises(SpecError) as caught:
+        load_tuning(tuning(**fields))
+    assert told in str(caught.value)
+
+
+def test_a_difference_is_a_patch_of_what_changed(tuning: Callable[..., Path], tmp_path: Path) -> None:
+    """It names objects and items, and only the fields that differ; of equal clusters there is none."""
+    tuning()
+    cluster = load_cluster(tmp_path / "cluster.yaml")
+    other = cluster.with_values({A: 5, "ClusterQueue/b.weight": 2})
+    first, second = difference_patch(cluster, other)
+    assert first["metadata"] == {"name": "a"}
+    assert first["spec"] == {
+        "resourceGroups": [{"flavors": [{"name": "f", "resources": [{"name": "cpu", "nominalQuota": 5}]}]}]
+    }
+    assert second["spec"] == {"fairSharing": {"weight": 2}}
+    assert difference_patch(cluster, cluster) == []
