@@ -147,10 +147,7 @@ def compare(judged: Judged, items: Sequence[int], metrics: Sequence[str] = ()) -
         [
             name_of(row.measured),
             shown(row.values[0], row.measured.unit, row.measured.resource),
-            *(
-                f"{shown(value, row.measured.unit, row.measured.resource)} {changed(change, row.measured.unit, row.measured.resource)}".rstrip()
-                for value, change in zip(row.values[1:], row.changes, strict=True)
-            ),
+            *(f"{value} {difference}".rstrip() for value, difference in _cells(row)),
         ]
         for row in rows
     ]
@@ -170,6 +167,13 @@ def _items_of(judged: Judged, setting: Setting) -> Iterator[int]:
     for row in judged.items.select("item", *names).iter_rows(named=True):
         if {name: row[name] for name in names} == dict(setting.point):
             yield row["item"]
+
+
+def _cells(row: Row) -> Iterator[tuple[str, str]]:
+    """A row's values but the first, each with how it differs from that."""
+    unit, resource = row.measured.unit, row.measured.resource
+    for value, change in zip(row.values[1:], row.changes, strict=True):
+        yield shown(value, unit, resource), changed(change, unit, resource)
 
 
 def _compared(judged: Judged, chosen: Sequence[Setting], metrics: Sequence[str]) -> list[Row]:
