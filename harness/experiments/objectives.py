@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from math import fsum, sqrt
+from math import fsum
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -15,7 +15,7 @@ from harness.experiments.experiment import DONE, Experiment
 from harness.experiments.spec import SEED
 from harness.metrics.measurement import Measurement
 from harness.options import did_you_mean
-from harness.statistics.significance import CONFIDENCE, p_value, t_quantile
+from harness.statistics.significance import of_pairs
 from harness.units import plain_number
 
 DEFAULT = ("wait.first_start.p95", "disruption.lost", "fairness.share_deviation")
@@ -44,14 +44,11 @@ class Estimate(NamedTuple):
 
 def estimate(values: Sequence[float]) -> Estimate:
     """The mean of values that differ by chance alone, with Student's interval."""
-    count = len(values)
-    mean = fsum(values) / count
-    if count < 2:
-        return Estimate(mean, None, None, None, count)
-    freedom = count - 1
-    error = sqrt(fsum((value - mean) ** 2 for value in values) / freedom / count)
-    room = error * t_quantile((1 + CONFIDENCE) / 2, freedom)
-    return Estimate(mean, mean - room, mean + room, p_value(mean, error, freedom), count)
+    mean = fsum(values) / len(values)
+    found = of_pairs([0.0] * len(values), values, ratio=False)
+    if found is None:
+        return Estimate(mean, None, None, None, len(values))
+    return Estimate(mean, found.low, found.high, found.p, found.size)
 
 
 def value_text(value: Any) -> str:

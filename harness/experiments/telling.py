@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from math import fsum
+from statistics import geometric_mean
 
-from harness.comparison.changes import Evidence, Ground, Row, change_of
-from harness.comparison.figures import changed, name_of, shown
+from harness.comparison.changes import Evidence, Ground, Row, change_of, gates
+from harness.comparison.family import Family, equal_ones
+from harness.comparison.figures import Key, changed, key_of, name_of, shown
 from harness.comparison.headlines import HEADLINES
 from harness.errors import OptionError
 from harness.experiments.effects import effects
@@ -14,7 +16,7 @@ from harness.experiments.experiment import DONE
 from harness.experiments.frontier import Outcome, Shift, outcomes, shifts
 from harness.experiments.objectives import Estimate, Judged, Setting, value_text
 from harness.metrics.measurement import Measurement
-from harness.statistics.significance import holm, of_pairs
+from harness.statistics.significance import of_pairs
 from harness.text import aligned
 
 _EXTREMES = 3
@@ -141,25 +143,27 @@ def compare(judged: Judged, items: Sequence[int], metrics: Sequence[str] = ()) -
         raise OptionError(
             "two of the items are of one setting", hint="seeds of a setting are compared together"
         )
-    rows = _compared(judged, chosen, metrics or HEADLINES)
+    rows, family = _compared(judged, chosen, metrics or HEADLINES)
     head = ["metric", *(f"item {setting.item}" for setting in chosen)]
-    body = [
-        [
-            name_of(row.measured),
-            shown(row.values[0], row.measured.unit, row.measured.resource),
-            *(f"{value} {difference}".rstrip() for value, difference in _cells(row)),
-        ]
-        for row in rows
-    ]
+    body = []
+    for row in rows:
+        unit, resource = row.measured.unit, row.measured.resource
+        others = zip(row.values[1:], row.changes, strict=True)
+        cells = (
+            f"{shown(value, unit, resource)} {changed(change, unit, resource)}" for value, change in others
+        )
+        body.append([name_of(row.measured), shown(row.values[0], unit, resource), *map(str.rstrip, cells)])
     told = [f"item {setting.item}: {setting_text(setting)}" for setting in chosen]
-    tests = sum(change.p is not None for row in rows for change in row.changes)
-    note = (
-        f"[95 % interval]: Student's, of differences paired by seed; a change where p < 0.05 after Holm's "
-        f"correction for {tests} tests"
-        if tests
-        else "without seeds nothing is told from chance"
+    notes = (
+        [
+            "values: means over seeds; geometric means where all values are above 0",
+            "[95 % interval]: Student's, of differences paired by seed, of logarithms where values are above 0",
+            gates(f"corrected for {family.size} tests, Holm"),
+        ]
+        if family.size
+        else ["?: without seeds, one replay does not say whether it is the setting or luck"]
     )
-    return "\n".join([*told, "", aligned([head, *body]), note])
+    return "\n".join([*told, "", aligned([head, *body]), *notes])
 
 
 def _items_of(judged: Judged, setting: Setting) -> Iterator[int]:
@@ -169,34 +173,52 @@ def _items_of(judged: Judged, setting: Setting) -> Iterator[int]:
             yield row["item"]
 
 
-def _cells(row: Row) -> Iterator[tuple[str, str]]:
-    """A row's values but the first, each with how it differs from that."""
-    unit, resource = row.measured.unit, row.measured.resource
-    for value, change in zip(row.values[1:], row.changes, strict=True):
-        yield shown(value, unit, resource), changed(change, unit, resource)
-
-
-def _compared(judged: Judged, chosen: Sequence[Setting], metrics: Sequence[str]) -> list[Row]:
-    """What was measured of the chosen settings, with what is said of each difference."""
-    found: list[tuple[Measurement, list[float | None], list[Evidence]]] = []
-    for measured in _measured(judged, metrics):
-        values = judged.values(measured)
-        sides = [values[setting.item] for setting in chosen]
-        if any(sides):
-            evidence = [_evidence(sides[0], side) for side in sides[1:]]
-            found.append((measured, [_mean(side) for side in sides], evidence))
-    tested = [each.interval.p for _, _, told in found for each in told if each.interval is not None]
-    corrected = iter(holm(tested))
+def _compared(judged: Judged, chosen: Sequence[Setting], metrics: Sequence[str]) -> tuple[list[Row], Family]:
+    """What was measured of the chosen settings and is said of each difference; and the family of tests."""
+    family = _family(judged, chosen)
     rows = []
-    for measured, means, told in found:
-        changes = [
-            change_of(
-                means[0], mean, measured.better, each, None if each.interval is None else next(corrected)
-            )
-            for mean, each in zip(means[1:], told, strict=True)
+    for measured in _measured(judged, metrics):
+        sides = _sides(judged, chosen, measured)
+        if not any(sides):
+            continue
+        ratio = min(min(side, default=1.0) for side in sides) > 0
+        base, *others = (_mean(side, ratio=ratio) for side in sides)
+        evidence = [_evidence(sides[0], side, ratio=ratio) for side in sides[1:]]
+        corrected = [
+            None if each.interval is None else family.corrected(key_of(measured), at, each.interval.p)
+            for at, each in enumerate(evidence, 1)
         ]
-        rows.append(Row(measured, means, changes))
-    return rows
+        changes = [
+            change_of(base, other, measured.better, each, p)
+            for other, each, p in zip(others, evidence, corrected, strict=True)
+        ]
+        rows.append(Row(measured, [base, *others], changes))
+    return rows, family
+
+
+def _family(judged: Judged, chosen: Sequence[Setting]) -> Family:
+    """The tests of all headlines, which are corrected together whatever is shown."""
+    figures: list[dict[Key, list[float]]] = [{} for _ in chosen]
+    tests: dict[tuple[Key, int], float] = {}
+    for measured in _measured(judged, HEADLINES):
+        sides = _sides(judged, chosen, measured)
+        key = key_of(measured)
+        for at, side in enumerate(sides):
+            figures[at][key] = side
+        ratio = min(min(side, default=1.0) for side in sides) > 0
+        for at, side in enumerate(sides[1:], 1):
+            interval = _evidence(sides[0], side, ratio=ratio).interval
+            if interval is not None:
+                tests[key, at] = interval.p
+    return Family(tests, equal_ones(figures))
+
+
+def _sides(judged: Judged, chosen: Sequence[Setting], measured: Measurement) -> list[list[float]]:
+    """The values of each setting, seed by seed, of the seeds in which all that have any have one."""
+    values = judged.values(measured)
+    having = [values[setting.item] for setting in chosen if values[setting.item]]
+    seeds = [seed for seed in having[0] if all(seed in side for side in having)] if having else []
+    return [[side[seed] for seed in seeds if seed in side] for side in (values[each.item] for each in chosen)]
 
 
 def _measured(judged: Judged, metrics: Sequence[str]) -> Iterator[Measurement]:
@@ -208,15 +230,13 @@ def _measured(judged: Judged, metrics: Sequence[str]) -> Iterator[Measurement]:
             yield Measurement(metric, None, row["unit"], row["better"], "all", row["resource"])
 
 
-def _mean(of_seed: Mapping[int, float]) -> float | None:
-    return fsum(of_seed.values()) / len(of_seed) if of_seed else None
+def _mean(values: Sequence[float], *, ratio: bool) -> float | None:
+    if not values:
+        return None
+    return geometric_mean(values) if ratio else fsum(values) / len(values)
 
 
-def _evidence(base: Mapping[int, float], other: Mapping[int, float]) -> Evidence:
-    """What a difference can be judged by: the seeds that both have."""
-    both = [seed for seed in base if seed in other]
-    if not both:
-        return Evidence(Ground.REPLAY)
-    pairs = [base[seed] for seed in both], [other[seed] for seed in both]
-    interval = of_pairs(*pairs, ratio=min(map(min, pairs)) > 0)
-    return Evidence(Ground.REPLAY if interval is None else Ground.TWINS, interval)
+def _evidence(base: Sequence[float], other: Sequence[float], *, ratio: bool) -> Evidence:
+    """What a difference can be judged by: differences of the seeds, where there are several."""
+    interval = of_pairs(base, other, ratio=ratio) if base and other else None
+    return Evidence(Ground.REPLAY) if interval is None else Evidence(Ground.TWINS, interval)
