@@ -157,7 +157,7 @@ def compare(judged: Judged, items: Sequence[int], metrics: Sequence[str] = ()) -
     notes = (
         [
             "values: means over seeds; geometric means where all values are above 0",
-            "[95 % interval]: Student's, of differences paired by seed, of logarithms where values are above 0",
+            "[95 % interval]: Student's, of differences paired by seed; of logarithms where all are above 0",
             gates(f"corrected for {family.size} tests, Holm"),
         ]
         if family.size
