@@ -18,6 +18,7 @@ from harness.cluster.load import cluster_from
 from harness.cluster.manifests import dump_yaml
 from harness.cluster.model import Cluster
 from harness.plugins import load
+from harness.report import Figure, Table
 from harness.runs.outcome import outcome_of
 from harness.runs.request import Request
 from harness.trace.trace import open_trace
@@ -248,7 +249,35 @@ def test_the_command_prints_tables_json_and_where_the_runs_are(
     assert document["findings"][0]["kind"] == "late"
     assert document["calibration"]["startup"] == MINUTE
     assert document["use"]["rows"][0][0] <= HOUR
+    assert called([*line, "-p", "recorded"]) == 2
+    assert "no simulation" in capsys.readouterr().err
     write(tmp_path / "bare.parquet", jobs_of(5, 1, 1, 0.5))
     line[1] = str(tmp_path / "bare.parquet")
     assert called(line) == 2
     assert "recorded_start" in capsys.readouterr().err
+
+
+def test_a_report_with_a_record_draws_simulated_against_recorded_waits(tmp_path: Path) -> None:
+    """One run that is a record, and one that is not; without a record the section is left out."""
+    rows = jobs_of(60, 2, 1, 0.9)
+    frame = pl.read_parquet(write(tmp_path / "t.parquet", rows))
+    late = pl.duration(seconds=90, time_unit="us")
+    start = pl.col("submit_time") + late
+    frame.with_columns(recorded_start=start, recorded_end=start + pl.col("duration")).write_parquet(
+        tmp_path / "t.parquet"
+    )
+    cluster = cluster_of(QUEUES, {})
+    runs = [
+        harness.replay(tmp_path / "t.parquet", plugin=name, cluster=cluster, output=tmp_path)
+        for name in ("recorded", "kueue-classic")
+    ]
+    report = harness.make_report(runs)
+    (chapter,) = [each for each in report.chapters if each.name == "record"]
+    table, points, line = [each for each in chapter.blocks if isinstance(each, (Table, Figure))]
+    assert isinstance(table, Table)
+    assert ["median error", "-1m30s"] in [list(row) for row in table.rows]
+    for figure in (points, line):
+        assert isinstance(figure, Figure)
+        assert figure.draw(700).to_dict()["layer"]
+    assert "kueue-classic: half of 60 jobs start within 1m30s of their recorded start" in report.markdown()
+    assert "record" not in [each.name for each in harness.make_report(runs[1:]).chapters]

@@ -12,6 +12,7 @@ from harness.cli.context import command_line, complete_policies, loaded_plugins
 from harness.cli.replay import assign
 from harness.cli.replays import carried_out
 from harness.cli.screen import terminal_width
+from harness.errors import OptionError
 from harness.text import printable
 
 if TYPE_CHECKING:
@@ -88,6 +89,10 @@ def validate(
     opened = api.read_trace(trace, plugins, None, reader=reader)
     world = api.read_cluster(cluster, opened)
     spec = plugins.policy(name or api.default_plugin(world))
+    if spec.record:
+        raise OptionError(
+            f"{spec.name} is what happened, so it is no simulation", hint="name a scheduler plugin with -p"
+        )
     options = assign(settings, [(spec, spec.name)], plugins.readers)[spec.name]
 
     def asked(plugin: str) -> Request:

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness.runs.run import Run
-from harness.units import MINUTE, SECOND, format_amount, format_duration
+from harness.units import MINUTE, SECOND, format_duration, short_amount
 from harness.validation.load import Amounts, Bins, Level, Tag, levels, waiting
 from harness.validation.objects import (
     NODES,
@@ -277,7 +277,7 @@ class _Look:
             NODES: "so many were not there then (an outage, or drained), or others held them",
             WHOLE: "load that is not in the trace held them, or they were not there",
         }[kind]
-        missing, has = format_amount(resource, amount), format_amount(resource, limit)
+        missing, has = short_amount(resource, amount), short_amount(resource, limit)
         sentence = (
             f"from {{start}} to {{end}} {missing} of the {has} {resource} of {told(kind, name)} "
             f"({amount / limit:.0%}) are held by no job of the trace while jobs wait that would fit: {why}"
@@ -302,7 +302,7 @@ class _Look:
             for period in _together(over):
                 most = max(every[number].most[at] for number in period)
                 start, end = self._bins.begin(period[0]), self._bins.begin(period[-1] + 1)
-                used, has = format_amount(resource, most), format_amount(resource, limit)
+                used, has = short_amount(resource, most), short_amount(resource, limit)
                 sentence = (
                     f"from {{start}} to {{end}} jobs use up to {used} of the {has} {resource} of "
                     f"{told(self._object.kind, self._object.name)}: there was more then"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from harness.metrics.measurement import Window
-from harness.units import HOUR, MINUTE
+from harness.units import HOUR, MINUTE, SECOND
 
 Amounts: TypeAlias = tuple[int, ...]
 """What is asked for or held, one number a resource."""
@@ -58,7 +58,7 @@ class Bins:
         """Spans over a window: of ten minutes to a week; shorter ones only where it is short itself."""
         span = max(1, window.end - window.start)
         if span < _FEWEST * _WIDTHS[0]:
-            return cls(window.start, -(-span // _FEWEST), _FEWEST)
+            return cls(window.start, -(-span // (_FEWEST * SECOND)) * SECOND, _FEWEST)
         width = next((each for each in _WIDTHS if span // each < _MOST), _WIDTHS[-1])
         return cls(window.start, width, -(-span // width))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from harness.text import aligned, columns, shortened
-from harness.units import format_duration
+from harness.units import SECOND, format_duration
 from harness.validation.errors import QUANTILES, Errors
 from harness.validation.validation import Validation
 
@@ -92,13 +92,14 @@ def _folded(sentences: Sequence[str], width: int | None) -> Iterator[str]:
 
 
 def _time(time: float | None) -> str:
-    return "–" if time is None else format_duration(round(time / 1e6) * 1_000_000)
+    return "–" if time is None else format_duration(round(time / SECOND) * SECOND)
 
 
 def _signed(time: float | None) -> str:
     if time is None:
         return "–"
-    return f"{'-' if time < 0 else '+' if time else ''}{_time(abs(time))}"
+    seconds = round(time / SECOND)
+    return f"{'-' if seconds < 0 else '+' if seconds else ''}{_time(abs(time))}"
 
 
 def _share(share: float | None) -> str:
