@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -149,7 +151,14 @@ def replay(
     plugins = loaded_plugins(ctx)
     shake = None if shake_text is None else Shake.parse(shake_text)
     chosen = _chosen(names, settings, plugins) if names else None  # a mistake is told before files are read
-    opened = api.read_trace(trace, plugins, calibration, reader=reader)
+    raw = api.read_trace(trace, plugins, reader=reader)
+    opened = calibration.of_trace(raw)
+    anew = shake is not None and shake.shaking.priorities  # of what the trace stated before a share had them
+    if anew and drop_impossible:
+        raise OptionError(
+            "--shake: priorities do not go with --drop-impossible, which leaves out some that might get them",
+            hint="leave out such jobs before: harness trace convert",
+        )
     worlds = read_worlds(clusters, patches, opened, calibration)
     selected = [api.default_plugin(world.cluster) for world in worlds]
     policies, options = chosen or _chosen(dict.fromkeys(selected), settings, plugins)
@@ -157,7 +166,8 @@ def replay(
     def asked(trace: Trace) -> list[Request]:
         return [
             api.Request(
-                trace,
+                raw if anew else trace,
+                calibration=replace(calibration, scale_cluster=Fraction(1)) if anew else None,
                 plugin=spec.name,
                 cluster=world.cluster,
                 options=options[label],

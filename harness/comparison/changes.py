@@ -33,7 +33,7 @@ class Verdict(StrEnum):
 class Ground(StrEnum):
     """What a difference can be judged by."""
 
-    TWINS = "twins"  # an interval over twins of the trace
+    TWINS = "twins"  # an interval over twins of the trace, or seeds of an experiment
     BLOCKS = "blocks"  # an interval over blocks of jobs of one replay
     CONGESTED = "congested"  # values of jobs of one replay, whose blocks are too much alike for an interval
     FEW = "few"  # too few jobs, or twins, with a value

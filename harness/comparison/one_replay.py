@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from harness.comparison.changes import Evidence, Ground, gates
 from harness.comparison.figures import Key, key_of
-from harness.comparison.samples import Samples, is_of_jobs, statistic_of
+from harness.comparison.samples import LOST, Samples, is_of_jobs, statistic_of
 from harness.metrics import fairness, quota, utilization
 from harness.metrics.measurement import Measurement, Window
+from harness.metrics.scopes import ALL
 from harness.metrics.utilization import HOURS
 from harness.runs.folder import reading
 
@@ -64,6 +65,8 @@ class OneReplay:
         key = key_of(measured)
         if any(key not in of or of[key].value is None for of in (self.measured[0], self.measured[place])):
             return Evidence(Ground.FEW)
+        if measured.metric != LOST and any(self._censored(of) for of in (0, place)):
+            return _REPLAY
         paired = self._paired(place, statistic.column, measured.scope)
         if paired is None:
             return _REPLAY
@@ -94,6 +97,11 @@ class OneReplay:
             yield f"?: fewer than {LEAST_JOBS} jobs have a value: nothing can be said"
         if Ground.REPLAY in grounds:
             yield "no sign: one replay does not tell what a policy does to it from luck: --shake 10 does"
+
+    def _censored(self, place: int) -> bool:
+        """Whether a run has unfinished jobs: its waits are then estimates that blocks of jobs do not have."""
+        unfinished = self.measured[place].get(("jobs.unfinished", ALL, ""))
+        return unfinished is not None and bool(unfinished.value)
 
     def _paired(self, place: int, column: str, scope: str) -> Paired | None:
         """The values of the jobs of a scope in two runs; None where it is not of the same jobs."""

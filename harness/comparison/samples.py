@@ -28,7 +28,8 @@ _TIMES = {
 }
 """Metric -> the column of `job_times` that its statistics are of."""
 
-_LOST = "disruption.lost"
+LOST = "disruption.lost"
+"""Work that evictions threw away."""
 _OF_JOBS = (ALL, QUEUE, QUOTA, PRIORITY)
 
 
@@ -48,7 +49,7 @@ def is_of_jobs(measured: Measurement) -> bool:
     """Whether a metric comes from values of jobs: of all of them, or of those that a scope names."""
     if measured.scope.partition("=")[0] not in _OF_JOBS:
         return False
-    return measured.metric == _LOST or measured.metric.rpartition(".")[0] in _TIMES
+    return measured.metric == LOST or measured.metric.rpartition(".")[0] in _TIMES
 
 
 def statistic_of(measured: Measurement) -> Statistic | None:
@@ -58,7 +59,7 @@ def statistic_of(measured: Measurement) -> Statistic | None:
     """
     if not is_of_jobs(measured):
         return None
-    if measured.metric == _LOST:
+    if measured.metric == LOST:
         return Statistic(f"lost.{measured.resource}", "total")
     family, _, name = measured.metric.rpartition(".")
     return Statistic(_TIMES[family], name) if name != "max" else None

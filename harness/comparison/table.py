@@ -11,6 +11,7 @@ from harness.comparison.changes import Row
 from harness.comparison.figures import changed, name_of, shown
 from harness.comparison.headlines import SHOWN
 from harness.comparison.ping_pong import about_loops
+from harness.comparison.samples import LOST
 from harness.metrics.scopes import ALL
 from harness.metrics.utilization import HOURS
 from harness.text import aligned, columns, printable
@@ -28,7 +29,7 @@ _NAMED_GANGS = 3
 _OF_CAPACITY = ("utilization.", "goodput.", "backlog", "fairness.")
 _OF_WINDOW = (*_OF_CAPACITY, "quota.")
 _NOTHING = "no metric was measured"
-_LOST, _LOST_PART = "disruption.lost", "disruption.lost_of_allocated"
+_LOST_PART = f"{LOST}_of_allocated"
 _INTERVAL = re.compile(r" \[[^\]]*\]")
 _NARROWED = "too narrow for intervals: a wider terminal, a pipe and --format csv have them"
 
@@ -287,7 +288,7 @@ def _about_lost_work(comparison: Comparison, listed: Sequence[Line]) -> Iterator
     from_nothing = [
         line.measured.resource
         for line in listed
-        if line.measured.metric == _LOST and line.measured.scope == ALL
+        if line.measured.metric == LOST and line.measured.scope == ALL
         if line.row.values[0] == 0 and any(line.row.values[1:])
     ]
     for measured, parts in comparison.select() if from_nothing else ():
@@ -296,7 +297,7 @@ def _about_lost_work(comparison: Comparison, listed: Sequence[Line]) -> Iterator
                 f"{name} {shown(part, measured.unit)}"
                 for name, part in zip(comparison.names[1:], parts[1:], strict=True)
             ]
-            yield f"of what was allocated, {_LOST} {measured.resource} is: {', '.join(each)}"
+            yield f"of what was allocated, {LOST} {measured.resource} is: {', '.join(each)}"
 
 
 def _joined(cell: tuple[str, str], width: int) -> str:

@@ -1,0 +1,292 @@
+"""Measures how often the intervals of comparisons hold what they promise: the tables of docs/statistics.md.
+
+    python scripts/coverage_of_intervals.py twins  [--repetitions 2000] [--jobs 5000]
+    python scripts/coverage_of_intervals.py replay [--repetitions 2000] [--jobs 20000]
+    python scripts/coverage_of_intervals.py aa FOLDER... [--pairs 200]
+
+`twins` and `replay` are of single-server queues, first come first served, by Lindley's recursion: two runs of
+the same jobs, in the second of which each takes 2 % less time. `twins` asks how often an interval over ten
+twins of one trace covers the mean difference over 2,000 others; `replay` how often the interval of one replay
+covers the difference of the stationary queues, and how often it is refused. `aa` is of twins that replays
+left in folders `<results>/<trace>/.twins/<run>`: two sets of ten are drawn from the twins of one policy, and
+compared as if they were of two. Everything is seeded; tables are printed as Markdown.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from math import exp, log
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from harness.comparison.family import Family
+from harness.comparison.headlines import HEADLINES
+from harness.runs.run import Run
+from harness.statistics.bootstrap import Paired
+from harness.statistics.significance import LEVEL, of_pairs
+
+Numbers = NDArray[np.float64]
+
+LOADS = (0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
+FASTER = 0.98
+"""How much of its time each job takes in the second run."""
+
+TWINS = 10
+OTHERS = 2_000
+"""Twins whose mean difference is the truth."""
+
+BETWEEN = 60.0
+"""Seconds between two arrivals, on average."""
+
+JITTER = 30.0
+_LONG = 20_000_000
+"""Jobs of the replay that percentiles of queues without a formula are taken from."""
+
+_BATCH = 10.0  # jobs that arrive together in the bursty queue, on average
+_LONG_SHARE, _LONG_TIME, _SHORT_TIME = 0.1, 5.5, 0.5  # of the jobs of M/G/1: with a mean of 1
+
+
+class Queue(NamedTuple):
+    """How jobs come to a server, and how long they take; means of 1 job a unit of time, and of 1 unit.
+
+    Attributes:
+        name: in tables.
+        jobs: a generator and a number -> service times, and times between arrivals.
+        wait: load -> the mean wait of the stationary queue, in service times.
+    """
+
+    name: str
+    jobs: Callable[[np.random.Generator, int], tuple[Numbers, Numbers]]
+    wait: Callable[[float], float]
+
+
+def _exponential(draw: np.random.Generator, count: int) -> tuple[Numbers, Numbers]:
+    return draw.exponential(size=count), draw.exponential(size=count)
+
+
+def _hyperexponential(draw: np.random.Generator, count: int) -> tuple[Numbers, Numbers]:
+    mean = np.where(draw.random(count) < _LONG_SHARE, _LONG_TIME, _SHORT_TIME)
+    return draw.exponential(size=count) * mean, draw.exponential(size=count)
+
+
+def _batches(draw: np.random.Generator, count: int) -> tuple[Numbers, Numbers]:
+    first = draw.random(count) < 1 / _BATCH
+    return draw.exponential(size=count), np.where(first, draw.exponential(_BATCH, size=count), 0.0)
+
+
+def _pollaczek(square: float) -> Callable[[float], float]:
+    """The mean wait of M/G/1 by Pollaczek and Khinchine, of the second moment of service times of mean 1."""
+    return lambda load: load * square / (2 * (1 - load))
+
+
+def _of_batches(load: float) -> float:
+    """The same of jobs that come in geometric batches: that of the batch, and of those before in it."""
+    of_batch = (_BATCH + 2 * _BATCH**2 - _BATCH) / _BATCH  # E[time^2] / E[time] of whole batches
+    return load * of_batch / (2 * (1 - load)) + (_BATCH - 1)
+
+
+QUEUES = (
+    Queue("M/M/1", _exponential, _pollaczek(2.0)),
+    Queue(
+        "M/G/1 (squared variation 5.5)",
+        _hyperexponential,
+        _pollaczek(2 * (_LONG_SHARE * _LONG_TIME**2 + (1 - _LONG_SHARE) * _SHORT_TIME**2)),
+    ),
+    Queue("bursty (geometric batches of 10)", _batches, _of_batches),
+)
+
+
+def waits(services: Numbers, between: Numbers) -> Numbers:
+    """Each job's wait, by Lindley's recursion: what is left of the work before it when it arrives.
+
+    Args:
+        services: how long each job takes, in order of arrival.
+        between: the time from each job's arrival to the next one's.
+    """
+    walk = np.concatenate([[0.0], np.cumsum(services - between)[:-1]])
+    found: Numbers = walk - np.minimum.accumulate(walk)
+    return found
+
+
+# --- twins ------------------------------------------------------------------------------------------------
+
+
+def _twin_figures(
+    draw: np.random.Generator, arrivals: Numbers, services: Numbers, count: int
+) -> dict[str, Numbers]:
+    """Statistic -> its values in so many twins, for both runs: mean and 95th percentile of the wait."""
+    found: dict[str, list[tuple[float, float]]] = {"mean": [], "p95": []}
+    for _ in range(count):
+        moved = np.maximum(arrivals + draw.uniform(-JITTER, JITTER, len(arrivals)), 0)
+        order = np.argsort(moved, kind="stable")
+        taken, between = services[order], np.diff(moved[order], append=0.0)
+        both = [waits(factor * taken, between) for factor in (1.0, FASTER)]
+        found["mean"].append((both[0].mean(), both[1].mean()))
+        found["p95"].append((_p95(both[0]), _p95(both[1])))
+    return {name: np.array(values) for name, values in found.items()}
+
+
+def _p95(values: Numbers) -> float:
+    place = 0.95 * (len(values) - 1)
+    at = int(place)
+    low, high = np.partition(values, (at, at + 1))[at : at + 2]
+    return float(low + (place - at) * (high - low))
+
+
+def twin_rows(
+    repetitions: int, jobs: int, loads: Sequence[float] = LOADS, seed: int = 1
+) -> Iterator[tuple[str, float, str, float]]:
+    """Queue, load, statistic, and how often intervals over ten twins cover the truth of that trace."""
+    for queue in QUEUES:
+        for load in loads:
+            draw = np.random.default_rng([seed, QUEUES.index(queue), LOADS.index(load)])
+            services, between = queue.jobs(draw, jobs)
+            services, arrivals = load * BETWEEN * services, BETWEEN * np.cumsum(between)
+            truth = _twin_figures(draw, arrivals, services, OTHERS)
+            figures = _twin_figures(draw, arrivals, services, TWINS * repetitions)
+            for name, values in figures.items():
+                mean = float(np.log(truth[name][:, 1] / truth[name][:, 0]).mean())
+                covered = 0
+                for of_one in values.reshape(repetitions, TWINS, 2):
+                    interval = of_pairs(of_one[:, 0].tolist(), of_one[:, 1].tolist(), ratio=True)
+                    assert interval is not None
+                    covered += interval.low <= exp(mean) <= interval.high
+                yield queue.name, load, name, covered / repetitions
+
+
+# --- one replay -------------------------------------------------------------------------------------------
+
+
+def replay_rows(
+    repetitions: int, jobs: int, seed: int = 1, *, long: int = _LONG
+) -> Iterator[tuple[str, float, str, float, float | None]]:
+    """Queue, load, statistic, how often an interval is printed, and how often a printed one covers."""
+    for queue in QUEUES:
+        for load in LOADS:
+            draw = np.random.default_rng([seed, QUEUES.index(queue), LOADS.index(load)])
+            truths = {"mean": log(FASTER * queue.wait(FASTER * load) / queue.wait(load))}
+            printed, covered = 0, dict.fromkeys(("mean", "p95"), 0)
+            for _ in range(repetitions):
+                services, between = queue.jobs(draw, jobs)
+                both = [pl.Series(waits(factor * load * services, between)) for factor in (1.0, FASTER)]
+                paired = Paired(*both)
+                if paired.congested:
+                    continue
+                if not printed:
+                    truths["p95"] = _long_run(queue, load, long)
+                printed += 1
+                for name in covered:
+                    interval = paired.interval(name)
+                    assert interval is not None
+                    covered[name] += interval.low <= exp(truths[name]) <= interval.high
+            for name, count in covered.items():
+                yield queue.name, load, name, printed / repetitions, count / printed if printed else None
+
+
+def _long_run(queue: Queue, load: float, jobs: int) -> float:
+    """The logarithm of the factor between 95th percentiles; a formula where there is one."""
+    if queue is QUEUES[0]:
+        both = [log(each / 0.05) / (1 / each - 1) for each in (load, FASTER * load)]
+    else:
+        services, between = queue.jobs(np.random.default_rng(7), jobs)
+        both = [_p95(waits(factor * load * services, between)) for factor in (1.0, FASTER)]
+    return log(both[1] / both[0])
+
+
+# --- real replays -----------------------------------------------------------------------------------------
+
+
+def aa_calls(folders: Sequence[Path], pairs: int, seed: int = 1) -> tuple[int, int]:
+    """How many twins a policy has, and of how many pairs of sets some headline is called different.
+
+    Args:
+        folders: with the twins of one policy.
+        pairs: how many.
+        seed: of the draws.
+    """
+    tables = [Run.open(path).metrics for folder in folders for path in sorted(folder.iterdir())]
+    values: dict[tuple[str, str, str], list[float | None]] = {}
+    for place, table in enumerate(tables):
+        wanted = table.filter(pl.col("metric").is_in(HEADLINES), scope="all")
+        for row in wanted.iter_rows(named=True):
+            key = (row["metric"], "all", row["resource"])
+            values.setdefault(key, [None] * len(tables))[place] = row["value"]
+    draw = random.Random(seed)  # noqa: S311 - drawn for statistics
+    called = 0
+    for _ in range(pairs):
+        chosen = draw.sample(range(len(tables)), 2 * TWINS)
+        called += _some_call(values, chosen[:TWINS], chosen[TWINS:])
+    return len(tables), called
+
+
+def _some_call(values: dict[Any, list[float | None]], ours: Sequence[int], theirs: Sequence[int]) -> bool:
+    tests, large = {}, {}
+    for key, of_twins in values.items():
+        base, other = ([of_twins[at] for at in side] for side in (ours, theirs))
+        known = [(a, b) for a, b in zip(base, other, strict=True) if a is not None and b is not None]
+        if len(known) < 2:
+            continue
+        before, after = ([pair[side] for pair in known] for side in (0, 1))
+        interval = of_pairs(before, after, ratio=min(*before, *after) > 0)
+        assert interval is not None
+        tests[key, 1] = interval.p
+        large[key] = not interval.has_nothing
+    family = Family(tests, [0, 1])
+    return any(large[key] and family.corrected(key, 1, p) <= LEVEL for (key, _), p in tests.items())
+
+
+# --- the command ------------------------------------------------------------------------------------------
+
+
+@click.group(help=__doc__)
+def main() -> None:
+    """Choose a table."""
+
+
+@main.command()
+@click.option("--repetitions", default=2_000, show_default=True)
+@click.option("--jobs", default=5_000, show_default=True)
+@click.option("--load", "loads", multiple=True, type=click.Choice([str(load) for load in LOADS]))
+def twins(repetitions: int, jobs: int, loads: tuple[str, ...]) -> None:
+    """Intervals over twins."""
+    click.echo("| queue | load | statistic | covered |\n| --- | ---: | --- | ---: |")
+    for name, load, statistic, covered in twin_rows(
+        repetitions, jobs, [float(load) for load in loads] or LOADS
+    ):
+        click.echo(f"| {name} | {load} | {statistic} | {100 * covered:.1f} % |")
+
+
+@main.command()
+@click.option("--repetitions", default=2_000, show_default=True)
+@click.option("--jobs", default=20_000, show_default=True)
+def replay(repetitions: int, jobs: int) -> None:
+    """Intervals of one replay."""
+    click.echo("| queue | load | statistic | printed | covered where printed |")
+    click.echo("| --- | ---: | --- | ---: | ---: |")
+    for name, load, statistic, printed, covered in replay_rows(repetitions, jobs):
+        share = "-" if covered is None else f"{100 * covered:.1f} %"
+        click.echo(f"| {name} | {load} | {statistic} | {100 * printed:.1f} % | {share} |")
+
+
+@main.command()
+@click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
+@click.option("--pairs", default=200, show_default=True)
+def aa(folders: tuple[Path, ...], pairs: int) -> None:
+    """The same policy against itself, of real replays; folders of one policy are taken together."""
+    of_policy: dict[str, list[Path]] = {}
+    for folder in folders:
+        of_policy.setdefault(folder.name.rpartition("-")[0], []).append(folder)
+    click.echo("| policy | twins | pairs | called different |\n| --- | ---: | ---: | ---: |")
+    for name, several in of_policy.items():
+        count, called = aa_calls(several, pairs)
+        click.echo(f"| `{name}` | {count} | {pairs} | {called} ({100 * called / pairs:.1f} %) |")
+
+
+if __name__ == "__main__":
+    main()
