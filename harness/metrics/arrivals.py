@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import polars as pl
 
+from harness.metrics.known import once
 from harness.metrics.measurement import Window
 from harness.runs.run import Run
 
 
+@once
 def rejected(run: Run, window: Window) -> pl.Series:
     """The rows in `jobs.parquet` of jobs that were refused within a window."""
     refusals = (pl.col("action") == "reject") & (pl.col("time") <= window.end)

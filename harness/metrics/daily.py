@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 from math import fsum
+
+import polars as pl
 
 from harness.metrics.inequality import gini, jain
 from harness.metrics.levels import Piece
@@ -29,20 +32,29 @@ class Daily:
 
     def add(self, found: Shares, piece: Piece) -> None:
         """Take a piece into account."""
-        start = self._window.start
-        times = piece.times
-        ends = times.shift(-1, fill_value=piece.end)
-        first, last = (times[0] - start) // DAY, max(0, (piece.end - start - 1)) // DAY
-        for day in range(first, last + 1):
-            low, high = start + day * DAY, start + (day + 1) * DAY
-            begin = max(0, int(times.search_sorted(low, side="right")) - 1)
-            count = int(times.search_sorted(high, side="left")) - begin
-            inside = ends.slice(begin, count).clip(upper_bound=high) - times.slice(begin, count).clip(low)
-            for place, holder in enumerate(found.holders):
-                cells = place * found.grid.instants + begin
-                sums = self._sums[day][holder]
-                for kind, column in enumerate((found.share, found.ideal)):
-                    sums[kind] += float((column.slice(cells, count) * inside).sum())
+        start, times, end = self._window.start, piece.times, piece.end
+        ends = times.shift(-1, fill_value=end)
+        first, last = (times[0] - start) // DAY, max(0, end - start - 1) // DAY
+        borders = [start + day * DAY for day in range(first, last + 2)]
+        begins = times.search_sorted(pl.Series(borders, dtype=pl.Int64)).to_list()
+        # A level counts with the day in which it begins; what of it lasts into the next day is moved there.
+        beyond = [
+            (until - 1, max(0, ends[until - 1] - border))
+            for until, border in zip(begins[1:-1], borders[1:-1], strict=True)
+        ]
+        spans = found.grid.spread((ends - times).cast(pl.Float64))
+        for kind, column in enumerate((found.share, found.ideal)):
+            areas = column * spans
+            for place, holder in enumerate(found.holders.to_list()):
+                cells = place * found.grid.instants
+                moved = 0.0
+                for number, (begin, until) in enumerate(pairwise(begins)):
+                    area = moved + float(areas.slice(cells + begin, until - begin).sum())
+                    if number < len(beyond):
+                        instant, left = beyond[number]
+                        moved = column[cells + instant] * left if left else 0.0
+                        area -= moved
+                    self._sums[first + number][holder][kind] += area
 
     def measurements(self) -> Iterator[Measurement]:
         """What has been added up."""

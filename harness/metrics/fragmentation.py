@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from operator import le
 from typing import Any, TypeAlias
 
 import polars as pl
@@ -69,7 +70,8 @@ def _nodes(run: Run, pools: Sequence[Mapping[str, Any]]) -> tuple[pl.DataFrame, 
         unused[_shape(run, pool["amounts"])] += pool["count"]
     unused.subtract(free)
     columns = {f"free{place}": [amounts[place] for amounts in free] for place in range(len(run.resources))}
-    return pl.DataFrame({"node": used, **columns}, schema_overrides=dict.fromkeys(columns, pl.Int64)), unused
+    schema = {"node": pl.Enum(used), **dict.fromkeys(columns, pl.Int64)}
+    return pl.DataFrame({"node": used, **columns}, schema_overrides=schema), unused
 
 
 def _shape(run: Run, amounts: Mapping[str, int]) -> Shape:
@@ -137,7 +139,7 @@ class _Waiting:
 
 
 def _fits(small: Shape, large: Shape) -> bool:
-    return all(one <= other for one, other in zip(small, large, strict=True))
+    return all(map(le, small, large))
 
 
 class _Free:
@@ -166,9 +168,7 @@ class _Free:
     ) -> list[int]:
         """Add what was of no use from `begin` to `end` to some sums, and go on to the end."""
         state = self._state.select(pl.lit(begin, pl.Int64).alias("time"), "node", *self._levels)
-        moves = pl.concat([state, self._moves(rows).select(state.columns)]).sort(
-            "node", "time", maintain_order=True
-        )
+        moves = pl.concat([state, self._moves(rows).select(state.columns)]).sort("node", "time")
         levels = moves.with_columns(pl.col(self._levels).cum_sum().over("node"))
         self._state = levels.group_by("node", maintain_order=True).agg(pl.col(self._levels).last())
         ends = pl.col("time").shift(-1).over("node").fill_null(end)
@@ -219,19 +219,15 @@ class _Free:
 
     def _moves(self, rows: pl.DataFrame) -> pl.DataFrame:
         """How far decisions move what is free on nodes."""
-        binds = rows.filter(action="bind").select("time", "node", *_KEY)
+        node = pl.col("node").cast(self._state.schema["node"])
+        binds = rows.filter(action="bind").select("time", node, *_KEY)
         bound = binds if self._bound is None else pl.concat([self._bound, binds])
-        gone = rows.filter(action="gone").select(*_KEY, gone="time")
-        ended = rows.filter(pl.col("action") == "finish")
-        of_pods = ended.filter(pl.col("pod_number").is_not_null()).select(*_KEY[:2], ended="time")
-        of_jobs = ended.filter(pl.col("pod_number").is_null()).select("job", over="time")
-        bound = (
-            bound.join(gone, on=_KEY, how="left", maintain_order="left")
-            .join(of_pods, on=_KEY[:2], how="left", maintain_order="left")
-            .join(of_jobs, on="job", how="left", maintain_order="left")
-            .with_columns(end=pl.coalesce("gone", "ended", "over"))
-            .drop("gone", "ended", "over")
-        )
+        over = rows.filter(pl.col("action").is_in(["gone", "finish"])).select(*_KEY, end="time")
+        bound = bound.join(over.drop_nulls(), on=_KEY, how="left", maintain_order="left")
+        of_jobs = over.filter(pl.col("pod_number").is_null()).select("job", whole="end")
+        if len(of_jobs):
+            bound = bound.join(of_jobs, on="job", how="left", maintain_order="left")
+            bound = bound.with_columns(end=pl.coalesce("end", "whole")).drop("whole")
         self._bound = bound.filter(pl.col("end").is_null()).drop("end")
         ends = bound.filter(pl.col("end").is_not_null()).select(pl.col("end").alias("time"), "node", *_KEY)
         moves = pl.concat([binds.with_columns(sign=-1), ends.with_columns(sign=1)])
@@ -239,4 +235,4 @@ class _Free:
             (self._each.to_series(place).gather(moves["job"]) * moves["sign"]).alias(self._levels[place])
             for place in self._places
         ]
-        return moves.select("time", "node").with_columns(amounts).sort("time", maintain_order=True)
+        return moves.select("time", "node").with_columns(amounts)

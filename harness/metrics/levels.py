@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from harness.metrics.known import once
 from harness.metrics.measurement import Window
 from harness.metrics.scopes import QUEUE, QUOTA, Scope
 from harness.runs.run import Run
@@ -73,6 +74,7 @@ def unused_quotas(run: Run) -> list[Holder]:
     return [_holder(run, name) for name in sorted(run.info["cluster"]["queues"]) if name not in used]
 
 
+@once
 def names_of_jobs(run: Run, *columns: str) -> pl.DataFrame:
     """For each job, in order of arrival, what it belongs to: enumerations, in the order of names.
 

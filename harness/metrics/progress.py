@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from harness.metrics.known import once
 from harness.metrics.measurement import Window
 from harness.runs.run import Run
 
 _NEVER, _ONCE, _AGAIN = range(3)
 
 
+@once
 def progress(run: Run, window: Window) -> pl.Series:
     """For each job, in order of arrival, how long it progressed, microseconds.
 

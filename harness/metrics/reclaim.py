@@ -20,6 +20,7 @@ from harness.runs.run import Run
 from harness.units import INT64_MAX, SECOND
 
 _PERCENTS = (50, 95)
+_NOTHING_GIVEN_UP = pl.DataFrame(schema={"seq": pl.Int64, "less": pl.Int64})
 _PODS_MOVE = {"submit": 1, "requeue": 1, "gone": -1, "finish": -1, "reject": -1}
 """How actions move the number of pods that a job has."""
 
@@ -87,7 +88,7 @@ def _moves(run: Run, window: Window, users: Sequence[Holder]) -> Iterator[pl.Dat
     jobs = run.scan("jobs").select("pods", *columns).collect()
     codes = pl.int_range(len(users), dtype=pl.Int32, eager=True)
     holder = holder_of_jobs(run).replace_strict([user.name for user in users], codes, return_dtype=pl.Int32)
-    less = _given_up(run, jobs["pods"])
+    less = _NOTHING_GIVEN_UP
     action = pl.col("action")
     ends = action.is_in(["gone", "finish"]).cast(pl.Int64)
     grows = pl.col("holding").cast(pl.Int64)
@@ -95,13 +96,17 @@ def _moves(run: Run, window: Window, users: Sequence[Holder]) -> Iterator[pl.Dat
         grows = (action == "bind").cast(pl.Int64) - ends
     comes = action.is_in(["submit", "requeue"]).cast(pl.Int64) - (action == "reject").cast(pl.Int64)
     for batch in run.batches("decisions", ("seq", "time", "action", "job", "pods", "holding")):
+        if less.is_empty() and _some_pods_are_given_up(batch, jobs["pods"]):
+            less = _given_up(run, jobs["pods"])
         # What is held is asked for too: that moves where it comes, and where what was held goes.
         rows = batch.filter(pl.col("time") <= window.end).select(
             "seq", "time", "job", "pods", held=grows, asked=comes + grows.clip(upper_bound=0)
         )
-        given = pl.col("seq").is_in(less["seq"].implode())
-        rows = rows.filter((pl.col("held") != 0) | (pl.col("asked") != 0) | given)
-        rows = rows.join(less, on="seq", how="left", maintain_order="left") if len(less) else rows
+        moves = (pl.col("held") != 0) | (pl.col("asked") != 0)
+        if len(less):
+            rows = rows.join(less, on="seq", how="left", maintain_order="left")
+            moves = moves | pl.col("less").is_not_null()
+        rows = rows.filter(moves)
         whole = jobs["pods"].gather(rows["job"])
         moved = {"holder": holder.gather(rows["job"]), "time": rows["time"]}
         for place, column in enumerate(columns):
@@ -116,6 +121,12 @@ def _moves(run: Run, window: Window, users: Sequence[Holder]) -> Iterator[pl.Dat
         yield pl.DataFrame(moved)
 
 
+def _some_pods_are_given_up(decisions: pl.DataFrame, pods: pl.Series) -> bool:
+    """Whether a job is admitted with fewer pods than it has; some of these may have ended before, though."""
+    admissions = decisions.filter(action="admit").select("job", "pods")
+    return bool((admissions["pods"] < pods.gather(admissions["job"])).any())
+
+
 def _given_up(run: Run, pods: pl.Series) -> pl.DataFrame:
     """What partial admissions no longer ask for: `seq` of the admission, and how many pods `less`."""
     decisions = run.scan("decisions")
@@ -125,11 +136,11 @@ def _given_up(run: Run, pods: pl.Series) -> pl.DataFrame:
     waiting: dict[int, int] = {}
     rows = []
     some = decisions.filter(pl.col("job").is_in(short.implode())).select("seq", "job", "action", "pods")
-    for seq, job, action, count in (some.collect() if len(short) else found.head(0)).iter_rows():
+    for seq, job, action, count in some.collect().iter_rows():
         before = waiting.get(job, 0)
         if action == "admit" and count < before:
             rows.append((seq, before - count))
             waiting[job] = count
         elif action in _PODS_MOVE:
             waiting[job] = before + _PODS_MOVE[action] * count
-    return pl.DataFrame(rows, schema={"seq": pl.Int64, "less": pl.Int64}, orient="row")
+    return pl.DataFrame(rows, schema=_NOTHING_GIVEN_UP.schema, orient="row")

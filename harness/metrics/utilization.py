@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import polars as pl
 
 from harness.metrics.arrivals import asked_for
+from harness.metrics.known import once
 from harness.metrics.levels import level_names, moves
 from harness.metrics.measurement import Measurement, Window, resource_hours
 from harness.runs.run import Run
@@ -83,16 +83,10 @@ def _ratio(
 
 def resource_time(run: Run, window: Window, resource: str) -> ResourceTime:
     """What became of one resource over a window; stints that reach beyond it are cut."""
-    known = _known.setdefault(run, {})
-    if window not in known:
-        known[window] = _resource_times(run, window)
-    return known[window][resource]
+    return _resource_times(run, window)[resource]
 
 
-_known: WeakKeyDictionary[Run, dict[Window, dict[str, ResourceTime]]] = WeakKeyDictionary()
-"""What was found out already about runs that somebody still has."""
-
-
+@once
 def _resource_times(run: Run, window: Window) -> dict[str, ResourceTime]:
     found = {}
     held, became = _from_timeline(run, window), _from_stints(run, window)
