@@ -1,0 +1,291 @@
+"""Computes the figures that pages name of the bundled Philly trace, and says which pages are stale.
+
+    python scripts/figures.py FOLDER [--write]
+
+carries out the commands of the pages in FOLDER, which takes minutes, or takes the runs that are there;
+`--write` puts right what is stale. Each sentence, or row of a table, stands here once, `{}` for its figures.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+import polars as pl
+
+import harness
+from harness.comparison.figures import shown
+from harness.units import DAY, HOUR, MINUTE
+
+ROOT = Path(__file__).parents[1]
+GPU = "nvidia.com/gpu"
+SIX = "docs/philly-six-plugins.md"
+PLUGINS = ("none", "default-preemption", "kueue-classic", "fairsharing", "elasticquota")
+"""The columns of the tables of six plugins; `auto` decides as `elasticquota` does."""
+
+ALONE = "harness replay traces/philly.parquet --plugin none"
+"""What README and the page of the traces speak of."""
+
+
+class Runs:
+    """The runs that pages speak of, replayed when they are asked for.
+
+    Args:
+        folder: where they are kept.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @property
+    def alone(self) -> harness.Run:
+        """Philly with `none`, on its own cluster."""
+        return self._found("results/philly/none-*", [ALONE])
+
+    def six(self, plugin: str) -> harness.Run:
+        """Philly with one of six plugins, as their page replays it."""
+        text = (ROOT / SIX).read_text(encoding="utf-8")
+        commands = [line.strip() for line in text.split("\n") if line.startswith("    harness ")]
+        return self._found(f"results/six/philly/{plugin}-*", commands)
+
+    def _found(self, pattern: str, commands: Sequence[str]) -> harness.Run:
+        if not list(self._folder.glob(pattern)):
+            traces = self._folder / "traces"
+            if not traces.exists():
+                traces.symlink_to(ROOT / "traces")
+            for command in commands:
+                call = [sys.executable, "-m", *shlex.split(command)]
+                subprocess.run(call, cwd=self._folder, check=True)  # noqa: S603 - what our own pages say
+        (path,) = self._folder.glob(pattern)
+        return _opened(path)
+
+
+@cache
+def _opened(path: Path) -> harness.Run:
+    return harness.Run.open(path)
+
+
+def value(run: harness.Run, metric: str, scope: str = "all", resource: str = "") -> str:
+    """A metric as tables write it."""
+    (row,) = run.metrics.filter(metric=metric, scope=scope, resource=resource).iter_rows(named=True)
+    return shown(row["value"], row["unit"], resource).removesuffix(" h")
+
+
+class Claim(NamedTuple):
+    """What a page says.
+
+    Attributes:
+        page: its path in the repository.
+        text: a sentence or a row, with `{}` for each figure.
+        figures: these figures, in order.
+    """
+
+    page: str
+    text: str
+    figures: Callable[[Runs], Sequence[str]]
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """Finds it in its page, wherever lines are broken."""
+        parts = (r"\s+".join(map(re.escape, part.split(" "))) for part in self.text.split("{}"))
+        return re.compile(r"(\d[\w,.]*(?: %)?)".join(parts))
+
+
+def _of_six(metric: str, scope: str = "all", resource: str = "") -> Callable[[Runs], list[str]]:
+    return lambda runs: [value(runs.six(plugin), metric, scope, resource) for plugin in PLUGINS]
+
+
+def _row(label: str) -> str:
+    return f"| {label} |" + " {} |" * len(PLUGINS)
+
+
+def _tables() -> Iterator[Claim]:
+    """The rows of the tables of six plugins."""
+    for label, metric, scope, resource in (
+        ("GPU time allocated", "utilization.allocated", "all", GPU),
+        ("useful", "utilization.useful", "all", GPU),
+        ("lost", "utilization.lost", "all", GPU),
+        ("wait for a first start, mean", "wait.first_start.mean", "all", ""),
+        ("95th percentile", "wait.first_start.p95", "all", ""),
+        ("of priority 1000", "wait.first_start.p95", "priority=1000", ""),
+        ("of priority 0", "wait.first_start.p95", "priority=0", ""),
+        ("with waits after preemptions", "wait.total.p95", "all", ""),
+        ("bounded slowdown, mean", "slowdown.bounded.mean", "all", ""),
+        ("makespan", "makespan", "all", ""),
+        ("preemptions", "disruption.preemptions", "all", ""),
+        ("GPU-hours lost", "disruption.lost", "all", GPU),
+        ("deficit of guarantees, GPU-hours", "fairness.guarantee_deficit", "all", GPU),
+    ):
+        yield Claim(SIX, _row(label), _of_six(metric, scope, resource))
+    for label, metric, scope, resource in (
+        ("GPU time allocated", "utilization.allocated", "all", GPU),
+        ("of it lost to preemption", "utilization.lost", "all", GPU),
+        ("wait for a first start, 95th percentile", "wait.first_start.p95", "all", ""),
+        ("of priority 1000", "wait.first_start.p95", "priority=1000", ""),
+        ("preemptions", "disruption.preemptions", "all", ""),
+        ("GPU-hours lost", "disruption.lost", "all", GPU),
+    ):
+        yield Claim("README.md", _row(label), _of_six(metric, scope, resource))
+
+
+def _evicted(run: harness.Run, reason: str | None = None) -> pl.DataFrame:
+    """The pods that preemptions took, for a reason or for any."""
+    rows = run.decisions.filter(action="preempt")
+    return rows if reason is None else rows.filter(reason=reason)
+
+
+def _mean_loss(run: harness.Run, reason: str) -> str:
+    """What one preemption for a reason throws away on average, GPU-hours."""
+    rows = _evicted(run, reason).select("job", "time").unique()
+    lost = run.stints.join(rows, left_on=["job", "end"], right_on=["job", "time"], how="semi")
+    amount = lost.select((pl.col("lost").dt.total_microseconds() * pl.col(f"request.{GPU}")).sum()).item()
+    return f"{amount / HOUR / len(_evicted(run, reason)):.1f}"
+
+
+def _pods_and_preemptions(runs: Runs) -> list[str]:
+    elastic, default = runs.six("elasticquota"), runs.six("default-preemption")
+    found = []
+    for run in (elastic, default):
+        each = _evicted(run).group_by("job", "by", "time").len()["len"]
+        found.append((int((each > 1).sum()), len(each), int(each.sum())))
+    (several, all_of_it, pods), (_, few, few_pods) = found
+    return [f"{each:,}" for each in (several, all_of_it, pods, few, few_pods)]
+
+
+def _reclaims(runs: Runs) -> list[str]:
+    elastic, classic = runs.six("elasticquota"), runs.six("kueue-classic")
+    return [
+        f"{len(_evicted(elastic, 'QuotaReclaim')):,}",
+        f"{len(_evicted(elastic)):,}",
+        _mean_loss(elastic, "QuotaReclaim"),
+        f"{len(_evicted(classic, 'InCohortReclamation')):,}",
+        _mean_loss(classic, "InCohortReclamation"),
+    ]
+
+
+def _hardest_hit(runs: Runs) -> list[str]:
+    """The job of `7f04ca` that loses most under `elasticquota`."""
+    jobs = runs.six("elasticquota").micros("jobs").filter(queue="7f04ca").collect()
+    row = jobs.sort("progress_lost", descending=True).row(0, named=True)
+    took = (row["finish_time"] - row["submit_time"]) / DAY
+    return [f"{row['duration'] / DAY:.1f}", f"{row['progress_lost'] / DAY:.1f}", f"{took:.0f}"]
+
+
+def _of_7f04ca(runs: Runs) -> list[str]:
+    run = runs.six("elasticquota")
+    jobs = run.jobs.filter(queue="7f04ca").height
+    return [value(run, "disruption.preemptions", "queue=7f04ca"), f"{jobs:,}"]
+
+
+def _refusals(runs: Runs) -> list[str]:
+    reasons = runs.six("kueue-classic").decisions.filter(action="refuse")["reason"]
+    return [f"{(reasons == 'PreemptionNoCandidates').sum():,}", f"{len(reasons):,}"]
+
+
+def _across_queues(runs: Runs) -> list[str]:
+    run = runs.six("default-preemption")
+    taken, queue = _evicted(run), run.jobs["queue"]
+    return [f"{(queue.gather(taken['job']) != queue.gather(taken['by_job'])).sum():,}", f"{len(taken):,}"]
+
+
+def _alone(runs: Runs) -> list[str]:
+    run = runs.alone
+    jobs = run.micros("jobs").select(wait=pl.col("start_time") - pl.col("submit_time")).collect()
+    long = (jobs["wait"] > MINUTE).sum() / jobs.height
+    allocated = run.metrics.filter(metric="utilization.allocated", resource=GPU)["value"][0]
+    return [f"{100 * long:.0f}", value(run, "wait.first_start.p95"), f"{100 * allocated:.0f}"]
+
+
+CLAIMS = (
+    Claim(
+        "traces/README.md",
+        "{} % of the jobs wait more than a minute, the 95th percentile of the wait is {}, and {} % of the "
+        "GPU time",
+        _alone,
+    ),
+    Claim(
+        "README.md",
+        "{} of the GPU time is allocated, and the 95th percentile of the wait is {}.\n",
+        lambda runs: [
+            value(runs.alone, "utilization.allocated", resource=GPU),
+            value(runs.alone, "wait.first_start.p95"),
+        ],
+    ),
+    *_tables(),
+    Claim(
+        SIX,
+        "`elasticquota` {} of the {} preemptions take two to four pods of a gang from one job, so {} pods "
+        "are evicted; under `default-preemption` three of the {} take two, so {} are.",
+        _pods_and_preemptions,
+    ),
+    Claim(
+        SIX,
+        "(`QuotaReclaim`, {} of the {} pods that it evicts) throws away {} GPU-hours on average; "
+        "one of `kueue-classic` (`InCohortReclamation`, {}) {}. Both",
+        _reclaims,
+    ),
+    Claim(
+        SIX,
+        "Almost half of the loss, {} GPU-hours, is that of one virtual cluster",
+        lambda runs: [value(runs.six("elasticquota"), "disruption.lost", "queue=7f04ca", GPU)],
+    ),
+    Claim(
+        SIX,
+        "on 8 GPUs, needs {} days, began anew ten times, lost {} days by that and ended {} days after",
+        _hardest_hit,
+    ),
+    Claim(SIX, "({} preemptions of `7f04ca`'s {} jobs, of", _of_7f04ca),
+    Claim(SIX, "Of the refusals {} of {} say `PreemptionNoCandidates`", _refusals),
+    Claim(
+        SIX,
+        "It takes by priority alone: {} of the {} pods that it evicts belong to another virtual cluster",
+        _across_queues,
+    ),
+)
+
+
+def stale(runs: Runs, *, write: bool = False) -> list[str]:
+    """What pages say that is not so, in sentences.
+
+    Args:
+        runs: the runs that pages speak of.
+        write: whether to put the pages right.
+    """
+    found = []
+    for claim in CLAIMS:
+        path = ROOT / claim.page
+        text = path.read_text(encoding="utf-8")
+        (match,) = claim.pattern.finditer(text)
+        now = list(claim.figures(runs))
+        if list(match.groups()) == now:
+            continue
+        found.append(
+            f"{claim.page}: {claim.text}\n  says {', '.join(match.groups())}\n  it is {', '.join(now)}"
+        )
+        if write:
+            for number in range(len(now), 0, -1):
+                text = text[: match.start(number)] + now[number - 1] + text[match.end(number) :]
+            path.write_text(text, encoding="utf-8")
+    return found
+
+
+@click.command(help=__doc__)
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--write", is_flag=True, help="Put the pages right.")
+def main(folder: Path, write: bool) -> None:
+    """Print what is stale; the exit code is 1 where anything is and stays so."""
+    folder.mkdir(parents=True, exist_ok=True)
+    found = stale(Runs(folder), write=write)
+    click.echo("\n".join(found) or "all figures are those of the runs")
+    sys.exit(1 if found and not write else 0)
+
+
+if __name__ == "__main__":
+    main()
