@@ -138,6 +138,21 @@ def test_utilization_and_fairness_are_measured_over_what_all_runs_share(
     )
 
 
+def test_what_a_run_file_says_over_its_own_window_stands_beside_the_table(
+    write_trace: WriteTrace, tmp_path: Path
+) -> None:
+    """A run that was cut short makes another's values those of its own span: both values have their names."""
+    whole = replayed(write_trace, tmp_path, "whole")
+    cut = replayed(write_trace, tmp_path, "cut", until="5s")
+    text = harness.compare([whole, cut]).table("utilization.allocated", "jobs.finished")
+    own = whole.metrics.filter(metric="utilization.allocated", scope="all")["value"][0]
+    line = f"utilization.allocated cpu {100 * own:.1f} %"
+    (told,) = [each for each in text.split("\n") if "over its own" in each]
+    assert told.startswith("whole over its own ")
+    assert told.endswith(f"as its metrics.parquet has it: {line}")
+    assert "over its own" not in harness.compare([whole]).table()
+
+
 def test_no_public_name_is_a_module() -> None:
     """Importing a module of ours would put it in the place of what is called like it."""
     modules = {path.stem for path in Path(harness.__file__).parent.iterdir()}

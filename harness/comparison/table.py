@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from harness.runs.run import Run
 
 _NAMED_GANGS = 3
+_NAMED_VALUES = 12
 
 _OF_CAPACITY = ("utilization.", "goodput.", "backlog", "fairness.")
 _OF_WINDOW = (*_OF_CAPACITY, "quota.")
@@ -220,7 +221,9 @@ def _about_windows(comparison: Comparison, shown: Sequence[Line]) -> Iterator[st
         yield f"arrivals differ, so each run is measured over its own window: {each}"
     elif not comparison.shares_window and any(line.measured.metric.startswith(_OF_WINDOW) for line in shown):
         end = format_duration(window.end - window.start)
-        yield f"utilization, fairness and quota: over the first {end}, which all runs share"
+        yield f"utilization, goodput, fairness and quota: over the first {end}, which all runs share"
+        for place in range(len(windows)):
+            yield from _over_own_window(comparison, shown, place)
     pairs = comparison.pairs
     if not pairs.whole:
         left = [
@@ -232,6 +235,28 @@ def _about_windows(comparison: Comparison, shown: Sequence[Line]) -> Iterator[st
             f"waits, jct, slowdown and lost work: of the {pairs.count:,} jobs that all runs have in common; "
             f"left out are {', '.join(left)}; all else is of each run's own jobs"
         )
+
+
+def _over_own_window(comparison: Comparison, of_table: Sequence[Line], place: int) -> Iterator[str]:
+    """What a run's own files have, over its own window, where the table has other values."""
+    run = comparison.runs[place]
+    if run.window == comparison.window:
+        return
+    own = {
+        (row["metric"], row["scope"], row["resource"]): row["value"]
+        for row in run.metrics.iter_rows(named=True)
+    }
+    told = []
+    for line in of_table:
+        each = line.measured
+        value = own.get((each.metric, each.scope, each.resource))
+        if each.metric.startswith(_OF_WINDOW) and value != line.row.values[place]:
+            told.append(f"{name_of(each)} {shown(value, each.unit, each.resource)}")
+    if told:
+        span = format_duration(run.window.end - run.window.start)
+        more = f" and {len(told) - _NAMED_VALUES:,} more" if len(told) > _NAMED_VALUES else ""
+        listed = ", ".join(told[:_NAMED_VALUES])
+        yield f"{comparison.names[place]} over its own {span}, as its metrics.parquet has it: {listed}{more}"
 
 
 def _about_capacity(comparison: Comparison) -> Iterator[str]:
