@@ -142,9 +142,14 @@ class Block:
             if reached < _AFTER_ALL:
                 at = bisect_right(pods, reached, key=_PLACE)
                 if at < len(pods):
-                    left[peers] = EqualPods(pods[at:], group.rejected_by)
-                    del pods[at:]
-            if pods:
+                    if 2 * at < len(pods):  # the shorter part is copied: that looks at each of its pods
+                        rest, group.pods = pods, pods[:at]
+                        del rest[:at]
+                    else:
+                        rest = pods[at:]
+                        del pods[at:]
+                    left[peers] = EqualPods(rest, group.rejected_by)
+            if group.pods:
                 assert group.verdict is not None, "pods have failed for no reason"
                 group.rejected_by, group.verdict = group.verdict, None
                 failed[peers] = group
