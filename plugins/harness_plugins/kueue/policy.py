@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, final
 
-from harness.memo import Memo
 from harness.models.cluster import Cluster
-from harness.models.evictions import Evictions
 from harness.policy import Admit, Decision, Job, Never, Preempt, Refuse, Reject, Wake, Why
 from harness_plugins.impossible import no_queue
+from harness_plugins.kueue.after_cycle import AfterCycle
+from harness_plugins.kueue.executions import Executions
 from harness_plugins.kueue.manifests.beginning import Beginning, Start, admitted_since
+from harness_plugins.kueue.record.admissions import Admissions
 from harness_plugins.kueue.record.details import DecisionDetails
 from harness_plugins.kueue.rules.admission import Admitted, Preempted
 from harness_plugins.kueue.rules.admission_checks import AdmissionChecks
 from harness_plugins.kueue.rules.assignment import Assignment
-from harness_plugins.kueue.rules.flavor_offers import PodSetOffer
-from harness_plugins.kueue.rules.maximum_execution_time import EXCEEDED, ExecutionTimes
 from harness_plugins.kueue.rules.preemption import Target
-from harness_plugins.kueue.rules.wait_for_pods_ready import DEACTIVATED, TIMED_OUT, WAITING, PodsReady
+from harness_plugins.kueue.rules.wait_for_pods_ready import WAITING, PodsReady
 from harness_plugins.kueue.scheduler import Scheduler
-from harness_plugins.kueue.state.last_assignment import Chosen
-from harness_plugins.kueue.state.pod_counts import counts_of, ended_so_far, named
-from harness_plugins.kueue.state.topology.flavors import Placed, spans
+from harness_plugins.kueue.state.pod_counts import ended_so_far
 from harness_plugins.kueue.state.workload import Workload
+from harness_plugins.kueue.time_limits import TimeLimits
 
 if TYPE_CHECKING:
     from harness_plugins.kueue.binding import Binder
@@ -71,14 +69,16 @@ class KueuePolicy:
     ) -> None:
         self.scheduler = scheduler
         self._cluster = cluster
+        pending = list(scheduler.pending.values())
         self._details = DecisionDetails(
-            scheduler.cache,
-            list(scheduler.pending.values()),
-            scheduler.shares if scheduler.fair else None,
+            scheduler.cache, pending, scheduler.shares if scheduler.fair else None
         )
-        self._evictions: Evictions[Workload] = Evictions(latency)
+        self._admissions = Admissions(self._details, scheduler.offers, checks)
+        self._after = AfterCycle()
+        self._executions = Executions(latency, binder, pods_ready)
+        self._evictions = self._executions.evictions
+        self._limits = TimeLimits(self._executions, pods_ready, self._evict, self._queue_up, self._forget)
         self._binder = binder
-        self._checks = checks
         self.pods_ready = pods_ready
         self.ready: Callable[[Job, range, int], None] | None = None
         if pods_ready is not None:
@@ -92,15 +92,9 @@ class KueuePolicy:
         self._rejected: list[tuple[Job, Never]] = []
         self._over: set[int] = set()
         self._inactive: list[tuple[Job, str]] = []
-        self._given_up: list[Workload] = []
-        self._times = ExecutionTimes()
-        self._expired: list[Workload] = []
         self._now = -1
-        self._cycling = False
-        self._afterwards: list[Callable[[], None]] = []
-        self._still: Iterator[Decision | None] | None = None
+        self._blocked: Iterator[Decision | None] | None = None
         self._sample = 0
-        self._flavors: Memo[tuple[tuple[PodSetOffer, ...], Chosen], Mapping[str, Mapping[str, str]]] = Memo()
 
     def submit(self, job: Job, pods: range, now: int) -> None:
         """A job arrived, or is back: those return to their queue when their quota is released."""
@@ -112,9 +106,9 @@ class KueuePolicy:
         if start is not None:
             workload = self._workloads[job.index] = self.scheduler.take_over(start, job, self._beginning)
             if start.manifest.time_left is not None:
-                self._times.limit(workload, start.manifest.time_left)
+                self._executions.times.limit(workload, start.manifest.time_left)
             if not workload.has_quota:
-                self._then(partial(self._enqueue, workload))
+                self._queue_up(workload)
             else:
                 self._present.append((workload, start))
             return
@@ -130,7 +124,7 @@ class KueuePolicy:
             return
         workload = self.scheduler.workload_of(job, self.scheduler.pending[queue.name])
         self._workloads[job.index] = workload
-        self._then(partial(self._enqueue, workload))
+        self._queue_up(workload)
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
         """Pods ended, or a job is gone; the scheduler hears after its cycle of what goes during it."""
@@ -139,9 +133,8 @@ class KueuePolicy:
         if why is Why.ENDED:
             self._end(workload, pods)
             return
-        if self._binder is not None:
-            self._binder.leave(job)
-        self._leave(workload, now)
+        if self._executions.left(workload, now):
+            self._return(workload)
 
     def cycle(self, now: int) -> Iterator[Decision]:
         """Run cycles until several in a row change nothing, then bind pods.
@@ -157,15 +150,12 @@ class KueuePolicy:
             yield from self._begin(now)
         for workload in self._evictions.due(now):
             self._return(workload)
-        yield from self._end_executions(now)
-        if self.pods_ready is not None:
-            yield from self._end_terms(self.pods_ready, now)
-            yield from self._deactivate(self.pods_ready)
-        decisions = self._still or self._cycles()
-        self._still = None
+        yield from self._limits.enforce(now)
+        decisions = self._blocked or self._cycles()
+        self._blocked = None
         for decision in decisions:
             if decision is None:
-                self._still = decisions
+                self._blocked = decisions
                 break
             yield decision
         for job, message in self._inactive:
@@ -175,22 +165,17 @@ class KueuePolicy:
         yield from self._wakes(now)
         if self._binder is not None:
             yield from self._binder.run()
-        if self._still is None:  # else the quota tree has in it what the cycle reserves
+        if self._blocked is None:  # else the quota tree has in it what the cycle reserves
             yield from self._details.changed_shares()
 
     def _wakes(self, now: int) -> Iterator[Wake]:
         """The instants to ask for."""
         yield from self._evictions.wakes()
-        sample = self.scheduler.next_sample() if self._still is None else None
+        sample = self.scheduler.next_sample() if self._blocked is None else None
         if sample is not None and not now < self._sample <= sample:
             self._sample = sample
             yield Wake(sample)
-        term = self.pods_ready.next_wake(now) if self.pods_ready is not None else None
-        if term is not None:
-            yield Wake(term)
-        end = self._times.next_wake(now)
-        if end is not None:
-            yield Wake(end)
+        yield from self._limits.wakes(now)
 
     def _cycles(self) -> Iterator[Decision | None]:
         """Run cycles until several in a row change nothing; None where one stands still."""
@@ -211,16 +196,10 @@ class KueuePolicy:
         if now == self._now:
             return
         self._now = now
-        self._then(partial(self.scheduler.advance, now))
+        if self.scheduler.local_queues is not None:
+            self._after.then(partial(self.scheduler.advance, now))
         if self._binder is not None:
             self._binder.advance(now)
-
-    def _then(self, follow: Callable[[], None]) -> None:
-        """Let the scheduler know of something: at once, or when its cycle is over."""
-        if self._cycling:
-            self._afterwards.append(follow)
-        else:
-            follow()
 
     def _carry_out(self, outcomes: Iterable[Admitted | Preempted]) -> Iterator[Decision | None]:
         """Say what comes of a cycle while it runs, then do what follows from it.
@@ -228,21 +207,18 @@ class KueuePolicy:
         None is answered where nothing may be admitted yet; it goes on when there is news.
         """
         scheduler, pods_ready = self.scheduler, self.pods_ready
-        self._cycling = True
+        self._after.cycling = True
         for outcome in outcomes:
             if isinstance(outcome, Admitted):
                 if pods_ready is not None and pods_ready.blocks:
                     yield Refuse(outcome.workload.job, WAITING, _FOR_PODS)
                     while pods_ready.blocks:
                         yield None
-                self._then(partial(scheduler.reserve, outcome, self._now))
+                self._after.then(partial(scheduler.reserve, outcome, self._now))
                 yield self._admit(outcome)
             else:
                 yield from self._preempt(outcome, self._now)
-        self._cycling = False
-        for follow in self._afterwards:
-            follow()
-        self._afterwards.clear()
+        self._after.end()
         for refused in scheduler.refused:
             if refused.workload.job.index in self._over:
                 continue
@@ -253,13 +229,9 @@ class KueuePolicy:
 
     def _end(self, workload: Workload, pods: range) -> None:
         """Some or all pods of a workload have ended."""
-        job = workload.job
         self._evictions.progressed += 1
-        if self._binder is not None:
-            self._binder.end(job, pods)
-        if self.pods_ready is not None:
-            self.pods_ready.ended(workload, pods)
-        self._then(partial(self._give_back, workload, pods))
+        self._executions.ended(workload, pods)
+        self._after.then(partial(self._give_back, workload, pods))
 
     def _give_back(self, workload: Workload, pods: range) -> None:
         """What pods held that have ended is free, as soon as the scheduler knows."""
@@ -274,35 +246,23 @@ class KueuePolicy:
 
     def _forget(self, workload: Workload) -> None:
         """A workload is over: it ended, or was deactivated."""
-        job = workload.job
-        self._times.forget(workload)
-        del self._workloads[job.index]
-        if self._binder is not None:
-            self._binder.forget(job)
-
-    def _leave(self, workload: Workload, now: int) -> None:
-        """The pods of an evicted workload are gone; its quota is free as soon as the scheduler knows."""
-        if not workload.holding or workload.leaving:
-            return
-        if self._evictions.leave(workload, workload.name, workload.round, now) == now:
-            self._return(workload)
-        else:
-            workload.leaving = True
+        self._executions.forget(workload)
+        del self._workloads[workload.job.index]
 
     def _return(self, workload: Workload) -> None:
         """An evicted workload's quota is free, and it waits again unless it stays away from its queue."""
-        workload.leaving = workload.holding = False
-        self._then(partial(self.scheduler.free, workload))
-        if self.pods_ready is not None:
-            self.pods_ready.gone(workload)
-            if self.pods_ready.gives_up(workload):
-                self._given_up.append(workload)
-            if self.pods_ready.stays_away(workload):
-                return
-        if self._times.is_over(workload):
-            self._expired.append(workload)
-            return
-        self._then(partial(self._enqueue, workload))
+        self._after.then(partial(self.scheduler.free, workload))
+        self._executions.gone(workload)
+        if not self._limits.keeps_out(workload):
+            self._queue_up(workload)
+
+    def _evict(self, target: Target, now: int) -> None:
+        """Let the scheduler know that a workload was told to go."""
+        self._after.then(partial(self.scheduler.evict, target, now))
+
+    def _queue_up(self, workload: Workload) -> None:
+        """Let a workload wait, as soon as the scheduler knows."""
+        self._after.then(partial(self._enqueue, workload))
 
     def _enqueue(self, workload: Workload) -> None:
         """A workload waits in its queue; where that or its LocalQueue is inactive, for good."""
@@ -327,16 +287,16 @@ class KueuePolicy:
             parts.append([each for each in present if not each[2]])
         for part in parts:
             for workload, start, _ in part:
-                self._begin_to_hold(workload, start.flavors, start.counts)
+                self._executions.begin(workload, start.flavors, start.counts, now)
                 since = admitted_since(start.manifest)
                 if since is not None:
-                    self._times.admitted(workload, self._beginning.moment(since, now))
+                    self._executions.times.admitted(workload, self._beginning.moment(since, now))
                 yield Admit(workload.job, start.flavors, start.counts)
             for workload, _, reason in part:
                 if reason:
                     if not workload.evicted:
                         self.scheduler.evict(Target(workload, reason), now)
-                    self._stop(workload)
+                    self._executions.told_to_go(workload, now)
                     yield Preempt(workload.job, None, reason)
 
     def _to_leave(self, workload: Workload, start: Start) -> str:
@@ -356,58 +316,13 @@ class KueuePolicy:
         if self.pods_ready is not None:  # some may have gone while the cycle stood still
             targets = [target for target in targets if self.pods_ready.stays(target.workload)]
         for target in targets:
-            self._then(partial(self.scheduler.evict, target, now))
+            self._evict(target, now)
         for workload, reason in sorted(targets, key=lambda target: target.workload.name):
             detail = details[workload]
-            held = now - workload.reserved
-            workload.round = self._evictions.begin(workload.round, preemptor, held, now)
-            if workload.round.number > 1:
-                detail["round"] = workload.round.number
-            self._stop(workload)
+            number = self._executions.preempted(workload, preemptor, now)
+            if number > 1:
+                detail["round"] = number
             yield Preempt(workload.job, preemptor.job, reason, detail=detail)
-
-    def _begin_to_hold(
-        self,
-        workload: Workload,
-        flavors: Mapping[str, Mapping[str, str]],
-        counts: Mapping[str, int],
-        placed: Sequence[Placed] = (),
-        delay: int = 0,
-    ) -> None:
-        """A workload holds quota from now on: its pods are to run, in their places if they have some.
-
-        They are made `delay` later, when its admission checks are ready.
-        """
-        job = workload.job
-        workload.holding = True
-        self._times.admitted(workload, self._now + delay)
-        if self._binder is not None:
-            self._binder.start(job, flavors, counts, placed, self._now + delay)
-        if self.pods_ready is not None:
-            pods = sum(counts.get(each.name, each.count) for each in job.pod_sets) - sum(workload.ended)
-            self.pods_ready.reserved(workload, pods, self._now + delay)
-
-    def _stop(self, workload: Workload) -> None:
-        """A workload is told to go: its pods are not to run any more."""
-        self._times.told_to_go(workload, self._now)
-        if self._binder is not None:
-            self._binder.stop(workload.job)
-        if self.pods_ready is not None:
-            self.pods_ready.told_to_go(workload)
-
-    def _end_executions(self, now: int) -> Iterator[Preempt | Reject]:
-        """Evict those that were admitted for as long as they may be, and give them up once they are gone."""
-        for workload in self._times.due(now):
-            workload.round = None  # no loop: it does not come back
-            self._stop(workload)
-            self._then(partial(self.scheduler.evict, Target(workload, EXCEEDED), now))
-            yield Preempt(workload.job, None, EXCEEDED)
-        for workload in self._expired:
-            if self.pods_ready is not None:
-                self.pods_ready.forget(workload)
-            self._forget(workload)
-            yield Reject(workload.job, f"{EXCEEDED}: it was admitted for as long as it may be")
-        self._expired.clear()
 
     # --- waitForPodsReady ---------------------------------------------------------------------------------
 
@@ -427,63 +342,23 @@ class KueuePolicy:
         else:
             self.pods_ready.lost(workload, now)
 
-    def _end_terms(self, pods_ready: PodsReady, now: int) -> Iterator[Preempt]:
-        """Evict those whose pods are not ready in time, and queue those whose backoff is over, by name."""
-        for workload in pods_ready.due(now):
-            if pods_ready.stays(workload):
-                self._stop(workload)
-                timed_out = pods_ready.time_out(workload, now)
-                reason = TIMED_OUT if timed_out.requeue_at is not None else DEACTIVATED
-                workload.round = None  # no loop: it took as long as the time-out says
-                self._then(partial(self.scheduler.evict, Target(workload, reason), now))
-                detail = {**timed_out.figures, "message": pods_ready.told(timed_out)}
-                yield Preempt(workload.job, None, reason, detail=detail)
-            elif not pods_ready.holds(workload):
-                self._then(partial(self._enqueue, workload))
-
-    def _deactivate(self, pods_ready: PodsReady) -> Iterator[Reject]:
-        """Give up those that have timed out too often, once they are gone."""
-        for workload in self._given_up:
-            times = pods_ready.forget(workload)
-            self._forget(workload)
-            yield Reject(workload.job, f"{DEACTIVATED}: its pods were not ready in time {times:,} times")
-        self._given_up.clear()
-
     # --- decisions ----------------------------------------------------------------------------------------
 
     def _admit(self, admitted: Admitted) -> Admit:
         workload, assignment = admitted
         if not workload.admissions:
             self._evictions.progressed += 1
-        detail = self._details.admission(workload, assignment)
-        fewer = counts_of(workload, assignment.counts)
-        if fewer:
-            detail = {**detail, "counts": fewer}
-        if assignment.placed:
-            topology = {each.pod_set.name: each.as_manifest() for each in assignment.placed}
-            detail = {**detail, "topology": topology, "spans": spans(assignment.placed)}
-        asks = workload.asks
-        runs = named(asks, workload.running(assignment.counts), asks.present)
-        flavors = self.flavors_of(workload, assignment)
-        delay = 0
-        if self._checks is not None and (checks := self._checks.of(workload.cluster_queue.name, flavors)):
-            delay = max(checks.values())
-            detail = {**detail, "checks": checks}
-        self._begin_to_hold(workload, flavors, runs, assignment.placed, delay)
-        return Admit(workload.job, flavors, runs, detail, delay)
+        decision = self._admissions.decision(admitted)
+        self._executions.begin(
+            workload,
+            decision.flavors,
+            decision.counts,
+            self._now,
+            placed=assignment.placed,
+            delay=decision.delay,
+        )
+        return decision
 
     def flavors_of(self, workload: Workload, assignment: Assignment) -> Mapping[str, Mapping[str, str]]:
-        """Pod set -> resource -> flavor; the same object for the same choice."""
-        offers = self.scheduler.offers(workload)
-        key = (offers, assignment.chosen)
-        flavors = self._flavors.get(key)
-        if flavors is None:
-            flavors = self._flavors[key] = {
-                pod_set.pod_set.name: {
-                    resource: group.flavors[flavor]
-                    for group, flavor in zip(pod_set.groups, chosen, strict=True)
-                    for resource in group.resources
-                }
-                for pod_set, chosen in zip(offers, assignment.chosen, strict=True)
-            }
-        return flavors
+        """Pod set -> resource -> flavor."""
+        return self._admissions.flavors_of(workload, assignment)

@@ -42,6 +42,10 @@ class ExecutionTimes:
         if workload in self._since:
             self._left[workload] -= max(0, now - self._since.pop(workload))
 
+    def is_due(self, now: int) -> bool:
+        """Whether the time of some workload may be over now."""
+        return bool(self._due) and self._due[0][0] <= now
+
     def due(self, now: int) -> Iterator[Workload]:
         """Whose time is over now; nothing is left of it."""
         while self._due and self._due[0][0] <= now:

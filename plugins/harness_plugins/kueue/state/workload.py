@@ -8,7 +8,6 @@ from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.queue_place import QueuePlace
 
 if TYPE_CHECKING:
-    from harness.models.evictions import Round
     from harness.policy import Job
     from harness_plugins.kueue.state.asks import Asks
     from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
@@ -37,9 +36,6 @@ class Workload:
         placed: where its pods are in the topologies of its flavors.
         reserved: when it got its quota, microseconds.
         evicted: whether it was told to go and still holds its quota.
-        holding: whether it was admitted and is not gone; also where the scheduler only hears of the one or
-            the other when its cycle is over.
-        leaving: whether its pods are gone, but the scheduler does not know yet.
         rank: its place among candidates for preemption; smaller goes first.
         job: the job of the replay.
         asks: what it asks for.
@@ -50,7 +46,6 @@ class Workload:
         admissions: how often it was admitted.
         wanted: the pods of each pod set that make it up since then, those that had ended before included.
         ended: pods of each pod set that have ended, () while there is none.
-        round: its last eviction, or None.
     """
 
     __slots__ = (
@@ -63,9 +58,7 @@ class Workload:
         "ended",
         "evicted",
         "has_quota",
-        "holding",
         "job",
-        "leaving",
         "local_queue",
         "name",
         "place",
@@ -73,7 +66,6 @@ class Workload:
         "priority",
         "rank",
         "reserved",
-        "round",
         "timestamp",
         "uid",
         "usage",
@@ -100,14 +92,11 @@ class Workload:
         self.placed: tuple[Placed, ...] = ()
         self.reserved = 0
         self.evicted = False
-        self.holding = False
-        self.leaving = False
         self.rank: Rank = (True, 0, 0, "")
         self.admission: Admission | None = None
         self.admissions = 0
         self.wanted: tuple[int, ...] = ()
         self.ended: tuple[int, ...] = ()
-        self.round: Round | None = None
 
     def __repr__(self) -> str:
         return f"<Workload {self.name}>"

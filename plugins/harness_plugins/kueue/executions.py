@@ -1,0 +1,133 @@
+"""Workloads that were admitted and are not gone: their pods, how long they run, and how they leave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, final
+
+from harness.models.evictions import Evictions, Round
+from harness_plugins.kueue.rules.maximum_execution_time import ExecutionTimes
+from harness_plugins.kueue.rules.wait_for_pods_ready import PodsReady
+from harness_plugins.kueue.state.topology.flavors import Placed
+from harness_plugins.kueue.state.workload import Workload
+
+if TYPE_CHECKING:
+    from harness_plugins.kueue.binding import Binder
+
+
+@final
+class _Execution:
+    """What a replay knows of a workload, also where the scheduler only hears of it when its cycle is over.
+
+    Attributes:
+        holding: whether it was admitted and is not gone.
+        leaving: whether its pods are gone, but the scheduler does not know yet.
+        round: its last eviction, or None.
+    """
+
+    __slots__ = ("holding", "leaving", "round")
+
+    def __init__(self) -> None:
+        self.holding = False
+        self.leaving = False
+        self.round: Round | None = None
+
+
+@final
+class Executions:
+    """Who runs, and who is leaving.
+
+    Args:
+        latency: how long it takes until the scheduler knows that an evicted job is gone, microseconds; None
+            where it knows at once however often that happens, see `Evictions`.
+        binder: binds the pods of admitted jobs; None where they start as a whole.
+        pods_ready: knows whose pods are not ready; None where nobody looks.
+
+    Attributes:
+        evictions: who is leaving, and the loops that evictions make.
+        times: whose execution time is limited.
+    """
+
+    def __init__(self, latency: int | None, binder: Binder | None, pods_ready: PodsReady | None) -> None:
+        self.evictions: Evictions[Workload] = Evictions(latency)
+        self.times = ExecutionTimes()
+        self._binder = binder
+        self._pods_ready = pods_ready
+        self._known: dict[Workload, _Execution] = {}
+
+    def begin(
+        self,
+        workload: Workload,
+        flavors: Mapping[str, Mapping[str, str]],
+        counts: Mapping[str, int],
+        now: int,
+        *,
+        placed: Sequence[Placed] = (),
+        delay: int = 0,
+    ) -> None:
+        """A workload holds quota from now on: its pods are to run, in their places if they have some.
+
+        They are made `delay` later, when its admission checks are ready.
+        """
+        job = workload.job
+        self._known.setdefault(workload, _Execution()).holding = True
+        self.times.admitted(workload, now + delay)
+        if self._binder is not None:
+            self._binder.start(job, flavors, counts, placed, now + delay)
+        if self._pods_ready is not None:
+            pods = sum(counts.get(each.name, each.count) for each in job.pod_sets) - sum(workload.ended)
+            self._pods_ready.reserved(workload, pods, now + delay)
+
+    def told_to_go(self, workload: Workload, now: int) -> None:
+        """A workload was evicted: its pods are not to run any more."""
+        self.times.told_to_go(workload, now)
+        if self._binder is not None:
+            self._binder.stop(workload.job)
+        if self._pods_ready is not None:
+            self._pods_ready.told_to_go(workload)
+
+    def preempted(self, workload: Workload, preemptor: Workload, now: int) -> int:
+        """A workload goes for another one; answers which round of a loop that is."""
+        execution = self._known[workload]
+        held = now - workload.reserved
+        execution.round = self.evictions.begin(execution.round, preemptor, held, now)
+        self.told_to_go(workload, now)
+        return execution.round.number
+
+    def timed_out(self, workload: Workload, now: int) -> None:
+        """A workload goes because its time is over, which is no loop."""
+        self._known[workload].round = None
+        self.told_to_go(workload, now)
+
+    def left(self, workload: Workload, now: int) -> bool:
+        """The pods of an evicted workload are gone; answers whether the scheduler knows at once."""
+        if self._binder is not None:
+            self._binder.leave(workload.job)
+        execution = self._known.get(workload)
+        if execution is None or not execution.holding or execution.leaving:
+            return False
+        if self.evictions.leave(workload, workload.name, execution.round, now) == now:
+            return True
+        execution.leaving = True
+        return False
+
+    def gone(self, workload: Workload) -> None:
+        """An evicted workload's quota is free."""
+        execution = self._known[workload]
+        execution.leaving = execution.holding = False
+        if self._pods_ready is not None:
+            self._pods_ready.gone(workload)
+
+    def ended(self, workload: Workload, pods: range) -> None:
+        """Some or all pods of a workload have ended."""
+        if self._binder is not None:
+            self._binder.end(workload.job, pods)
+        if self._pods_ready is not None:
+            self._pods_ready.ended(workload, pods)
+
+    def forget(self, workload: Workload) -> None:
+        """A workload is over: it ended, or was deactivated."""
+        self.times.forget(workload)
+        self._known.pop(workload, None)
+        if self._binder is not None:
+            self._binder.forget(workload.job)

@@ -1,0 +1,76 @@
+"""Admissions as decisions: flavors by name, how many pods run, and the figures behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import final
+
+from harness.memo import Memo
+from harness.policy import Admit
+from harness_plugins.kueue.record.details import DecisionDetails
+from harness_plugins.kueue.rules.admission import Admitted
+from harness_plugins.kueue.rules.admission_checks import AdmissionChecks
+from harness_plugins.kueue.rules.assignment import Assignment
+from harness_plugins.kueue.rules.flavor_offers import PodSetOffer
+from harness_plugins.kueue.state.last_assignment import Chosen
+from harness_plugins.kueue.state.pod_counts import counts_of, named
+from harness_plugins.kueue.state.topology.flavors import spans
+from harness_plugins.kueue.state.workload import Workload
+
+
+@final
+class Admissions:
+    """Writes admissions.
+
+    Args:
+        details: writes the figures.
+        offers: what a workload's queue can offer to it.
+        checks: the admission checks; None where they take no time.
+    """
+
+    def __init__(
+        self,
+        details: DecisionDetails,
+        offers: Callable[[Workload], tuple[PodSetOffer, ...]],
+        checks: AdmissionChecks | None,
+    ) -> None:
+        self._details = details
+        self._offers = offers
+        self._checks = checks
+        # Content key; what is equal is to be one object, see `Admit`.
+        self._flavors: Memo[tuple[tuple[PodSetOffer, ...], Chosen], Mapping[str, Mapping[str, str]]] = Memo()
+
+    def decision(self, admitted: Admitted) -> Admit:
+        """An admission, with the delay of its admission checks."""
+        workload, assignment = admitted
+        detail = self._details.admission(workload, assignment)
+        fewer = counts_of(workload, assignment.counts)
+        if fewer:
+            detail = {**detail, "counts": fewer}
+        if assignment.placed:
+            topology = {each.pod_set.name: each.as_manifest() for each in assignment.placed}
+            detail = {**detail, "topology": topology, "spans": spans(assignment.placed)}
+        asks = workload.asks
+        runs = named(asks, workload.running(assignment.counts), asks.present)
+        flavors = self.flavors_of(workload, assignment)
+        delay = 0
+        if self._checks is not None and (checks := self._checks.of(workload.cluster_queue.name, flavors)):
+            delay = max(checks.values())
+            detail = {**detail, "checks": checks}
+        return Admit(workload.job, flavors, runs, detail, delay)
+
+    def flavors_of(self, workload: Workload, assignment: Assignment) -> Mapping[str, Mapping[str, str]]:
+        """Pod set -> resource -> flavor; the same object for the same choice."""
+        offers = self._offers(workload)
+        key = (offers, assignment.chosen)
+        flavors = self._flavors.get(key)
+        if flavors is None:
+            flavors = self._flavors[key] = {
+                pod_set.pod_set.name: {
+                    resource: group.flavors[flavor]
+                    for group, flavor in zip(pod_set.groups, chosen, strict=True)
+                    for resource in group.resources
+                }
+                for pod_set, chosen in zip(offers, assignment.chosen, strict=True)
+            }
+        return flavors

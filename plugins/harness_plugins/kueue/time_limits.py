@@ -1,0 +1,108 @@
+"""Evicts workloads whose time is over, queues those whose backoff is, and gives up the others.
+
+Limits are `waitForPodsReady` and `maximumExecutionTimeSeconds`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import final
+
+from harness.policy import Preempt, Reject, Wake
+from harness_plugins.kueue.executions import Executions
+from harness_plugins.kueue.rules.maximum_execution_time import EXCEEDED
+from harness_plugins.kueue.rules.preemption import Target
+from harness_plugins.kueue.rules.wait_for_pods_ready import DEACTIVATED, TIMED_OUT, PodsReady
+from harness_plugins.kueue.state.workload import Workload
+
+
+@final
+class TimeLimits:
+    """What follows from limits of time.
+
+    Args:
+        executions: who runs.
+        pods_ready: knows whose pods are not ready; None where nobody looks.
+        evict: tells the scheduler of an eviction, at a time.
+        enqueue: lets a workload wait in its queue.
+        forget: a workload is over.
+    """
+
+    def __init__(
+        self,
+        executions: Executions,
+        pods_ready: PodsReady | None,
+        evict: Callable[[Target, int], None],
+        enqueue: Callable[[Workload], None],
+        forget: Callable[[Workload], None],
+    ) -> None:
+        self._executions = executions
+        self._pods_ready = pods_ready
+        self._evict = evict
+        self._enqueue = enqueue
+        self._forget = forget
+        self._given_up: list[Workload] = []
+        self._expired: list[Workload] = []
+
+    def keeps_out(self, workload: Workload) -> bool:
+        """Whether an evicted workload that is gone does not wait again: for a while, or for ever."""
+        if self._pods_ready is not None:
+            if self._pods_ready.gives_up(workload):
+                self._given_up.append(workload)
+            if self._pods_ready.stays_away(workload):
+                return True
+        if self._executions.times.is_over(workload):
+            self._expired.append(workload)
+            return True
+        return False
+
+    def enforce(self, now: int) -> Iterator[Preempt | Reject]:
+        """All that follows from the time now."""
+        if self._expired or self._executions.times.is_due(now):
+            yield from self._end_executions(now)
+        if self._pods_ready is not None:
+            yield from self._end_terms(self._pods_ready, now)
+            yield from self._deactivate(self._pods_ready)
+
+    def wakes(self, now: int) -> Iterator[Wake]:
+        """The instants to ask for."""
+        term = self._pods_ready.next_wake(now) if self._pods_ready is not None else None
+        if term is not None:
+            yield Wake(term)
+        end = self._executions.times.next_wake(now)
+        if end is not None:
+            yield Wake(end)
+
+    def _end_executions(self, now: int) -> Iterator[Preempt | Reject]:
+        """Evict those that were admitted for as long as they may be, and give them up once they are gone."""
+        for workload in self._executions.times.due(now):
+            self._executions.timed_out(workload, now)
+            self._evict(Target(workload, EXCEEDED), now)
+            yield Preempt(workload.job, None, EXCEEDED)
+        for workload in self._expired:
+            if self._pods_ready is not None:
+                self._pods_ready.forget(workload)
+            self._forget(workload)
+            yield Reject(workload.job, f"{EXCEEDED}: it was admitted for as long as it may be")
+        self._expired.clear()
+
+    def _end_terms(self, pods_ready: PodsReady, now: int) -> Iterator[Preempt]:
+        """Evict those whose pods are not ready in time, and queue those whose backoff is over, by name."""
+        for workload in pods_ready.due(now):
+            if pods_ready.stays(workload):
+                self._executions.timed_out(workload, now)  # before its time-out is noted, which sets a term
+                timed_out = pods_ready.time_out(workload, now)
+                reason = TIMED_OUT if timed_out.requeue_at is not None else DEACTIVATED
+                self._evict(Target(workload, reason), now)
+                detail = {**timed_out.figures, "message": pods_ready.told(timed_out)}
+                yield Preempt(workload.job, None, reason, detail=detail)
+            elif not pods_ready.holds(workload):
+                self._enqueue(workload)
+
+    def _deactivate(self, pods_ready: PodsReady) -> Iterator[Reject]:
+        """Give up those that have timed out too often, once they are gone."""
+        for workload in self._given_up:
+            times = pods_ready.forget(workload)
+            self._forget(workload)
+            yield Reject(workload.job, f"{DEACTIVATED}: its pods were not ready in time {times:,} times")
+        self._given_up.clear()
