@@ -140,8 +140,8 @@ def _limits(tree: QuotaTree, node: int) -> dict[str, dict[str, int]]:
     for cell in tree.declared[node]:
         resource, at = tree.flavor_resources[cell].resource, node * tree.width + cell
         limits.setdefault(resource, []).append(tree.borrowing_limit[at])
-        kept[resource] = kept.get(resource, 0) + tree.kept[at]
-        lent[resource] = lent.get(resource, 0) + minus(tree.subtree[at], tree.kept[at])
+        kept[resource] = kept.get(resource, 0) + tree.local_quota[at]
+        lent[resource] = lent.get(resource, 0) + minus(tree.subtree[at], tree.local_quota[at])
     borrowing: dict[str, int] = {}
     for resource, of_flavors in limits.items():
         known = [limit for limit in of_flavors if limit is not None and limit < UNLIMITED]

@@ -56,8 +56,8 @@ class QuotaTree:
         declared: node -> the flavor-resources that it, or a node below it, has a quota for; ascending.
         nominal, borrowing_limit, lending_limit: what the manifests say (flat; a limit of None binds nothing).
         subtree: what a node can give out: its own quota and what its children do not keep (flat).
-        kept: the part of `subtree` that the parent never sees because of the lending limit (flat).
-        capacity: the most that a node could use if nothing else used anything (flat).
+        local_quota: the part of `subtree` that the parent never sees because of the lending limit (flat).
+        potential_available: the most that a node could use if nothing else used anything (flat).
         usage: what is used; a cohort's is what its children use beyond what they keep (flat).
 
     Raises:
@@ -71,16 +71,16 @@ class QuotaTree:
         "_saturates",
         "_up",
         "borrowing_limit",
-        "capacity",
         "children",
         "cohorts",
         "declared",
         "flavor_resources",
-        "kept",
         "lending_limit",
+        "local_quota",
         "names",
         "nominal",
         "parent",
+        "potential_available",
         "queues",
         "root",
         "subtree",
@@ -133,21 +133,21 @@ class QuotaTree:
         """The most that a node could use of a flavor-resource if nothing else used anything."""
         cell = self.cell(flavor, resource)
         at = node * self.width + (cell or 0)
-        return 0 if cell is None else self.capacity[at] if borrow else self.nominal[at]
+        return 0 if cell is None else self.potential_available[at] if borrow else self.nominal[at]
 
     def charge(self, node: int, amounts: Amounts) -> None:
         """Add to the usage of a node; what exceeds the part that a node keeps shows at its parent too.
 
         A negative amount lowers the usage of this node alone; below zero only one with a borrowing limit.
         """
-        usage, kept, up = self.usage, self.kept, self._up
+        usage, local_quota, up = self.usage, self.local_quota, self._up
         first = node * self.width
         for cell, amount in amounts:
             at = first + cell
             while at >= 0:
                 used = usage[at]
                 usage[at] = used + amount
-                free = kept[at] - used
+                free = local_quota[at] - used
                 if free > 0:
                     amount -= free
                 if amount <= 0:
@@ -156,14 +156,14 @@ class QuotaTree:
 
     def refund(self, node: int, amounts: Amounts) -> None:
         """Take back what was charged: the exact inverse of `charge`, whatever else was charged since."""
-        usage, kept, up = self.usage, self.kept, self._up
+        usage, local_quota, up = self.usage, self.local_quota, self._up
         first = node * self.width
         for cell, amount in amounts:
             at = first + cell
             while at >= 0:
                 used = usage[at]
                 usage[at] = used - amount
-                above = used - kept[at]
+                above = used - local_quota[at]
                 if above < amount:
                     amount = above
                 if amount <= 0:
@@ -180,21 +180,21 @@ class QuotaTree:
             return self._available_saturating(node * self.width + cell)
         usage, up, bound = self.usage, self._up, self._bound
         at = bound[node * self.width + cell]
-        headroom = 0
+        found = 0
         least = UNLIMITED
         while (above := up[at]) >= 0:
             used = usage[at]
             limit = self._ceiling[at]
-            if limit is not None and limit - used + headroom < least:
-                least = limit - used + headroom
-            free = self.kept[at] - used
+            if limit is not None and limit - used + found < least:
+                least = limit - used + found
+            free = self.local_quota[at] - used
             if free > 0:
-                headroom += free
+                found += free
             at = bound[above]
-        headroom += self.subtree[at] - usage[at]
-        if least < headroom:
+        found += self.subtree[at] - usage[at]
+        if least < found:
             return least
-        return headroom
+        return found
 
     def covers(self, node: int, charged: Amounts) -> bool:
         """Whether what was charged to a node was available: nothing is used that there is no quota for.
@@ -204,13 +204,13 @@ class QuotaTree:
         """
         return all(self.available(node, cell) >= 0 for cell, _ in charged)
 
-    def headroom(self, node: int, cell: int) -> int:
+    def local_available(self, node: int, cell: int) -> int:
         """What a node can still use of the part that it keeps from its parent; never negative."""
         at = node * self.width + cell
-        kept, used = self.kept[at], self.usage[at]
-        if kept >= UNLIMITED:
+        local_quota, used = self.local_quota[at], self.usage[at]
+        if local_quota >= UNLIMITED:
             return 0 if used >= UNLIMITED else UNLIMITED
-        return min(kept - used, UNLIMITED) if kept > used else 0
+        return min(local_quota - used, UNLIMITED) if local_quota > used else 0
 
     def lowest_with_room(self, node: int, cell: int, amount: int) -> int:
         """The lowest node from a node on upwards that could use the amount without borrowing; else the root.
@@ -220,8 +220,8 @@ class QuotaTree:
         usage, subtree, up, width = self.usage, self.subtree, self._up, self.width
         at = node * width + cell
         while usage[at] + amount > subtree[at] and (above := up[at]) >= 0:
-            if self.kept[at] > usage[at]:
-                amount -= self.headroom(at // width, cell)
+            if self.local_quota[at] > usage[at]:
+                amount -= self.local_available(at // width, cell)
             at = above
         return at // width
 
@@ -258,36 +258,36 @@ class QuotaTree:
         """Compute what follows from the manifests: bottom up what a node has, top down what it can reach."""
         width = self.width
         self.subtree: list[int] = list(self.nominal)
-        self.kept: list[int] = [0] * len(self.subtree)
+        self.local_quota: list[int] = [0] * len(self.subtree)
         declared = [set(cells) for cells in own]
         for node in range(len(self.names) - 1, -1, -1):
             parent = self.parent[node]
             for at in range(node * width, (node + 1) * width):
                 limit = self.lending_limit[at]
                 if limit is not None:
-                    self.kept[at] = max(0, minus(self.subtree[at], limit))
+                    self.local_quota[at] = max(0, minus(self.subtree[at], limit))
                 if (above := self._up[at]) >= 0:
-                    lent = minus(self.subtree[at], self.kept[at])
+                    lent = minus(self.subtree[at], self.local_quota[at])
                     self.subtree[above] = plus(self.subtree[above], lent)
             if parent != NO_PARENT:
                 declared[parent] |= declared[node]
         self.declared: list[tuple[int, ...]] = [tuple(sorted(cells)) for cells in declared]
 
-        self.capacity: list[int] = list(self.subtree)
+        self.potential_available: list[int] = list(self.subtree)
         self._ceiling: list[int | None] = [None] * len(self.subtree)
         for at, above in enumerate(self._up):
             if above < 0:
                 continue
-            self.capacity[at] = plus(self.kept[at], self.capacity[above])
+            self.potential_available[at] = plus(self.local_quota[at], self.potential_available[above])
             borrowing = self.borrowing_limit[at]
             if borrowing is not None:
                 ceiling = plus(self.subtree[at], borrowing)
                 self._ceiling[at] = ceiling
-                self.capacity[at] = min(self.capacity[at], ceiling)
+                self.potential_available[at] = min(self.potential_available[at], ceiling)
         # Nodes that neither keep nor limit anything do not count for what is available below them.
         self._bound: list[int] = list(range(len(self.subtree)))
         for at, above in enumerate(self._up):
-            if above >= 0 and self._ceiling[at] is None and not self.kept[at]:
+            if above >= 0 and self._ceiling[at] is None and not self.local_quota[at]:
                 self._bound[at] = self._bound[above]
         # Where nothing is unlimited plain integers do, which is much faster than saturating ones.
         self._saturates: list[bool] = [
@@ -305,10 +305,10 @@ class QuotaTree:
         reachable = self._available_saturating(above)
         borrowing = self.borrowing_limit[at]
         if borrowing is not None:
-            lent = minus(self.subtree[at], self.kept[at])
-            lent = minus(lent, max(0, minus(self.usage[at], self.kept[at])))
+            lent = minus(self.subtree[at], self.local_quota[at])
+            lent = minus(lent, max(0, minus(self.usage[at], self.local_quota[at])))
             reachable = min(reachable, plus(lent, borrowing))
-        return plus(max(0, minus(self.kept[at], self.usage[at])), reachable)
+        return plus(max(0, minus(self.local_quota[at], self.usage[at])), reachable)
 
 
 def plus(left: int, right: int) -> int:

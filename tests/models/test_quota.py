@@ -54,7 +54,7 @@ def test_a_borrowing_limit_bounds_what_a_queue_takes_from_others() -> None:
     tree = two_teams(borrowing=1)
     team_a = tree.queues["team-a"]
     assert tree.available(team_a, 0) == 10
-    assert tree.capacity[team_a] == 10
+    assert tree.potential_available[team_a] == 10
 
 
 def test_a_lending_limit_hides_quota_from_the_cohort() -> None:
@@ -62,7 +62,7 @@ def test_a_lending_limit_hides_quota_from_the_cohort() -> None:
     tree = two_teams(lending=1)
     team_a, team_b = tree.queues["team-a"], tree.queues["team-b"]
     assert tree.available(team_a, 0) == 10
-    assert tree.kept[team_b] == 11
+    assert tree.local_quota[team_b] == 11
     assert tree.available(team_b, 0) == 21
     tree.charge(team_b, [(0, 11)])
     assert tree.usage[tree.cohorts["ab"]] == 0
@@ -76,7 +76,7 @@ def test_a_limit_of_zero_is_a_limit() -> None:
     """Zero is not the same as no limit, neither for borrowing nor for lending."""
     tree = two_teams(borrowing=0, lending=0)
     assert tree.available(tree.queues["team-a"], 0) == 9
-    assert tree.capacity[tree.cohorts["ab"]] == 9
+    assert tree.potential_available[tree.cohorts["ab"]] == 9
 
 
 def test_limits_of_a_queue_without_cohort_bind_nothing() -> None:
@@ -144,7 +144,7 @@ def test_unlimited_quota_stays_unlimited() -> None:
     tree.charge(q, [(0, 100)])
     tree.charge(r, [(0, 1)])
     assert tree.available(q, 0) == UNLIMITED
-    assert tree.kept[q] == UNLIMITED
+    assert tree.local_quota[q] == UNLIMITED
     assert tree.subtree[tree.cohorts["c"]] == 2
     assert tree.available(r, 0) == 1
 
@@ -197,13 +197,13 @@ def recomputed(tree: QuotaTree, holders: list[tuple[int, int]]) -> list[int]:
         usage[node] += amount
     for node in range(len(tree.names) - 1, -1, -1):
         if tree.parent[node] >= 0:
-            usage[tree.parent[node]] += max(0, usage[node] - tree.kept[node])
+            usage[tree.parent[node]] += max(0, usage[node] - tree.local_quota[node])
     return usage
 
 
 def available_by_definition(tree: QuotaTree, node: int) -> int:
     """What is available, by the recursive definition."""
-    usage, kept, subtree = tree.usage[node], tree.kept[node], tree.subtree[node]
+    usage, kept, subtree = tree.usage[node], tree.local_quota[node], tree.subtree[node]
     if tree.parent[node] < 0:
         return subtree - usage
     above = available_by_definition(tree, tree.parent[node])
@@ -288,7 +288,7 @@ def test_an_amount_shrinks_by_what_each_node_keeps_on_the_way_up(
             found = at
             if not tree.borrows(at, 0, left):
                 break
-            left -= max(0, tree.kept[at] - tree.usage[at])
+            left -= max(0, tree.local_quota[at] - tree.usage[at])
         assert tree.lowest_with_room(node, 0, amount) == found
 
 
@@ -308,14 +308,14 @@ def test_what_is_admitted_never_exceeds_quota_and_limits(
             tree.charge(node, [(0, amount)])
     for node in range(len(tree.names)):
         used = tree.usage[node]
-        assert used <= tree.capacity[node]
+        assert used <= tree.potential_available[node]
         if tree.parent[node] < 0:
             assert used <= tree.subtree[node]
             continue
         if (limit := tree.borrowing_limit[node]) is not None:
             assert used <= tree.subtree[node] + limit
         if (lending := tree.lending_limit[node]) is not None:
-            assert tree.subtree[node] - tree.kept[node] <= lending
+            assert tree.subtree[node] - tree.local_quota[node] <= lending
 
 
 @given(trees(), st.integers(1, 1000))
@@ -349,4 +349,4 @@ def test_scaling_all_amounts_scales_all_answers(tree: QuotaTree, factor: int) ->
         for name, node in getattr(tree, names).items():
             twin = getattr(larger, names)[name]
             assert larger.available(twin, 0) == tree.available(node, 0) * factor
-            assert larger.capacity[twin] == tree.capacity[node] * factor
+            assert larger.potential_available[twin] == tree.potential_available[node] * factor

@@ -99,7 +99,7 @@ def test_jobs_created_within_one_second_are_ordered_by_uid() -> None:
     assert Happened(cluster(queue("q", cpu=4)), jobs).lines("admit") == ["0 admit holds", "10 admit a"]
 
 
-def test_what_is_parked_wakes_when_quota_is_freed_anywhere_in_its_tree() -> None:
+def test_what_is_inadmissible_is_requeued_when_quota_is_freed_anywhere_in_its_tree() -> None:
     """The job of team A waits for quota that team B lends; an unrelated queue changes nothing."""
     where = cluster(queue(TEAM_A, cpu=1), queue(TEAM_B, cpu=1), queue("other", cpu=1, cohort=""))
     jobs = Jobs().add("b", TEAM_B, 1, seconds=10).add("other", "other", 1, seconds=5)

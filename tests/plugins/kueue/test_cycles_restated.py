@@ -2,8 +2,8 @@
 
 `plain_cycles` says the rules of the scheduling cycle once more: the tournament of fair sharing recursively,
 from scratch at every draw, with shares of the snapshot as the entries before left it; flavors, targets,
-what is parked and what wakes it. It replays recorded traces as the real code did, so both can be trusted
-where they agree on worlds that nobody recorded.
+what is inadmissible and what requeues it. It replays recorded traces as the real code did, so both can be
+trusted where they agree on worlds that nobody recorded.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def test_a_trace_without_templates_has_pods_of_one_container() -> None:
     assert Happened(cluster(queue("q", cpu=8)), jobs).admitted == ["within", "other"]
 
 
-def test_jobs_that_differ_in_their_limits_alone_are_parked_together() -> None:
+def test_jobs_that_differ_in_their_limits_alone_become_inadmissible_together() -> None:
     """Kueue's hash covers what containers request: the second one has no turn of its own."""
     two = [pods_of(containers=[container(9, limit), container(1)]) for limit in (9, 10)]
     jobs = Jobs().add("first", "q", pod_sets=(two[0],)).add("second", "q", pod_sets=(two[1],))

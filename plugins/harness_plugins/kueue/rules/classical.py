@@ -131,7 +131,7 @@ def _reclaimable(
     left: list[tuple[int, int]] = []
     for cell, amount in incoming.requests:
         advantage = advantage and not tree.borrows(queue.node, cell, amount)
-        left.append((cell, max(0, amount - tree.headroom(queue.node, cell))))
+        left.append((cell, max(0, amount - tree.local_available(queue.node, cell))))
     hierarchy: list[_Source] = []
     priority: list[_Source] = []
     below = queue.node
@@ -141,7 +141,7 @@ def _reclaimable(
             _collect(cache, incoming, allowed, ancestor, below, (), found)
         if not any(tree.borrows(ancestor, cell, amount) for cell, amount in left):
             advantage = True
-        left = [(cell, max(0, amount - tree.headroom(ancestor, cell))) for cell, amount in left]
+        left = [(cell, max(0, amount - tree.local_available(ancestor, cell))) for cell, amount in left]
         below = ancestor
     return hierarchy, priority
 

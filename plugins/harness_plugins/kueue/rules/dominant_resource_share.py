@@ -112,5 +112,5 @@ def _lendable(tree: QuotaTree, parent: int) -> dict[str, float]:
     total: dict[str, int] = {}
     for cell in tree.declared[tree.root[parent]]:
         resource = tree.flavor_resources[cell].resource
-        total[resource] = plus(total.get(resource, 0), tree.capacity[parent * tree.width + cell])
+        total[resource] = plus(total.get(resource, 0), tree.potential_available[parent * tree.width + cell])
     return {resource: float(amount) for resource, amount in total.items()}

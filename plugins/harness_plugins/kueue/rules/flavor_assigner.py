@@ -245,7 +245,7 @@ class Assigner:
         """How one flavor-resource stands when the workload takes `amount` of it."""
         tree, queue = self._tree, oracle.workload.cluster_queue
         at = queue.node * tree.width + cell
-        if amount > tree.capacity[at]:
+        if amount > tree.potential_available[at]:
             return NOTHING_FITS, 0
         available, (borrowing, smaller) = oracle.quota_for(cell, amount)
         if available:

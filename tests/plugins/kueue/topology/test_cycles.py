@@ -211,7 +211,7 @@ def test_a_leader_that_requests_nothing_is_placed_with_its_workers() -> None:
 
 
 def test_local_queues_and_kins_know_requests_apart() -> None:
-    """Two workloads that ask for the same but of another level are not parked together."""
+    """Two workloads that ask for the same but of another level do not become inadmissible together."""
     world = (host("x", 2), host("y", 2), queue("q", cpu=8), local_queue("l", "q"))
     found = told(
         *world,
