@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -113,6 +115,16 @@ def test_runs_of_other_jobs_are_not_shaken(replayed: Callable[..., harness.Run])
         harness.compare([replayed("whole"), part], shake=2)
     with pytest.raises(OptionError, match="priorities cannot be shaken"):
         harness.compare([replayed("whole")], shake="2,priorities")
+
+
+def test_a_single_run_is_shown_without_scipy(replayed: Callable[..., harness.Run]) -> None:
+    """It takes half a second to import, and there is nothing to test."""
+    code = (
+        "import sys; from harness.comparison import Comparison; import harness.cli.replay; "
+        "Comparison.of(sys.argv[1:]).table(); print('scipy' in sys.modules)"
+    )
+    command = [sys.executable, "-c", code, str(replayed("alone").path)]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "False\n"
 
 
 def test_equal_runs_differ_by_nothing_and_count_once(replayed: Callable[..., harness.Run]) -> None:
