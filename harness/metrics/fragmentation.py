@@ -70,7 +70,7 @@ def _nodes(run: Run, pools: Sequence[Mapping[str, Any]]) -> tuple[pl.DataFrame, 
         unused[_shape(run, pool["amounts"])] += pool["count"]
     unused.subtract(free)
     columns = {f"free{place}": [amounts[place] for amounts in free] for place in range(len(run.resources))}
-    schema = {"node": pl.Enum(used), **dict.fromkeys(columns, pl.Int64)}
+    schema: dict[str, pl.DataType] = {"node": pl.Enum(used), **dict.fromkeys(columns, pl.Int64())}
     return pl.DataFrame({"node": used, **columns}, schema_overrides=schema), unused
 
 
