@@ -27,7 +27,10 @@ from harness.recording import schemas
 from harness.text import printable
 
 ROOT = Path(__file__).resolve().parents[1]
-TOP = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "plugins/README.md", "traces/README.md")
+TOP = (
+    *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"),
+    *("plugins/README.md", "traces/README.md", "docs/examples/volcano_proportion/README.md"),
+)
 API = (
     "harness",
     "harness.policy",
@@ -99,6 +102,9 @@ def copy_pages(source: Path) -> None:
             to.parent.mkdir(parents=True, exist_ok=True)
             if path.is_file() and not to.exists():
                 shutil.copy(path, to)
+    for name in ("README.md", "CHANGELOG.md"):  # the front page has its own place in the site
+        text = (source / name).read_text(encoding="utf-8")
+        (source / name).write_text(text.replace("(docs/README.md)", "(index.md)"), encoding="utf-8")
     front = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
     (source / "docs" / "README.md").unlink()
     (source / "index.md").write_text(_with_contents(front), encoding="utf-8")

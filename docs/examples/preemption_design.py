@@ -2,10 +2,9 @@
 
     python docs/examples/preemption_design.py 1
 
-The design is kubernetes/community, contributors/design-proposals/scheduling/pod-preemption.md, at commit
-43ce57ac. Units of resources are cores here. Pods A and B, of priority 100, hold 5 units each; A has a grace
-period of 60 seconds, B of 30. After ten seconds pod C (priority 1000, 10 units) and pod D (priority 50, 2 units)
-arrive.
+The design: kubernetes/community, contributors/design-proposals/scheduling/pod-preemption.md, commit 43ce57ac.
+Units of resources are cores here. Pods A and B, of priority 100, hold 5 units each; A has a grace period of
+60 seconds, B of 30. After ten seconds pods C (priority 1000, 10 units) and D (priority 50, 2 units) arrive.
 """
 
 from __future__ import annotations
