@@ -38,7 +38,8 @@ def measure(
         except Exception as error:  # whatever it is: the replay was made, and may have taken an hour
             if isinstance(error, RunError):
                 _check(run)
-            how = f"{type(error).__name__}: {error}{_where(error)}"
+            what = str(error) or ("not enough memory" if isinstance(error, MemoryError) else "")
+            how = f"{type(error).__name__}: {what}{_where(error)}"
             failed[spec.name] = f"metric {spec.name!r} of plugin {spec.owner!r} failed: {how}"
     return found, failed
 

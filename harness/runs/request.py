@@ -209,7 +209,7 @@ class Request:
         begun = at_start(cluster, trace, self.at_start)
         policy = policy or _policy(default_plugin(cluster), plugins)
         if policy.record:
-            self._check_record(policy.name)
+            self._check_record(policy.name, trace)
         called = policy.name if self.label in (None, policy.name) else f"{policy.name}@{self.label}"
         return Plan(
             trace=trace,
@@ -240,12 +240,16 @@ class Request:
             trace = homed(read_trace(self.trace, plugins, changed), cluster)
         return twin.of(trace)
 
-    def _check_record(self, name: str) -> None:
-        """That arrivals are as they were.
+    def _check_record(self, name: str, trace: Trace) -> None:
+        """That there is a record, and arrivals are as they were.
 
         Raises:
-            OptionError: they are to be scaled or shaken.
+            TraceError: the trace does not say when jobs started and ended.
+            OptionError: arrivals are to be scaled or shaken.
         """
+        from harness.trace.recorded import check_recorded
+
+        check_recorded(trace)
         changed = "scaled" if self.scale_arrivals != 1 else "shaken" if self.twin is not None else None
         if changed is not None:
             raise OptionError(f"{name} plays what happened, so arrivals cannot be {changed}")

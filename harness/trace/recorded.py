@@ -51,6 +51,21 @@ class Record(NamedTuple):
         return duration.to_frame().select(pl.when(endless).then(ENDLESS).otherwise(pl.first())).to_series()
 
 
+def check_recorded(trace: Trace) -> None:
+    """That a trace says when jobs started and ended.
+
+    Raises:
+        TraceError: it does not.
+    """
+    frame = trace.frame
+    if START not in frame.columns or frame[START].null_count() == frame.height or END not in frame.columns:
+        raise TraceError(
+            str(trace.path),
+            [Fault(f"columns {START} and {END}", "are needed to replay what happened, and are not there")],
+            hint="readers fill them where the source says it; `harness trace from-run` writes them of a run",
+        )
+
+
 def record_of(trace: Trace, jobs: pl.DataFrame, submit: pl.Series) -> Record:
     """What a trace says happened.
 
@@ -62,12 +77,7 @@ def record_of(trace: Trace, jobs: pl.DataFrame, submit: pl.Series) -> Record:
     Raises:
         TraceError: it does not say when jobs started and ended, or some `recorded_runs` are no list of runs.
     """
-    if START not in jobs.columns or jobs[START].null_count() == jobs.height or END not in jobs.columns:
-        raise TraceError(
-            str(trace.path),
-            [Fault(f"columns {START} and {END}", "are needed to replay what happened, and are not there")],
-            hint="readers fill them where the source says it; `harness trace from-run` writes them of a run",
-        )
+    check_recorded(trace)
     said: Counter[str] = Counter()
     faults: list[Fault] = []
     runs: list[tuple[RecordedRun, ...]] = []

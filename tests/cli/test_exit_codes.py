@@ -201,7 +201,7 @@ def test_a_metric_that_fails_is_named_and_the_run_is_kept(
         message = "metric 'odd' of plugin 'broken' failed: ValueError: could not convert string to float"
         assert f"Error: none: {message}" in ended.err
         assert f"\nother: {message}" in ended.err
-        assert "makespan" in ended.out
+        assert "jobs.unfinished" in ended.out
         assert f"none: {message}" in ended.out
         assert (how in ended.err) is (how == "measured again")
     none, other = sorted(path.parent for path in Path().rglob("run.json"))

@@ -19,7 +19,8 @@ def expanded(command: str) -> tuple[list[str], str | None]:
     """The words of a command as a shell makes them, and the file that its output goes to."""
     words: list[str] = []
     for word in shlex.split(command, comments=True):
-        found = sorted(map(str, Path().glob(word))) if "*" in word and "=" not in word else []
+        paths = Path().glob(word) if "*" in word and "=" not in word else ()
+        found = sorted(str(path) for path in paths if not path.name.startswith("."))  # as a shell has it
         words += found or [word]
     if ">" in words:
         return words[: words.index(">")], words[words.index(">") + 1]

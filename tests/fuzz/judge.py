@@ -122,7 +122,8 @@ def _left(words: list[str], ended: Ended, before: set[Path], folder: Path) -> li
     new = sorted(_there(folder) - before)
     if ended.code:
         kept = [path for path in new if ended.code == 2 and path.name not in _BESIDE]
-        if sum(word in ("-p", "--plugin") for word in words) > 1:  # what comes before the error is whole
+        several = words[0] == "validate" or sum(word in ("-p", "--plugin") for word in words) > 1
+        if several:  # what comes before the error is whole
             kept = [path for path in kept if not (path.parent / "run.json").is_file()]
         return [f"left {', '.join(str(path.relative_to(folder)) for path in kept)}"] if kept else []
     return [each for path in new if path.name == "run.json" for each in _added_up(path.parent)]

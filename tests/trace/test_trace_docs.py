@@ -26,7 +26,12 @@ def test_every_column_of_the_schema_is_documented_with_its_type() -> None:
             documented[name.replace("<resource>", "")] = (kind, default == "refused")
     declared = {column.name: (column.kind.value, column.name in REQUIRED) for column in COLUMNS}
     recorded = ("as `submit_time`", False)
-    assert documented == {**declared, "recorded_start": recorded, "recorded_end": recorded}
+    assert documented == {
+        **declared,
+        "recorded_start": recorded,
+        "recorded_end": recorded,
+        "recorded_runs": ("string", False),
+    }
 
 
 def test_every_option_of_the_built_in_readers_is_documented_with_its_default() -> None:
