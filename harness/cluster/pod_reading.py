@@ -193,8 +193,11 @@ def template_of(pod_set: PodSet, faults: list[Fault], where: str) -> dict[str, A
         value = _json(text, name, faults, where)
         if value is not None:
             spec[name] = value
-    if pod_set.node_selector:
-        spec["nodeSelector"] = {**(spec.get("nodeSelector") or {}), **pod_set.node_selector}
+    own = spec.get("nodeSelector")
+    if pod_set.node_selector and (
+        own is None or isinstance(own, Mapping)
+    ):  # who reads the spec faults others
+        spec["nodeSelector"] = {**(own or {}), **pod_set.node_selector}
     return spec
 
 

@@ -298,6 +298,16 @@ def test_text_that_is_not_json_is_a_fault_of_its_column(column: str) -> None:
     assert str(faults[0]).startswith(f"job j: {column}: is not JSON")
 
 
+@pytest.mark.parametrize("wrong", [[1], 3, [], 0, "x"])
+def test_a_template_whose_node_selector_is_no_mapping_is_a_fault_beside_the_columns(wrong: Any) -> None:
+    """What the column `node_selector` says does not hide it."""
+    faults: list[Fault] = []
+    template = json.dumps({"nodeSelector": wrong})
+    pod_set = PodSet("main", 1, 1, {}, pod_template=template, node_selector={"zone": "a"})
+    pod_spec_of(pod_set, "default", faults, "job j")
+    assert str(faults[0]).startswith("job j: nodeSelector: must be a mapping")
+
+
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(max_size=5),
