@@ -48,6 +48,8 @@ def _reserved(name: str) -> str | None:
         return "is reserved: rename it"
     if "\0" in name:
         return "has a null character in its name: rename it"
+    if name == "*" or (name.startswith("^") and name.endswith("$")):
+        return "has a name that means several columns: rename it"  # to polars: all, or a regular expression
     return None
 
 

@@ -66,6 +66,14 @@ def test_names_of_ours_are_refused() -> None:
     assert faults(rows({"harness.row": 1})) == ["column harness.row: is reserved: rename it"]
 
 
+@pytest.mark.parametrize("name", ["*", "^.*$", "^$"])
+def test_names_that_mean_several_columns_are_refused(name: str) -> None:
+    """Before rows of one job id are compared column by column."""
+    row = {"job_id": "j", name: "x"}
+    assert faults(rows(row, row))[0] == f"column {name}: has a name that means several columns: rename it"
+    assert faults(rows({"^": 1, "$": 1, "**": 1, "a*": 1})) == []
+
+
 @pytest.mark.parametrize(
     ("name", "value", "wanted"),
     [
