@@ -121,6 +121,8 @@ def test_jobs_that_end_with_the_record_are_censored(findings: Callable[..., dict
     said = findings(*rows)
     assert said["cut-at-the-end"].startswith("30 of 30 jobs")
     assert said["censored"].startswith("1 of 30 jobs")
+    unknown = [{**row, "recorded_end": None} for row in spread(30)]
+    assert "cut-at-the-end" not in findings(*unknown)
 
 
 def test_equal_longest_durations_are_a_limit(findings: Callable[..., dict[str, str]]) -> None:

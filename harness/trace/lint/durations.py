@@ -34,7 +34,7 @@ def check_censored(material: Material) -> Iterator[Finding]:
     end = (jobs[SUBMIT] + jobs["duration"]).alias("end")
     if "recorded_end" in jobs.columns:
         end = jobs["recorded_end"].to_physical() // SECOND
-    last = int((end == end.max()).sum())
+    last = int((end == end.max()).sum()) if end.count() else 0
     if last >= _LEAST and last * _FEW >= jobs.height:
         yield Finding(
             "cut-at-the-end",
