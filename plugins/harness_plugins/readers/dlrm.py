@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from harness import Reading
+from harness.errors import OptionError
 from harness.readers.cells import amount, seconds, text, whole
 from harness.readers.delimited import open_table
 from harness.readers.names import GPU
@@ -39,7 +40,11 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 
     Raises:
         TraceError: malformed lines, all of them named.
+        OptionError: a priority that no job can have.
     """
+    priority = options["priority"]
+    if not -(2**31) <= priority < 2**31:
+        raise OptionError(f"option priority: {priority} is not a whole number of 32 bits")
     fields = [text("instance_sn"), text("role"), text("app_name"), whole("max_instance_per_node", -1)]
     for name, (_, scale) in _RESOURCES.items():
         fields += [amount(f"{name}_request", scale), amount(f"{name}_limit", scale)]
@@ -67,7 +72,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
             for kind in ("request", "limit")
             for name in modelled
         ),
-        pl.lit(options["priority"]).cast(pl.Int32).alias("priority"),
+        pl.lit(priority, pl.Int32).alias("priority"),
         pl.col("scheduled_time").cast(pl.Duration("us")).alias("recorded_start"),
         pl.col("deletion_time").cast(pl.Duration("us")).alias("recorded_end"),
         "role",

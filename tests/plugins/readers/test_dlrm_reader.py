@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 
+import pytest
+
+from harness.errors import OptionError
 from harness.trace.trace import open_trace
 
 HEAD = (
@@ -60,6 +63,15 @@ def test_amounts_are_in_the_schemas_units(read_text: Callable) -> None:
     )
     assert (job["queue"], job["priority"], job["max_instance_per_node"]) == ("CN", 7, -1)
     assert "request.ephemeral-storage" not in read_text(HEAD + RAN).frame.columns
+
+
+@pytest.mark.parametrize("priority", ["2147483648", "-2147483649", "9223372036854775806"])
+def test_a_priority_beyond_32_bits_is_refused(read_text: Callable, priority: str) -> None:
+    """The largest and the smallest are taken."""
+    with pytest.raises(OptionError, match=f"priority: {priority} is not a whole number of 32 bits"):
+        read_text(HEAD + RAN, priority=priority)
+    for most in (2**31 - 1, -(2**31)):
+        assert read_text(HEAD + RAN, priority=str(most)).frame["priority"].item() == most
 
 
 def test_the_published_trace_equals_a_plain_reading(
