@@ -102,7 +102,7 @@ def _wrong(words: list[str], ended: Ended) -> list[str]:
     tabled = words[0] == "compare" and "--fail-on" in words  # an undecided condition hides no table
     if ended.code == 2 and ended.out and not (answered or tabled or words[0] == "plugins"):
         found.append(f"output before an error: {ended.out[:300]!r}")
-    if answered or (ended.code == 0 and "--json" in words and "--help" not in words and "-h" not in words):
+    if answered or (ended.code == 0 and _asks_json(words) and "--help" not in words and "-h" not in words):
         try:
             document = json.loads(ended.out, parse_constant=_refused)
         except ValueError as error:
@@ -111,6 +111,12 @@ def _wrong(words: list[str], ended: Ended) -> list[str]:
             if answered and not document["faults"]:  # what it is asked for: its message is in the document
                 found.append(f"exit code 2 without a fault: {ended.out[:300]!r}")
     return found
+
+
+def _asks_json(words: list[str]) -> bool:
+    """Whether a document is asked for: of `--json` and `--format`, one option, the last one counts."""
+    said = [place for place, word in enumerate(words) if word in ("--json", "--format")]
+    return bool(said) and "json" in (words[said[-1]].removeprefix("--"), *words[said[-1] + 1 :][:1])
 
 
 def _refused(constant: str) -> Any:
