@@ -137,6 +137,27 @@ def test_running_pods_count_against_their_quota(
     assert not any("run already" in warning for warning in run.info["cluster"]["warnings"])
 
 
+def test_a_rejected_pod_of_the_manifests_is_no_job_that_could_finish(
+    write_trace: Callable[..., Path], tmp_path: Path
+) -> None:
+    """It is more than its quota may have: no metric counts it; how long it would have run nobody knows."""
+    large = CLUSTER.replace("  nodeName: n1\n", "").replace("cpu: 3", "cpu: 5").split("\nstatus: {phase")[0]
+    (tmp_path / "cluster.yaml").write_text(large + QUOTAS)
+    trace = write_trace({"request.cpu": 1000, "duration": 7})
+    run = harness.replay(
+        trace, plugin="elasticquota", cluster=tmp_path / "cluster.yaml", output=tmp_path / "results"
+    )
+    assert run.jobs.select("job_id", "state").rows() == [("shop/web", "rejected"), ("j0", "finished")]
+    counted = run.metrics.filter(pl.col("metric").str.starts_with("jobs.") & (pl.col("scope") == "all"))
+    assert dict(counted.select("metric", "value").rows()) == {
+        "jobs.finished": 1,
+        "jobs.unfinished": 0,
+        "jobs.rejected": 0,
+    }
+    told = harness.explain(run, "shop/web").text()
+    assert "rejected; it is of the manifests, and nobody knows how long it runs" in told
+
+
 def test_running_pods_of_a_group_have_their_place(write_trace: Callable[..., Path], tmp_path: Path) -> None:
     """One of two is evicted, and comes back by itself while its mate runs on."""
     label = "scheduling.x-k8s.io/pod-group"

@@ -110,7 +110,13 @@ def ended(error: BaseException, *, debug: bool) -> int:
 
 
 def _is_shortage(error: BaseException) -> bool:
-    """Whether polars panicked because the system gave it no memory or no thread, which needs memory, too."""
+    """Whether there was no memory, as told otherwise than by `MemoryError`.
+
+    polars panics where the system gives it no memory, or no thread, which needs memory, too. Compiled modules
+    end without saying anything where their memory cannot be mapped, which Python reports in words of its own.
+    """
+    if isinstance(error, SystemError):
+        return "error return without exception set" in str(error)
     polars = sys.modules.get("polars")
     if polars is None or not isinstance(error, polars.exceptions.PanicException):
         return False

@@ -96,7 +96,10 @@ class Story:
             state = "still waits at the end of the run"
         elif job["state"] == "running":
             state = "still runs at the end of the run"
-        yield f"  {state}; one undisturbed run takes {format_duration(job['duration'])}"
+        if job["duration"] is None:
+            yield f"  {state}; it is of the manifests, and nobody knows how long it runs"
+        else:
+            yield f"  {state}; one undisturbed run takes {format_duration(job['duration'])}"
         parts = [f"waited {format_duration(life.waited)} in all"]
         if job["preemptions"]:
             preempted = job["preemptions"] - life.evictions

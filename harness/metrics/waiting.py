@@ -332,9 +332,10 @@ def _factors(figures: Sequence[float | None], scope: str) -> Iterator[Measuremen
 
 
 def _counts(run: Run, window: Window) -> Iterator[Measurement]:
-    jobs = job_times(run, window, "submit", "completion")
+    jobs = job_times(run, window, "job", "submit", "completion")
     finished = jobs["completion"].count()
-    refused = len(rejected(run, window))
+    # Pods of the manifests that were refused are none of these jobs.
+    refused = jobs.filter(pl.col("job").is_in(rejected(run, window).implode())).height
     makespan = None
     if finished:
         last = (pl.col("submit") + pl.col("completion")).max()

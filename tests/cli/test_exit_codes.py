@@ -47,6 +47,8 @@ FAILING = """
             if how == "thread":
                 import polars
                 raise polars.exceptions.PanicException("Os: Resource temporarily unavailable")
+            if how == "memory":
+                raise SystemError("error return without exception set")
             if how == "panic":
                 import polars
                 raise polars.exceptions.PanicException("index out of bounds")
@@ -228,10 +230,13 @@ def test_a_defect_of_ours_has_a_code_of_its_own(harness: Callable, install: Call
     assert "in fail" in harness("--debug", "fail", "otherwise").err
 
 
-def test_a_system_that_gives_no_thread_is_no_defect(harness: Callable, install: Callable) -> None:
-    """Polars panics then, as it does for its own defects."""
+@pytest.mark.parametrize("how", ["thread", "memory"])
+def test_a_system_that_gives_no_thread_or_memory_is_no_defect(
+    how: str, harness: Callable, install: Callable
+) -> None:
+    """Polars panics then, as it does for its own defects; compiled modules end without a word."""
     install("failing", FAILING)
-    ended = harness("fail", "thread")
+    ended = harness("fail", how)
     assert (ended.code, ended.err.split("\n")[0]) == (2, "Error: there is not enough memory")
     assert harness("fail", "panic").code == 70
 
