@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from harness.cluster.model import Cluster
 from harness.cluster.pods import Pod
+from harness.errors import ClusterError, Fault
 from harness.policy import ENDLESS, Arrival, Job, PodSet
-from harness.units import SECOND
+from harness.units import SECOND, format_amount
 
 _GRACE_PERIOD = 30 * SECOND
 
@@ -25,6 +27,9 @@ def running_jobs(cluster: Cluster, at: int = 0) -> list[Arrival]:
     Args:
         cluster: its pods, nodes and priority classes.
         at: when they arrive, microseconds since the origin.
+
+    Raises:
+        ClusterError: pods are bound to a node that has less than they request together.
     """
     manifests = {
         (_name(item), _namespace(item)): item for item in cluster.manifests if item.get("kind") == "Pod"
@@ -34,11 +39,32 @@ def running_jobs(cluster: Cluster, at: int = 0) -> list[Arrival]:
         for pod in cluster.pods
         if (pod.node in cluster.nodes or (not pod.node and cluster.schedules(pod))) and not pod.terminating
     ]
+    _check_room(cluster, pods)
     pods.sort(key=lambda pod: (not pod.node, pod.start is None, pod.start or 0))
     return [
         (_job(cluster, pod, manifests[pod.name, pod.namespace], number, at), ENDLESS, None)
         for number, pod in enumerate(pods)
     ]
+
+
+def _check_room(cluster: Cluster, pods: Iterable[Pod]) -> None:
+    """That nodes have what the pods request that are bound to them: no kubelet would run the others."""
+    requested: dict[str, Counter[str]] = defaultdict(Counter)
+    for pod in pods:
+        if pod.node:
+            requested[pod.node].update({**pod.spec.requests, "pods": 1})
+    faults = []
+    for name, amounts in sorted(requested.items()):
+        allocatable = cluster.nodes[name].allocatable
+        for resource, amount in sorted(amounts.items()):
+            most = allocatable.get(resource, amount if resource == "pods" else 0)
+            if amount > most:
+                asked, there = (format_amount(resource, each) for each in (amount, most))
+                what = f"the pods that are bound to it request {asked} of {resource}, and it has {there}"
+                faults.append(Fault(f"Node {name}", what))
+    if faults:
+        hint = "correct its allocatable, or leave out pods that do not run; --at-start empty leaves out all"
+        raise ClusterError(cluster.source or "the cluster", faults, hint=hint)
 
 
 def _job(cluster: Cluster, pod: Pod, manifest: Mapping[str, Any], index: int, at: int) -> Job:

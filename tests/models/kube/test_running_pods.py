@@ -31,6 +31,15 @@ def test_they_hold_their_nodes_before_anything_is_scheduled() -> None:
     assert world.states == {"default/a": "running", "x": "pending"}
 
 
+def test_more_than_a_node_has_is_a_fault_of_the_manifests() -> None:
+    """Each resource that is short is named with its node; pods that end already do not count."""
+    ends = {**running("gone", 20), "metadata": {"name": "gone", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    fitting = [node("n1"), running("a", 8), running("b", 2), ends]
+    assert len(running_jobs(cluster_from(fitting, "test"))) == 2
+    with pytest.raises(ClusterError, match="Node n1: the pods that are bound to it request 20 of cpu"):
+        running_jobs(cluster_from([*fitting, running("c", 10)], "test"))
+
+
 def test_they_do_not_keep_a_replay_alive() -> None:
     """Nobody knows how long they run, so a replay ends when the work of the trace has ended."""
     objects = [node("n1"), running("a", 8)]
