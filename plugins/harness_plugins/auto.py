@@ -7,7 +7,7 @@ from typing import Any
 
 from harness import Cluster, Policy, Possible, RegisterPolicy, View, hookimpl
 from harness.models.kube.running import running_jobs
-from harness_plugins.elastic_quota.options import OPTIONS, unheeded
+from harness_plugins.elastic_quota.options import OPTIONS, ignored_fields
 
 
 @hookimpl
@@ -19,7 +19,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         help="per pod: elasticquota where it belongs to a quota, else default preemption",
         options=OPTIONS,
         running=running_jobs,
-        ignored_fields=unheeded,
+        ignored_fields=ignored_fields,
         never=_never,
     )
 

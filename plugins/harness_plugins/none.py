@@ -32,7 +32,7 @@ from harness import (
 )
 from harness.errors import InputError, OptionError
 from harness.models.kube.running import running_jobs
-from harness_plugins.kube.policy import GANG, PERCENTAGE, fits_no_node, pods_alone, unheeded_groups
+from harness_plugins.kube.policy import GANG, PERCENTAGE, fits_no_node, ignored_groups, pods_alone
 from harness_plugins.kube_scheduler import kube_scheduler
 from harness_plugins.quotas import BORROW, NO_QUOTA, Claim, Quotas, Request, stopped_queues
 
@@ -68,7 +68,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         help="nothing is preempted: kube-scheduler on nodes, else a queue of whole jobs within quotas",
         options=OPTIONS,
         running=running_jobs,
-        ignored_fields=_unheeded,
+        ignored_fields=_ignored_fields,
         never=_never,
     )
 
@@ -98,12 +98,12 @@ def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
     return lambda job: quotas.request(job).never
 
 
-def _unheeded(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
+def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
     """PodGroups, where pods are placed alone or jobs start whole; and stopped queues, where quotas decide."""
     if cluster.nodes:
         yield from pods_alone(cluster, options)
         return
-    yield from unheeded_groups(cluster, "without nodes, jobs start as a whole")
+    yield from ignored_groups(cluster, "without nodes, jobs start as a whole")
     yield from stopped_queues(cluster)
 
 

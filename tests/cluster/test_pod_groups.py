@@ -109,9 +109,9 @@ def test_plugins_say_that_pod_groups_do_not_count(plugin: str, options: dict[str
     """Where pods are placed one by one, or jobs start as a whole."""
     machine = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {}}}
     where = cluster_from([machine, group(minMember=2), group("b", minMember=2)], "test")
-    unheeded = load().policy(plugin).ignored_fields
-    assert unheeded is not None
-    said = list(unheeded(where, options))
+    ignored_fields = load().policy(plugin).ignored_fields
+    assert ignored_fields is not None
+    said = list(ignored_fields(where, options))
     assert [each.split(": ")[0] for each in said] == ([] if heeded else ["PodGroup team/g and 1 more"])
 
 

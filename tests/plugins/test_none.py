@@ -179,12 +179,12 @@ def test_without_nodes_a_stopped_queue_is_named_and_admits_all_the_same() -> Non
     stopped = Cluster(
         cluster_queues={"q": queue, "open": ClusterQueue("open")}, local_queues={("ns", "d"): door}
     )
-    unheeded = load().policy("none").ignored_fields
-    assert unheeded is not None
+    ignored_fields = load().policy("none").ignored_fields
+    assert ignored_fields is not None
     options = resolve(OPTIONS, {}, owner="none")
-    assert list(unheeded(stopped, options)) == [
+    assert list(ignored_fields(stopped, options)) == [
         "ClusterQueue q: spec.stopPolicy Hold does not count: quotas alone decide who starts",
         "LocalQueue ns/d: spec.stopPolicy HoldAndDrain does not count: quotas alone decide who starts",
     ]
     on_nodes = replace(stopped, nodes=nodes(n={"cpu": 1}).nodes)
-    assert list(unheeded(on_nodes, options)) == []
+    assert list(ignored_fields(on_nodes, options)) == []

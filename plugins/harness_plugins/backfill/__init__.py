@@ -71,7 +71,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         help="EASY and conservative backfilling of whole jobs within quotas, without nodes",
         options=OPTIONS,
         clairvoyant=True,
-        ignored_fields=_unheeded,
+        ignored_fields=_ignored_fields,
         never=_never,
     )
 
@@ -106,5 +106,5 @@ def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
     return possible
 
 
-def _unheeded(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
+def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
     yield from stopped_queues(cluster)

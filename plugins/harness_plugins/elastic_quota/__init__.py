@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness import Cluster, Policy, Possible, RegisterPolicy, View, hookimpl
 from harness.models.kube.running import running_jobs
-from harness_plugins.elastic_quota.options import OPTIONS, unheeded
+from harness_plugins.elastic_quota.options import OPTIONS, ignored_fields
 
 if TYPE_CHECKING:
     from harness.conformance import RegisterConformance
@@ -23,7 +23,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         help="quotas with a guarantee and a bound; a guarantee is taken back from those that borrow it",
         options=OPTIONS,
         running=running_jobs,
-        ignored_fields=unheeded,
+        ignored_fields=ignored_fields,
         never=_never,
     )
 

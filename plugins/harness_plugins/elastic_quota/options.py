@@ -31,7 +31,7 @@ def places_gangs(cluster: Cluster, options: Mapping[str, Any]) -> bool:
     return semantics == ACK if gang is None else gang == TOGETHER
 
 
-def unheeded(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
+def ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
     """Which semantics the manifests chose, or are not heeded; and PodGroups where pods are placed alone."""
     asked: str | None = options["semantics"]
     native = semantics_of(cluster.elastic_quotas)

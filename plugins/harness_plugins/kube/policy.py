@@ -36,7 +36,7 @@ OPTIONS = (
 )
 
 
-def unheeded_groups(cluster: Cluster, how: str) -> Iterator[str]:
+def ignored_groups(cluster: Cluster, how: str) -> Iterator[str]:
     """That PodGroups of the manifests do not count, because pods are placed otherwise."""
     if cluster.pod_groups:
         first = "/".join(next(iter(cluster.pod_groups)))
@@ -47,7 +47,7 @@ def unheeded_groups(cluster: Cluster, how: str) -> Iterator[str]:
 def pods_alone(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
     """That PodGroups do not count where every pod is placed by itself."""
     if options[GANG.name] == ALONE:
-        yield from unheeded_groups(cluster, f"pods are placed one by one; {GANG.name}={TOGETHER} heeds it")
+        yield from ignored_groups(cluster, f"pods are placed one by one; {GANG.name}={TOGETHER} heeds it")
 
 
 def configuration_of(cluster: Cluster, options: Mapping[str, Any]) -> SchedulerConfiguration:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness import Cluster, Option, Policy, PolicyFactory, Possible, RegisterPolicy, View, hookimpl
 from harness.models.evictions import LATENCY
-from harness_plugins.kube.policy import unheeded_groups
+from harness_plugins.kube.policy import ignored_groups
 from harness_plugins.kueue.options import (
     BY_NAME,
     BY_NAMESPACE,
@@ -69,7 +69,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         help="Kueue with classic preemption: by priority, and to take back what others borrowed",
         options=_COMMON,
         running=_running_jobs,
-        ignored_fields=_unheeded,
+        ignored_fields=_ignored_fields,
         never=_never,
     )
     register(
@@ -78,7 +78,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         help="Kueue with fair sharing: shares order admission and choose whom to preempt",
         options=(*_COMMON, *_FAIR),
         running=_running_jobs,
-        ignored_fields=_unheeded_by_fair_sharing,
+        ignored_fields=_ignored_by_fair_sharing,
         never=_never,
     )
 
@@ -129,17 +129,17 @@ def _answer(module: str, name: str) -> Callable[[Mapping[str, Any]], Any]:
     return answer
 
 
-def _unheeded(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
+def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
     """PodGroups, for a Workload stands for all pods of a job, and a delay of checks that nobody has."""
-    yield from unheeded_groups(cluster, "Kueue admits a job as a whole, or what its min_pods allow")
+    yield from ignored_groups(cluster, "Kueue admits a job as a whole, or what its min_pods allow")
     delay = parse_check_delays(options["admissionCheckDelay"])
     if delay and not any(queue.checks for queue in cluster.cluster_queues.values()):
         yield "option admissionCheckDelay does nothing: no ClusterQueue has an admission check"
 
 
-def _unheeded_by_fair_sharing(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
+def _ignored_by_fair_sharing(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
     """The same, and that its search for targets does not look at `borrowWithinCohort`."""
-    yield from _unheeded(cluster, options)
+    yield from _ignored_fields(cluster, options)
     for name, queue in cluster.cluster_queues.items():
         if queue.preemption.borrow_within_cohort != "Never":
             yield (

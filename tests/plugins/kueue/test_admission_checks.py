@@ -166,9 +166,9 @@ def test_a_run_tells_what_was_waited_for(write_trace: Callable[..., Path], tmp_p
 @pytest.mark.parametrize("plugin", ["kueue-classic", "fairsharing"])
 def test_a_delay_where_no_queue_has_checks_is_warned_of(plugin: str) -> None:
     """It changes nothing."""
-    unheeded = load().policy(plugin).ignored_fields
-    assert unheeded is not None
+    ignored_fields = load().policy(plugin).ignored_fields
+    assert ignored_fields is not None
     options = {"admissionCheckDelay": "2m"}
     expected = "option admissionCheckDelay does nothing: no ClusterQueue has an admission check"
-    assert list(unheeded(cluster(queue("q", cpu=4)), options)) == [expected]
-    assert not list(unheeded(cluster(checked("a")), options))
+    assert list(ignored_fields(cluster(queue("q", cpu=4)), options)) == [expected]
+    assert not list(ignored_fields(cluster(checked("a")), options))
