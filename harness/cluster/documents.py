@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from math import isfinite
+from pathlib import Path
 from typing import Any
 
 import yaml
 
-from harness.errors import Fault
+from harness.errors import Fault, SpecError
 from harness.json_text import DEEPEST, leading_json
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -56,6 +57,38 @@ class Document:
 
     where: str
     content: Any
+
+
+def read_specification(path: Path, what: str, *, hint: str | None = None) -> tuple[Any, bytes]:
+    """The content of a file that holds one document, and its bytes.
+
+    Args:
+        path: the file.
+        what: what messages call such a document, such as "a specification".
+        hint: where it is described.
+
+    Raises:
+        SpecError: it cannot be read, or holds something else.
+    """
+
+    def faulty(*faults: Fault) -> SpecError:
+        return SpecError(str(path), list(faults), hint=hint)
+
+    try:
+        data = path.read_bytes()
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise faulty(Fault("", f"is not text in UTF-8: byte {error.start} is no character")) from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise faulty(Fault("", f"cannot be read: {reason}")) from error
+    faults: list[Fault] = []
+    documents, complete = read_documents(text, faults)
+    if complete and len(documents) != 1:
+        faults.append(Fault("", f"holds {len(documents)} documents; {what} is one"))
+    if faults:
+        raise faulty(*faults)
+    return documents[0].content, data
 
 
 def read_documents(text: str, faults: list[Fault]) -> tuple[list[Document], bool]:

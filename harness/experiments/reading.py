@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from harness.cluster.derive import plain_stem
-from harness.cluster.documents import read_documents
+from harness.cluster.documents import read_documents, read_specification
 from harness.cluster.fields import Fields, shown
 from harness.errors import Fault, HarnessError, InputError, SpecError
 from harness.experiments.grid import size
@@ -55,22 +55,7 @@ def read_content(path: Path) -> Any:
     Raises:
         SpecError: it cannot be read, or is no such file.
     """
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise SpecError(
-            str(path), [Fault("", f"is not text in UTF-8: byte {error.start} is no character")]
-        ) from error
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise SpecError(str(path), [Fault("", f"cannot be read: {reason}")]) from error
-    faults: list[Fault] = []
-    documents, complete = read_documents(text, faults)
-    if complete and len(documents) != 1:
-        faults.append(Fault("", f"holds {len(documents)} documents; an experiment is one"))
-    if faults:
-        raise SpecError(str(path), faults, hint=_HINT)
-    return documents[0].content
+    return read_specification(path, "an experiment", hint=_HINT)[0]
 
 
 def spec_of(content: Any, *, source: str, folder: Path = Path(), name: str = "experiment") -> Spec:

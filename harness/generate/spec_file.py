@@ -10,7 +10,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from harness.cluster.documents import read_documents
+from harness.cluster.documents import read_specification
 from harness.cluster.fields import Fields, shown
 from harness.errors import Fault, InputError, SpecError
 from harness.generate.arrivals import Bursty, Diurnal, Poisson, Process, Regular
@@ -32,24 +32,10 @@ def load_spec(path: Path) -> Spec:
     Raises:
         SpecError: the file cannot be read, or is faulty.
     """
-    try:
-        content = path.read_bytes()
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise SpecError(
-            str(path), [Fault("", f"is not text in UTF-8: byte {error.start} is no character")]
-        ) from error
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise SpecError(str(path), [Fault("", f"cannot be read: {reason}")]) from error
+    content, data = read_specification(path, "a specification")
     faults: list[Fault] = []
-    documents, complete = read_documents(text, faults)
-    if complete and len(documents) != 1:
-        faults.append(Fault("", f"holds {len(documents)} documents; a specification is one"))
-    if faults:
-        raise SpecError(str(path), faults)
-    fields = Fields(documents[0].content, "", faults)
-    source = f"generated from {path.name} (sha256 {sha256(content).hexdigest()[:12]})"
+    fields = Fields(content, "", faults)
+    source = f"generated from {path.name} (sha256 {sha256(data).hexdigest()[:12]})"
     spec = (read_kueue if is_kueue(fields) else _read)(fields, source)
     faults += [Fault(name, "is not known here; is it misspelt?") for name in fields.unread()]
     if faults:
