@@ -9,6 +9,7 @@ import click
 
 from harness.bundled import BUNDLED, bundled_path
 from harness.cli.replay import replay
+from harness.cli.run_options import kept
 from harness.text import aligned
 
 _FIRST = next(iter(BUNDLED))
@@ -23,10 +24,7 @@ Examples:
 @click.argument("name", default=_FIRST)
 @click.option("--list", "listed", is_flag=True, help="Say which traces there are, and replay none.")
 @click.option("--until", metavar="TIME", help="Stop at this time after the trace's origin, such as 7d.")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
-    metavar="DIR", help="Runs are kept as DIR/TRACE/RUN.",
-)  # fmt: skip
+@kept
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of a table.")
 @click.pass_context
 def demo(ctx: click.Context, name: str, listed: bool, until: str | None, output: Path, as_json: bool) -> None:

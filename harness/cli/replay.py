@@ -15,6 +15,7 @@ import click
 from harness.cli.calibration import calibrated
 from harness.cli.context import command_line, complete_policies, loaded_plugins
 from harness.cli.replays import carried_out, shaken
+from harness.cli.run_options import interrupted, kept
 from harness.cli.screen import coloured, terminal_width
 from harness.cli.worlds import World, read_worlds
 from harness.errors import OptionError, PluginError, StoppedError
@@ -60,19 +61,7 @@ Examples:
     "--set", "settings", multiple=True, metavar="[LABEL.]KEY=VALUE",
     help="An option of the plugin of that label, or of all that have it; `harness plugins` lists them.",
 )  # fmt: skip
-@click.option(
-    "--on-preemption", default="restart", show_default=True, metavar="MODEL",
-    help="What a preempted job loses: restart, resume, or checkpoint=INTERVAL[,restore=COST].",
-)  # fmt: skip
-@click.option(
-    "--grace-period", default="30s", show_default=True, metavar="TIME",
-    help="How long preempted pods keep their resources, for jobs that do not say.",
-)  # fmt: skip
-@click.option(
-    "--startup", default="0s", show_default=True, metavar="TIME",
-    help="How long pods take until they are ready, before a job's run time counts, where the trace has no "
-    "column for it.",
-)  # fmt: skip
+@interrupted
 @click.option("--until", metavar="TIME", help="Stop at this time after the trace's origin, such as 7d.")
 @click.option(
     "--scale-arrivals",
@@ -94,10 +83,7 @@ Examples:
 @click.option(
     "--reader", metavar="NAME", help="The trace's format; by default its suffix or first bytes decide."
 )
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
-    metavar="DIR", help="Runs are kept as DIR/TRACE/RUN.",
-)  # fmt: skip
+@kept
 @click.option("--force", is_flag=True, help="Replay even where the same run is there already.")
 @click.option(
     "--workers", type=click.IntRange(min=1), metavar="N",

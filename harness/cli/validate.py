@@ -11,6 +11,7 @@ import click
 from harness.cli.context import command_line, complete_policies, loaded_plugins
 from harness.cli.replay import assign
 from harness.cli.replays import carried_out
+from harness.cli.run_options import interrupted, kept
 from harness.cli.screen import terminal_width
 from harness.errors import OptionError
 from harness.text import printable
@@ -35,27 +36,13 @@ Examples:
     help="Scheduler plugin. [default: what the manifests select, else none]",
 )  # fmt: skip
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="An option of the plugin.")
-@click.option(
-    "--on-preemption", default="restart", show_default=True, metavar="MODEL",
-    help="What a preempted job loses: restart, resume, or checkpoint=INTERVAL[,restore=COST].",
-)  # fmt: skip
-@click.option(
-    "--grace-period", default="30s", show_default=True, metavar="TIME",
-    help="How long preempted pods keep their resources, for jobs that do not say.",
-)  # fmt: skip
-@click.option(
-    "--startup", default="0s", show_default=True, metavar="TIME",
-    help="How long pods take until they are ready, where the trace does not say.",
-)  # fmt: skip
+@interrupted
 @click.option(
     "--calibrate", is_flag=True,
     help="Fit start-up, eviction latency and capacity to the first half of the jobs, and judge by the rest.",
 )  # fmt: skip
 @click.option("--reader", metavar="NAME", help="The trace's format.")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
-    metavar="DIR", help="Runs are kept as DIR/TRACE/RUN.",
-)  # fmt: skip
+@kept
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
 @click.option("-q", "--quiet", is_flag=True, help="Only results and errors.")
 @click.pass_context
