@@ -41,7 +41,8 @@ def tune(ctx: click.Context, spec: Path, output: Path, workers: int | None, dask
     and its knobs are written as a patch of the manifests. A search that was stopped goes on where it was.
     """
     from harness.cluster.manifests import dump_yaml
-    from harness.experiments.crews import crew_for
+    from harness.experiments.crew import crew_for
+    from harness.experiments.elsewhere import dask_executor
     from harness.experiments.tuner import Tuner
     from harness.experiments.tuning import load_tuning
 
@@ -49,7 +50,11 @@ def tune(ctx: click.Context, spec: Path, output: Path, workers: int | None, dask
     tuner = Tuner(tuning, loaded_plugins(ctx), output / tuning.spec.name)
     seeds = 1 if tuning.spec.seeds is None else tuning.spec.seeds.count
     runs = tuner.root / "runs"
-    with crew_for(tuner.bench.inputs, runs, tuning.at_once * seeds, workers=workers, dask=dask) as crew:
+    most = tuning.at_once * seeds
+    with (
+        dask_executor(dask) as executor,
+        crew_for(tuner.bench.inputs, runs, most, workers=workers, executor=executor) as (crew, _),
+    ):
         found = tuner.tune(crew)
     click.echo(_told(found, tuner))
     if found.winner is not None and found.patch:

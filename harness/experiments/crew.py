@@ -9,21 +9,22 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import active_children, get_context
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from harness.errors import HarnessError, ReplayError
+from harness.errors import HarnessError, OptionError, ReplayError
 from harness.experiments.bench import Inputs
 from harness.experiments.making import Item, Made, Maker, Packed, make_elsewhere, packed
-from harness.runs.children import heed_signals, signals_blocked
+from harness.runs.children import Pool, heed_signals
+from harness.runs.workers import memory_for, workers_within
 
 _AHEAD = 2
 """Items that are handed out for each process: one that it makes, one that waits."""
 
-_ELSEWHERE = 64
+ELSEWHERE = 64
 """Items that are handed out to an executor, whose number of workers may change."""
 
 _DIED = "its process was ended (the system does that where memory runs out)\nHint: use fewer --workers"
@@ -53,6 +54,8 @@ class Alone:
 class Processes:
     """Makes items in processes of this machine, which are begun anew and keep what they have read.
 
+    They stay from one call to the next, and are to be ended by `end`.
+
     Args:
         inputs: what items are made of.
         output: where whole runs are kept.
@@ -61,35 +64,36 @@ class Processes:
 
     def __init__(self, inputs: Inputs, output: Path, workers: int) -> None:
         self._packed, self._output, self._workers = packed(inputs), output, workers
+        self._pool: Pool | None = None
 
     def make(self, items: Iterable[Item]) -> Makings:
         """See `Crew`; after a process died what had been handed out is made one by one."""
         left: Iterator[Item] = iter(items)
         while True:
-            suspects = yield from self._make(left, self._workers)
+            suspects = yield from self._make(left, _AHEAD * self._workers)
             if not suspects:
                 return
             for item in suspects:
                 if (yield from self._make(iter([item]), 1)):
                     yield Made(item, None, _DIED, 0.0)
 
-    def _make(self, items: Iterator[Item], workers: int) -> Generator[Made, None, list[Item]]:
+    def end(self, *, now: bool) -> None:
+        """End the processes, see `Pool`; others are begun when there is more to make."""
+        if self._pool is not None:
+            self._pool.end(now=now)
+            self._pool = None
+
+    def _make(self, items: Iterator[Item], most: int) -> Generator[Made, None, list[Item]]:
         """Make items until all are made or a process dies; answers those that were handed out then."""
-        before = set(active_children())
-        pool = ProcessPoolExecutor(
-            workers,
-            mp_context=get_context("spawn"),
-            initializer=_begin,
-            initargs=(self._packed, str(self._output)),
-        )
-        ended = False
+        if self._pool is None:
+            self._pool = Pool(self._workers, _begin, self._packed, str(self._output))
+        pool, over = self._pool, False
         try:
-            lost = yield from _handed_out(items, _AHEAD * workers, lambda item: _submitted(pool, item))
-            ended = True
+            lost = yield from _handed_out(items, most, lambda item: pool.submit(_make, item))
+            over = not lost
         finally:
-            pool.shutdown(wait=ended, cancel_futures=True)
-            for process in () if ended else set(active_children()) - before:
-                process.terminate()
+            if not over:  # one has died, or nobody wants what they are at
+                self.end(now=True)
         return lost
 
 
@@ -102,12 +106,10 @@ class Elsewhere:
         inputs: what items are made of.
         output: where whole runs are kept, there.
         executor: runs functions.
-        at_once: how many items are handed out at a time.
     """
 
-    def __init__(self, inputs: Inputs, output: Path, executor: Executor, at_once: int | None = None) -> None:
+    def __init__(self, inputs: Inputs, output: Path, executor: Executor) -> None:
         self._packed, self._output, self._executor = packed(inputs), str(output), executor
-        self.at_once = at_once or _ELSEWHERE
 
     def make(self, items: Iterable[Item]) -> Makings:
         """See `Crew`.
@@ -115,7 +117,7 @@ class Elsewhere:
         Raises:
             ReplayError: the executor is gone.
         """
-        lost = yield from _handed_out(iter(items), self.at_once, self._submit, self._submit_with_inputs)
+        lost = yield from _handed_out(iter(items), ELSEWHERE, self._submit, self._submit_with_inputs)
         if lost:
             raise ReplayError(
                 f"the executor gave up with {len(lost):,} items under way",
@@ -127,6 +129,43 @@ class Elsewhere:
 
     def _submit_with_inputs(self, item: Item) -> Future[Made | None]:
         return self._executor.submit(make_elsewhere, *self._packed, self._output, item)
+
+
+@contextmanager
+def crew_for(
+    inputs: Inputs, output: Path, most: int, *, workers: int | None, executor: Executor | None
+) -> Iterator[tuple[Crew, int]]:
+    """Whoever makes items, until the end of the block; and how many at once.
+
+    Args:
+        inputs: what items are made of.
+        output: where whole runs are kept.
+        most: how many items there are to make at a time.
+        workers: how many processes of this machine make them; by default as many as there are cores and
+            memory for. One is this process.
+        executor: makes them instead, wherever it is.
+
+    Raises:
+        OptionError: both are given, or there is no such number of processes.
+    """
+    if executor is not None:
+        if workers is not None:
+            raise OptionError("an executor has its own number of workers", hint="leave out --workers")
+        yield Elsewhere(inputs, output, executor), ELSEWHERE
+        return
+    if workers is not None and workers < 1:
+        raise OptionError(f"workers: {workers} is not a number of processes")
+    memory = max(memory_for(trace) for trace in inputs.traces.values())
+    count = min(workers or workers_within(memory, most=most), max(1, most))
+    if count == 1:
+        yield Alone(inputs, output), 1
+        return
+    processes = Processes(inputs, output, count)
+    try:
+        yield processes, count
+        processes.end(now=False)
+    finally:
+        processes.end(now=True)
 
 
 def _handed_out(
@@ -191,8 +230,3 @@ def _begin(inputs: Packed, output: str) -> None:
 def _make(item: Item) -> Made | None:
     ((inputs, output),) = _given
     return make_elsewhere(inputs.digest, inputs.content, output, item)
-
-
-def _submitted(pool: ProcessPoolExecutor, item: Item) -> Future[Made | None]:
-    with signals_blocked():  # a new process would be ended before it leaves ctrl-C to this one
-        return pool.submit(_make, item)

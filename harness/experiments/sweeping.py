@@ -10,12 +10,11 @@ from pathlib import Path
 
 from harness.errors import OptionError
 from harness.experiments.bench import Bench
-from harness.experiments.crew import Alone, Crew, Elsewhere, Processes
+from harness.experiments.crew import Alone, crew_for
 from harness.experiments.experiment import Experiment
 from harness.experiments.folder import Folder
 from harness.experiments.making import Item, Made
 from harness.experiments.preparing import items_of
-from harness.runs.workers import memory_for, workers_within
 
 
 @dataclass(slots=True)
@@ -96,18 +95,20 @@ class Sweep:
         folder = self.folder
         folder.describe(self.bench.spec, self.items)
         missing = folder.missing(self.items)
-        crew, at_once = self._crew(len(missing), workers, executor)
-        state = State(len(self.items), len(self.items) - len(missing), at_once)
-        if watch is not None:
-            watch(state, None)
-        with closing(crew.make(missing)) as news:
-            for made in news:
-                folder.keep(made)
-                state.seconds += made.seconds
-                state.failed += made.table is None
-                state.made += made.table is not None
-                if watch is not None:
-                    watch(state, made)
+        runs = self.root / "runs"
+        with crew_for(self.bench.inputs, runs, len(missing), workers=workers, executor=executor) as begun:
+            crew, at_once = begun
+            state = State(len(self.items), len(self.items) - len(missing), at_once)
+            if watch is not None:
+                watch(state, None)
+            with closing(crew.make(missing)) as news:
+                for made in news:
+                    folder.keep(made)
+                    state.seconds += made.seconds
+                    state.failed += made.table is None
+                    state.made += made.table is not None
+                    if watch is not None:
+                        watch(state, made)
         folder.write_table()
         return Experiment.open(self.root)
 
@@ -129,16 +130,3 @@ class Sweep:
         (made,) = Alone(self.bench.inputs, self.root / "runs").make([item])
         self.folder.keep(made)
         return made
-
-    def _crew(self, missing: int, workers: int | None, executor: Executor | None) -> tuple[Crew, int]:
-        inputs, runs = self.bench.inputs, self.root / "runs"
-        if executor is not None:
-            if workers is not None:
-                raise OptionError("an executor has its own number of workers", hint="leave out --workers")
-            elsewhere = Elsewhere(inputs, runs, executor)
-            return elsewhere, elsewhere.at_once
-        if workers is not None and workers < 1:
-            raise OptionError(f"workers: {workers} is not a number of processes")
-        memory = max(memory_for(trace) for trace in inputs.traces.values())
-        at_once = min(workers or workers_within(memory, most=missing), max(1, missing))
-        return (Processes(inputs, runs, at_once) if at_once > 1 else Alone(inputs, runs)), at_once

@@ -6,10 +6,13 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import parent_process
+from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.connection import wait
-from typing import Any
+from typing import Any, TypeVar
+
+A = TypeVar("A")
 
 _TO_END = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGINT") if hasattr(signal, name))
 
@@ -48,3 +51,34 @@ def heed_signals(end: Callable[[int, Any], Any]) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=outlive, daemon=True).start()
+
+
+class Pool:
+    """Processes that are begun anew and run functions; ctrl-C is left to this one.
+
+    Args:
+        workers: how many.
+        begin: what each does first; it calls `heed_signals`.
+        given: what `begin` is given.
+    """
+
+    def __init__(self, workers: int, begin: Callable[..., None], *given: Any) -> None:
+        self._before = set(active_children())
+        self._executor = ProcessPoolExecutor(
+            workers, mp_context=get_context("spawn"), initializer=begin, initargs=given
+        )
+
+    def submit(self, function: Callable[..., A], *arguments: Any) -> Future[A]:
+        """Let one of them run a function.
+
+        Raises:
+            BrokenProcessPool: one of them has died, so that none takes anything any more.
+        """
+        with signals_blocked():  # a new process would be ended before it leaves ctrl-C to this one
+            return self._executor.submit(function, *arguments)
+
+    def end(self, *, now: bool) -> None:
+        """End them: now, whatever they are doing, or when they are done."""
+        self._executor.shutdown(wait=not now, cancel_futures=True)
+        for process in set(active_children()) - self._before if now else ():
+            process.terminate()
