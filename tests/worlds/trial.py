@@ -75,18 +75,24 @@ def tried(world: World, trial: Trial, folder: Path, plugins: dict[bool, Plugins]
     return found
 
 
+class _TooLongError(BaseException):
+    """Not even an `Exception`: nothing that handles errors may take it for one of its own."""
+
+
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Raise TimeoutError in what takes more CPU time than this."""
+    """End what takes more CPU time than this, which raises TimeoutError then."""
 
     def stop(number: int, frame: object) -> None:
-        raise TimeoutError(f"took more than {seconds} CPU-s")
+        raise _TooLongError
 
     before = signal.signal(signal.SIGPROF, stop)
     # Again and again: what is raised in a finalizer or a callback of the collector is lost.
     signal.setitimer(signal.ITIMER_PROF, seconds, min(seconds, 1))
     try:
         yield
+    except _TooLongError:
+        raise TimeoutError(f"took more than {seconds} CPU-s") from None
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, before)
