@@ -14,6 +14,8 @@ from harness.report.material import Material
 from harness.units import MINUTE
 
 _HEIGHT = 260
+_TICKS = {0: "0", 1: "1m", 10: "10m", 60: "1h", 600: "10h", 1440: "1d", 10_080: "7d", 100_800: "70d"}
+"""Minutes -> what stands beside the axis."""
 
 
 def scatter(keys: Sequence[Key], pairs: Sequence[pl.DataFrame], width: int) -> alt.LayerChart:
@@ -28,18 +30,18 @@ def scatter(keys: Sequence[Key], pairs: Sequence[pl.DataFrame], width: int) -> a
     )
     top = max(1.0, *(float(frame[name].max() or 0) for name in ("recorded", "simulated")))  # type: ignore[arg-type]
     scale = alt.Scale(type="symlog", domain=[0, top], nice=False)
-    ticks = [each for each in (0, 1, 10, 60, 600, 1440, 10_080, 100_800) if each <= top]
-    labels = axes.written("")
+    ticks = [each for each in _TICKS if each <= top]
+    labels = f"({_TICKS})[format(datum.value, 'd')]"
     x = alt.X(
         "recorded:Q",
         scale=scale,
-        axis=alt.Axis(title="recorded wait, minutes", values=ticks, labelExpr=labels),
+        axis=alt.Axis(title="recorded wait", values=ticks, labelExpr=labels),
     )
     y = alt.Y(
         "simulated:Q",
         scale=scale,
         axis=alt.Axis(
-            title="simulated wait, minutes",
+            title="simulated wait",
             minExtent=axes.LEFT - 20,
             maxExtent=axes.LEFT - 20,
             values=ticks,
