@@ -55,6 +55,7 @@ class Engine:
         recorder: is told everything that happens.
         losses: what an eviction costs.
         until: the last instant that is played, microseconds since the origin; None plays to the end.
+        enough: asked after each instant; the replay is over where it answers True.
     """
 
     def __init__(
@@ -65,8 +66,10 @@ class Engine:
         *,
         losses: Losses | None = None,
         until: int | None = None,
+        enough: Callable[[], bool] | None = None,
     ) -> None:
         self._chunks = arrivals
+        self._enough = enough
         self._recorder = recorder
         self._until = FAR if until is None else until
         self._lifecycle = Lifecycle(cluster, recorder, losses or Losses())
@@ -133,7 +136,7 @@ class Engine:
         Yields:
             The simulated time, now and then.
         """
-        lifecycle, until, instants = self._lifecycle, self._until, 0
+        lifecycle, until, enough, instants = self._lifecycle, self._until, self._enough, 0
         idle, handler, unknown = referee.idle_wakes, referee.handlers.get, referee.unknown
         while True:
             now = FAR
@@ -160,5 +163,5 @@ class Engine:
             instants += 1
             if instants % _WATCH_EVERY == 0:
                 yield now
-            if referee.stopped is not None:
+            if referee.stopped is not None or (enough is not None and enough()):
                 return

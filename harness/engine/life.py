@@ -34,10 +34,12 @@ class Unit:
         pod: the number of an independent pod, NEVER for a unit of the whole job.
         pods: how many pods make it up.
         bound: how many of them hold resources and are not terminating; it progresses when all do.
+        done: progress that was made before the job arrived, until its first stint begins, microseconds.
         kept: progress that survived earlier evictions, microseconds.
         began: when the present stint began, NEVER between stints.
         ready: when its pods are ready in it, NEVER where they need no time for it.
-        since: when progress began in it, later than `began` by start-up and the time to restore a checkpoint.
+        since: when progress began in it, later than `began` by start-up and the time to restore a checkpoint;
+            earlier where the job ran before it arrived.
         starts: how often it began a stint, where its pods need time until they are ready.
         alarm: its entry among those that will be ready, for a policy that listens.
         due: when it will end, NEVER when it is not progressing.
@@ -51,6 +53,7 @@ class Unit:
         "amounts",
         "began",
         "bound",
+        "done",
         "due",
         "end",
         "kept",
@@ -68,6 +71,7 @@ class Unit:
         self.pod = pod
         self.pods = pods
         self.bound = 0
+        self.done = life.done
         self.kept = 0
         self.began = NEVER
         self.ready = NEVER
@@ -89,6 +93,7 @@ class Life:
         work: its undisturbed run time, microseconds.
         interval: its own checkpoint interval, or None.
         startup: how long its pods take until they are ready; None where they are at once.
+        done: how much of its work was done when it arrived, microseconds.
         every_pod: the numbers of all its pods.
         wanted: pods that are to run: all, or fewer after a partial admission.
         counts: pod set -> pods after a partial admission, else None.
@@ -111,6 +116,7 @@ class Life:
         "asked",
         "counts",
         "delay",
+        "done",
         "ended",
         "every_pod",
         "first_admitted",
@@ -131,11 +137,14 @@ class Life:
         "work",
     )
 
-    def __init__(self, job: Job, work: int, interval: int | None, startup: Startup | None) -> None:
+    def __init__(
+        self, job: Job, work: int, interval: int | None, startup: Startup | None, done: int = 0
+    ) -> None:
         self.job = job
         self.work = work
         self.interval = interval
         self.startup = startup
+        self.done = done
         self.every_pod = range(job.pods)
         self.wanted = job.pods
         self.counts: Mapping[str, int] | None = None

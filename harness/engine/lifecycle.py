@@ -101,11 +101,13 @@ class Lifecycle:
 
     # --- arrival and start --------------------------------------------------------------------------------
 
-    def arrive(self, job: Job, work: int, interval: int | None, startup: Startup | None = None) -> None:
-        """A job arrives and waits."""
+    def arrive(
+        self, job: Job, work: int, interval: int | None, startup: Startup | None = None, done: int = 0
+    ) -> None:
+        """A job arrives and waits; what it has done of its work is still there when it first starts."""
         now = self.last = self.now
         self.progressed += 1
-        life = self.lives[job.index] = Life(job, work, interval, startup)
+        life = self.lives[job.index] = Life(job, work, interval, startup, done)
         self._recorder.record(Fact(now, self.cycles, SUBMIT, job, job.pods, 1))
         self.policy.submit(job, life.every_pod, now)
 

@@ -26,19 +26,22 @@ class Progress:
     def start(self, unit: Unit, now: int) -> None:
         """All pods of a unit hold their resources: it progresses once they are ready.
 
-        A checkpoint is restored from then on.
+        A checkpoint is restored from then on. What ran before it arrived is ready, and goes on.
         """
         life = unit.life
         unit.began = ready = now
-        if life.startup is not None:
+        if unit.done:
+            unit.ready = now
+        elif life.startup is not None:
             ready = unit.ready = now + life.startup[min(unit.starts, len(life.startup) - 1)]
             unit.starts += 1
-        unit.since = ready + self._losses.restore if unit.kept else ready
+        unit.since = ready + self._losses.restore if unit.kept else ready - unit.done
+        unit.done = 0
         recorded = life.job.recorded
         # Runs before the last one are evicted when they ended; when that ends the record says, not the work.
         unit.due = recorded[-1].end if recorded else unit.since + life.work - unit.kept
         if life.started == NEVER and life.startup is None:
-            life.started = unit.since
+            life.started = max(unit.since, now)
 
     def stop(self, unit: Unit, now: int, *, evicted: bool) -> None:
         """A unit stops; an eviction throws away what the loss model says, nothing else does."""
@@ -53,9 +56,13 @@ class Progress:
                 progress = unit.kept + now - since
                 before, unit.kept = unit.kept, self._losses.kept(progress, life.interval)
                 self.kept += max(0, unit.kept - before)
-                lost = progress - unit.kept
+                # What was done before the job arrived is lost too, but no stint of this replay made it.
+                lost = min(progress - unit.kept, now - max(since, began))
                 life.lost += lost * unit.pods
-            self._recorder.stint(life.job, unit.pods, unit.amounts, since, now, PROGRESS, lost)
+            if now > began:
+                self._recorder.stint(
+                    life.job, unit.pods, unit.amounts, max(since, began), now, PROGRESS, lost
+                )
         unit.began = unit.since = unit.due = NEVER
         if unit.pod != NEVER:
             life.holds[unit.pod].since = now
@@ -68,7 +75,7 @@ class Progress:
         life, ready, since = unit.life, unit.ready, unit.since
         self.idle(life, unit.pods, unit, unit.began, min(ready, now), STARTING)
         if since <= now and (life.started == NEVER or since < life.started):
-            life.started = since
+            life.started = max(since, unit.began)
         unit.ready = NEVER
         return ready
 

@@ -135,9 +135,14 @@ class Job:
         return total
 
 
-Arrival: TypeAlias = tuple[Job, int, int | None] | tuple[Job, int, int | None, "Startup"]
-"""A job, how long one undisturbed run takes, its own checkpoint interval or None, and how long its pods take
-until they are ready, where they are not at once; microseconds."""
+Arrival: TypeAlias = (
+    tuple[Job, int, int | None]
+    | tuple[Job, int, int | None, "Startup"]
+    | tuple[Job, int, int | None, "Startup | None", int]
+)
+"""A job, how long one undisturbed run takes, its own checkpoint interval or None, how long its pods take
+until they are ready, where they are not at once, and how much of its run it has done when it arrives;
+microseconds. An eviction costs what was done before the arrival as it costs what is done later."""
 
 Startup: TypeAlias = tuple[int, ...]
 """From the moment at which pods that progress as one hold what they ask for until they are ready: for the

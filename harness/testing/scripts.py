@@ -158,6 +158,7 @@ class Script:
         grace: float = 0,
         checkpoint: float | None = None,
         startup: float | None = 0,
+        done: float = 0,
         pod_sets: tuple[PodSet, ...] = (),
         **requests: int,
     ) -> Script:
@@ -175,6 +176,7 @@ class Script:
             grace: how long its pods keep their resources when preempted, seconds.
             checkpoint: a checkpoint interval of its own, seconds.
             startup: how long its pods take until they are ready, seconds; None for never.
+            done: how much of its run it has done before it arrives, seconds.
             pod_sets: several pod sets, instead of `pods` and `requests`.
             requests: resource -> amount of one pod; `gpu` stands for `nvidia.com/gpu`.
         """
@@ -200,10 +202,8 @@ class Script:
         )
         interval = None if checkpoint is None else round(checkpoint * SECOND)
         arrival = (job, round(seconds * SECOND), interval)
-        if startup == 0:
-            self._arrivals.append(arrival)
-        else:
-            self._arrivals.append((*arrival, (ENDLESS if startup is None else round(startup * SECOND),)))
+        pods_ready = None if startup == 0 else (ENDLESS if startup is None else round(startup * SECOND),)
+        self._arrivals.append((*arrival, pods_ready, round(done * SECOND)))
         return self
 
     def chunks(self) -> Iterator[list[Arrival]]:

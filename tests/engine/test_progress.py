@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from policies import AtRandom, Eager, PodByPod, Priority
 
-from harness import PodSet
+from harness import Admit, Decision, Job, PodSet, Preempt, Wake, Why
 from harness.engine import Losses, parse_losses
 from harness.errors import OptionError
 from harness.policy import PolicyFactory
@@ -231,3 +231,53 @@ def test_pod_sets_of_different_sizes_add_up(seed: int) -> None:
             for resource, amount in each.amounts.items():
                 useful[resource] += amount * (each.end - each.start - each.lost)
     assert useful == {"cpu": 5 * 4 * SECOND, "gpu": 4 * 4 * SECOND}
+
+
+def test_what_ran_before_it_arrived_goes_on_from_there() -> None:
+    """70 s of 100 s were done: it ends 30 s after it started here, and all its stints are of this replay."""
+    jobs = Script().job("low", cpu=1, seconds=100, done=70, startup=10)
+    happened = replayed(Priority, jobs, pool(cpu=1))
+    assert stints(happened, "low") == [("progress", 0, 30, 0)]
+    assert happened.jobs["low"].start == 0
+
+
+@pytest.mark.parametrize(("losses", "again"), [("restart", 100), ("resume", 5), ("checkpoint=40s", 20)])
+def test_an_eviction_costs_what_was_done_before_the_arrival_too(losses: str, again: int) -> None:
+    """After 70 s before and 25 s here 0, 95 or 80 of 100 s are left; lost here is only what was made here."""
+    happened = preempted_at_25(losses, done=70)
+    assert happened.jobs["low"].finish == (25 + 5 + again) * SECOND
+    assert happened.jobs["low"].lost == {"restart": 25, "resume": 0, "checkpoint=40s": 15}[losses] * SECOND
+
+
+def test_who_is_evicted_as_soon_as_it_arrives_loses_what_was_done_before() -> None:
+    """It runs all of 100 s again; there is no stint without length."""
+
+    class Fickle:
+        """Starts the job, takes it back at once, and starts it again a second later."""
+
+        def __init__(self, *_: object) -> None:
+            self._waits: list[Job] = []
+            self._evicted = False
+
+        def submit(self, job: Job, pods: range, now: int) -> None:
+            self._waits.append(job)
+
+        def release(self, job: Job, pods: range, now: int, why: Why) -> None:
+            """Nothing to do."""
+
+        def cycle(self, now: int) -> Iterator[Decision]:
+            if self._evicted and now == 0:
+                yield Wake(SECOND)
+                return
+            while self._waits:
+                job = self._waits.pop()
+                yield Admit(job)
+                if not self._evicted:
+                    self._evicted = True
+                    yield Preempt(job, None, "fickle")
+                    yield Wake(SECOND)
+                    return
+
+    happened = replayed(Fickle, Script().job("low", cpu=1, seconds=100, done=70), pool(cpu=1))
+    assert stints(happened, "low") == [("progress", 1, 101, 0)]
+    assert happened.jobs["low"].lost == 0
