@@ -8,7 +8,7 @@ from __future__ import annotations
 from harness.cluster.coverage.common import STATUS, metadata
 from harness.cluster.coverage.verdicts import Coverage, Row, assumed, harmless, modelled, same
 from harness.cluster.coverage.workloads import WORKLOAD
-from harness.cluster.documents import read_documents
+from harness.cluster.documents import Document, read_documents
 from harness.cluster.draft import NOT_MODELLED, NOT_READ, Draft, Metadata, Objects, read_metadata
 from harness.cluster.fields import Fields, shown
 from harness.cluster.kind import RegisterKind
@@ -26,6 +26,7 @@ __all__ = [
     "STATUS",
     "WORKLOAD",
     "Coverage",
+    "Document",
     "Draft",
     "Fields",
     "Kinds",

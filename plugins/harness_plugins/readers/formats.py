@@ -93,7 +93,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "kubernetes",
         "kubernetes",
-        "kubectl get -o yaml or json of Kueue's Workloads, of Jobs and of Pods",
+        "kubectl get -o yaml or json of Kueue's Workloads, of Jobs and of Pods, also with --watch",
         sniff.is_kubernetes,
         options=options.KUBERNETES_OPTIONS,
     ),

@@ -1,55 +1,30 @@
 """Reads what a live cluster answers to `kubectl get ...`, in YAML or JSON: Kueue's Workloads, Jobs, and Pods.
 
-A cluster knows only what it has not yet deleted, and how long a job runs only once it has ended: what still
-runs or waits is left out, and counted.
+A list knows only what the cluster has not yet deleted, a watch also what was deleted while it lasted. How
+long a job runs is known only once it has ended: what still runs or waits is left out, and counted.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from harness import Reading
 from harness.errors import Fault, TraceError
-from harness.models.manifests import read_documents, unpacked
-from harness.policy import PodSet
-from harness.readers.names import label_maps
-from harness.readers.schema import LIMIT, REQUEST
+from harness.models.manifests import Document, Fields, read_documents, read_time, unpacked
 from harness.readers.source import stop_at_many, text_of, trace_error
 from harness_plugins.readers.kubernetes_objects import QUEUE_LABEL, READERS, SPANS, Recorded
+from harness_plugins.readers.kubernetes_table import frame_of
+from harness_plugins.readers.kubernetes_versions import Life, Version, joined, lives_of
 from harness_plugins.readers.pod_runs import BEST_FIRST, Listed, PodRuns
 
 METADATA = {"harness.source": "objects of a Kubernetes cluster, printed by kubectl get"}
+_SAME_WORK = "that were made anew for the same owner, and count as one with the next"
 _NO_JOB = ("DaemonSet", "Node")
 """Owners of pods that a scheduler does not place as work."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Item:
-    """One object of the answer."""
-
-    kind: tuple[str, str]
-    where: str
-    manifest: Mapping[str, Any]
-
-    @property
-    def uid(self) -> str:
-        metadata = self.manifest.get("metadata")
-        return str(metadata.get("uid") or "") if isinstance(metadata, Mapping) else ""
-
-    @property
-    def owners(self) -> Iterator[tuple[str, str]]:
-        """Kind and uid of what it was made for."""
-        metadata = self.manifest.get("metadata")
-        owners = metadata.get("ownerReferences") if isinstance(metadata, Mapping) else None
-        for owner in owners if isinstance(owners, list) else []:
-            if isinstance(owner, Mapping):
-                yield str(owner.get("kind") or ""), str(owner.get("uid") or "")
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
@@ -58,75 +33,143 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     Raises:
         TraceError: no answer of a cluster, or objects that are malformed, all of them named.
     """
-    items = _items(path)
-    stands_for = {uid for item in items if item.kind[1] == "Workload" for _, uid in item.owners if uid}
-    jobs_listed = {item.uid for item in items if item.kind[1] == "Job"} - {""}
-    left_out: Counter[str] = Counter()
+    versions, told = _versions(path)
     faults: list[Fault] = []
-    found: list[tuple[_Item, Recorded]] = []
+    every = lives_of(versions, faults)
+    stop_at_many(path, faults)
+    stands_for = {
+        uid for life in every if life.last.kind[1] == "Workload" for _, uid in life.last.owners if uid
+    }
+    jobs_listed = {life.last.uid for life in every if life.last.kind[1] == "Job"} - {""}
+    left_out: Counter[str] = Counter()
+    found: list[tuple[Life, Recorded]] = []
     listed: list[Listed] = []
-    for item in items:
+    lives = joined(every)
+    if len(lives) < len(every):
+        left_out[_SAME_WORK] = len(every) - len(lives)
+    for life in lives:
+        item = life.last
         reason = _no_job(item, stands_for, jobs_listed)
         if item.kind in SPANS:
-            listed.append(_listed(item, faults))
+            listed.append(_listed(life, faults))
         if reason:
             left_out[reason] += 1
         else:
-            found.append((item, READERS[item.kind](item.manifest, item.where, faults)))
+            found.append((life, _recorded(life, faults)))
         stop_at_many(path, faults)
     if faults:
         raise TraceError(str(path), list(dict.fromkeys(faults)))
     runs = PodRuns(listed)
     jobs: list[Recorded] = []
     begins: Counter[str] = Counter()
-    for item, told in found:
-        owners = [uid for _, uid in item.owners] if item.kind[1] == "Workload" else [item.uid]
-        job, how = runs.began(told, owners)
-        reason = _without_times(job)
+    for life, recorded in found:
+        job, hows = _with_runs(life, recorded, runs)
+        reason = _without_times(life, job)
         if reason:
             left_out[reason] += 1
         else:
             jobs.append(job)
-            begins[how] += 1
+            begins[hows] += 1
     if not jobs:
         counts = "; ".join(f"{count:,} {reason}" for reason, count in left_out.items())
         raise TraceError(str(path), [Fault("", f"holds no job that has ended ({counts or 'no objects'})")])
-    return Reading(_frame(jobs, options), len(items), dict(left_out), _notes(jobs, begins, options), METADATA)
+    notes = (*_notes(every, jobs, begins, options), *told)
+    return Reading(frame_of(jobs, options), len(every), dict(left_out), notes, METADATA)
 
 
-def _listed(item: _Item, faults: list[Fault]) -> Listed:
+def _recorded(life: Life, faults: list[Fault]) -> Recorded:
+    """A job as the last version of its object tells of it; it came with the first one."""
+    told = READERS[life.last.kind](life.last.manifest, life.last.where, faults)
+    if life.first is life.last:
+        return told
+    fields = Fields(life.first.metadata, life.first.where, faults, "metadata")
+    return replace(told, submit=read_time(fields, "creationTimestamp"))
+
+
+def _with_runs(life: Life, job: Recorded, pods: PodRuns) -> tuple[Recorded, str]:
+    """A job with the last of its runs, the earlier ones beside it, and what is known of the last one's begin.
+
+    One that was deleted while it waited to run again is over with the run before.
+    """
+    owners = [uid for _, uid in life.last.owners] if life.last.kind[1] == "Workload" else [life.last.uid]
+    if not life.runs:
+        return pods.began(job, owners)
+    over = life.deleted or job.end is not None
+    found: list[tuple[Recorded, str]] = []
+    for run in life.runs:
+        admitted = run.begun if life.last.kind[1] == "Workload" else None
+        one = replace(job, start=run.begun, end=run.end, admitted=admitted, ready=run.ready)
+        found.append(pods.began(one, owners, run.begun if len(life.runs) > 1 else None))
+    runs = tuple(
+        run._replace(begun=each.start or run.begun) for run, (each, _) in zip(life.runs, found, strict=True)
+    )
+    last, how = found[-1]
+    return replace(
+        last,
+        end=last.end if over else None,
+        runs=runs,
+        evictions=len(runs) - 1 if job.evictions is None else job.evictions,
+        past=sum(run.end - run.begun for run in runs[:-1] if run.end is not None) or job.past,
+    ), how
+
+
+def _listed(life: Life, faults: list[Fault]) -> Listed:
     """What a Job or Pod says of when pods ran, whatever it belongs to."""
+    item = life.last
     status = item.manifest.get("status")
     failed = isinstance(status, Mapping) and status.get("phase") == "Failed"
     owners = [uid for _, uid in item.owners if uid]
-    span = SPANS[item.kind](item.manifest, item.where, faults)
-    return Listed(item.uid, owners, item.kind[1] == "Pod", failed, *span)
+    start, end = SPANS[item.kind](item.manifest, item.where, faults)
+    if life.deleted and end is None and life.runs:
+        end = life.runs[-1].end
+    return Listed(item.uid, owners, item.kind[1] == "Pod", failed, start, end)
 
 
-def _items(path: Path) -> list[_Item]:
-    """The objects of a file: YAML or JSON, one or several documents, each an object or a list of them."""
+def _versions(path: Path) -> tuple[list[Version], tuple[str, ...]]:
+    """The objects of a file, and what else there is to say of it.
+
+    YAML or JSON, one or several documents, each an object, a list of them, or an event of a watch.
+    """
     text = text_of(path)
     faults: list[Fault] = []
-    items: list[_Item] = []
-    documents, _ = read_documents(text, faults)
-    for document in documents:
-        for found in unpacked(document, faults):
-            stop_at_many(path, faults)
-            manifest = found.content
-            api, kind = manifest.get("apiVersion"), manifest.get("kind")
-            if isinstance(api, str) and isinstance(kind, str):
-                where = f"{found.where} ({kind})"
-                items.append(_Item((api.rpartition("/")[0], kind), where, manifest))
-            else:
-                faults.append(
-                    Fault(found.where, "is no object of Kubernetes: it has no apiVersion or no kind")
-                )
+    found: list[Version] = []
+    errors = 0
+    for document in read_documents(text, faults)[0]:
+        event = _event(document.content)
+        if event == "ERROR":
+            errors += 1
+        elif event is not None:
+            inner = replace(document, content=document.content["object"])
+            found += [] if event == "BOOKMARK" else _objects(path, inner, faults, event)
+        else:
+            found += _objects(path, document, faults, "")
     if faults:
         raise trace_error(path, faults, "")
-    return items
+    if errors:
+        return found, (f"{errors:,} watches ended with an error: what came and went after that is not there",)
+    return found, ()
 
 
-def _no_job(item: _Item, stands_for: set[str], jobs_listed: set[str]) -> str:
+def _event(content: Any) -> str | None:
+    """What an event of a watch says that happened; None for what is no event."""
+    if isinstance(content, Mapping) and set(content) == {"type", "object"}:
+        return str(content["type"])
+    return None
+
+
+def _objects(path: Path, document: Document, faults: list[Fault], event: str) -> Iterator[Version]:
+    """The objects of one document."""
+    for found in unpacked(document, faults):
+        stop_at_many(path, faults)
+        manifest = found.content
+        api, kind = manifest.get("apiVersion"), manifest.get("kind")
+        if isinstance(api, str) and isinstance(kind, str):
+            yield Version((api.rpartition("/")[0], kind), f"{found.where} ({kind})", manifest, event)
+        else:
+            faults.append(Fault(found.where, "is no object of Kubernetes: it has no apiVersion or no kind"))
+
+
+def _no_job(item: Version, stands_for: set[str], jobs_listed: set[str]) -> str:
     """Why an object is no job of its own; empty if it is one."""
     if item.kind not in READERS:
         return f"of kind {item.kind[1]}, which is no Workload, Job or Pod"
@@ -140,13 +183,16 @@ def _no_job(item: _Item, stands_for: set[str], jobs_listed: set[str]) -> str:
     return ""
 
 
-def _without_times(job: Recorded) -> str:
+def _without_times(life: Life, job: Recorded) -> str:
+    """Why a job has no place in a trace; empty if it has."""
     if not job.pod_sets:
         return "that ask for no pods"
     if job.submit is None:
         return "without creationTimestamp"
     if job.start is None:
         return "that never started, as far as the cluster knows"
+    if job.end is None and life.cut:
+        return "that were deleted while they ran, and nobody saw when"
     if job.end is None:
         return "that have not ended: how long they run is not known"
     if job.end < job.start:
@@ -154,72 +200,24 @@ def _without_times(job: Recorded) -> str:
     return ""
 
 
-def _frame(jobs: Sequence[Recorded], options: Mapping[str, Any]) -> pl.DataFrame:
-    """One row a pod set."""
-    rows = [(job, pod_set) for job in jobs for pod_set in job.pod_sets]
-    pods = [pod_set for _, pod_set in rows]
-    zoned = pl.Datetime("us", "UTC")
-
-    def of_job(name: str, dtype: Any, *, column: str = "") -> pl.Series:
-        values = [getattr(job, name) for job, _ in rows]
-        return pl.Series(column or name, [None if value == "" else value for value in values], dtype=dtype)
-
-    columns = [
-        pl.Series("job_id", [job.name for job, _ in rows]),
-        of_job("submit", pl.Int64, column="submit_time").cast(zoned),
-        pl.Series("duration", [_run(job, options) for job, _ in rows], dtype=pl.Duration("us")),
-        of_job("queue", pl.String),
-        *_amounts(REQUEST, [pod_set.requests for pod_set in pods]),
-        *_amounts(LIMIT, [pod_set.limits for pod_set in pods]),
-        pl.Series("pods", [pod_set.count for pod_set in pods], dtype=pl.Int32),
-        pl.Series("min_pods", [pod_set.min_count for pod_set in pods], dtype=pl.Int32),
-        of_job("gang", pl.Boolean),
-        of_job("priority", pl.Int32)
-        if options["priority"] == "number"
-        else of_job("priority_class", pl.String),
-        of_job("preemption_policy", pl.String),
-        of_job("namespace", pl.String),
-        pl.Series("pod_set", [pod_set.name for pod_set in pods]),
-        of_job("grace_period", pl.Duration("us")),
-        label_maps("labels", [pod_set.labels for pod_set in pods]),
-        label_maps("node_selector", [pod_set.node_selector for pod_set in pods]),
-        *(_texts(name, pods) for name in ("tolerations", "affinity", "pod_template")),
-        of_job("uid", pl.String),
-        of_job("start", pl.Int64, column="recorded_start").cast(zoned),
-        of_job("end", pl.Int64, column="recorded_end").cast(zoned),
-        of_job("evictions", pl.Int64),
-    ]
-    return pl.DataFrame([column for column in columns if column.null_count() < len(rows)])
-
-
-def _run(job: Recorded, options: Mapping[str, Any]) -> int:
-    assert job.start is not None
-    assert job.end is not None
-    run = job.end - job.start if job.run is None else job.run
-    return run + (job.past if options["attempts"] == "total" else 0)
-
-
-def _texts(name: str, pods: Iterable[PodSet]) -> pl.Series:
-    return pl.Series(name, [getattr(pod_set, name) for pod_set in pods], dtype=pl.String)
-
-
-def _amounts(prefix: str, tables: Sequence[Mapping[str, int]]) -> list[pl.Series]:
-    resources = sorted({resource for table in tables for resource in table})
-    return [
-        pl.Series(f"{prefix}{resource}", [table.get(resource) for table in tables], dtype=pl.Int128)
-        for resource in resources
-    ]
-
-
 def _notes(
-    jobs: Sequence[Recorded], begins: Mapping[str, int], options: Mapping[str, Any]
+    lives: Sequence[Life], jobs: Sequence[Recorded], begins: Mapping[str, int], options: Mapping[str, Any]
 ) -> tuple[str, ...]:
     which = "the number that the cluster resolved" if options["priority"] == "number" else "the class's name"
     evicted = sum(bool(job.evictions or job.past) for job in jobs)
     how = "; ".join(f"{word} ({begins[word]:,} jobs)" for word in BEST_FIRST if begins.get(word))
     before = "and as long as it ran before that" if options["attempts"] == "total" else "and not before that"
+    watched = any(life.watched for life in lives)
+    kept = sum(life.deleted for life in lives)
+    if watched:
+        missing = (
+            f"{kept:,} objects were deleted while they were watched, and count as they were last; "
+            "what came and went before is not there"
+        )
+    else:
+        missing = "what the cluster had deleted already is not in the list, and nobody knows how much that is"
     return (
-        "what the cluster had deleted already is not in the list, and nobody knows how much that is",
+        missing,
         f"a job runs from when its pods last ran to its end, {before} ({evicted:,} jobs had been evicted)",
         f"its pods are taken to run since {how}",
         f"the queue is the LocalQueue (the label {QUEUE_LABEL}), else the namespace",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from harness.errors import Fault
 from harness.models.manifests import Fields, read_pod_set, read_time, workload_from
@@ -19,6 +19,22 @@ _FILLED_IN = ("nodeName", "priority", "priorityClassName", "schedulerName")
 
 Span: TypeAlias = tuple[int | None, int | None]
 """A start and an end, microseconds since 1970; None where it is not known, or has not come."""
+
+
+class Run(NamedTuple):
+    """One time that an object's pods were let run; microseconds since 1970.
+
+    Attributes:
+        begun: when it was admitted, or started.
+        ready: when its pods were ready; None where that is not known.
+        end: None where it has not come or nobody saw it.
+        state: what it ended with, in the API's own word.
+    """
+
+    begun: int
+    ready: int | None = None
+    end: int | None = None
+    state: str = ""
 
 
 @dataclass(frozen=True)
@@ -40,6 +56,7 @@ class Recorded:
         ready: when all its pods were ready; None where that is not known.
         rounds: whether more pods have to end than run at once.
         run: how long it ran where that is not from start to end; None elsewhere.
+        runs: all its runs, the last one included, where versions tell of them.
     """
 
     name: str
@@ -61,6 +78,7 @@ class Recorded:
     ready: int | None = None
     rounds: bool = False
     run: int | None = None
+    runs: tuple[Run, ...] = ()
 
 
 def read_workload(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Recorded:

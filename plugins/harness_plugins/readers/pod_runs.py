@@ -54,15 +54,17 @@ class PodRuns:
                 for uid in dict.fromkeys(_above(each, self._jobs)):
                     self._pods.setdefault(uid, []).append(each)
 
-    def began(self, job: Recorded, owners: Iterable[str]) -> tuple[Recorded, str]:
+    def began(self, job: Recorded, owners: Iterable[str], since: int | None = None) -> tuple[Recorded, str]:
         """A job with what its run begins with, and what that is.
 
         Args:
             job: as its own object tells of it.
             owners: uids of what a Workload was made for; for a Job its own.
+            since: when it was let run, where it also ran before; by default when it was last admitted.
         """
+        since = job.admitted if since is None else since
         uids = list(owners)
-        pods = [pod for uid in uids for pod in self._pods.get(uid, ())]
+        pods = [pod for uid in uids for pod in self._pods.get(uid, ()) if _within(pod, since, job.end)]
         if not job.gang and not job.rounds and pods:
             alone = _each_by_itself(job, pods)
             if alone is not None:
@@ -77,6 +79,13 @@ class PodRuns:
             if start is not None and _fits(job, start):
                 return replace(job, start=start), how
         return job, JOB if job.admitted is None else ADMISSION
+
+
+def _within(pod: Listed, since: int | None, end: int | None) -> bool:
+    """Whether a pod is of the run between these times, and not of one before or after it."""
+    if pod.start is None:
+        return True
+    return (since is None or pod.start >= since) and (end is None or pod.start <= end)
 
 
 def _above(pod: Listed, jobs: Mapping[str, Listed]) -> Iterator[str]:

@@ -1,0 +1,255 @@
+"""Objects through their versions: what a list or a watch gave of each, and which runs that tells of.
+
+A list has one version of an object, a watch has all of them: when a Workload was admitted, evicted and
+admitted again, and what it was when it was deleted. Versions may come twice and in any order, as from two
+watches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from harness.errors import Fault
+from harness.models.manifests import Fields, read_time
+from harness.units import SECOND
+from harness_plugins.readers.kubernetes_objects import Run, job_span, pod_span
+
+DELETED, GONE = "DELETED", "GONE"
+"""Events: an object was deleted; or it was there, and when it was looked for again, it was not."""
+
+DELETION = "deleted"
+"""The state of a run that ended because its object was deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One version of an object.
+
+    Attributes:
+        kind: API group and kind.
+        where: it stands, for messages.
+        manifest: the object.
+        event: of the watch that gave it; empty in a list.
+        seen: when a recorder got it, microseconds since 1970; None where nobody wrote that down.
+    """
+
+    kind: tuple[str, str]
+    where: str
+    manifest: Mapping[str, Any]
+    event: str = ""
+    seen: int | None = None
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """Its metadata; nothing where they are malformed."""
+        metadata = self.manifest.get("metadata")
+        return metadata if isinstance(metadata, Mapping) else {}
+
+    @property
+    def uid(self) -> str:
+        """That of the object, which all its versions have; empty where it says none."""
+        return str(self.metadata.get("uid") or "")
+
+    @property
+    def owners(self) -> Iterator[tuple[str, str]]:
+        """Kind and uid of what it was made for."""
+        owners = self.metadata.get("ownerReferences")
+        for owner in owners if isinstance(owners, list) else []:
+            if isinstance(owner, Mapping):
+                yield str(owner.get("kind") or ""), str(owner.get("uid") or "")
+
+
+class Phase(NamedTuple):
+    """What one version says about runs; each time is None where it says none.
+
+    Attributes:
+        begun: since when it runs, or ran when it ended.
+        ready: since when its pods are ready.
+        stopped: since when it does not run any more, but may again.
+        ended: since when it is over.
+        state: why it stopped or ended.
+    """
+
+    begun: int | None
+    ready: int | None = None
+    stopped: int | None = None
+    ended: int | None = None
+    state: str = ""
+
+
+@dataclass
+class Life:
+    """One object, through all its versions.
+
+    Attributes:
+        first, last: of its versions.
+        runs: all that the versions tell of; none for an object of a list, which tells of its last one only.
+        deleted: whether it was deleted.
+        deleted_at: when, in microseconds since 1970; None where nobody saw that.
+        watched: whether some version came from a watch.
+    """
+
+    first: Version
+    last: Version
+    runs: list[Run] = field(default_factory=list)
+    deleted: bool = False
+    deleted_at: int | None = None
+    watched: bool = False
+
+    @property
+    def cut(self) -> bool:
+        """Whether it was deleted while it ran, and nobody saw when."""
+        return self.deleted and bool(self.runs) and self.runs[-1].end is None
+
+
+def lives_of(versions: Iterable[Version], faults: list[Fault]) -> list[Life]:
+    """The objects that versions are of, in the order of their first ones.
+
+    Args:
+        versions: an object without a uid is another one each time.
+        faults: where malformed times are added.
+    """
+    found: dict[object, list[Version]] = {}
+    for number, version in enumerate(versions):
+        found.setdefault((version.kind, version.uid) if version.uid else number, []).append(version)
+    return [_life(each, faults) for each in found.values()]
+
+
+def _life(versions: list[Version], faults: list[Fault]) -> Life:
+    kept = _in_order(versions)
+    gone = [version for version in versions if version.event in (DELETED, GONE)]
+    life = Life(kept[0], kept[-1], watched=any(version.event for version in versions))
+    phase_of = _PHASES.get(life.last.kind)
+    if phase_of is not None and (life.watched or len(kept) > 1):
+        life.runs = _runs(phase_of(version.manifest, version.where, faults) for version in kept)
+    if gone:
+        life.deleted, life.deleted_at = True, _deletion(life.last, gone[-1], faults)
+        if life.runs and life.runs[-1].end is None and life.deleted_at is not None:
+            end = max(life.deleted_at, life.runs[-1].begun)
+            life.runs[-1] = life.runs[-1]._replace(end=end, state=DELETION)
+    return life
+
+
+def _in_order(versions: list[Version]) -> list[Version]:
+    """Each version once, in the order in which the API server made them.
+
+    That is the order of resource versions, where they are numbers, as they are with etcd; the rest stay in
+    the order in which they came.
+    """
+    once: dict[object, Version] = {}
+    for number, version in enumerate(versions):
+        if version.event != GONE:
+            once.setdefault(str(version.metadata.get("resourceVersion") or "") or number, version)
+    if not once:
+        return versions[-1:]
+    revisions = [str(version.metadata.get("resourceVersion") or "") for version in once.values()]
+    kept = list(once.values())
+    if all(revision.isdecimal() and revision.isascii() and len(revision) < 20 for revision in revisions):
+        return [kept[number] for number in sorted(range(len(kept)), key=lambda place: int(revisions[place]))]
+    return kept
+
+
+def _deletion(last: Version, gone: Version, faults: list[Fault]) -> int | None:
+    """When an object was deleted.
+
+    `deletionTimestamp` is when that was asked for and, for a pod, its grace period after that; whoever saw
+    the pod go earlier knows better. What was gone when somebody looked again may have been for long.
+    """
+    fields = Fields(last.metadata, last.where, faults, "metadata")
+    asked = read_time(fields, "deletionTimestamp")
+    seen = None if gone.event == GONE or gone.seen is None else gone.seen // SECOND * SECOND
+    known = [time for time in (asked, seen) if time is not None]
+    return min(known, default=None)
+
+
+def _runs(phases: Iterable[Phase]) -> list[Run]:
+    """The runs that phases tell of, one after the other.
+
+    The end of a run is None where the next one had begun before anybody saw it.
+    """
+    runs: list[Run] = []
+    for phase in phases:
+        if phase.begun is not None and (not runs or phase.begun > runs[-1].begun):
+            runs.append(Run(phase.begun))
+        if not runs:
+            continue
+        last = runs[-1]
+        if phase.ready is not None and phase.ready >= last.begun:
+            last = last._replace(ready=phase.ready)
+        ends = [end for end in (phase.stopped, phase.ended) if end is not None and end >= last.begun]
+        if last.end is None and ends:
+            last = last._replace(end=min(ends), state=phase.state)
+        runs[-1] = last
+    return runs
+
+
+def _of_workload(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Phase:
+    """By its conditions: Admitted, PodsReady, Finished; Evicted says why it is no longer admitted."""
+    found: dict[str, tuple[bool, int | None, str]] = {}
+    for condition in _status(manifest, where, faults).items("conditions"):
+        since = read_time(condition, "lastTransitionTime")
+        is_so = condition.string("status") == "True"
+        found[condition.string("type")] = (is_so, since, condition.string("reason"))
+    none = (False, None, "")
+    admitted, since, _ = found.get("Admitted", none)
+    ready, ready_since, _ = found.get("PodsReady", none)
+    finished, finished_since, how = found.get("Finished", none)
+    evicted, _, why = found.get("Evicted", none)
+    return Phase(
+        since if admitted else None,
+        ready_since if ready else None,
+        None if admitted else since,
+        finished_since if finished else None,
+        how if finished else why if evicted else "",
+    )
+
+
+def _of_job(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Phase:
+    """By its start, which is taken away while it is suspended, and its end."""
+    start, end = job_span(manifest, where, faults)
+    suspended = None
+    for condition in _status(manifest, where, faults).items("conditions"):
+        if condition.string("type") == "Suspended" and condition.string("status") == "True":
+            suspended = read_time(condition, "lastTransitionTime")
+    return Phase(start, stopped=suspended, ended=end, state="suspended" if end is None else "")
+
+
+def _of_pod(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Phase:
+    """By its start on a node and the end of its last container."""
+    start, end = pod_span(manifest, where, faults)
+    return Phase(start, ended=end, state=_status(manifest, where, faults).string("phase"))
+
+
+def _status(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Fields:
+    return Fields(manifest, where, faults).child("status")
+
+
+_PHASES: Mapping[tuple[str, str], Callable[[Mapping[str, Any], str, list[Fault]], Phase]] = {
+    ("kueue.x-k8s.io", "Workload"): _of_workload,
+    ("batch", "Job"): _of_job,
+    ("", "Pod"): _of_pod,
+}
+
+
+def joined(lives: Iterable[Life]) -> list[Life]:
+    """Objects, where those that stand for one piece of work, one after the other, are one.
+
+    Kueue makes a new Workload for a Job whose pods were changed, or whose Workload was deleted: those that
+    were made for one owner and deleted again go on in the next one.
+    """
+    every = list(lives)
+    of_owners: dict[tuple[str, ...], list[Life]] = {}
+    for life in every:
+        owners = tuple(uid for _, uid in life.last.owners if uid)
+        if life.last.kind[1] == "Workload" and owners:
+            of_owners.setdefault(owners, []).append(life)
+    instead: dict[int, Life] = {}
+    for several in of_owners.values():
+        several.sort(key=lambda life: str(life.first.metadata.get("creationTimestamp") or ""))
+        if len(several) > 1 and all(life.deleted for life in several[:-1]):
+            runs = sorted((run for life in several for run in life.runs), key=lambda run: run.begun)
+            whole = replace(several[-1], first=several[0].first, runs=runs)
+            instead |= {id(life): whole for life in several}
+    return list({id(life): life for life in (instead.get(id(each), each) for each in every)}.values())
