@@ -109,6 +109,19 @@ def test_built_in_plugins_and_examples_import_stable_names_only() -> None:
     assert {str(path): found for path in files if (found := internal_imports(path))} == {}
 
 
+KUBE = frozenset({"auto", "elastic_quota", "kube", "kube_scheduler", "none"})
+"""Plugins that offer kube-scheduler, with gangs as elastic quotas place them."""
+
+
+def test_built_in_plugins_do_not_build_on_each_other() -> None:
+    """What several of them share is in a room of `harness`, where a third party finds it too."""
+    known = {name: path for name, path in modules().items() if name.startswith("harness_plugins.")}
+    for name, path in known.items():
+        own = name.split(".")[1]
+        theirs = {each.split(".")[1] for each in imported(path, known, when_run=False)}
+        assert theirs <= (KUBE if own in KUBE else {own}), f"{path} imports {theirs}"
+
+
 def test_the_page_about_stability_names_the_rooms_that_stay() -> None:
     """The page and the test mean the same."""
     page = (ROOT / "docs" / "stability.md").read_text(encoding="utf-8")

@@ -3,9 +3,9 @@
 On a cluster with nodes it is kube-scheduler without preemption: the same code as `default-preemption`.
 Without nodes it is a queue of whole jobs within quotas.
 
-There jobs wait in lanes. Within a lane the first job holds back the others; lanes never hold back each other.
-With `blocking=strict` every queue is one lane; with `blocking=skip` jobs of one queue that ask for exactly
-the same share a lane, because where the first of them does not fit none of them does.
+There jobs wait in sub-queues. Within one the first job holds back the others; sub-queues never hold back each
+other. With `blocking=strict` every queue is one sub-queue; with `blocking=skip` jobs of one queue that ask
+for exactly the same share one, because where the first of them does not fit none of them does.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ from harness import (
     hookimpl,
 )
 from harness.errors import InputError, OptionError
+from harness.models.ignored import ignored_groups, stopped_queues
+from harness.models.job_quotas import BORROW, NO_QUOTA, Assignment, Quotas, Request
 from harness.models.kube.running import running_jobs
-from harness_plugins.kube.policy import GANG, PERCENTAGE, fits_no_node, ignored_groups, pods_alone
+from harness_plugins.kube.policy import GANG, PERCENTAGE, fits_no_node, pods_alone
 from harness_plugins.kube_scheduler import kube_scheduler
-from harness_plugins.quotas import BORROW, NO_QUOTA, Claim, Quotas, Request, stopped_queues
 
 QUEUE_OPTIONS = (
     Option(
@@ -117,7 +118,7 @@ Entry = tuple[int, int, Job, Request]
 """A waiting job behind what it is ordered by; the job's index decides ties, so jobs are never compared."""
 
 
-class Lane:
+class SubQueue:
     """Waiting jobs that hold back each other: a heap of entries, and whether it was told what they lack."""
 
     __slots__ = ("jobs", "told")
@@ -134,61 +135,61 @@ class JobQueue:
         self._by_priority = options["order"] == "priority"
         self._strict = options["blocking"] == "strict"
         self._quotas = Quotas(cluster, borrow=options["borrow"])
-        self._lanes: dict[object, Lane] = {}
-        self._open: list[Lane] = []  # lanes that may start a job now
-        self._blocked: dict[int, list[Lane]] = {}  # home -> lanes whose first job did not fit
-        self._claims: dict[int, Claim] = {}
+        self._subqueues: dict[object, SubQueue] = {}
+        self._open: list[SubQueue] = []  # sub-queues that may start a job now
+        self._blocked: dict[int, list[SubQueue]] = {}  # home -> sub-queues whose first job did not fit
+        self._assignments: dict[int, Assignment] = {}
         self._rejected: list[tuple[Job, Never]] = []
 
     def submit(self, job: Job, pods: range, now: int) -> None:
-        """A job waits in its lane, or is remembered as one that can never run."""
+        """A job waits in its sub-queue, or is remembered as one that can never run."""
         request = self._quotas.request(job)
         if request.never is not None:
             self._rejected.append((job, request.never))
             return
         key: object = request.queue if self._strict else (request.queue, job.pod_sets)
-        lane = self._lanes.get(key)
-        if lane is None:
-            lane = self._lanes[key] = Lane()
+        subqueue = self._subqueues.get(key)
+        if subqueue is None:
+            subqueue = self._subqueues[key] = SubQueue()
         entry = (-job.priority if self._by_priority else 0, job.index, job, request)
-        heappush(lane.jobs, entry)
-        if lane.jobs[0] is entry:  # a new first job may fit where the old one did not
-            self._open.append(lane)
+        heappush(subqueue.jobs, entry)
+        if subqueue.jobs[0] is entry:  # a new first job may fit where the old one did not
+            self._open.append(subqueue)
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
-        """What the job held is free: lanes that were short of it may go on."""
-        claim = self._claims.pop(job.index)
-        self._quotas.refund(claim)
-        self._open += self._blocked.pop(claim.home, ())
+        """What the job held is free: sub-queues that were short of it may go on."""
+        assignment = self._assignments.pop(job.index)
+        self._quotas.refund(assignment)
+        self._open += self._blocked.pop(assignment.home, ())
 
     def cycle(self, now: int) -> Iterator[Decision]:
-        """Start what fits, in order, until every lane is empty or held back by its first job."""
+        """Start what fits, in order, until every sub-queue is empty or held back by its first job."""
         if self._rejected:
             for job, never in self._rejected:
                 yield Reject(job, never.why)
             self._rejected.clear()
         if not self._open:
             return
-        lanes = self._open
-        if len(lanes) > 1:  # a lane may have been opened twice; the job in front tells lanes apart
-            lanes = list({lane.jobs[0][1]: lane for lane in lanes if lane.jobs}.values())
-        heads = [(*lane.jobs[0], lane) for lane in lanes if lane.jobs]
+        subqueues = self._open
+        if len(subqueues) > 1:  # one may have been opened twice; the job in front tells them apart
+            subqueues = list({each.jobs[0][1]: each for each in subqueues if each.jobs}.values())
+        heads = [(*each.jobs[0], each) for each in subqueues if each.jobs]
         self._open = []
         heapify(heads)
         while heads:
-            _, index, job, request, lane = heappop(heads)
-            claim = self._quotas.claim(request, job)
-            if claim is None:
-                self._blocked.setdefault(request.home, []).append(lane)
-                if not lane.told:
-                    lane.told = True
+            _, index, job, request, subqueue = heappop(heads)
+            assignment = self._quotas.assign(request, job)
+            if assignment is None:
+                self._blocked.setdefault(request.home, []).append(subqueue)
+                if not subqueue.told:
+                    subqueue.told = True
                     yield Refuse(job, NO_QUOTA, self._quotas.shortage(request))
                 continue
-            heappop(lane.jobs)
-            self._quotas.charge(claim)
-            self._claims[index] = claim
-            yield Admit(job, claim.flavors)
-            if lane.jobs:
-                heappush(heads, (*lane.jobs[0], lane))
+            heappop(subqueue.jobs)
+            self._quotas.charge(assignment)
+            self._assignments[index] = assignment
+            yield Admit(job, assignment.flavors)
+            if subqueue.jobs:
+                heappush(heads, (*subqueue.jobs[0], subqueue))
             else:
-                del self._lanes[request.queue if self._strict else (request.queue, job.pod_sets)]
+                del self._subqueues[request.queue if self._strict else (request.queue, job.pod_sets)]

@@ -23,9 +23,10 @@ from harness import (
     hookimpl,
 )
 from harness.errors import InputError
+from harness.models.ignored import stopped_queues
+from harness.models.job_quotas import BORROW, Quotas
 from harness.units import parse_duration
 from harness_plugins.backfill.policy import Backfill
-from harness_plugins.quotas import BORROW, Quotas, stopped_queues
 
 OPTIONS = (
     Option(

@@ -13,23 +13,23 @@ from collections.abc import Iterator
 from typing import final
 
 from harness import Admit, Decision, Refuse
+from harness.models.job_quotas import NO_QUOTA, Assignment, Quotas
 from harness.policy import ENDLESS
 from harness_plugins.backfill.expected import Expected
 from harness_plugins.backfill.jobs import Running, Waiting
 from harness_plugins.backfill.profile import Profile
-from harness_plugins.quotas import NO_QUOTA, Claim, Quotas
 
 
 @final
 class Reserved:
     """A waiting job with its reservation: from when on it has which quota."""
 
-    __slots__ = ("at", "claim", "waiting")
+    __slots__ = ("assignment", "at", "waiting")
 
-    def __init__(self, waiting: Waiting, at: int, claim: Claim) -> None:
+    def __init__(self, waiting: Waiting, at: int, assignment: Assignment) -> None:
         self.waiting = waiting
         self.at = at
-        self.claim = claim
+        self.assignment = assignment
 
     @property
     def until(self) -> int:
@@ -58,9 +58,9 @@ class Conservative:
 
     def end(self, running: Running, now: int) -> None:
         """A job has ended, and gives back its quota."""
-        self._quotas.refund(running.claim)
+        self._quotas.refund(running.assignment)
         del self._running[running.job.index]
-        self._profile.refund(running.claim, now, running.end)
+        self._profile.refund(running.assignment, now, running.end)
         self._moves = True
 
     def decide(self, now: int) -> Iterator[tuple[Decision, Running | None]]:
@@ -70,22 +70,22 @@ class Conservative:
             self._renew(now)
         elif self._moves:
             for each in self._waiting:
-                self._profile.refund(each.claim, each.at, each.until)
+                self._profile.refund(each.assignment, each.at, each.until)
                 self._place(each, now)
         self._moves = False
         new, self._new = self._new, []
         for waiting in new:
-            at, claim = self._profile.earliest(waiting.request, waiting.job, waiting.expected, now)
-            reserved = Reserved(waiting, at, claim)
-            self._profile.charge(claim, at, reserved.until)
+            at, assignment = self._profile.earliest(waiting.request, waiting.job, waiting.expected, now)
+            reserved = Reserved(waiting, at, assignment)
+            self._profile.charge(assignment, at, reserved.until)
             insort(self._waiting, reserved)
         left = []
         for each in self._waiting:
-            if each.at == now and self._quotas.fits(each.claim):
-                self._quotas.charge(each.claim)
+            if each.at == now and self._quotas.fits(each.assignment):
+                self._quotas.charge(each.assignment)
                 job = each.waiting.job
-                running = self._running[job.index] = Running(job, each.claim, now, each.until)
-                yield Admit(job, each.claim.flavors), running
+                running = self._running[job.index] = Running(job, each.assignment, now, each.until)
+                yield Admit(job, each.assignment.flavors), running
             else:
                 left.append(each)
         self._waiting = left
@@ -96,13 +96,13 @@ class Conservative:
     def _place(self, each: Reserved, now: int) -> None:
         """Give a job the first moment that is possible."""
         waiting = each.waiting
-        each.at, each.claim = self._profile.earliest(waiting.request, waiting.job, waiting.expected, now)
-        self._profile.charge(each.claim, each.at, each.until)
+        each.at, each.assignment = self._profile.earliest(waiting.request, waiting.job, waiting.expected, now)
+        self._profile.charge(each.assignment, each.at, each.until)
 
     def _renew(self, now: int) -> None:
         """Make all reservations anew, in order."""
         for each in self._waiting:
-            self._profile.refund(each.claim, each.at, each.until)
+            self._profile.refund(each.assignment, each.at, each.until)
         for each in self._waiting:
             self._place(each, now)
 
@@ -113,5 +113,5 @@ class Conservative:
         ]
         for each in late:
             each.prolong(self._expected, now)
-            self._profile.charge(each.claim, now, each.end)
+            self._profile.charge(each.assignment, now, each.end)
         return bool(late)

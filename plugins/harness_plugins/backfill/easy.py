@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from harness import Admit, Decision, Refuse
+from harness.models.job_quotas import NO_QUOTA, Assignment, Cells, Quotas, Request
 from harness.policy import ENDLESS
 from harness_plugins.backfill.expected import Expected
 from harness_plugins.backfill.jobs import Running, Waiting
-from harness_plugins.quotas import NO_QUOTA, Cells, Claim, Quotas, Request
 
 
 class Reservation(NamedTuple):
@@ -52,7 +52,7 @@ class Easy:
 
     def end(self, running: Running, now: int) -> None:
         """A job has ended, and gives back its quota."""
-        self._quotas.refund(running.claim)
+        self._quotas.refund(running.assignment)
         del self._running[bisect_left(self._running, (running.place, running))]
         self._settled = False
 
@@ -61,9 +61,9 @@ class Easy:
         self._prolong(now)
         waiting, fresh = self._waiting, self._fresh
         self._fresh = []
-        while waiting and (claim := self._quotas.claim(waiting[0].request, waiting[0].job)) is not None:
+        while waiting and (assignment := self._quotas.assign(waiting[0].request, waiting[0].job)) is not None:
             self._settled = False
-            yield Admit(waiting[0].job, claim.flavors), self._start(waiting[0], claim, now)
+            yield Admit(waiting[0].job, assignment.flavors), self._start(waiting[0], assignment, now)
         if not waiting:
             return
         head = waiting[0]
@@ -90,19 +90,19 @@ class Easy:
                 return
             if each.request not in roomy:
                 continue
-            claim = quotas.claim(each.request, each.job)
-            if claim is None:
+            assignment = quotas.assign(each.request, each.job)
+            if assignment is None:
                 roomy.discard(each.request)
                 continue
             if self._reservation is None:
                 self._reservation = self._reserve(head, now)
-            taken = claim.node, claim.cells
+            taken = assignment.node, assignment.cells
             if _end(now, each.expected) > self._reservation.at and (
-                taken in delaying or self._delays(claim, self._reservation.usage, head)
+                taken in delaying or self._delays(assignment, self._reservation.usage, head)
             ):
                 delaying.add(taken)
                 continue
-            yield Admit(each.job, claim.flavors), self._start(each, claim, now)
+            yield Admit(each.job, assignment.flavors), self._start(each, assignment, now)
 
     def _reserve(self, head: Waiting, now: int) -> Reservation:
         """The first moment at which a job has quota, when jobs end as expected."""
@@ -113,30 +113,30 @@ class Easy:
         for (end, _), running in self._running:
             if at is not None and end > at:
                 break
-            quotas.refund(running.claim)
+            quotas.refund(running.assignment)
             if at is None and quotas.has_room(head.request):
                 at = end
         then, quotas.usage = quotas.usage, held
         return Reservation(ENDLESS if at is None else at, then)
 
-    def _delays(self, claim: Claim, then: list[int], head: Waiting) -> bool:
-        """Whether a claim that is held at the reservation leaves the first job without quota; else it is."""
+    def _delays(self, assignment: Assignment, then: list[int], head: Waiting) -> bool:
+        """Whether quota that is held at the reservation leaves the first job without; else it is held."""
         quotas = self._quotas
         held, quotas.usage = quotas.usage, then
-        quotas.charge(claim)
+        quotas.charge(assignment)
         delays = not quotas.has_room(head.request)
         if delays:
-            quotas.refund(claim)
+            quotas.refund(assignment)
         quotas.usage = held
         return delays
 
-    def _start(self, waiting: Waiting, claim: Claim, now: int) -> Running:
+    def _start(self, waiting: Waiting, assignment: Assignment, now: int) -> Running:
         del self._waiting[bisect_left(self._waiting, waiting)]
         self._shapes[waiting.request] -= 1
         if not self._shapes[waiting.request]:
             del self._shapes[waiting.request]
-        self._quotas.charge(claim)
-        running = Running(waiting.job, claim, now, _end(now, waiting.expected))
+        self._quotas.charge(assignment)
+        running = Running(waiting.job, assignment, now, _end(now, waiting.expected))
         insort(self._running, (running.place, running))
         return running
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple, final
 
 from harness import Job
+from harness.models.job_quotas import Assignment, Request
 from harness.policy import ENDLESS
 from harness_plugins.backfill.expected import Expected
-from harness_plugins.quotas import Claim, Request
 
 Key = tuple[int, int]
 """What waiting jobs are ordered by; the job's index decides ties."""
@@ -28,18 +28,18 @@ class Running:
 
     Attributes:
         job: the job.
-        claim: the quota that it holds.
+        assignment: the quota that it holds.
         began: when it started, microseconds.
         end: when it is expected to end.
         step: how often its expected end was moved because it ran longer.
         ending: whether it ends at this very instant, and what it holds is not given back yet.
     """
 
-    __slots__ = ("began", "claim", "end", "ending", "job", "step")
+    __slots__ = ("assignment", "began", "end", "ending", "job", "step")
 
-    def __init__(self, job: Job, claim: Claim, began: int, end: int) -> None:
+    def __init__(self, job: Job, assignment: Assignment, began: int, end: int) -> None:
         self.job = job
-        self.claim = claim
+        self.assignment = assignment
         self.began = began
         self.end = end
         self.step = 0

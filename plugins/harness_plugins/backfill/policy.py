@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness import Cluster, Decision, Job, Never, Reject, Why
+from harness.models.job_quotas import Quotas
 from harness_plugins.backfill.conservative import Conservative
 from harness_plugins.backfill.easy import Easy
 from harness_plugins.backfill.expected import Expected
 from harness_plugins.backfill.jobs import Key, Running, Waiting
-from harness_plugins.quotas import Quotas
 
 
 class Backfill:
@@ -71,7 +71,7 @@ class Backfill:
 
     def _end(self, running: Running, now: int) -> int:
         """A job ends; answers the tree that it ran in."""
-        home = running.claim.home
+        home = running.assignment.home
         self._expected.ended(running.job, now - running.began)
         self._trees[home].end(running, now)
         return home

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 
 from harness import Job
-from harness_plugins.quotas import Claim, Quotas, Request
+from harness.models.job_quotas import Assignment, Quotas, Request
 
 
 class Profile:
@@ -27,15 +27,15 @@ class Profile:
         del self._times[:over], self._usages[:over]
         self._times[0] = now
 
-    def charge(self, claim: Claim, start: int, end: int) -> None:
-        """Take what is claimed from `start` to before `end`."""
-        self._apply(self._quotas.charge, claim, start, end)
+    def charge(self, assignment: Assignment, start: int, end: int) -> None:
+        """Take what is assigned from `start` to before `end`."""
+        self._apply(self._quotas.charge, assignment, start, end)
 
-    def refund(self, claim: Claim, start: int, end: int) -> None:
+    def refund(self, assignment: Assignment, start: int, end: int) -> None:
         """Give back what was taken from `start` to before `end`."""
-        self._apply(self._quotas.refund, claim, start, end)
+        self._apply(self._quotas.refund, assignment, start, end)
 
-    def earliest(self, request: Request, job: Job, length: int, now: int) -> tuple[int, Claim]:
+    def earliest(self, request: Request, job: Job, length: int, now: int) -> tuple[int, Assignment]:
         """The first moment from `now` on from which a job has quota for so long, and that quota.
 
         In the last span nobody runs who ever ends, so what could never start then does so at once where
@@ -44,12 +44,14 @@ class Profile:
         for first in range(len(self._times)):
             start = max(now, self._times[first])
             last = bisect_left(self._times, start + length, first + 1)
-            claim = self._quotas.claim_throughout(request, job, self._usages[first:last])
-            if claim is not None:
-                return start, claim
+            assignment = self._quotas.assign_throughout(request, job, self._usages[first:last])
+            if assignment is not None:
+                return start, assignment
         raise AssertionError(f"no moment has quota for job {job.id}")
 
-    def _apply(self, change: Callable[[Claim], None], claim: Claim, start: int, end: int) -> None:
+    def _apply(
+        self, change: Callable[[Assignment], None], assignment: Assignment, start: int, end: int
+    ) -> None:
         start = max(start, self._times[0])
         if end <= start:
             return
@@ -57,7 +59,7 @@ class Profile:
         held = self._quotas.usage
         for usage in self._usages[first:last]:
             self._quotas.usage = usage
-            change(claim)
+            change(assignment)
         self._quotas.usage = held
 
     def _split(self, time: int) -> int:

@@ -10,6 +10,7 @@ from harness import Cluster, Option, Possible, View, boolean
 from harness.errors import InputError
 from harness.models.cluster import SchedulerConfiguration
 from harness.models.evictions import LATENCY
+from harness.models.ignored import ignored_groups
 from harness.models.kube.kinds import Kinds
 from harness.models.kube.policy import PodPolicy, require_nodes
 from harness.models.kube.scheduler import Scheduler
@@ -34,14 +35,6 @@ OPTIONS = (
     LATENCY,
     GANG,
 )
-
-
-def ignored_groups(cluster: Cluster, how: str) -> Iterator[str]:
-    """That PodGroups of the manifests do not count, because pods are placed otherwise."""
-    if cluster.pod_groups:
-        first = "/".join(next(iter(cluster.pod_groups)))
-        more = f" and {len(cluster.pod_groups) - 1:,} more" if len(cluster.pod_groups) > 1 else ""
-        yield f"PodGroup {first}{more}: spec.minMember does not count: {how}"
 
 
 def pods_alone(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness import Cluster, Option, Policy, PolicyFactory, Possible, RegisterPolicy, View, hookimpl
 from harness.models.evictions import LATENCY
-from harness_plugins.kube.policy import ignored_groups
+from harness.models.ignored import ignored_groups
 from harness_plugins.kueue.options import (
     BY_NAME,
     BY_NAMESPACE,

@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, final
 
 from harness.models.cluster import Cluster
+from harness.models.never import no_queue
 from harness.policy import Admit, Decision, Job, Never, Preempt, Refuse, Reject, Wake, Why
-from harness_plugins.impossible import no_queue
 from harness_plugins.kueue.after_cycle import AfterCycle
 from harness_plugins.kueue.executions import Executions
 from harness_plugins.kueue.manifests.beginning import Beginning, Start, admitted_since

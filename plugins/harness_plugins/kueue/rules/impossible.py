@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple, final
 from harness import Cluster, Job, Never, PodSet
 from harness.memo import Memo
 from harness.models.cluster import ClusterQueue
-from harness_plugins.impossible import Part, by_quota, no_queue, parts_of, short, uncovered
+from harness.models.constraints import Constraints
+from harness.models.never import Part, by_quota, no_queue, parts_of, short, uncovered
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_offers import PODS
-from harness_plugins.kueue.rules.node_constraints import Constraints
 from harness_plugins.kueue.state.asks import Asking
 from harness_plugins.kueue.state.cache import Cache
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from harness.models.cluster import TopologyRequest
+from harness.models.constraints import Constraints
 from harness.policy import PodSet
-from harness_plugins.kueue.rules.node_constraints import Constraints
 from harness_plugins.kueue.rules.topology.capacity import capacity_of
 from harness_plugins.kueue.rules.topology.request import wanted_of
 from harness_plugins.kueue.rules.topology.search import Search

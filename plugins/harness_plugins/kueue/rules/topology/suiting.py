@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import final
 
 from harness.models.cluster import Cluster, ClusterQueue, ResourceGroup, TopologyRequest
+from harness.models.constraints import Constraints
 from harness.policy import PodSet
-from harness_plugins.kueue.rules.node_constraints import Constraints
 
 
 @final

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from harness import Cluster, Never
 from harness.models.cluster import ClusterQueue
+from harness.models.constraints import Constraints
 from harness.models.quota import UNLIMITED
 from harness.units import format_amount
-from harness_plugins.kueue.rules.node_constraints import Constraints
 
 Most = Callable[[str, str], int]
 """The most that a queue could use of a resource in a flavor."""

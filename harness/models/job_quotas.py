@@ -1,17 +1,21 @@
-"""Quotas as a queue of whole jobs respects them: the first flavor of each group that has room, or nothing."""
+"""Quotas as whole jobs use them: the first flavor of each resource group that has room, or nothing.
+
+For policies without a flavor assignment of their own: `Quotas.assign` answers what a job can have, `charge`
+and `refund` take it and give it back.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, final
 
 from harness import Cluster, Job, Never, Option, PodSet, boolean
 from harness.memo import Memo
+from harness.models.constraints import Constraints
+from harness.models.never import by_quota, no_queue, parts_of, uncovered
 from harness.models.quota import QuotaTree
 from harness.models.shortage import shortage
-from harness_plugins.impossible import by_quota, no_queue, parts_of, uncovered
-from harness_plugins.kueue.rules.node_constraints import Constraints
 
 _SHAPES = 1 << 16  # of jobs that are kept
 
@@ -21,22 +25,11 @@ NO_QUOTA = "NoQuota"
 """Why a job is refused that would be the next: its queue and cohort have too little left."""
 
 
-def stopped_queues(cluster: Cluster) -> Iterator[str]:
-    """Stopped queues, which a policy that goes by quotas alone does not heed, as warnings."""
-    stopped = {f"ClusterQueue {name}": queue.stop_policy for name, queue in cluster.cluster_queues.items()}
-    stopped |= {
-        f"LocalQueue {'/'.join(name)}": each.stop_policy for name, each in cluster.local_queues.items()
-    }
-    for name, policy in stopped.items():
-        if policy != "None":
-            yield f"{name}: spec.stopPolicy {policy} does not count: quotas alone decide who starts"
-
-
 Cells = tuple[tuple[int, int], ...]
 """Cells of the quota tree, each with the amount that a job asks of it."""
 
 
-class Claim(NamedTuple):
+class Assignment(NamedTuple):
     """Quota that a job takes: at which node of which tree, how much of which cells, in which flavors."""
 
     home: int
@@ -55,10 +48,10 @@ class Request:
         home: the root of that tree; quota that is freed elsewhere does not help.
         groups: resource group -> flavors in the order they are tried, each with its cells.
         never: why no such job can ever run, or None.
-        claims: what was claimed before, by the flavors chosen; equal choices are one object.
+        assignments: what was assigned before, by the flavors chosen; equal choices are one object.
     """
 
-    __slots__ = ("claims", "groups", "home", "never", "node", "queue")
+    __slots__ = ("assignments", "groups", "home", "never", "node", "queue")
 
     def __init__(self, queue: str, node: int, home: int) -> None:
         self.queue = queue
@@ -66,7 +59,7 @@ class Request:
         self.home = home
         self.groups: list[list[tuple[str, Cells]]] = []
         self.never: Never | None = None
-        self.claims: dict[tuple[int, ...], Claim] = {}
+        self.assignments: dict[tuple[int, ...], Assignment] = {}
 
 
 class Quotas:
@@ -91,7 +84,7 @@ class Quotas:
             request = self._requests[key] = self._read(job)
         return request
 
-    def claim(self, request: Request, job: Job) -> Claim | None:
+    def assign(self, request: Request, job: Job) -> Assignment | None:
         """The quota that a job can have now, or None."""
         chosen = []
         for flavors in request.groups:
@@ -101,15 +94,15 @@ class Quotas:
                     break
             else:
                 return None
-        return self._claimed(request, tuple(chosen), job)
+        return self._known(request, tuple(chosen), job)
 
-    def _claimed(self, request: Request, numbers: tuple[int, ...], job: Job) -> Claim:
-        claim = request.claims.get(numbers)
-        if claim is None:
-            claim = request.claims[numbers] = self._claim(request, numbers, job)
-        return claim
+    def _known(self, request: Request, numbers: tuple[int, ...], job: Job) -> Assignment:
+        assignment = request.assignments.get(numbers)
+        if assignment is None:
+            assignment = request.assignments[numbers] = self._read_assignment(request, numbers, job)
+        return assignment
 
-    def claim_throughout(self, request: Request, job: Job, usages: Sequence[list[int]]) -> Claim | None:
+    def assign_throughout(self, request: Request, job: Job, usages: Sequence[list[int]]) -> Assignment | None:
         """The quota that a job can have under each of several usages (see `usage`), or None."""
         tree, held = self._tree, self._tree.usage
         chosen: list[int] = []
@@ -123,7 +116,7 @@ class Quotas:
         tree.usage = held
         if len(chosen) < len(request.groups):
             return None
-        return self._claimed(request, tuple(chosen), job)
+        return self._known(request, tuple(chosen), job)
 
     def has_room(self, request: Request) -> bool:
         """Whether a job could have quota now."""
@@ -135,9 +128,9 @@ class Quotas:
                 return False
         return True
 
-    def fits(self, claim: Claim) -> bool:
-        """Whether what is claimed could be taken now."""
-        return self._has_room(claim.node, claim.cells)
+    def fits(self, assignment: Assignment) -> bool:
+        """Whether what is assigned could be taken now."""
+        return self._has_room(assignment.node, assignment.cells)
 
     @property
     def usage(self) -> list[int]:
@@ -149,7 +142,7 @@ class Quotas:
         self._tree.usage = usage
 
     def shortage(self, request: Request) -> dict[str, Any]:
-        """The figures of a request that has no claim now: of each group that no flavor has room for."""
+        """The figures of a request that can have no quota now: of each group that no flavor has room for."""
         cells = [
             cell
             for flavors in request.groups
@@ -159,13 +152,13 @@ class Quotas:
         ]
         return shortage(self._tree, request.node, cells, borrow=self._borrow)
 
-    def charge(self, claim: Claim) -> None:
-        """Take what was claimed."""
-        self._tree.charge(claim.node, claim.cells)
+    def charge(self, assignment: Assignment) -> None:
+        """Take what was assigned."""
+        self._tree.charge(assignment.node, assignment.cells)
 
-    def refund(self, claim: Claim) -> None:
+    def refund(self, assignment: Assignment) -> None:
         """Give back what was taken."""
-        self._tree.refund(claim.node, claim.cells)
+        self._tree.refund(assignment.node, assignment.cells)
 
     def _has_room(self, node: int, cells: Cells) -> bool:
         tree = self._tree
@@ -203,7 +196,7 @@ class Quotas:
     def _most(self, node: int, flavor: str, resource: str) -> int:
         return self._tree.most(node, flavor, resource, borrow=self._borrow)
 
-    def _claim(self, request: Request, numbers: tuple[int, ...], job: Job) -> Claim:
+    def _read_assignment(self, request: Request, numbers: tuple[int, ...], job: Job) -> Assignment:
         cells: Cells = ()
         flavor_of: dict[str, str] = {}
         for flavors, number in zip(request.groups, numbers, strict=True):
@@ -215,4 +208,4 @@ class Quotas:
             pod_set.name: {each: flavor_of[each] for each in pod_set.requests if each in flavor_of}
             for pod_set in job.pod_sets
         }
-        return Claim(request.home, request.node, cells, flavors_of)
+        return Assignment(request.home, request.node, cells, flavors_of)

@@ -1,0 +1,26 @@
+"""What policies ignore of manifests: the same sentences for all of them, for their `ignored_fields`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.models.cluster import Cluster
+
+
+def ignored_groups(cluster: Cluster, how: str) -> Iterator[str]:
+    """That PodGroups of the manifests do not count, because pods are placed otherwise."""
+    if cluster.pod_groups:
+        first = "/".join(next(iter(cluster.pod_groups)))
+        more = f" and {len(cluster.pod_groups) - 1:,} more" if len(cluster.pod_groups) > 1 else ""
+        yield f"PodGroup {first}{more}: spec.minMember does not count: {how}"
+
+
+def stopped_queues(cluster: Cluster) -> Iterator[str]:
+    """Stopped queues, which a policy that goes by quotas alone does not heed, as warnings."""
+    stopped = {f"ClusterQueue {name}": queue.stop_policy for name, queue in cluster.cluster_queues.items()}
+    stopped |= {
+        f"LocalQueue {'/'.join(name)}": each.stop_policy for name, each in cluster.local_queues.items()
+    }
+    for name, policy in stopped.items():
+        if policy != "None":
+            yield f"{name}: spec.stopPolicy {policy} does not count: quotas alone decide who starts"
