@@ -14,6 +14,7 @@ import click
 
 from harness.cli.calibration import calibrated
 from harness.cli.context import command_line, complete_policies, loaded_plugins
+from harness.cli.cycles import check_watched, watched
 from harness.cli.replays import carried_out, shaken
 from harness.cli.run_options import interrupted, kept
 from harness.cli.screen import coloured, terminal_width
@@ -95,6 +96,15 @@ Examples:
     help="Replay N twins of every run, whose jobs arrive up to 30 s earlier or later, and compare over them: "
     "every difference then has an interval. Further: N,arrivals=5m,ties,durations=1%,priorities.",
 )  # fmt: skip
+@click.option(
+    "--step", is_flag=True,
+    help="Show what the policy is told and decides, and wait for Enter after each cycle (q quits); without a "
+    "terminal all cycles are printed.",
+)  # fmt: skip
+@click.option(
+    "--trace-policy", "traced", multiple=True, metavar="JOB",
+    help="Show the cycles that concern this job; can be given several times.",
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of a table.")
 @click.option("-q", "--quiet", is_flag=True, help="Only results and errors.")
 @click.pass_context
@@ -118,6 +128,8 @@ def replay(
     force: bool,
     workers: int | None,
     shake_text: str | None,
+    step: bool,
+    traced: tuple[str, ...],
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -176,6 +188,8 @@ def replay(
         found = [strangers(homed(opened, world.cluster), world.cluster) for world in worlds]
         opened = without(opened, (job for jobs in found for job in jobs))
     requests = asked(opened)
+    if step or traced:
+        check_watched(requests, shaken=shake is not None, as_json=as_json)
     plans = [request.plan(plugins) for request in requests]
     never = [job for plan in plans for each in plan.impossible for job in each.jobs]
     if drop_impossible and never:
@@ -186,20 +200,17 @@ def replay(
         of_plans = [next(world for world in worlds if world.cluster is each.cluster) for each in requests]
         for line in _preface(opened, worlds, list(zip(of_plans, plans, strict=True)), selected=not names):
             click.echo(printable(line), err=True)
-    runs = carried_out(
-        requests,
-        plans,
-        plugins,
-        jobs=count_jobs(opened.frame),
-        workers=workers,
-        command=command_line(ctx),
-        quiet=quiet,
-    )
+    command = command_line(ctx)
+    if step or traced:
+        runs = [watched(requests[0], plans[0], plugins, jobs=traced, step=step, command=command, quiet=quiet)]
+    else:
+        jobs = count_jobs(opened.frame)
+        runs = carried_out(requests, plans, plugins, jobs=jobs, workers=workers, command=command, quiet=quiet)
     chosen_by = f"the first of the {len(runs)} runs of this replay"
     if shake is None:
         comparison = Comparison(runs, chosen=chosen_by)
     else:
-        twins = shaken(runs, shake, lambda: plugins, workers=workers, command=command_line(ctx), quiet=quiet)
+        twins = shaken(runs, shake, lambda: plugins, workers=workers, command=command, quiet=quiet)
         comparison = Comparison(runs, chosen=chosen_by, shake=shake, twins=twins)
     if as_json:
         click.echo(json.dumps(comparison.to_json(scope=None, changes=False)))

@@ -114,12 +114,13 @@ def _tell(outcomes: Mapping[int, Run | BaseException], told: int, progress: Prog
     while told in outcomes:
         outcome = outcomes[told]
         if not quiet and not isinstance(outcome, BaseException):
-            progress.say([_ending(outcome)])
+            progress.say([ending(outcome)])
         told += 1
     return told
 
 
-def _ending(run: Run) -> str:
+def ending(run: Run) -> str:
+    """What came of a replay, in a line."""
     if run.measured_again:
         return f"{run.label}: measured again, kept in {run.path} (--force replays it)"
     if run.stored:

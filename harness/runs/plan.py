@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -21,6 +21,7 @@ from harness.units import format_duration
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
+    from harness.policy import Policy
     from harness.registries import PolicySpec
     from harness.runs.at_start import AtStart
     from harness.runs.impossible import Impossible
@@ -51,6 +52,7 @@ class Plan:
         at_start: how work of the manifests takes part; `cluster` has what is there at the beginning.
         played: the trace as jobs arrive by it: the same, or its twin.
         twin: which twin that is; None for the trace itself.
+        observe: puts an observer before the policy that changes nothing; the result does not depend on it.
     """
 
     trace: Trace
@@ -66,6 +68,7 @@ class Plan:
     at_start: AtStart
     played: Trace
     twin: Twin | None = None
+    observe: Callable[[Policy], Policy] | None = None
 
     @property
     def settings(self) -> dict[str, Any]:

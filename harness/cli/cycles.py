@@ -1,0 +1,167 @@
+"""`harness replay --step` and `--trace-policy`: a policy is watched while it replays."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.cli.replays import ending
+from harness.errors import OptionError
+from harness.text import printable
+
+if TYPE_CHECKING:
+    from harness.explanation.cycles import Cycle, Observer
+    from harness.plugins import Plugins
+    from harness.policy import Policy
+    from harness.runs.plan import Plan
+    from harness.runs.request import Request
+    from harness.runs.run import Run
+
+_PROMPT = "-- Enter: next, q: quit --"
+
+
+class _Stop(BaseException):
+    """Ends a replay from within a cycle; no `Exception`, which the engine would take for the policy's own.
+
+    Args:
+        error: what is to be raised instead when the engine is left.
+    """
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def check_watched(requests: Sequence[Request], *, shaken: bool, as_json: bool) -> None:
+    """That a watched replay is one replay, whose lines have stdout for themselves.
+
+    Raises:
+        OptionError: there are several, or a JSON document is wanted there.
+    """
+    if len(requests) > 1 or shaken:
+        asked = "--shake replays twins" if shaken else f"{len(requests)} are asked for"
+        raise OptionError(
+            f"--step and --trace-policy watch one replay, and {asked}",
+            hint="give one --plugin, one --cluster, and no --patch or --shake",
+        )
+    if as_json:
+        raise OptionError(
+            "--step and --trace-policy print lines where --json has its document",
+            hint="leave --json out, and have the document of the kept run: harness compare RUN --json",
+        )
+
+
+def watched(
+    request: Request,
+    plan: Plan,
+    plugins: Plugins,
+    *,
+    jobs: Collection[str],
+    step: bool,
+    command: str,
+    quiet: bool,
+) -> Run:
+    """Carry out a replay, printing what its policy is told and decides; one that is stored is made again.
+
+    Args:
+        request: what is asked for.
+        plan: the same, prepared.
+        plugins: what it uses.
+        jobs: tell of the cycles that concern these; of all where there is none.
+        step: whether to wait for Enter after each cycle that is told, where stdin and stdout are terminals.
+        command: the command line, for the run's provenance.
+        quiet: whether only results and errors are told.
+
+    Raises:
+        OptionError: there is no such job.
+        click.exceptions.Exit: the user quits; nothing is kept.
+    """
+    _check_jobs(jobs, plan)
+    telling = _Telling(jobs, pauses=step and sys.stdin.isatty() and sys.stdout.isatty())
+    made = replace(plan, observe=telling.observe)
+    try:
+        run = replace(request, force=True).run(plugins=plugins, plan=made, command=command)
+    except _Stop as stop:
+        raise stop.error from None
+    finally:
+        telling.tell_unfinished()
+    if not quiet:
+        if not telling.told:
+            click.echo(printable(f"note: no cycle concerns {', '.join(jobs)}"), err=True)
+        click.echo(printable(ending(run)), err=True)
+    return run
+
+
+class _Telling:
+    """Prints the cycles that are wanted, and waits where that is wanted."""
+
+    def __init__(self, jobs: Collection[str], *, pauses: bool) -> None:
+        self.told = 0
+        self._jobs = frozenset(jobs)
+        self._pauses = pauses
+        self._observer: Observer | None = None
+
+    def observe(self, policy: Policy) -> Policy:
+        """Stand before a policy."""
+        from harness.explanation.cycles import Observer
+
+        self._observer = Observer(policy, self._report)
+        return self._observer
+
+    def tell_unfinished(self) -> None:
+        """Tell the cycle in which the replay failed, if it did so in one."""
+        cycle = self._observer.unfinished if self._observer is not None else None
+        if cycle is not None:
+            self._tell(cycle)
+
+    def _report(self, cycle: Cycle) -> None:
+        try:
+            if self._tell(cycle) and self._pauses:
+                self._wait()
+        except Exception as error:
+            raise _Stop(error) from error
+
+    def _tell(self, cycle: Cycle) -> bool:
+        if self._jobs and not cycle.concerns(self._jobs):
+            return False
+        for line in cycle.text(self._jobs).split("\n"):
+            click.echo(printable(line))
+        self.told += 1
+        return True
+
+    def _wait(self) -> None:
+        """Wait for the user.
+
+        Raises:
+            click.exceptions.Exit: it is enough.
+        """
+        click.echo(_PROMPT, nl=False, err=True)
+        answer = sys.stdin.readline()
+        if not answer or answer.strip().lower() in ("q", "quit"):
+            click.echo("quit: the replay is not kept", err=True)
+            raise click.exceptions.Exit(0)
+
+
+def _check_jobs(jobs: Collection[str], plan: Plan) -> None:
+    """That jobs are there, in the trace or in the manifests.
+
+    Raises:
+        OptionError: one is not.
+    """
+    from harness.explanation.names import close_to
+
+    if not jobs:
+        return
+    running, later = plan.policy.running, plan.at_start.later
+    known = {str(name) for name in plan.trace.frame["job_id"].unique()}
+    if running is not None:
+        known |= {
+            job.id for each in (plan.cluster, later) if each is not None for job, *_ in running(each, 0)
+        }
+    for name in jobs:
+        if name not in known:
+            raise OptionError(f"--trace-policy: there is no job {name!r}", hint=close_to(name, known))
