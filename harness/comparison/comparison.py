@@ -114,6 +114,16 @@ class Comparison:
         return all(run.window == self.window for run in self.runs)
 
     @cached_property
+    def fullest(self) -> str:
+        """The resource that the baseline uses most of; the first where no utilization is known."""
+        known = {
+            measured.resource: values[0]
+            for measured, values in self.select()
+            if measured.metric == "utilization.allocated" and values[0] is not None
+        }
+        return max(self.runs[0].resources, key=lambda resource: known.get(resource) or 0.0)
+
+    @cached_property
     def differing_capacities(self) -> frozenset[str]:
         """The resources of which the runs have different capacities, of those that jobs ask for."""
         resources = {resource for run in self.runs for resource in run.resources}

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from harness.experiments.objectives import Estimate, Judged, Setting
 from harness.metrics.measurement import Measurement
+from harness.statistics.frontier import undominated
 
 _OF_QUEUES = Measurement("wait.first_start.mean", None, "s", "lower")
 
@@ -45,21 +46,6 @@ def outcomes(judged: Judged) -> list[Outcome]:
     costs = [[sign * each.value for sign, each in zip(signs, values, strict=True)] for _, values in whole]
     best = undominated(costs)
     return [Outcome(setting, values, at in best) for at, (setting, values) in enumerate(whole)]
-
-
-def undominated(costs: Sequence[Sequence[float]]) -> set[int]:
-    """The places of those that no other is as low as in everything and lower in something."""
-    order = sorted(range(len(costs)), key=lambda at: tuple(costs[at]))
-    found: list[int] = []
-    for at in order:
-        mine = costs[at]
-        if not any(_dominates(costs[other], mine) for other in found):
-            found.append(at)
-    return set(found)
-
-
-def _dominates(one: Sequence[float], other: Sequence[float]) -> bool:
-    return all(a <= b for a, b in zip(one, other, strict=True)) and tuple(one) != tuple(other)
 
 
 def shifts(judged: Judged) -> Mapping[int, Sequence[Shift]]:

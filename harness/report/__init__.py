@@ -31,15 +31,19 @@ __all__ = [
 ]
 
 _BUILT_IN = (
-    ("headlines", "At a glance", "utilization, fairness, disruption and waiting in one figure each"),
-    ("metrics", "All figures", "the metrics of all runs in one table"),
-    ("tradeoff", "What is traded for what", "utilization, fairness and disruption of the runs in one chart"),
+    ("headlines", "Which one, and at what cost?", "what to take and on what condition, with its costs"),
+    ("frontier", "What is traded for what", "waits against lost work, and which runs no other beats"),
+    ("losses", "Who wins, who loses", "hours waited and work lost by queue, and for whom it was lost"),
+    ("waiting", "Who waited, and how long", "waiting jobs over time, how long jobs waited, and which ones"),
     ("allocation", "Who held what, when", "what queues held over time, beside what is their own"),
     ("fairness", "How fairly it was shared", "how far shares were from ideal ones over time"),
-    ("waiting", "Who waited, and how long", "waiting jobs over time, and how long queues' jobs waited"),
-    ("disruption", "What was preempted, and why", "preemptions over time by reason"),
-    ("losses", "Who pays, who gains", "lost work by the queue that lost it and the queue it was lost for"),
+    (
+        "disruption",
+        "What was preempted, and why",
+        "preemptions over time by reason, and chains of them",
+    ),
     ("gantt", "Job by job", "every job as a bar, for small runs"),
+    ("metrics", "All figures", "the metrics of all runs in one table"),
 )
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
+
+from harness.units import DAY, HOUR, MINUTE, SECOND
 
 _UNITS = {
     "cpu": ("cores", "core-hours", 1000),
@@ -40,3 +43,36 @@ def number(value: float) -> str:
 def percent(value: float) -> str:
     """A ratio for reading."""
     return f"{100 * value:.1f} %"
+
+
+class Scale(NamedTuple):
+    """How an axis shows values of a metric.
+
+    Attributes:
+        unit: for its title; empty where numbers say it.
+        size: how many of the metric's units one on the axis is.
+        shown_as: the format of its numbers; empty for short ones such as 15k.
+    """
+
+    unit: str
+    size: float
+    shown_as: str = ""
+
+    def of(self, values: Iterable[float]) -> list[float]:
+        """Values as the axis has them."""
+        return [value / self.size for value in values]
+
+
+def scale_of(unit: str, resource: str, values: Sequence[float]) -> Scale:
+    """How values in a metric's unit are shown: times in what fits the longest, parts in per cent."""
+    if unit == "s":
+        most = max(map(abs, values), default=0.0)
+        for name, size in (("days", DAY), ("hours", HOUR), ("minutes", MINUTE)):
+            if most >= 2 * size // SECOND:
+                return Scale(name, size // SECOND)
+        return Scale("seconds", 1)
+    if unit == "ratio":
+        return Scale("", 1, ".1%")
+    if unit == "resource-hours":
+        return Scale(unit_of(resource).hours, unit_of(resource).size)
+    return Scale("" if unit == "count" else unit, 1)

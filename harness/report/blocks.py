@@ -19,9 +19,15 @@ Verdict: TypeAlias = Literal["better", "worse", "same", "equal", "open", ""]
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A paragraph."""
+    """A paragraph.
+
+    Attributes:
+        text: what it says.
+        lead: whether it is what all else is there for, and stands out.
+    """
 
     text: str
+    lead: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +58,13 @@ class Cell:
         text: the figure.
         verdict: what it means.
         sign: what stands for the verdict; it is read out as a word.
+        bar: how long a bar beside it is, from -1 (to the left) to 1 (to the right); None for no bar.
     """
 
     text: str
     verdict: Verdict = ""
     sign: str = ""
+    bar: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

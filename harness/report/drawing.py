@@ -14,6 +14,7 @@ WIDE, NARROW = 900, 350
 """The widths that figures are drawn in: for desks and paper, and for telephones."""
 
 _PATH = re.compile(r'(<path\b[^>]*?\bd=")([^"]*)')
+_DESCRIBED = re.compile(r'<(path|rect)\b([^>]*?) aria-label="([^"]*)"([^>]*?)(?:/>|></\1>)')
 _PAIR = re.compile(r"\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}")
 _NUMBER = re.compile(r"-?\d+\.\d+")
 
@@ -104,10 +105,11 @@ def live(figure: Figure) -> dict[str, Any]:
 
 
 def svg(figure: Figure, width: int) -> str:
-    """A figure as SVG."""
+    """A figure as SVG; what marks are described as is shown under the pointer."""
     import vl_convert
 
     drawn: str = vl_convert.vegalite_to_svg(specification(figure, width))
+    drawn = _DESCRIBED.sub(r"<\1\2\4><title>\3</title></\1>", drawn)
     return _PATH.sub(lambda path: path[1] + _NUMBER.sub(_shorter, path[2]), drawn)
 
 

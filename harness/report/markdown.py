@@ -35,8 +35,8 @@ def _text(text: str) -> str:
 
 def _block(block: Block) -> Iterator[str]:
     match block:
-        case Text(text):
-            yield _text(text)
+        case Text(text, lead):
+            yield f"**{_text(text)}**" if lead else _text(text)
         case Points(items, title):
             if title:
                 yield from (f"**{_text(title)}**", "")

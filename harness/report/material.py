@@ -71,7 +71,7 @@ class Material:
         self.window = Window(
             min(run.window.start for run in self.runs), max(run.window.end for run in self.runs)
         )
-        self.resource = _fullest(comparison)
+        self.resource = comparison.fullest
 
     @property
     def capacities(self) -> list[int | None]:
@@ -87,6 +87,16 @@ class Material:
         found = [line for line in every if says_something_new(self.comparison, line.measured)]
         return sorted(found, key=lambda line: wanted.index(line.measured.metric))
 
+    def lines(self, metric: str, scope: str = "all") -> list[Line]:
+        """A metric as comparisons show it, a line a scope and resource; nothing where it was not measured."""
+        return lines(self.comparison, [metric], scope) if (metric, scope) in self._measured else []
+
+    @cached_property
+    def _measured(self) -> set[tuple[str, str]]:
+        """Metrics with the scopes, and kinds of scopes, of which there are values."""
+        known = {(row.metric, row.scope) for row, _ in self.comparison.select(scope=None)}
+        return known | {(metric, scope.partition("=")[0]) for metric, scope in known}
+
     def of_runs(self, ask: Callable[[Run], T]) -> list[T]:
         """What is asked of every run.
 
@@ -98,6 +108,16 @@ class Material:
             with reading(run.path):
                 answers.append(ask(run))
         return answers
+
+    @cached_property
+    def jobs_of_queues(self) -> list[Mapping[str, int]]:
+        """For each run queue -> how many jobs it has, by name."""
+
+        def count(run: Run) -> Mapping[str, int]:
+            queues = run.scan("jobs").group_by("queue").len().sort("queue").collect()
+            return dict(queues.iter_rows())
+
+        return self.of_runs(count)
 
     @cached_property
     def lanes(self) -> list[Lane]:
@@ -200,17 +220,6 @@ def distinct(names: Iterable[str]) -> list[str]:
 def others(count: int) -> str:
     """What so many that are shown as one are called."""
     return "1 other" if count == 1 else f"{count:,} others"
-
-
-def _fullest(comparison: Comparison) -> str:
-    """The resource with the highest utilization in the baseline; the first where none is known."""
-    resources = comparison.runs[0].resources
-    known = {
-        measured.resource: values[0]
-        for measured, values in comparison.select("utilization.allocated")
-        if values[0] is not None
-    }
-    return max(resources, key=lambda resource: known.get(resource) or 0.0)
 
 
 def total(amounts: Iterable[int | None]) -> int | None:

@@ -27,6 +27,9 @@ _WORDS = {
     "equal": "equal",
     "open": "not judged",
 }
+_BAR = 80
+"""How wide the bars of a table are, pixels."""
+
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
@@ -76,8 +79,8 @@ class _Writer:
 
     def _block(self, block: Block) -> str:
         match block:
-            case Text(text):
-                return f"<p>{_text(text)}</p>"
+            case Text(text, lead):
+                return f'<p class="lead">{_text(text)}</p>' if lead else f"<p>{_text(text)}</p>"
             case Points(items, title):
                 head = f"<h3>{_text(title)}</h3>" if title else ""
                 return head + "<ul>" + "".join(f"<li>{_text(item)}</li>" for item in items) + "</ul>"
@@ -133,7 +136,19 @@ def _table(table: Table) -> str:
 def _cell(cell: str | Cell) -> str:
     if isinstance(cell, str):
         return f"<td>{_text(cell)}</td>"
-    return f'<td class="{cell.verdict}">{_judged(cell)}</td>'
+    return f'<td class="{cell.verdict}">{_judged(cell)}{_bar(cell.bar)}</td>'
+
+
+def _bar(length: float | None) -> str:
+    """A bar to the left or right of the middle, in the colour of its cell."""
+    if length is None:
+        return ""
+    end = _BAR / 2 * (1 + max(-1.0, min(1.0, length)))
+    low, high = sorted((_BAR / 2, end))
+    return (
+        f'<svg class="bar" width="{_BAR}" height="9" aria-hidden="true">'
+        f'<path d="M{low:.1f},1H{high:.1f}V8H{low:.1f}Z"/><path class="middle" d="M{_BAR / 2:g},0V9"/></svg>'
+    )
 
 
 def _judged(cell: Cell) -> str:

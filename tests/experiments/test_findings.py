@@ -14,11 +14,12 @@ from harness.errors import OptionError, RunError
 from harness.experiments.effects import effects
 from harness.experiments.experiment import Experiment
 from harness.experiments.folder import Folder
-from harness.experiments.frontier import outcomes, shifts, undominated
+from harness.experiments.frontier import outcomes, shifts
 from harness.experiments.making import Item
 from harness.experiments.objectives import Judged, estimate
 from harness.experiments.spec import Arm, Factor, Seeds, Spec
 from harness.experiments.telling import compare, show
+from harness.statistics.frontier import undominated
 
 WAIT, LOST = "wait.first_start.p95", "disruption.lost"
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from policies import Greedy
 from report_runs import write
@@ -14,10 +15,12 @@ from report_runs import write
 import harness
 from harness import plugins
 from harness.errors import PluginError
-from harness.report import Block, Figure, Points, RegisterSection, Scores, Table, Text
+from harness.report import Block, Cell, Figure, RegisterSection, Scores, Table, Text
+from harness.report.amounts import number
 from harness.report.deviation import ONE, deviation
 from harness.report.material import Material, distinct
 from harness.report.report import Report
+from harness.units import HOUR
 
 
 def chapters(report: Report) -> list[str]:
@@ -43,13 +46,13 @@ def test_the_built_in_sections_stand_in_their_order(runs: list[harness.Run]) -> 
     found = chapters(harness.make_report(runs))
     assert found == [
         "headlines",
-        "metrics",
-        "tradeoff",
+        "frontier",
+        "losses",
+        "waiting",
         "allocation",
         "fairness",
-        "waiting",
         "disruption",
-        "losses",
+        "metrics",
         "assumed",
     ]
 
@@ -62,10 +65,12 @@ def test_small_runs_are_shown_job_by_job(hostile: list[harness.Run]) -> None:
 
 
 def test_one_run_is_reported_without_comparison(runs: list[harness.Run]) -> None:
-    """No trade-off and no verdicts, all else is there."""
+    """No trade-off, nothing to take and no verdicts, all else is there."""
     report = harness.make_report(runs[1:])
-    assert "tradeoff" not in chapters(report)
-    (scores,) = blocks(report, "headlines")
+    assert "frontier" not in chapters(report)
+    scores, costs = blocks(report, "headlines")
+    assert isinstance(costs, Table)
+    assert {len(row) for row in costs.rows} == {2}
     assert isinstance(scores, Scores)
     assert [score.topic for score in scores.scores] == ["Utilization", "Fairness", "Disruption", "Waiting"]
     assert {change.text for score in scores.scores for _, _, change in score.values} == {""}
@@ -73,17 +78,64 @@ def test_one_run_is_reported_without_comparison(runs: list[harness.Run]) -> None
 
 def test_verdicts_follow_the_comparison(runs: list[harness.Run]) -> None:
     """What one replay cannot carry is not judged, in the card and in the sentence; over twins it is."""
-    *_, scores, verdicts = blocks(harness.make_report(runs), "headlines")
+    answer, *_, scores, costs = blocks(harness.make_report(runs), "headlines")
+    assert isinstance(answer, Text)
+    assert answer.lead
+    assert answer.text.startswith("Which one to take cannot be said: one replay of each does not tell ")
     assert isinstance(scores, Scores)
-    assert isinstance(verdicts, Points)
-    disruption = scores.scores[2]
-    assert [change.verdict for _, _, change in disruption.values] == ["", "open"]
-    assert verdicts.items[0].startswith("rough: ")
-    assert "disruption not judged from one replay (+" in verdicts.items[0]
+    assert [change.verdict for _, _, change in scores.scores[2].values] == ["", "open"]
+    assert isinstance(costs, Table)
+    lost = next(row for row in costs.rows if row[0] == "core-hours lost to preemption")
+    hours = runs[1].metrics.filter(metric="disruption.lost", scope="all", resource="cpu")["value"][0]
+    assert lost[2] == f"{hours:,.2f} core·h"
     over_twins = harness.compare(runs, shake=2, workers=1)
-    *_, scores, verdicts = blocks(harness.make_report(over_twins), "headlines")
+    answer, *_, scores, _ = blocks(harness.make_report(over_twins), "headlines")
+    assert isinstance(answer, Text)
+    assert answer.text.startswith("Where preempted jobs lose all their progress, ")
     assert isinstance(scores, Scores)
     assert scores.scores[2].values[1][2].verdict in ("better", "worse", "same")
+
+
+def test_hours_waited_are_those_of_the_jobs(runs: list[harness.Run]) -> None:
+    """By queue, with a bar to the left where the jobs wait fewer hours than under the baseline."""
+    table = next(block for block in blocks(harness.make_report(runs), "losses") if isinstance(block, Table))
+    assert sorted(str(row[0]) for row in table.rows) == ["blue", "green", "red"]
+    hours = []
+    for run in runs:
+        jobs = run.micros("jobs").collect().with_columns(wait=pl.col("start_time") - pl.col("submit_time"))
+        hours.append(dict(jobs.group_by("queue").agg(pl.col("wait").sum() / HOUR).iter_rows()))
+    bars = []
+    for queue, before, after, change in table.rows:
+        assert before == number(hours[0][str(queue)])
+        assert after == number(hours[1][str(queue)])
+        assert isinstance(change, Cell)
+        assert change.bar is not None
+        difference = hours[1][str(queue)] - hours[0][str(queue)]
+        assert (change.bar > 0) == (difference > 0)
+        bars.append(abs(change.bar))
+    assert max(bars) == 1.0
+
+
+def test_the_frontier_marks_what_no_other_run_beats(runs: list[harness.Run]) -> None:
+    """The run that loses nothing is not beaten; the other one is, unless its jobs wait less."""
+    (figure,) = blocks(harness.make_report(runs), "frontier")
+    assert isinstance(figure, Figure)
+    waits = [run.metrics.filter(metric="wait.first_start.p95", scope="all")["value"][0] for run in runs]
+    best = "calm, rough" if waits[1] < waits[0] else "calm"
+    assert figure.words.endswith(f"No other one beats: {best}.")
+
+
+def test_of_runs_that_are_alike_nothing_is_traded(tmp_path: Path) -> None:
+    """Where no run loses any work, all points would lie on one line."""
+    rows = [{"submit_time": n, "queue": "ab"[n % 2], "priority": n % 2, "duration": 10 + n} for n in range(9)]
+    trace = write(tmp_path / "trace.parquet", rows)
+    both = [
+        harness.replay(trace, plugin=policy, label=label, output=tmp_path / "results")
+        for policy, label in ((Greedy, "one"), (Greedy, "two"))
+    ]
+    (said,) = blocks(harness.make_report(both), "frontier")
+    assert isinstance(said, Text)
+    assert "nothing is traded" in said.text
 
 
 def test_a_plugin_adds_a_section(runs: list[harness.Run]) -> None:
@@ -94,7 +146,7 @@ def test_a_plugin_adds_a_section(runs: list[harness.Run]) -> None:
         yield Table("Mine", ["run", "jobs"], [[run.label, str(run.jobs.height)] for run in material.runs])
 
     report = harness.make_report(runs, plugins=with_section(make, place=150))
-    assert chapters(report)[:3] == ["headlines", "mine", "metrics"]
+    assert chapters(report)[:3] == ["headlines", "mine", "frontier"]
     assert blocks(report, "mine")[0] == Text("2 runs of cpu")
     assert "| rough | 300 |" in report.markdown()
     unplaced = harness.make_report(runs, plugins=with_section(make))

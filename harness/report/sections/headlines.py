@@ -1,13 +1,15 @@
-"""At a glance: utilization, fairness, disruption and waiting in one figure each, and what changed."""
+"""Which one, and at what cost: what to take and on what condition, and what each run costs and brings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from harness.report.blocks import Block, Cell, Points, Score, Scores
+from harness.comparison.recommendation import recommendation
+from harness.report.amounts import unit_of
+from harness.report.blocks import Block, Cell, Points, Score, Scores, Table, Text
+from harness.report.compared import cells, compared_head, compared_row, hours_cells, hours_waited
 from harness.report.material import Material
-from harness.report.sections.metrics import cells
 
 
 class _Headline(NamedTuple):
@@ -41,21 +43,19 @@ _HEADLINES = (
         "95 of 100 jobs waited no longer than this for their start; less is better",
     ),
 )
-_IN_WORDS = {
-    "better": "better",
-    "worse": "worse",
-    "same": "no clear change",
-    "equal": "equal",
-    "open": "not judged from one replay",
-    "": "not comparable",
-}
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """Four figures of every run; for several runs what differs, and a sentence of verdicts for each.
+    """The answer, what each run costs, and four figures of each.
 
-    Before them stands which replays were ended because they went nowhere, and which metrics failed.
+    Between them stands which replays were ended because they went nowhere, which metrics failed, and what
+    differs besides plugins.
     """
+    answer = recommendation(material.comparison)
+    if answer is not None:
+        yield Text(answer.sentence, lead=True)
+        if answer.points:
+            yield Points(list(answer.points), title=f"Against {material.names[0]}")
     ended = [
         f"{name}: {run.stopped.told()}"
         for name, run in zip(material.names, material.runs, strict=True)
@@ -76,26 +76,33 @@ def blocks(material: Material) -> Iterator[Block]:
     about = [(each, (each.metric, material.resource if each.of_resource else "")) for each in _HEADLINES]
     found = [(headline, cells(lines[key])) for headline, key in about if key in lines]
     yield Scores([_score(material, headline, pairs) for headline, pairs in found])
-    if len(material.runs) > 1:
-        yield Points(
-            [
-                f"{name}: "
-                + "; ".join(
-                    f"{headline.topic.lower()} {_verdict(pairs[place][1])}" for headline, pairs in found
-                )
-                for place, name in enumerate(material.names)
-                if place
-            ],
-            title=f"Against {material.names[0]}",
+    rows = list(_costs(material))
+    if rows:
+        yield Table("What each one costs and brings", compared_head(material, "of all jobs"), rows)
+
+
+def _costs(material: Material) -> Iterator[Sequence[str | Cell]]:
+    """Amounts beside parts of them."""
+    unit = unit_of(material.resource)
+    jobs = [sum(each.values()) for each in material.jobs_of_queues]
+    for line in material.lines("wait.first_start.mean"):
+        yield compared_row(
+            "hours that jobs waited for their start", hours_cells(hours_waited(line, jobs), line)
         )
+    for metric, resource, name in (
+        ("wait.first_start.p95", "", "95 of 100 jobs started within"),
+        ("slowdown.bounded.mean", "", "times longer than its work, a job on average"),
+        ("disruption.lost", material.resource, f"{unit.hours} lost to preemption"),
+        ("disruption.lost_of_allocated", material.resource, "as a part of what was allocated"),
+        ("disruption.preemptions", "", "preemptions"),
+        ("utilization.useful.hours", material.resource, f"{unit.hours} of work of finished jobs"),
+    ):
+        for line in material.lines(metric):
+            if line.measured.resource == resource:
+                yield compared_row(name, cells(line))
 
 
 def _score(material: Material, headline: _Headline, pairs: Sequence[tuple[str, Cell]]) -> Score:
     meaning = f"{material.resource}: {headline.meaning}" if headline.of_resource else headline.meaning
     values = [(name, *pair) for name, pair in zip(material.names, pairs, strict=True)]
     return Score(headline.topic, meaning, values)
-
-
-def _verdict(change: Cell) -> str:
-    figure = f" ({change.text})" if change.verdict in ("better", "worse", "open") and change.text else ""
-    return f"{_IN_WORDS[change.verdict]}{figure}"

@@ -1,4 +1,4 @@
-"""Who pays, who gains: the work that preemptions threw away, by whose it was and for whom that was."""
+"""Who wins, who loses: hours waited by queue, and the work thrown away, by whose it was and for whom."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from harness.metrics.preemptions import preempted_pods, preemptions
 from harness.metrics.scopes import BENEFICIARY, QUEUE
 from harness.report import palette
 from harness.report.amounts import number, unit_of
-from harness.report.blocks import Block, Figure, Key, Table
+from harness.report.blocks import Block, Figure, Key, Table, Text
+from harness.report.compared import compared_head, compared_row, hours_cells, hours_waited
 from harness.report.material import Material, distinct, others
 from harness.runs.run import Run
 
@@ -26,6 +27,37 @@ _KEYS = (
 )
 
 
+def _waited(material: Material) -> Iterator[Block]:
+    """Hours that jobs of each queue waited; of many queues those whose hours differ most."""
+    counts = material.jobs_of_queues
+    found = []
+    for line in material.lines("wait.first_start.mean", QUEUE):
+        queue = line.measured.scope.partition("=")[2]
+        found.append((queue, line, hours_waited(line, [each.get(queue, 0) for each in counts])))
+    if len(found) < 2:
+        return
+    ranked = sorted(found, key=lambda each: (-_spread(each[2]), each[0]))[:_SHOWN]
+    widest = max(_spread(hours) for _, _, hours in ranked)
+    names = distinct(queue for queue, _, _ in ranked)
+    yield Table(
+        "Hours that jobs waited for their start, by queue"
+        + (f": of {len(found):,} the {len(ranked)} that differ most" if len(ranked) < len(found) else ""),
+        compared_head(material, QUEUE),
+        [
+            compared_row(name, hours_cells(hours, line, widest=widest))
+            for name, (_, line, hours) in zip(names, ranked, strict=True)
+        ],
+    )
+    if len(material.runs) > 1:
+        yield Text(f"Bars to the left: its jobs wait fewer hours than under {material.names[0]}.")
+
+
+def _spread(hours: Sequence[float | None]) -> float:
+    """How far the hours of runs are from the baseline's at most; of one run, how many there are."""
+    base, *others = [each or 0.0 for each in hours]
+    return max((abs(each - base) for each in others), default=base)
+
+
 class _Loss(NamedTuple):
     """Resource-hours of a queue."""
 
@@ -34,7 +66,8 @@ class _Loss(NamedTuple):
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """Lost work by queue in every run, and the pairs of queues between which most was preempted."""
+    """Hours waited and work lost by queue, and the pairs of queues between which most was preempted."""
+    yield from _waited(material)
     found = material.of_runs(lambda run: _losses(run, material.resource))
     sums: dict[str, float] = {}
     for of_queues in found:

@@ -1,0 +1,20 @@
+"""The Pareto set: those that no other beats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def undominated(costs: Sequence[Sequence[float]]) -> set[int]:
+    """The places of those that no other is as low as in everything and lower in something."""
+    order = sorted(range(len(costs)), key=lambda at: tuple(costs[at]))
+    found: list[int] = []
+    for at in order:
+        mine = costs[at]
+        if not any(_dominates(costs[other], mine) for other in found):
+            found.append(at)
+    return set(found)
+
+
+def _dominates(one: Sequence[float], other: Sequence[float]) -> bool:
+    return all(a <= b for a, b in zip(one, other, strict=True)) and tuple(one) != tuple(other)

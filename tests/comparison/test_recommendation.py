@@ -1,0 +1,111 @@
+"""Which run to take: verdicts that twins carry say so, with a condition; else what would tell is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import harness
+from harness.comparison.changes import Verdict
+from harness.comparison.recommendation import Recommendation, recommendation
+
+POOL = """
+apiVersion: harness/v1
+kind: NodePool
+metadata: {name: pool}
+spec: {count: COUNT, template: {status: {allocatable: {cpu: 2, memory: 8Gi, pods: 10}}}}
+"""
+
+
+@pytest.fixture
+def replayed(write_trace: Callable[..., Path], tmp_path: Path) -> Callable[..., harness.Run]:
+    """Runs of a small trace on so many nodes."""
+    rows = ({"submit_time": 600 * n, "duration": 2000, "priority": n % 3} for n in range(1, 31))
+    trace = write_trace(*rows)
+
+    def run(label: str, count: int, plugin: str = "none") -> harness.Run:
+        cluster = tmp_path / f"{count}.yaml"
+        cluster.write_text(POOL.replace("COUNT", str(count)))
+        out = tmp_path / "results"
+        return harness.replay(trace=trace, cluster=cluster, plugin=plugin, label=label, output=out)
+
+    return run
+
+
+def told(*runs: harness.Run, shake: int | None = 3) -> Recommendation:
+    found = recommendation(harness.compare(runs, shake=shake, workers=1))
+    assert found is not None
+    return found
+
+
+def test_one_replay_carries_nothing_that_differs(replayed: Callable[..., harness.Run]) -> None:
+    """It is said what would."""
+    found = told(replayed("few", 1), replayed("many", 4), shake=None)
+    assert not found.carried
+    assert found.sentence == (
+        "Which one to take cannot be said: one replay of each does not tell what they do to waits from luck; "
+        "harness compare RUN... --shake 10 does."
+    )
+
+
+def test_what_is_better_and_in_nothing_worse_is_to_be_taken(replayed: Callable[..., harness.Run]) -> None:
+    """From either side; that more nodes cost more is said."""
+    few, many = replayed("few", 1), replayed("many", 4)
+    found = told(few, many)
+    assert found.carried
+    start = "Where preempted jobs lose all their progress and whatever the capacity itself costs, "
+    assert found.sentence.startswith(f"{start}take “many”: it has 95 of 100 jobs start within ")
+    assert found.sentence.endswith(", and is worse than “few” in nothing judged here.")
+    found = told(many, few)
+    assert found.sentence == f"{start}keep “many”: nothing else is better in anything judged here."
+    assert found.points[0].startswith("few: worse: 95 of 100 jobs start within ")
+
+
+def test_of_several_that_are_clearly_better_it_says_how_to_tell(replayed: Callable[..., harness.Run]) -> None:
+    """They are compared with the baseline alone."""
+    found = told(replayed("few", 1), replayed("more", 2), replayed("many", 4))
+    assert "take “more” or “many”: each is better than “few” in something" in found.sentence
+    assert "--baseline more compares them with each other" in found.sentence
+
+
+def test_runs_that_are_alike_need_no_twins(replayed: Callable[..., harness.Run]) -> None:
+    """Nothing differs, so that there is nothing that luck could have done."""
+    found = told(replayed("one", 2), replayed("two", 2), shake=None)
+    assert found.carried
+    assert found.sentence.endswith("no difference can be told: “one” does as well as any other.")
+
+
+def test_what_is_better_and_what_is_worse_stand_against_each_other(
+    replayed: Callable[..., harness.Run],
+) -> None:
+    """Every verdict that is carried stands in the points, on its side, and decides the sentence."""
+    runs = [replayed("calm", 1), replayed("rough", 1, "default-preemption")]
+    comparison = harness.compare(runs, shake=4, workers=1)
+    found = recommendation(comparison)
+    assert found is not None
+    (point,) = found.points
+    verdicts = {row.measured.metric: row.changes[0].verdict for row in comparison.rows("disruption.lost")}
+    assert verdicts["disruption.lost"] is Verdict.WORSE
+    assert "of cpu lost to preemption instead of 0 core·h" in point.partition("worse: ")[2]
+    assert found.sentence.startswith("Where preempted jobs lose all their progress, keep “calm”")
+    assert ("unless “rough”" in found.sentence) == ("better: " in point)
+
+
+def test_nothing_is_recommended_of_one_run(replayed: Callable[..., harness.Run]) -> None:
+    """There is no choice."""
+    assert recommendation(harness.compare([replayed("few", 1)])) is None
+
+
+def test_different_arrivals_are_no_choice(replayed: Callable[..., harness.Run], tmp_path: Path) -> None:
+    """Nobody chooses what is submitted when."""
+    run = replayed("few", 1)
+    trace = run.info["provenance"]["trace"]
+    later = harness.replay(
+        trace, cluster=tmp_path / "1.yaml", plugin="none", label="load", output=tmp_path / "results",
+        scale_arrivals="2",
+    )  # fmt: skip
+    found = told(run, later, shake=None)
+    assert "differ in what arrives" in found.sentence
+    assert not found.carried
