@@ -53,7 +53,7 @@ from harness.registries import RegisterMetric, RegisterPolicy, RegisterReader
 from harness.trace.reader import Reading
 
 if TYPE_CHECKING:
-    from harness.api import compare, make_report, replay, replay_all, sweep
+    from harness.api import compare, isolated, make_report, replay, replay_all, sweep
     from harness.comparison import Comparison
     from harness.experiments.experiment import Experiment
     from harness.explanation.explain import explain
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 
 _LAZY = {
     "replay": "harness.api",
+    "isolated": "harness.api",
     "replay_all": "harness.api",
     "sweep": "harness.api",
     "Experiment": "harness.experiments.experiment",
@@ -121,6 +122,7 @@ __all__ = [
     "compare",
     "explain",
     "hookimpl",
+    "isolated",
     "make_report",
     "replay",
     "replay_all",

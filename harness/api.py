@@ -37,6 +37,7 @@ __all__ = [
     "compare",
     "default_plugin",
     "execute",
+    "isolated",
     "labels",
     "make_report",
     "read_cluster",
@@ -243,6 +244,30 @@ def compare(
     Comparison(opened, baseline=baseline)  # what cannot be compared is not replayed
     twins = Twins(opened, chosen, lambda: plugins or load()).replayed(workers=workers)
     return Comparison(opened, baseline=baseline, shake=chosen, twins=twins)
+
+
+def isolated(
+    runs: Sequence[Run | str | Path], *, workers: int | None = None, plugins: Plugins | None = None
+) -> list[Run]:
+    """The same runs with `fairness.finish_time` and `fairness.sharing_violations` among their metrics.
+
+    For these the jobs of each quota are replayed alone (`Request.alone`), with no more than its nominal
+    quota; such runs are kept, and not made again. Where that cannot be, the metrics are null and
+    `run.remarks` says why.
+
+    Args:
+        runs: runs or their folders, all of whose tables are there.
+        workers: how many replays are made at once, see `replay_all`.
+        plugins: what `harness.plugins.load()` gave; loaded when absent.
+
+    Raises:
+        RunError: a folder is no run, or the run cannot be replayed from what it says of itself.
+        ReplayError: some replays failed; the others are kept.
+    """
+    from harness.runs.isolated import Isolated
+
+    opened = [run if isinstance(run, Run) else Run.open(run) for run in runs]
+    return Isolated(opened, plugins or load()).measured(workers=workers)
 
 
 def make_report(

@@ -16,6 +16,7 @@ from math import floor, fsum
 from typing import Any, NamedTuple
 
 import polars as pl
+import pytest
 
 import harness
 
@@ -460,6 +461,28 @@ class Slow:
         self.say("fairness.jain_slowdown", fsum(means) ** 2 / (len(means) * squares) if means else None)
         self.say("fairness.max_min_slowdown", max(means) / min(means) if means else None)
 
+    def sharing(self, alone: Mapping[str, Slow]) -> None:
+        """How jobs fare against the runs in which their quota is alone."""
+        means = {}
+        for quota in sorted({each for each in self.counts_against if each is not None}):
+            other = {job.row["job_id"]: job for job in alone[quota].jobs} if quota in alone else {}
+            ratios = []
+            for job, behind in zip(self.jobs, self.counts_against, strict=True):
+                by_itself = other.get(job.row["job_id"])
+                if behind != quota or job.finish is None or by_itself is None or by_itself.finish is None:
+                    continue
+                if by_itself.finish > by_itself.submit:
+                    took = by_itself.finish - by_itself.submit
+                    ratios.append(Fraction(job.finish - job.submit, took))
+            if ratios:
+                means[quota] = sum(ratios) / len(ratios)
+            self.say("fairness.finish_time", means.get(quota), f"quota={quota}")
+        worse = sum(mean > Fraction(105, 100) for mean in means.values())
+        for holder, behind in sorted(set(zip(self.holder, self.counts_against, strict=True)), key=str):
+            if behind is None:
+                self.say("fairness.finish_time", None, f"queue={holder}")
+        self.say("fairness.sharing_violations", worse / len(means) if means else None)
+
     def daily(self, days: Mapping[int, Mapping[str, Sequence[Fraction]]]) -> None:
         due = sum(each[1] for of_day in days.values() for each in of_day.values())
         off = sum(abs(each[0] - each[1]) for of_day in days.values() for each in of_day.values()) / 2
@@ -833,3 +856,22 @@ def statistic(values: Sequence[float], shape: str) -> Any:
     place = Fraction(int(shape[1:]), 100) * (len(values) - 1)
     low = values[floor(place)]
     return low + float(place - floor(place)) * (values[min(floor(place) + 1, len(values) - 1)] - low)
+
+
+def agrees(run: harness.Run, trace: pl.DataFrame, alone: Mapping[str, harness.Run] | None = None) -> None:
+    """Compares every value: integers to what rounding leaves, fractions and percentiles to 1e-9.
+
+    A percentile lies between two order statistics: that it comes to an integer is no reason to be exact.
+    """
+    fast = {(row["metric"], row["scope"], row["resource"]): row["value"] for row in run.metrics.to_dicts()}
+    slowly = Slow(run, trace)
+    if alone is not None:
+        slowly.sharing({quota: Slow(other, trace) for quota, other in alone.items()})
+    slow = slowly.values
+    assert fast.keys() == slow.keys()
+    for key, value in slow.items():
+        between = re.search(r"\.p\d+$", key[0])
+        if value is None or fast[key] is None or (value == int(value) and not between):
+            assert fast[key] == (value if value is None else pytest.approx(value, rel=1e-12, abs=1e-12)), key
+        else:
+            assert fast[key] == pytest.approx(value, rel=1e-9), key

@@ -15,7 +15,7 @@ import click
 from harness.cli.calibration import calibrated
 from harness.cli.context import command_line, complete_policies, loaded_plugins
 from harness.cli.cycles import check_watched, watched
-from harness.cli.replays import carried_out, shaken
+from harness.cli.replays import carried_out, isolated, shaken
 from harness.cli.run_options import interrupted, kept
 from harness.cli.screen import coloured, terminal_width
 from harness.cli.worlds import World, read_worlds
@@ -105,6 +105,11 @@ Examples:
     "--trace-policy", "traced", multiple=True, metavar="JOB",
     help="Show the cycles that concern this job; can be given several times.",
 )  # fmt: skip
+@click.option(
+    "--isolated", "alone", is_flag=True,
+    help="Replay the jobs of each quota alone too, with no more than its nominal quota, and measure who is "
+    "worse off together: fairness.finish_time and fairness.sharing_violations.",
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of a table.")
 @click.option("-q", "--quiet", is_flag=True, help="Only results and errors.")
 @click.pass_context
@@ -130,6 +135,7 @@ def replay(
     shake_text: str | None,
     step: bool,
     traced: tuple[str, ...],
+    alone: bool,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -148,6 +154,11 @@ def replay(
 
     plugins = loaded_plugins(ctx)
     shake = None if shake_text is None else Shake.parse(shake_text)
+    if alone and shake is not None:
+        raise OptionError(
+            "--isolated does not go with --shake: it is measured of runs, and not of their twins",
+            hint="give it without --shake; what was replayed is kept",
+        )
     chosen = _chosen(names, settings, plugins) if names else None  # a mistake is told before files are read
     raw = api.read_trace(trace, plugins, reader=reader)
     opened = calibration.of_trace(raw)
@@ -206,6 +217,8 @@ def replay(
     else:
         jobs = count_jobs(opened.frame)
         runs = carried_out(requests, plans, plugins, jobs=jobs, workers=workers, command=command, quiet=quiet)
+    if alone:
+        runs = isolated(runs, plugins, workers=workers, command=command, quiet=quiet)
     chosen_by = f"the first of the {len(runs)} runs of this replay"
     if shake is None:
         comparison = Comparison(runs, chosen=chosen_by)

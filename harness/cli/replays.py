@@ -102,6 +102,27 @@ def shaken(
     return found
 
 
+def isolated(
+    runs: Sequence[Run], plugins: Plugins, *, workers: int | None, command: str, quiet: bool
+) -> list[Run]:
+    """The runs with what is measured of each of their quotas alone; what is not stored is replayed.
+
+    Raises:
+        HarnessError: some replays failed; the others are kept.
+    """
+    from harness.runs.isolated import Isolated
+
+    found = Isolated(runs, plugins)
+    if found.requests and not quiet:
+        told = (
+            f"isolated: {len(found.requests):,} replays of one quota alone; each is kept, and not made again"
+        )
+        click.echo(told, err=True)
+    jobs = max(run.info["trace"]["jobs"] for run in runs)
+    with Progress([each.called for each in found.requests], jobs, shown=not quiet) as progress:
+        return found.measured(workers=workers, watch=progress.watch, over=progress.over, command=command)
+
+
 def _ending_of_twins(run: Run, stored: int, twins: Sequence[Run]) -> str:
     spent = sum(twin.info["provenance"]["cpu_seconds"] for twin in twins if not twin.stored)
     made = f"{len(twins) - stored:,} in {spent:.1f} CPU-s" if stored < len(twins) else "none"

@@ -34,8 +34,12 @@ SHOWN = (
     "jobs.unfinished",
     "jobs.rejected",
     "fairness.share_deviation",
+    "fairness.sharing_violations",
     "disruption.preemptions",
     "disruption.preemptions_per_1000_jobs",
     "disruption.lost",
 )
-"""What a table shows unless others are asked for, in this order; hours only of differing capacities."""
+"""What a table shows unless others are asked for, in this order; hours only of differing capacities.
+
+What is measured on request is shown of runs that have it.
+"""

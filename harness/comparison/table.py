@@ -201,7 +201,7 @@ def remarks(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
             yield f"{name}: a record of what happened, no simulation"
         if run.stopped is not None:
             yield f"{name}: {run.stopped.told()}"
-        yield from (f"{name}: {sentence}" for sentence in run.unmeasured.values())
+        yield from (f"{name}: {sentence}" for sentence in (*run.unmeasured.values(), *run.remarks))
         gangs = run.info["outcome"]["half_bound_gangs"]
         if gangs:
             yield f"{name}: {_half_bound(gangs)}"

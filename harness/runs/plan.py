@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 TWINS = ".twins"
 """The folder beside the runs of a trace in which their twins are kept: `.twins/RUN/TWIN`."""
 
+ALONE = ".alone"
+"""The folder beside the runs of a trace in which those are kept that have one quota alone."""
+
 _TWIN = "twin"
 
 
@@ -53,6 +56,7 @@ class Plan:
         played: the trace as jobs arrive by it: the same, or its twin.
         twin: which twin that is; None for the trace itself.
         observe: puts an observer before the policy that changes nothing; the result does not depend on it.
+        alone: the quota whose jobs alone are in the trace, and which alone is on the cluster; None for all.
     """
 
     trace: Trace
@@ -69,6 +73,7 @@ class Plan:
     played: Trace
     twin: Twin | None = None
     observe: Callable[[Policy], Policy] | None = None
+    alone: str | None = None
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -85,6 +90,7 @@ class Plan:
             **({"startup_us": self.startup} if self.startup else {}),
             **({"calibration": dict(changed)} if changed else {}),
             **({} if self.twin is None else {_TWIN: str(self.twin)}),
+            **({} if self.alone is None else {"alone": self.alone}),
         }
 
     @property
@@ -208,8 +214,10 @@ class Plan:
     def folder(self) -> Path:
         """Where the run is kept, below the folder of all results: twins in a hidden folder of their own.
 
-        A pattern such as `results/philly/*` stands for runs and not for their twins.
+        So are runs with one quota alone: a pattern such as `results/philly/*` stands for other runs only.
         """
+        if self.alone is not None:
+            return Path(self.trace_name, ALONE, self.run_name)
         if self.twin is None:
             return Path(self.trace_name, self.run_name)
         return self.twins / self.run_name

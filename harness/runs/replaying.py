@@ -8,7 +8,7 @@ import os
 import platform
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -30,6 +30,7 @@ from harness.policy import Policy
 from harness.recording import schemas
 from harness.recording.parquet import TableWriter, TimeKind
 from harness.recording.recorder import ParquetRecorder
+from harness.runs.folder import tables_of
 from harness.runs.identity import Code, code_of_metric
 from harness.runs.measuring import measure
 from harness.runs.plan import Plan
@@ -43,6 +44,8 @@ _OBJECTS_BETWEEN_COLLECTIONS = 50_000
 _SHORT = 16
 _UNLIMITED = Cluster()
 """What a record is played on: nothing limits what happened."""
+_ADDED = ("isolated",)
+"""What a run says only where metrics were added to it, which measuring it anew leaves out."""
 _PLAYED = ("jobs", "decisions", "stints", "timeline")
 
 
@@ -76,7 +79,7 @@ def replay_into(
     info["tables"] = seal_tables(folder, _PLAYED)
     if plan.policy.record:
         info["record"]["beyond"] = [each._asdict() for each in beyond(Run(folder, info))]
-    info |= _measure_into(folder, info, plan, plugins)
+    info |= _measure_into(folder, info, plugins)
     info["provenance"] = _provenance(plan, command, time.time() - began, time.process_time() - cpu)
     if keep != "all":
         info["kept"] = keep
@@ -86,30 +89,52 @@ def replay_into(
     return _written(folder, info)
 
 
-def measure_into(folder: Path, run: Run, plan: Plan, plugins: Plugins) -> dict[str, Any]:
+def measure_into(folder: Path, run: Run, plugins: Plugins) -> dict[str, Any]:
     """Write a run that is there once more, measured anew; answers what it says of itself.
 
     Raises:
         RunError: a table of it is damaged.
     """
-    info = {key: value for key, value in run.info.items() if key != "unmeasured"}
+    info = {key: value for key, value in run.info.items() if key not in ("unmeasured", *_ADDED)}
     info["tables"] = {name: info["tables"][name] for name in _PLAYED}
     for name in _PLAYED:
         shutil.copyfile(run.file(name), folder / f"{name}.parquet")
-    return _written(folder, info | _measure_into(folder, info, plan, plugins))
+    return _written(folder, info | _measure_into(folder, info, plugins))
 
 
-def _measure_into(folder: Path, info: Mapping[str, Any], plan: Plan, plugins: Plugins) -> dict[str, Any]:
+def add_into(folder: Path, run: Run, rows: Sequence[Measurement], about: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a run that is there once more, with further metrics; answers what it says of itself.
+
+    Raises:
+        RunError: a table of it is damaged.
+    """
+    names = {row.metric for row in rows}
+    before = [Measurement(**row) for row in run.metrics.iter_rows(named=True)]
+    every = [*(row for row in before if row.metric not in names), *rows]
+    for name in tables_of(run.info):
+        if name != "metrics":
+            shutil.copyfile(run.file(name), folder / f"{name}.parquet")
+    return _written(folder, {**run.info, **_with_metrics(folder, run.info, every), **about})
+
+
+def _measure_into(folder: Path, info: Mapping[str, Any], plugins: Plugins) -> dict[str, Any]:
     """Write the table of metrics; answers what `run.json` says of them, and of those that failed."""
     rows, failed = measure(Run(folder, info), plugins.metrics)
-    writer = TableWriter(folder / "metrics.parquet", schemas.METRICS, _kind(plan))
+    return {
+        "measured_by": measured_by(plugins) | dict.fromkeys(failed),
+        **({"unmeasured": failed} if failed else {}),
+        **_with_metrics(folder, info, rows),
+    }
+
+
+def _with_metrics(folder: Path, info: Mapping[str, Any], rows: Sequence[Measurement]) -> dict[str, Any]:
+    """Write the table of metrics, which has no times; answers what `run.json` says of it."""
+    writer = TableWriter(folder / "metrics.parquet", schemas.METRICS, TimeKind())
     writer.write(
         pl.DataFrame(rows, schema=list(Measurement._fields), orient="row", infer_schema_length=None).to_dict()
     )
     writer.close()
     return {
-        "measured_by": measured_by(plugins) | dict.fromkeys(failed),
-        **({"unmeasured": failed} if failed else {}),
         "metrics": [row._asdict() for row in rows if row.scope == "all"],
         "tables": {**info["tables"], **seal_tables(folder, ["metrics"])},
     }

@@ -16,6 +16,7 @@ from harness.frozen import Frozen
 from harness.options import did_you_mean, factor, resolve
 from harness.plugins import Plugins, load
 from harness.registries import PolicySpec
+from harness.runs.alone import alone, faults
 from harness.runs.at_start import WORLDS, at_start
 from harness.runs.execution import execute
 from harness.runs.identity import look_at
@@ -49,6 +50,7 @@ _IN_JSON: Mapping[str, tuple[type, ...]] = {
     "force": (bool,),
     "at_start": (str, NoneType),
     "twin": (str, NoneType),
+    "alone": (str, NoneType),
 }
 """What choices may be in JSON where they are not texts."""
 
@@ -79,6 +81,8 @@ class Request:
         keep: `all`, only the `metrics` (with `run.json`), or `nothing`.
         at_start: `empty` or `dump`, which world the replay begins in; None for what the dates say.
         twin: which twin of the trace is replayed; None for the trace itself.
+        alone: a ClusterQueue or ElasticQuota: only its jobs are replayed, with no more than its nominal
+            quota; None for all jobs and quotas.
     """
 
     trace: Path | Trace
@@ -97,6 +101,7 @@ class Request:
     keep: Keep
     at_start: str | None
     twin: Twin | None
+    alone: str | None
 
     def __init__(
         self,
@@ -117,6 +122,7 @@ class Request:
         keep: Keep = "all",
         at_start: str | None = None,
         twin: str | Twin | None = None,
+        alone: str | None = None,
     ) -> None:
         """Texts become what they stand for; see `harness.replay` for the arguments.
 
@@ -145,6 +151,7 @@ class Request:
             "keep": keep,
             "at_start": at_start,
             "twin": Twin.parse(twin) if isinstance(twin, str) else twin,
+            "alone": alone,
         }
         for name, value in chosen.items():
             object.__setattr__(self, name, value)
@@ -154,7 +161,8 @@ class Request:
         """What it is called in messages."""
         name = self.plugin if isinstance(self.plugin, str) else getattr(self.plugin, "__name__", None)
         called = self.label or name or "the plugin that the manifests select"
-        return called if self.twin is None else f"{called}, twin {self.twin.number}"
+        called = called if self.twin is None else f"{called}, twin {self.twin.number}"
+        return called if self.alone is None else f"{called}, {self.alone} alone"
 
     def run(
         self,
@@ -210,10 +218,15 @@ class Request:
         policy = policy or _policy(default_plugin(cluster), plugins)
         if policy.record:
             self._check_record(policy.name, trace)
+        cluster = begun.cluster
+        if self.alone is not None:
+            if why := "; ".join(faults(policy, begun)):
+                raise OptionError(f"{policy.name} cannot be replayed with {self.alone!r} alone: {why}")
+            trace, cluster = alone(trace, cluster, self.alone)
         called = policy.name if self.label in (None, policy.name) else f"{policy.name}@{self.label}"
         return Plan(
             trace=trace,
-            cluster=begun.cluster,
+            cluster=cluster,
             policy=policy,
             label=checked_label(self.label or policy.name),
             options=resolve(policy.options, self.options, owner=f"policy {called}"),
@@ -225,6 +238,7 @@ class Request:
             at_start=begun,
             played=trace if self.twin is None else self._shaken(self.twin, trace, begun.cluster, plugins),
             twin=self.twin,
+            alone=self.alone,
         )
 
     def _shaken(self, twin: Twin, trace: Trace, cluster: Cluster, plugins: Plugins) -> Trace:
@@ -238,6 +252,7 @@ class Request:
         changed = twin.calibration(self.calibration)
         if changed != self.calibration:
             trace = homed(read_trace(self.trace, plugins, changed), cluster)
+            trace = trace if self.alone is None else alone(trace, cluster, self.alone)[0]
         return twin.of(trace)
 
     def _check_record(self, name: str, trace: Trace) -> None:

@@ -137,6 +137,11 @@ class Run:
         return dict(self.info.get("unmeasured", {}))
 
     @property
+    def remarks(self) -> tuple[str, ...]:
+        """What must be known of metrics that were measured on request, in sentences."""
+        return tuple(self.info.get("isolated", ()))
+
+    @property
     def capacity(self) -> Mapping[str, int]:
         """Resource -> amount of the whole cluster."""
         return dict(self.info["cluster"]["capacity"])

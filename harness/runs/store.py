@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from errno import EINVAL
 from pathlib import Path
 from tempfile import gettempdir
+from typing import Any
 
 from harness.errors import RunError
 from harness.files.hold import clear, held
 from harness.files.whole import whole_folder
+from harness.metrics.measurement import Measurement
 from harness.plugins import Plugins
 from harness.recording.parquet import UnwritableError
 from harness.runs.plan import Plan
-from harness.runs.replaying import measure_into, measured_by, replay_into
+from harness.runs.replaying import add_into, measure_into, measured_by, replay_into
 from harness.runs.run import Keep, Run
 
 
@@ -58,7 +60,7 @@ class Store:
         if run.kept != "all" or keep == "nothing":
             return None
         with _written(path) as folder:
-            info = measure_into(folder, run, plan, plugins)
+            info = measure_into(folder, run, plugins)
         return Run(path, info, stored=True, measured_again=True)
 
     def record(
@@ -84,6 +86,24 @@ class Store:
         with _written(path) as folder:
             info = replay_into(folder, plan, plugins, watch, command, keep)
         return Run(path, info)
+
+
+def added(run: Run, rows: Sequence[Measurement], about: Mapping[str, Any]) -> Run:
+    """The run with further metrics; those of these names that it had are replaced. It is kept.
+
+    Args:
+        run: the run.
+        rows: what was measured.
+        about: what `run.json` is to say of it.
+
+    Raises:
+        RunError: a table of the run is damaged, or it cannot be written.
+    """
+    with _written(run.path) as folder:
+        info = add_into(folder, run, rows, about)
+    found = Run(run.path, info, stored=run.stored, measured_again=run.measured_again)
+    found.request = run.request
+    return found
 
 
 @contextmanager

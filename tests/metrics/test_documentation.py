@@ -28,7 +28,7 @@ def test_the_page_lists_every_metric_that_is_written(
     write_trace: Callable[..., Path], tmp_path: Path
 ) -> None:
     """Those of a run in which nothing happens too: metrics are null then, not absent."""
-    run = harness.replay(write_trace({}), output=tmp_path / "results")
+    (run,) = harness.isolated([harness.replay(write_trace({}), output=tmp_path / "results")])
     assert documented() == set(run.metrics["metric"].to_list())
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from policies import AtRandom, Eager, Greedy, PodByPod, Priority
-from slow_metrics import Slow
+from slow_metrics import agrees
 from small_clusters import local_queue, queues
 
 import harness
@@ -41,22 +40,6 @@ class Early(Eager):
 class Podwise(PodByPod):
     def __init__(self, cluster: Any, view: Any, options: Any) -> None:
         super().__init__(cluster, view, {"preemptions": 12, "seed": 5})
-
-
-def agrees(run: harness.Run, trace: pl.DataFrame) -> None:
-    """Compares every value: integers to what rounding leaves, fractions and percentiles to 1e-9.
-
-    A percentile lies between two order statistics: that it comes to an integer is no reason to be exact.
-    """
-    fast = {(row["metric"], row["scope"], row["resource"]): row["value"] for row in run.metrics.to_dicts()}
-    slow = Slow(run, trace).values
-    assert fast.keys() == slow.keys()
-    for key, value in slow.items():
-        between = re.search(r"\.p\d+$", key[0])
-        if value is None or fast[key] is None or (value == int(value) and not between):
-            assert fast[key] == (value if value is None else pytest.approx(value, rel=1e-12, abs=1e-12)), key
-        else:
-            assert fast[key] == pytest.approx(value, rel=1e-9), key
 
 
 def job(number: int, draw: Callable[..., Any]) -> dict[str, Any]:

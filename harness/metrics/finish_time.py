@@ -1,0 +1,83 @@
+"""Finish-time fairness: how much later jobs of a quota end than where it is alone on what is its own.
+
+Source: rho of Themis (Mahajan and others, NSDI 2020), for the jobs of a ClusterQueue or ElasticQuota in place
+of an app. What a quota would have alone is no part of a run, so it is measured on request only, from further
+replays (`harness.runs.isolated`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import polars as pl
+
+from harness.metrics.exact import exact_sum
+from harness.metrics.levels import Holder, names_of_jobs
+from harness.metrics.measurement import Measurement
+from harness.metrics.scopes import QUOTA
+from harness.metrics.waiting import job_times
+from harness.runs.run import Run
+
+FINISH_TIME = "fairness.finish_time"
+VIOLATIONS = "fairness.sharing_violations"
+
+TOLERATED = 1.05
+"""Sharing is worth it for a quota whose jobs take at most so many times as long as alone."""
+
+
+class Sharing(NamedTuple):
+    """How jobs of a quota fare together with others, against alone.
+
+    Attributes:
+        ratios: for each of its jobs that finished in both, together over alone, from submission to the end.
+        left_out: how many of those that finished together did not finish alone, or took no time there.
+    """
+
+    ratios: pl.Series
+    left_out: int
+
+
+def sharing(run: Run, alone: Mapping[str, Run]) -> dict[str, Sharing]:
+    """For each quota how its jobs fare.
+
+    Args:
+        run: all quotas together.
+        alone: quota -> the run in which it is alone.
+    """
+    together = _completions(run).with_columns(names_of_jobs(run, QUOTA).to_series())
+    found = {}
+    for quota, other in alone.items():
+        both = (
+            together.filter((pl.col(QUOTA).cast(pl.String) == quota) & pl.col("completion").is_not_null())
+            .select("job_id", "completion")
+            .join(_completions(other).select("job_id", alone="completion"), on="job_id", how="left")
+        )
+        known = both.filter(pl.col("alone") > 0)
+        found[quota] = Sharing(known["completion"] / known["alone"], both.height - known.height)
+    return found
+
+
+def measurements(found: Mapping[str, Sharing], holders: Sequence[Holder]) -> Iterator[Measurement]:
+    """The mean for each quota, and how many are worse off than alone.
+
+    Args:
+        found: what `sharing` found.
+        holders: those of the run; jobs of a queue without a quota are alone on nothing.
+    """
+    means = {
+        quota: exact_sum(each.ratios) / len(each.ratios) for quota, each in found.items() if len(each.ratios)
+    }
+    worse = sum(mean > TOLERATED for mean in means.values()) / len(means) if means else None
+    yield Measurement(VIOLATIONS, worse, "ratio", "lower")
+    for holder in holders:
+        yield Measurement(FINISH_TIME, means.get(holder.name), "factor", "lower", holder.scope)
+
+
+def _completions(run: Run) -> pl.DataFrame:
+    """`job_id` and `completion`, microseconds, of all jobs in order; null of those that did not end."""
+    times = job_times(run, run.window, "job", "completion")
+    jobs = run.scan("jobs").select("job_id").with_row_index("job").collect()
+    return jobs.join(
+        times.with_columns(pl.col("job").cast(pl.UInt32)), on="job", how="left", maintain_order="left"
+    ).select("job_id", "completion")

@@ -1,0 +1,214 @@
+"""How jobs fare against their quota alone, worked by hand on tiny replays, and what is replayed for that."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import yaml
+from slow_metrics import agrees
+from small_clusters import local_queue, queues
+
+import harness
+from harness.errors import OptionError
+from harness.runs.request import Request
+
+HALVES = {"a": {"cpu": "2"}, "b": {"cpu": "2"}}
+JOBS = (
+    {"queue": "b", "request.cpu": 2000, "duration": 10},
+    {"queue": "b", "request.cpu": 2000, "duration": 10, "submit_time": 1},
+    {"queue": "a", "request.cpu": 2000, "duration": 40, "submit_time": 5},
+)
+"""Of 4 cores b holds all from 1 to 10 s, half of them borrowed; a asks for its own 2 from 5 s on."""
+
+Replayed = Callable[..., harness.Run]
+
+
+@pytest.fixture
+def replayed(write_trace: Callable[..., Path], tmp_path: Path) -> Replayed:
+    """Replays jobs on a cluster."""
+
+    def replay(*rows: Mapping[str, Any], cluster: str, plugin: str = "none", **choices: Any) -> harness.Run:
+        path = tmp_path / "cluster.yaml"
+        path.write_text(cluster)
+        return harness.replay(
+            write_trace(*rows), plugin=plugin, cluster=path, output=tmp_path / "results", **choices
+        )
+
+    return replay
+
+
+def values_of(run: harness.Run) -> dict[tuple[str, str], float | None]:
+    """What is measured of quotas that are alone."""
+    names = ("fairness.finish_time", "fairness.sharing_violations")
+    found = run.metrics.filter(pl.col("metric").is_in(names))
+    return {(row["metric"].partition(".")[2], row["scope"]): row["value"] for row in found.to_dicts()}
+
+
+def test_who_lends_ends_later_than_alone(replayed: Replayed) -> None:
+    """Without preemption a waits until 10 s for what is its own.
+
+    Alone on 2 cores b's jobs end after 10 and 19 s, together after 10 and 10: rho is (1 + 10/19) / 2.
+    Alone a's job takes 40 s, together 5 + 40: rho is 9/8, above 1.05, so one quota of two is worse off.
+    """
+    (run,) = harness.isolated([replayed(*JOBS, cluster=queues(HALVES))])
+    assert values_of(run) == {
+        ("sharing_violations", "all"): 1 / 2,
+        ("finish_time", "quota=a"): 45 / 40,
+        ("finish_time", "quota=b"): pytest.approx((1 + 10 / 19) / 2, rel=1e-15),
+    }
+    assert run.remarks == ()
+    better = run.metrics.filter(pl.col("metric").str.starts_with("fairness.finish"))["better"]
+    assert better.to_list() == ["lower"] * 2
+
+
+@pytest.mark.parametrize("plugin", ["kueue-classic", "fairsharing"])
+@pytest.mark.parametrize("nodes", [0, 1])
+def test_what_reclaims_its_quota_is_as_if_it_were_alone(replayed: Replayed, plugin: str, nodes: int) -> None:
+    """On quotas alone, or on one node of 4 cores: a takes its half back at 5 s, where b's second job had it.
+
+    That one begins anew when the first has ended, at 10 s, and ends at 20 s as it does alone. An eviction
+    takes Kueue a second, so that a has its half at 6 s: rho is 41/40.
+    """
+    cluster = queues(HALVES, nodes=nodes)
+    (run,) = harness.isolated([replayed(*JOBS, cluster=cluster, plugin=plugin, grace_period=0)])
+    assert values_of(run) == {
+        ("sharing_violations", "all"): 0,
+        ("finish_time", "quota=a"): 41 / 40,
+        ("finish_time", "quota=b"): 1,
+    }
+
+
+def elastic(*names: str) -> str:
+    """A node of 4 cores, and for each namespace an elastic quota with 2 cores of its own and at most 4."""
+    cores = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+    quotas = [
+        {
+            "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+            "kind": "ElasticQuota",
+            "metadata": {"name": name, "namespace": name},
+            "spec": {"min": {"cpu": "2"}, "max": {"cpu": "4", "memory": "8Gi"}},
+        }
+        for name in names
+    ]
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n0"}, "status": {"allocatable": cores}}
+    return str(yaml.safe_dump_all([node, *quotas]))
+
+
+def test_elastic_quotas_are_alone_on_their_min(replayed: Replayed) -> None:
+    """On the node b borrows a's half until 5 s; alone it has no more than its 2 cores."""
+    jobs = [{**job, "namespace": job["queue"]} for job in JOBS]
+    run = replayed(*jobs, cluster=elastic("a", "b"), plugin="elasticquota", grace_period=0)
+    (run,) = harness.isolated([run])
+    values = values_of(run)
+    assert values["finish_time", "quota=a"] == pytest.approx(1, abs=0.05)
+    alone = harness.Run.open(next(path for path in folders(run) if '"alone": "b"' in path.read_text()).parent)
+    ends = (alone.jobs["finish_time"] - alone.jobs["submit_time"]).dt.total_seconds().to_list()
+    assert ends == [10, 19]
+    assert values["sharing_violations", "all"] == 0
+    assert run.remarks == ()
+
+
+def folders(run: harness.Run) -> list[Path]:
+    """What is kept of runs with one quota alone."""
+    return sorted((run.path.parent / ".alone").glob("*/run.json"))
+
+
+def test_what_cannot_run_alone_is_left_out_and_counted(replayed: Replayed) -> None:
+    """A job that borrows has no time alone, and one that never ended has none together."""
+    jobs = [*JOBS, {"queue": "a", "request.cpu": 3000, "submit_time": 60}]
+    jobs += [{"queue": "a", "request.cpu": 1000, "submit_time": 60, "duration": 100}]
+    (run,) = harness.isolated([replayed(*jobs, cluster=queues(HALVES), until="80s")])
+    assert values_of(run)["finish_time", "quota=a"] == 45 / 40
+    (remark,) = run.remarks
+    assert remark.endswith("are left out: 1 of a")
+    assert remark in harness.compare([run]).table()
+
+
+def test_where_it_cannot_be_done_is_said(replayed: Replayed) -> None:
+    """On nodes kube-scheduler keeps to no quotas; and without any there is nothing to be alone on."""
+    (on_nodes,) = harness.isolated([replayed(*JOBS, cluster=queues(HALVES, nodes=1))])
+    assert set(values_of(on_nodes).values()) == {None}
+    (remark,) = on_nodes.remarks
+    assert remark == (
+        "fairness.finish_time: not measured: alone, jobs of 'b' had 4 cpu of a nominal quota of 2: "
+        "none does not keep to quotas on this cluster"
+    )
+    (bare,) = harness.isolated([replayed(*JOBS, cluster=queues({}, nodes=1))])
+    assert set(values_of(bare).values()) == {None}
+    assert "nothing to be alone on" in bare.remarks[0]
+
+
+def test_work_of_the_manifests_is_of_all_quotas(replayed: Replayed) -> None:
+    """Where it takes part no quota is alone."""
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "x"},
+        "spec": {"nodeName": "n0", "containers": [{"name": "c"}]},
+    }
+    cluster = f"{queues(HALVES, nodes=1)}---\n{yaml.safe_dump(pod)}"
+    (run,) = harness.isolated([replayed(*JOBS, cluster=cluster, plugin="kueue-classic")])
+    assert "work of the manifests takes part" in run.remarks[0]
+    empty = replayed(*JOBS, cluster=cluster, plugin="kueue-classic", at_start="empty", grace_period=0)
+    (run,) = harness.isolated([empty])
+    assert values_of(run)["sharing_violations", "all"] == 0
+
+
+def test_runs_with_one_quota_alone_are_kept_and_not_made_again(replayed: Replayed, tmp_path: Path) -> None:
+    """Beside the runs, in a hidden folder; an opened run finds them, and what it said stays with it."""
+    (run,) = harness.isolated([replayed(*JOBS, cluster=queues(HALVES))])
+    made = {path: path.stat().st_mtime_ns for path in folders(run)}
+    assert len(made) == 2
+    assert [path.name for path in tmp_path.glob("results/trace/[!.]*")] == [run.path.name]
+    (again,) = harness.isolated([run.path])
+    assert {path: path.stat().st_mtime_ns for path in folders(run)} == made
+    assert values_of(again) == values_of(run)
+    assert (again.path / "metrics.parquet").read_bytes() == (run.path / "metrics.parquet").read_bytes()
+    stored = replayed(*JOBS, cluster=queues(HALVES))
+    assert stored.stored
+    assert values_of(stored) == values_of(run)
+
+
+def test_one_quota_alone_is_a_request(replayed: Replayed, tmp_path: Path) -> None:
+    """It has a JSON, arrives as in the whole trace and its twins, and says which quotas there are."""
+    replayed(*JOBS, cluster=queues(HALVES))
+    asked = Request(
+        tmp_path / "trace.parquet", plugin="none", cluster=tmp_path / "cluster.yaml", alone="a", twin="1",
+        output=tmp_path / "results",
+    )  # fmt: skip
+    assert Request.from_json(json.loads(json.dumps(asked.to_json()))) == asked
+    whole = Request.from_json({**asked.to_json(), "alone": None}).run()
+    assert asked.run().jobs["submit_time"].to_list() == whole.jobs.filter(queue="a")["submit_time"].to_list()
+    with pytest.raises(OptionError, match="no ClusterQueue or ElasticQuota 'A'") as refused:
+        Request.from_json({**asked.to_json(), "alone": "A"}).run()
+    assert refused.value.hint == "there is: a, b"
+
+
+@pytest.mark.parametrize("doors", [False, True])
+def test_a_slow_recomputation_agrees(replayed: Replayed, tmp_path: Path, *, doors: bool) -> None:
+    """Forty contended jobs; also where two queues of one name count against two quotas."""
+    rows = [
+        {
+            "submit_time": number * number % 61,
+            "duration": number % 7 * 4,
+            "queue": "q" if doors else "ab"[number * number % 5 % 2],
+            "namespace": "ab"[number * number % 5 % 2],
+            "priority": number % 3,
+            "request.cpu": 500 * (1 + number % 4),
+        }
+        for number in range(40)
+    ]
+    several = "".join(local_queue(name, "q", name) for name in "ab") if doors else ""
+    run = replayed(*rows, cluster=queues(HALVES) + several, plugin="kueue-classic")
+    (run,) = harness.isolated([run])
+    found = {
+        each.info["settings"]["alone"]: each
+        for each in (harness.Run.open(path.parent) for path in folders(run))
+    }
+    assert found.keys() == {"a", "b"}
+    agrees(run, pl.read_parquet(tmp_path / "trace.parquet"), found)
