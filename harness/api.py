@@ -241,8 +241,8 @@ def compare(
 
     chosen = shake if isinstance(shake, Shake) else Shake.parse(shake)
     opened = [run if isinstance(run, Run) else Run.open(run) for run in runs]
-    Comparison(opened, baseline=baseline)  # what cannot be compared is not replayed
-    twins = Twins(opened, chosen, lambda: plugins or load()).replayed(workers=workers)
+    shared = Comparison(opened, baseline=baseline).pairs.same_arrivals  # also: can they be compared at all?
+    twins = Twins(opened, chosen, lambda: plugins or load(), shared=shared).replayed(workers=workers)
     return Comparison(opened, baseline=baseline, shake=chosen, twins=twins)
 
 

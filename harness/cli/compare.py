@@ -13,7 +13,6 @@ from harness.cli.screen import coloured, terminal_width
 from harness.text import printable
 
 if TYPE_CHECKING:
-    from harness.comparison import Comparison
     from harness.comparison.conditions import Check
 
 
@@ -84,7 +83,17 @@ def compare(
     parsed = [parse_condition(text) for text in conditions]
     comparison = Comparison.of(runs, baseline=baseline)
     if shake_text is not None:
-        comparison = _shaken(ctx, comparison, shake_text, workers)
+        from harness.cli.replays import shaken
+        from harness.trace.shake import Shake
+
+        comparison = shaken(
+            comparison,
+            Shake.parse(shake_text),
+            lambda: loaded_plugins(ctx),
+            workers=workers,
+            command=command_line(ctx),
+            quiet=False,
+        )
     checks: list[Check] = []
     undecided: HarnessError | None = None
     try:
@@ -111,21 +120,3 @@ def compare(
     held = [f"  {check.condition}: {check.text}" for check in checks if check.holds]
     if held:
         raise CheckError("\n".join(["what must not be holds:", *held]))
-
-
-def _shaken(ctx: click.Context, comparison: Comparison, text: str, workers: int | None) -> Comparison:
-    """The same comparison over twins of its runs."""
-    from harness.cli.replays import shaken
-    from harness.comparison import Comparison
-    from harness.trace.shake import Shake
-
-    shake = Shake.parse(text)
-    twins = shaken(
-        comparison.runs,
-        shake,
-        lambda: loaded_plugins(ctx),
-        workers=workers,
-        command=command_line(ctx),
-        quiet=False,
-    )
-    return Comparison(comparison.runs, chosen=comparison.head.chosen, shake=shake, twins=twins)

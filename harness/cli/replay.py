@@ -220,11 +220,9 @@ def replay(
     if alone:
         runs = isolated(runs, plugins, workers=workers, command=command, quiet=quiet)
     chosen_by = f"the first of the {len(runs)} runs of this replay"
-    if shake is None:
-        comparison = Comparison(runs, chosen=chosen_by)
-    else:
-        twins = shaken(runs, shake, lambda: plugins, workers=workers, command=command, quiet=quiet)
-        comparison = Comparison(runs, chosen=chosen_by, shake=shake, twins=twins)
+    comparison = Comparison(runs, chosen=chosen_by)
+    if shake is not None:
+        comparison = shaken(comparison, shake, lambda: plugins, workers=workers, command=command, quiet=quiet)
     if as_json:
         click.echo(json.dumps(comparison.to_json(scope=None, changes=False)))
     else:

@@ -13,6 +13,7 @@ from harness.errors import HarnessError
 from harness.text import printable
 
 if TYPE_CHECKING:
+    from harness.comparison import Comparison
     from harness.plugins import Plugins
     from harness.runs.plan import Plan
     from harness.runs.request import Request
@@ -73,33 +74,35 @@ def carried_out(
 
 
 def shaken(
-    runs: Sequence[Run],
+    comparison: Comparison,
     shake: Shake,
     plugins: Callable[[], Plugins],
     *,
     workers: int | None,
     command: str,
     quiet: bool,
-) -> list[list[Run]]:
-    """The twins of each run; those that are not stored are replayed.
+) -> Comparison:
+    """The same comparison over twins of its runs; those that are not stored are replayed.
 
     Raises:
         HarnessError: some replays failed; the twins of the others are kept.
     """
+    from harness.comparison import Comparison
     from harness.runs.twins import Twins
 
-    twins = Twins(runs, shake, plugins)
-    if twins.requests and not quiet:
-        told = f"shaking: {len(twins.requests):,} replays of {shake.told()}; each is kept, and not made again"
-        click.echo(printable(told), err=True)
-    stored = [twins.stored(place) for place in range(len(runs))]
+    runs = comparison.runs
+    twins = Twins(runs, shake, plugins, shared=comparison.pairs.same_arrivals)
     jobs = max(run.info["trace"]["jobs"] for run in runs)
-    with Progress([each.called for each in twins.requests], jobs, shown=not quiet) as progress:
-        found = twins.replayed(workers=workers, watch=progress.watch, over=progress.over, command=command)
+    while twins.requests:
+        if not quiet:
+            told = f"shaking: {len(twins.requests):,} replays of {shake.told()}"
+            click.echo(printable(f"{told}; each is kept, and not made again"), err=True)
+        with Progress([each.called for each in twins.requests], jobs, shown=not quiet) as progress:
+            twins.replay(workers=workers, watch=progress.watch, over=progress.over, command=command)
     if not quiet:
-        for run, there, of_run in zip(runs, stored, found, strict=True):
-            click.echo(printable(_ending_of_twins(run, there, of_run)), err=True)
-    return found
+        for run, of_run in zip(runs, twins.found, strict=True):
+            click.echo(printable(_ending_of_twins(run, of_run)), err=True)
+    return Comparison(runs, chosen=comparison.head.chosen, shake=shake, twins=twins.found)
 
 
 def isolated(
@@ -123,11 +126,12 @@ def isolated(
         return found.measured(workers=workers, watch=progress.watch, over=progress.over, command=command)
 
 
-def _ending_of_twins(run: Run, stored: int, twins: Sequence[Run]) -> str:
-    spent = sum(twin.info["provenance"]["cpu_seconds"] for twin in twins if not twin.stored)
-    made = f"{len(twins) - stored:,} in {spent:.1f} CPU-s" if stored < len(twins) else "none"
+def _ending_of_twins(run: Run, twins: Sequence[Run]) -> str:
+    made = [twin.info["provenance"]["cpu_seconds"] for twin in twins if not twin.stored]
+    stored = len(twins) - len(made)
+    replayed = f"{len(made):,} in {sum(made):.1f} CPU-s" if made else "none"
     before = f", {stored:,} stored before" if stored else ""
-    return f"{run.label}: {len(twins):,} twins, {made} replayed{before}, kept in {twins[0].path.parent}"
+    return f"{run.label}: {len(twins):,} twins, {replayed} replayed{before}, kept in {twins[0].path.parent}"
 
 
 def _tell(outcomes: Mapping[int, Run | BaseException], told: int, progress: Progress, *, quiet: bool) -> int:

@@ -18,7 +18,7 @@ from harness.comparison.figures import Key, key_of
 from harness.comparison.head import Head, chosen_by
 from harness.comparison.headlines import HEADLINES
 from harness.comparison.names import names_of, place_of
-from harness.comparison.one_replay import OneReplay
+from harness.comparison.one_replay import OneReplay, measurements_of
 from harness.comparison.pairs import Pairs
 from harness.comparison.shaken import Shaken
 from harness.comparison.table import html, markdown, text
@@ -53,8 +53,8 @@ class Comparison:
         names: what each run is called: its label; where that is not enough, its folder's name or path.
         head: what they differ in.
         pairs: the jobs that they have in common.
-        window: what utilization and fairness are measured over; None where arrivals differ or twins are
-            compared, and each run has its own.
+        window: what utilization and fairness are measured over; None where arrivals differ, and each run has
+            its own, or twins are compared, where those of one number share one.
         shake: which twins are compared; None where the runs themselves are.
         twins: for each run its twins.
 
@@ -93,7 +93,7 @@ class Comparison:
         self._figures: OneReplay | Shaken = (
             OneReplay(self.runs, self.pairs, self.window, hours=bool(self.differing_capacities))
             if shake is None
-            else Shaken(shake, self.twins)
+            else Shaken(shake, self.twins, shared=self.pairs.same_arrivals)
         )
 
     @classmethod
@@ -107,6 +107,17 @@ class Comparison:
     def __str__(self) -> str:
         """The table of the headlines, as the command prints it."""
         return self.table()
+
+    def over_own_window(self, place: int) -> dict[Key, float | None]:
+        """What a run has over its own window, of what is measured over another one here.
+
+        Where twins are compared these are means, as all values are.
+        """
+        if isinstance(self._figures, Shaken):
+            return self._figures.own(place)
+        if self.runs[place].window == self.window:
+            return {}
+        return {key: row.value for key, row in measurements_of(self.runs[place]).items()}
 
     @property
     def shares_window(self) -> bool:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from harness.comparison.changes import Evidence, Ground, gates
 from harness.comparison.figures import Key, key_of
 from harness.comparison.samples import LOST, Samples, is_of_jobs, statistic_of
-from harness.metrics import fairness, quota, utilization
+from harness.metrics import utilization
 from harness.metrics.measurement import Measurement, Window
 from harness.metrics.scopes import ALL
+from harness.metrics.shared_window import measure_shared
 from harness.metrics.utilization import HOURS
 from harness.runs.folder import reading
 
@@ -141,8 +142,7 @@ class OneReplay:
     def _measured_again(self, run: Run, found: Iterable[Key]) -> Iterator[Measurement]:
         """What is relative to capacity: over the shared window, and of a run of schema 2 in hours."""
         if self._window is not None and run.window != self._window:
-            for family in (utilization, fairness, quota):
-                yield from family.measure(run, self._window)
+            yield from measure_shared(run, self._window)
         elif self._hours and not any(name.endswith(HOURS) for name, _, _ in found):
             yield from utilization.measure(run, run.window)
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from harness.comparison.changes import Evidence, Ground, gates
 from harness.comparison.figures import Key, key_of
 from harness.comparison.one_replay import measurements_of
+from harness.errors import RunError
 from harness.statistics.significance import of_pairs
 
 if TYPE_CHECKING:
@@ -38,12 +39,36 @@ class Shaken:
     Args:
         shake: which twins.
         twins: for each run, the baseline first, its twins in their order.
+        shared: whether twins of one number have equal arrivals: then what is relative to capacity or quota is
+            of the window that they share.
+
+    Raises:
+        RunError: a twin was not measured over that window.
     """
 
-    def __init__(self, shake: Shake, twins: Sequence[Sequence[Run]]) -> None:
-        self._shake = shake
-        self._tables = [[measurements_of(twin) for twin in of_run] for of_run in twins]
+    def __init__(self, shake: Shake, twins: Sequence[Sequence[Run]], *, shared: bool) -> None:
+        self._shake, self._shared = shake, shared
+        self._own = [[measurements_of(twin) for twin in of_run] for of_run in twins]
+        ends = [min(twin.window.end for twin in each) for each in zip(*twins, strict=True)] if shared else []
+        self._tables = [
+            [_over(twin, table, end) for twin, table, end in zip(of_run, tables, ends, strict=True)]
+            if shared
+            else tables
+            for of_run, tables in zip(twins, self._own, strict=True)
+        ]
         self._known: dict[Key, _Values] = {}
+
+    def own(self, place: int) -> dict[Key, float | None]:
+        """The means over the twins of a run, each over its own window, of what is of another one here."""
+        tables, own = self._tables[place], self._own[place]
+        differing = dict.fromkeys(
+            key for table, other in zip(tables, own, strict=True) for key in other if table[key] != other[key]
+        )
+        found = {}
+        for key in differing:
+            values = [value for table in own if (value := _value(table, key)) is not None]
+            found[key] = _mean(values, ratio=self._values(key).ratio and min(values, default=0) > 0)
+        return found
 
     @cached_property
     def measured(self) -> list[dict[Key, Measurement]]:
@@ -68,10 +93,9 @@ class Shaken:
     def remarks(self, changes: Iterable[Change], tests: str) -> Iterator[str]:
         """What must be known of these changes; `tests` says for how many tests p is corrected."""
         several = list(changes)
-        yield (
-            f"values: means over {self._shake.told()}; geometric means where all values are above 0. "
-            "Each twin is measured over its own window"
-        )
+        yield f"values: means over {self._shake.told()}; geometric means where all values are above 0"
+        if not self._shared and len(self._tables) > 1:
+            yield "arrivals differ, so each twin is measured over its own window"
         if any(change.interval is not None and not change.exact for change in several):
             yield (
                 "[95 % interval]: Student's t of paired differences, of logarithms where all values are "
@@ -99,6 +123,19 @@ class Shaken:
             ratio = min((min(row) for row in of_runs if row), default=0) > 0
             self._known[key] = _Values(of_runs, ratio)
         return self._known[key]
+
+
+def _over(twin: Run, own: dict[Key, Measurement], end: int) -> dict[Key, Measurement]:
+    """What a twin's table has, with what was measured over a window in place of its own."""
+    if twin.window.end == end:
+        return own
+    rows = twin.windows.get(end)
+    if rows is None:
+        raise RunError(
+            f"{twin.path} was not measured over the window that these twins share",
+            hint="harness.compare(runs, shake=N) makes twins that are",
+        )
+    return {**own, **{key_of(row): row for row in rows if key_of(row) in own}}
 
 
 def _keys(tables: Sequence[dict[Key, Measurement]]) -> list[Key]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.comparison.changes import Row
-from harness.comparison.figures import changed, name_of, shown
+from harness.comparison.figures import changed, key_of, name_of, shown
 from harness.comparison.headlines import SHOWN
 from harness.comparison.ping_pong import about_loops
 from harness.comparison.samples import LOST
@@ -212,9 +213,13 @@ def remarks(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
 
 def _about_windows(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
     """What is measured over what time and which jobs, where runs differ in that."""
-    window, windows = comparison.window, [run.window for run in comparison.runs]
     if comparison.shake is not None:
-        return  # which says itself what twins are measured over
+        found = [list(_over_own_window(comparison, shown, place)) for place in range(len(comparison.runs))]
+        if any(found):
+            yield "utilization, goodput, fairness and quota: of each twin over the window that its runs share"
+        yield from chain.from_iterable(found)
+        return
+    window, windows = comparison.window, [run.window for run in comparison.runs]
     if window is None:
         spans = [format_duration(each.end - each.start) for each in windows]
         each = ", ".join(f"{name} {span}" for name, span in zip(comparison.names, spans, strict=True))
@@ -239,24 +244,20 @@ def _about_windows(comparison: Comparison, shown: Sequence[Line]) -> Iterator[st
 
 def _over_own_window(comparison: Comparison, of_table: Sequence[Line], place: int) -> Iterator[str]:
     """What a run's own files have, over its own window, where the table has other values."""
-    run = comparison.runs[place]
-    if run.window == comparison.window:
-        return
-    own = {
-        (row["metric"], row["scope"], row["resource"]): row["value"]
-        for row in run.metrics.iter_rows(named=True)
-    }
+    own = comparison.over_own_window(place)
     told = []
     for line in of_table:
         each = line.measured
-        value = own.get((each.metric, each.scope, each.resource))
+        value = own.get(key_of(each), line.row.values[place])
         if each.metric.startswith(_OF_WINDOW) and value != line.row.values[place]:
             told.append(f"{name_of(each)} {shown(value, each.unit, each.resource)}")
     if told:
-        span = format_duration(run.window.end - run.window.start)
+        name, window = comparison.names[place], comparison.runs[place].window
+        span = format_duration(window.end - window.start)
+        over = f"over its own {span}, as its metrics.parquet has it"
+        over = over if comparison.shake is None else "over the own windows of its twins"
         more = f" and {len(told) - _NAMED_VALUES:,} more" if len(told) > _NAMED_VALUES else ""
-        listed = ", ".join(told[:_NAMED_VALUES])
-        yield f"{comparison.names[place]} over its own {span}, as its metrics.parquet has it: {listed}{more}"
+        yield f"{name} {over}: {', '.join(told[:_NAMED_VALUES])}{more}"
 
 
 def _about_capacity(comparison: Comparison) -> Iterator[str]:

@@ -35,7 +35,7 @@ from harness.runs.identity import Code, code_of_metric
 from harness.runs.measuring import measure
 from harness.runs.plan import Plan
 from harness.runs.recorded import beyond
-from harness.runs.run import Keep, Run
+from harness.runs.run import WINDOWS, Keep, Run
 from harness.runs.seal import seal_info, seal_tables
 from harness.tenants import Tenants, cohorts, quotas, tenants
 from harness.trace.jobs import Jobs
@@ -44,7 +44,7 @@ _OBJECTS_BETWEEN_COLLECTIONS = 50_000
 _SHORT = 16
 _UNLIMITED = Cluster()
 """What a record is played on: nothing limits what happened."""
-_ADDED = ("isolated",)
+_ADDED = ("isolated", WINDOWS)
 """What a run says only where metrics were added to it, which measuring it anew leaves out."""
 _PLAYED = ("jobs", "decisions", "stints", "timeline")
 
@@ -115,6 +115,26 @@ def add_into(folder: Path, run: Run, rows: Sequence[Measurement], about: Mapping
         if name != "metrics":
             shutil.copyfile(run.file(name), folder / f"{name}.parquet")
     return _written(folder, {**run.info, **_with_metrics(folder, run.info, every), **about})
+
+
+def write_windows(
+    folder: Path, run: Run, windows: Mapping[int, Sequence[Measurement]], keep: Keep
+) -> dict[str, Any]:
+    """Write a run once more, with what was measured over other windows; answers what it says of itself.
+
+    Raises:
+        RunError: a table of it is damaged.
+    """
+    tables = tables_of(run.info) if keep == "all" else ("metrics",)
+    for name in tables:
+        shutil.copyfile(run.file(name), folder / f"{name}.parquet")
+    info = {key: value for key, value in run.info.items() if key not in ("kept", WINDOWS)}
+    info["tables"] = {name: info["tables"][name] for name in tables}
+    if keep != "all":
+        info["kept"] = keep
+    if windows:
+        info[WINDOWS] = {str(end): [list(row) for row in rows] for end, rows in sorted(windows.items())}
+    return _written(folder, info)
 
 
 def _measure_into(folder: Path, info: Mapping[str, Any], plugins: Plugins) -> dict[str, Any]:

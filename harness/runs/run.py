@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.errors import RunError
-from harness.metrics.measurement import Window
+from harness.metrics.measurement import Measurement, Window
 from harness.recording.parquet import TIMES
 from harness.runs.folder import TABLES, check_present, check_table, read_info, reading, tables_of
 from harness.runs.older import as_now, with_numbers
@@ -21,6 +21,9 @@ from harness.runs.older import as_now, with_numbers
 if TYPE_CHECKING:
     from harness.engine.livelock import Livelock
     from harness.runs.request import Request
+
+WINDOWS = "windows"
+"""The key of `run.json` under which stands what was measured over windows that end before the run's own."""
 
 _BATCH = 1 << 18  # rows
 _KEEP_ALL = "replay it with keep='all'"
@@ -130,6 +133,15 @@ class Run:
     def is_record(self) -> bool:
         """Whether it is what a trace says happened, and no simulation."""
         return bool(self.info["policy"].get("record"))
+
+    @property
+    def windows(self) -> dict[int, list[Measurement]]:
+        """What was measured again over windows that end before the run's own, by their ends.
+
+        Twins that are compared with others have such (`harness.runs.twins`).
+        """
+        found: Mapping[str, list[list[Any]]] = self.info.get(WINDOWS, {})
+        return {int(end): [Measurement(*row) for row in rows] for end, rows in found.items()}
 
     @property
     def unmeasured(self) -> Mapping[str, str]:

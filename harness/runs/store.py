@@ -16,7 +16,7 @@ from harness.metrics.measurement import Measurement
 from harness.plugins import Plugins
 from harness.recording.parquet import UnwritableError
 from harness.runs.plan import Plan
-from harness.runs.replaying import add_into, measure_into, measured_by, replay_into
+from harness.runs.replaying import add_into, measure_into, measured_by, replay_into, write_windows
 from harness.runs.run import Keep, Run
 
 
@@ -101,6 +101,27 @@ def added(run: Run, rows: Sequence[Measurement], about: Mapping[str, Any]) -> Ru
     """
     with _written(run.path) as folder:
         info = add_into(folder, run, rows, about)
+    return _again(run, info)
+
+
+def with_windows(run: Run, windows: Mapping[int, Sequence[Measurement]], keep: Keep) -> Run:
+    """The run with what was measured of it over other windows beside its own. It is kept.
+
+    Args:
+        run: the run, all of whose tables are there.
+        windows: the end of each window -> what was measured over it.
+        keep: what is kept of the run, `all` or the `metrics`.
+
+    Raises:
+        RunError: a table of the run is damaged, or it cannot be written.
+    """
+    with _written(run.path) as folder:
+        info = write_windows(folder, run, windows, keep)
+    return _again(run, info)
+
+
+def _again(run: Run, info: Mapping[str, Any]) -> Run:
+    """A run that was written once more."""
     found = Run(run.path, info, stored=run.stored, measured_again=run.measured_again)
     found.request = run.request
     return found

@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import InputError, RunError
+from harness.metrics.measurement import Window
+from harness.metrics.shared_window import measure_shared
 from harness.plugins import Plugins
 from harness.runs.plan import TWINS
 from harness.runs.request import Request
 from harness.runs.run import Run
-from harness.runs.side_by_side import Watch, carry_out, runs_of
+from harness.runs.side_by_side import Outcome, Watch, carry_out, runs_of
+from harness.runs.store import with_windows
 from harness.trace.calibration import Calibration
 from harness.trace.shake import Shake, Twin
 
@@ -25,54 +28,49 @@ from harness.trace.shake import Shake, Twin
 class Twins:
     """The twins of some runs, as far as they are there, and what is to be replayed for the others.
 
+    Where the runs have equal arrivals, so have their twins of one number, and what is relative to capacity or
+    quota is measured over the window that these share. When that ends is known once all of them are there:
+    until then their tables are kept.
+
     Args:
         runs: the runs.
         shake: which twins.
         plugins: gives them where something is to be replayed; called once at most.
+        shared: whether the runs have equal arrivals.
 
     Attributes:
-        requests: for twins that are not there, twin by twin, so that what is there of all runs grows alike.
+        requests: what is to be replayed next, twin by twin, so that what is there of all runs grows alike.
 
     Raises:
         RunError: twins are missing of a run that cannot be replayed; says why, and what to do.
         OptionError: priorities are to be shaken that no share gives.
     """
 
-    def __init__(self, runs: Sequence[Run], shake: Shake, plugins: Callable[[], Plugins]) -> None:
-        self._twins = shake.twins
+    def __init__(
+        self, runs: Sequence[Run], shake: Shake, plugins: Callable[[], Plugins], *, shared: bool
+    ) -> None:
+        self._runs, self._twins = runs, shake.twins
+        self._shared = shared and len(runs) > 1
+        self._load = plugins
+        self._plugins: Plugins | None = None
+        self._made: set[tuple[int, Twin]] = set()
         self._there: list[dict[Twin, Run]] = [_there(run, self._twins) for run in runs]
-        self._missing = [
-            (place, twin)
-            for twin in self._twins
-            for place, found in enumerate(self._there)
-            if twin not in found
-        ]
-        self._plugins = plugins() if self._missing else None
-        of_runs = {
-            place: request_of(runs[place], self._plugins)
-            for place, _ in self._missing
-            if self._plugins is not None
-        }
-        for request in of_runs.values():
-            self._twins[0].calibration(request.calibration)  # whether there is what is to be shaken
-        self.requests = [
-            replace(of_runs[place], twin=twin, keep="metrics", output=runs[place].path.parent.parent)
-            for place, twin in self._missing
-        ]
+        self._before: dict[tuple[int, Twin], Run] = {}
+        self._of_runs: dict[int, Request] = {}
+        self._next()
 
-    def stored(self, place: int) -> int:
-        """How many twins of a run are there."""
-        return len(self._there[place])
-
-    def replayed(
+    def replay(
         self,
         *,
         workers: int | None = None,
         watch: Watch | None = None,
         over: Callable[[int], None] | None = None,
         command: str | None = None,
-    ) -> list[list[Run]]:
-        """The twins of each run; those that are not there are replayed side by side, and kept.
+    ) -> None:
+        """Carry out `requests`, side by side, and keep them; then more may be asked for.
+
+        A twin of which only the metrics were kept is asked for again where it is compared with others than
+        before, whose end is another.
 
         Args:
             workers: how many at once; see `harness.replay_all`.
@@ -83,19 +81,87 @@ class Twins:
         Raises:
             ReplayError: some failed; the others are kept.
         """
-        if self.requests:
-            assert self._plugins is not None
-            outcomes = {}
-            asked = carry_out(self.requests, self._plugins, workers=workers, watch=watch, command=command)
-            with closing(asked) as news:
-                for number, outcome in news:
-                    outcomes[number] = outcome
-                    if over is not None:
-                        over(number)
-            made = runs_of(self.requests, outcomes)
-            for (place, twin), run in zip(self._missing, made, strict=True):
-                self._there[place][twin] = run
+        assert self._plugins is not None
+        outcomes: dict[int, Outcome] = {}
+        asked = carry_out(self.requests, self._plugins, workers=workers, watch=watch, command=command)
+        with closing(asked) as news:
+            for number, outcome in news:
+                outcomes[number] = outcome
+                place, twin = self._missing[number]
+                if isinstance(outcome, Run):
+                    if twin in self._there[place]:
+                        self._before[place, twin] = self._there[place][twin]
+                    self._there[place][twin] = outcome
+                    self._made.add((place, twin))
+                    self._settle(twin)
+                if over is not None:
+                    over(number)
+        runs_of(self.requests, outcomes)
+        self._next()
+
+    def replayed(self, *, workers: int | None = None) -> list[list[Run]]:
+        """The twins of each run; those that are not there are replayed.
+
+        Raises:
+            ReplayError: some failed; the others are kept.
+        """
+        while self.requests:
+            self.replay(workers=workers)
+        return self.found
+
+    @property
+    def found(self) -> list[list[Run]]:
+        """The twins of each run, once nothing is left to be replayed."""
         return [[found[twin] for twin in self._twins] for found in self._there]
+
+    def _next(self) -> None:
+        """Find out what is to be replayed."""
+        self._missing: list[tuple[int, Twin]] = []
+        for twin in self._twins:
+            self._settle(twin)
+            self._missing += [(place, twin) for place in range(len(self._runs)) if self._lacks(place, twin)]
+        if self._missing and self._plugins is None:
+            self._plugins = self._load()
+        for place, _ in self._missing:
+            if place not in self._of_runs and self._plugins is not None:
+                self._of_runs[place] = request_of(self._runs[place], self._plugins)
+                self._twins[0].calibration(self._of_runs[place].calibration)  # is there what is to be shaken?
+        self.requests = [
+            replace(
+                self._of_runs[place],
+                twin=twin,
+                keep="all" if self._shared else "metrics",
+                output=self._runs[place].path.parent.parent,
+            )
+            for place, twin in self._missing
+        ]
+
+    def _lacks(self, place: int, twin: Twin) -> bool:
+        """Whether a run's twin is to be replayed."""
+        run, end = self._there[place].get(twin), self._end(twin)
+        return run is None or (end is not None and run.window.end > end and end not in run.windows)
+
+    def _end(self, twin: Twin) -> int | None:
+        """When the window ends that the twins of one number share; None as long as that is not known."""
+        siblings = [found.get(twin) for found in self._there]
+        ends = [run.window.end for run in siblings if run is not None]
+        return min(ends) if self._shared and len(ends) == len(siblings) else None
+
+    def _settle(self, twin: Twin) -> None:
+        """Measure the twins of one number over the window that they share, and keep no more than metrics."""
+        end = self._end(twin)
+        if end is None:
+            return
+        for place, found in enumerate(self._there):
+            run, made = found[twin], (place, twin) in self._made
+            needed = run.window.end > end and end not in run.windows
+            if run.kept != "all" or not (made or needed):
+                continue
+            before = self._before.pop((place, twin), run).windows
+            windows = {**before, **run.windows}
+            if needed:
+                windows[end] = list(measure_shared(run, Window(run.window.start, end)))
+            found[twin] = with_windows(run, windows, "metrics" if made else "all")
 
 
 def _there(run: Run, twins: Sequence[Twin]) -> dict[Twin, Run]:

@@ -72,6 +72,60 @@ def test_every_metric_has_an_interval_over_twins(replayed: Callable[..., harness
     assert comparison.to_json()["twins"] == "4@2,arrivals=30s"
 
 
+SLOWER = [{"submit_time": 5 * number, "duration": 40, "priority": number % 3} for number in range(20)]
+
+
+def test_twins_of_one_number_share_a_window(
+    replayed: Callable[..., harness.Run], write_trace: Callable[..., Path], tmp_path: Path
+) -> None:
+    """What is relative to capacity is what a comparison of the two twins alone has; both values are told."""
+    trace = write_trace(*SLOWER, name="slower.parquet")
+    choices = [{"label": "base"}, {"label": "late", "plugin": "default-preemption", "grace_period": "50s"}]
+    runs = [replayed(trace=trace, **choice) for choice in choices]
+    comparison = harness.compare(runs, shake="2,arrivals=5s")
+    folders = [path for run in runs for path in twins_of(run)]
+    assert {harness.Run.open(path).kept for path in folders} == {"metrics"}
+    names = ("utilization.allocated", "goodput.of_capacity", "fairness.share_deviation")
+    alone: dict[tuple[str, str], list[list[float | None]]] = {}
+    for number in (1, 2):
+        both = [replayed(trace=trace, twin=f"{number},arrivals=5s", **choice) for choice in choices]
+        assert len({run.window.end for run in both}) == 2
+        for row in harness.compare(both).rows(*names):
+            alone.setdefault((row.measured.metric, row.measured.resource), []).append(row.values)
+    for row in comparison.rows(*names):
+        values = list(zip(*alone[row.measured.metric, row.measured.resource], strict=True))
+        ratio = all(value > 0 for of_run in values for value in of_run)
+        assert row.changes[0].interval == of_pairs(*values, ratio=ratio)
+    table = comparison.table()
+    assert "goodput, fairness and quota: of each twin over the window that its runs share" in table
+    assert "late over the own windows of its twins: goodput." in table
+    assert harness.compare(runs, shake="2,arrivals=5s").table() == table
+    assert {harness.Run.open(path).kept for path in folders} == {"all"}, "what was kept on purpose is gone"
+
+
+def test_another_run_may_share_another_window(replayed: Callable[..., harness.Run]) -> None:
+    """Then twins are replayed again, once, and what is said of the first two stays what it was."""
+    slow = [replayed(label, "default-preemption", grace_period=time) for label, time in
+            (("late", "90s"), ("later", "150s"))]  # fmt: skip
+    first = harness.compare(slow, shake=2).table()
+    assert all(harness.Run.open(path).kept == "metrics" for run in slow for path in twins_of(run))
+    harness.compare([replayed("base"), *slow], shake=2)
+    made = {path: path.stat().st_mtime_ns for run in slow for path in twins_of(run)}
+    assert harness.compare(slow, shake=2).table() == first
+    harness.compare([replayed("base"), *slow], shake=2)
+    assert {path: path.stat().st_mtime_ns for path in made} == made
+
+
+def test_twins_that_arrive_at_other_times_have_windows_of_their_own(
+    replayed: Callable[..., harness.Run],
+) -> None:
+    """Nothing is shared where one run has twice as many jobs an hour."""
+    runs = [replayed("base"), replayed("dense", scale_arrivals=2)]
+    table = harness.compare(runs, shake=2).table()
+    assert "arrivals differ, so each twin is measured over its own window" in table
+    assert "own windows of its twins" not in table
+
+
 def test_twins_that_are_there_are_not_made_again(replayed: Callable[..., harness.Run]) -> None:
     """More of them begin with the same ones; opened runs find them too, and what is damaged is replaced."""
     runs = [replayed("base"), replayed("first", "default-preemption")]
