@@ -21,23 +21,33 @@ class HitsBack(NamedTuple):
     rework: int
 
 
-def cascade_depths(preemptions: pl.DataFrame, within: int) -> list[int]:
-    """For each preemption how long the chain is that led to it.
+class Cascade(NamedTuple):
+    """What led to a preemption.
 
-    0 if the preemptor was not preempted shortly before, else one more than its latest preemption's depth.
+    Attributes:
+        depth: 0 if the preemptor was not preempted shortly before, else one more than that preemption's.
+        before: the number of the preemptor's own latest preemption, if it was shortly before.
+    """
+
+    depth: int
+    before: int | None
+
+
+def cascades(preemptions: pl.DataFrame, within: int) -> list[Cascade]:
+    """For each preemption what led to it.
 
     Args:
         preemptions: in order.
         within: how long before at most, microseconds.
     """
     latest: dict[int, tuple[int, int]] = {}
-    depths = []
-    for time, job, by in preemptions.select("time", "job", "by").iter_rows():
-        before = latest.get(by)
-        depth = before[1] + 1 if before is not None and time - before[0] <= within else 0
-        latest[job] = time, depth
-        depths.append(depth)
-    return depths
+    found: list[Cascade] = []
+    for number, (time, job, by) in enumerate(preemptions.select("time", "job", "by").iter_rows()):
+        earlier, before = latest.get(by, (time - within - 1, 0))
+        near = time - earlier <= within
+        found.append(Cascade(found[before].depth + 1, before) if near else Cascade(0, None))
+        latest[job] = time, number
+    return found
 
 
 def hits_back(preemptions: pl.DataFrame, within: int) -> HitsBack:

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import polars as pl
 
-from harness.metrics.chains import cascade_depths, held_in_loops, hits_back, loops
+from harness.metrics.chains import cascades, held_in_loops, hits_back, loops
 from harness.metrics.levels import names_of_jobs
 from harness.metrics.measurement import Measurement, Window, resource_hours
 from harness.metrics.preemptions import preempted_pods, preemptions, restarts, with_held
@@ -140,9 +140,9 @@ def lost_by_jobs(run: Run, window: Window, only: pl.Series) -> Iterator[Measurem
 
 
 def _consequences(run: Run, each: pl.DataFrame) -> Iterator[Measurement]:
-    within = _mean_duration(run)
-    depths = cascade_depths(each, within)
-    yield from _spread("cascade_depth", pl.Series(depths, dtype=pl.Int64), "mean", "max")
+    within = mean_duration(run)
+    depths = pl.Series([found.depth for found in cascades(each, within)], dtype=pl.Int64)
+    yield from _spread("cascade_depth", depths, "mean", "max")
     hits = hits_back(each, within)
     yield _count("thrash", hits.thrash)
     yield _count("rework", hits.rework)
@@ -152,7 +152,7 @@ def _consequences(run: Run, each: pl.DataFrame) -> Iterator[Measurement]:
         yield resource_hours("disruption.ping_pong_held", held, resource)
 
 
-def _mean_duration(run: Run) -> int:
+def mean_duration(run: Run) -> int:
     """The mean duration of the trace's jobs, arrived or not; older runs know those that arrived."""
     known: int | None = run.info["trace"].get("mean_duration_us")
     if known is not None:

@@ -1,54 +1,61 @@
-"""How long jobs of each lane waited for their first progress, ready to be drawn as a distribution."""
+"""How long jobs waited for their first progress, and how long they took, as distributions show it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil, log2
 from typing import NamedTuple
 
 import polars as pl
 
+from harness.metrics.arrivals import request_columns
 from harness.metrics.levels import holder_of_jobs
 from harness.metrics.waiting import job_times
+from harness.report.amounts import unit_of
 from harness.report.material import Material
 from harness.runs.run import Run
 
 
 class Waited(NamedTuple):
-    """The waits of some jobs.
+    """The waits, or the slowdowns, of some jobs.
 
     Attributes:
         jobs: how many there are, started or not.
-        sorted: the waits of those that started, microseconds, ascending.
+        sorted: the waits of those that started, microseconds, ascending; slowdowns of those that finished.
     """
 
     jobs: int
     sorted: pl.Series
 
-    def started_within(self, wait: int) -> float:
-        """The part of the jobs that had waited at most so long when they started."""
-        return self.sorted.search_sorted(wait, side="right") / self.jobs if self.jobs else 0.0
+    def within(self, value: float) -> float:
+        """The part of the jobs that waited at most so long, or have at most that slowdown."""
+        return self.sorted.search_sorted(value, side="right") / self.jobs if self.jobs else 0.0
 
-    @property
-    def median(self) -> float | None:
-        """How long half of all jobs waited at most; None where fewer started."""
-        place = (self.jobs + 1) // 2
+    def quantile(self, percent: int) -> float | None:
+        """What so many of 100 jobs do not exceed; None where fewer started or finished."""
+        place = -(-self.jobs * percent // 100)
         return float(self.sorted[place - 1]) if 0 < place <= len(self.sorted) else None
 
 
 class Waits(NamedTuple):
-    """The waits of every lane in every run.
+    """The waits, or slowdowns, of every group of jobs in every run.
 
     Attributes:
-        lanes: their names; the first is all of them together, where there are several.
+        names: of the groups.
         of_runs: for each run the waits of each of these.
     """
 
-    lanes: Sequence[str]
+    names: Sequence[str]
     of_runs: Sequence[Sequence[Waited]]
+
+    @property
+    def longest(self) -> float:
+        """The longest of all; 0 where there is none."""
+        return max((each.sorted[-1] for run in self.of_runs for each in run if len(each.sorted)), default=0.0)
 
 
 def waits(material: Material) -> Waits:
-    """How long jobs waited, over each run's own window."""
+    """How long jobs of each lane waited; first of all of them together, where there are several."""
     names = [lane.name for lane in material.lanes]
 
     def of_lanes(run: Run) -> list[Waited]:
@@ -66,3 +73,44 @@ def waits(material: Material) -> Waits:
 
 def _waited(waits: pl.Series) -> Waited:
     return Waited(len(waits), waits.drop_nulls().sort())
+
+
+def slowdowns(material: Material) -> Waits:
+    """How many times longer than its work each job took, bounded as `slowdown.bounded` is."""
+
+    def of_all(run: Run) -> list[Waited]:
+        return [_waited(job_times(run, run.window, "slowdown")["slowdown"])]
+
+    return Waits(["all jobs"], material.of_runs(of_all))
+
+
+def waits_by_size(material: Material) -> Waits:
+    """How long jobs waited by how much of the charts' resource they ask for, doubling from group to group.
+
+    Groups are those that some run has jobs of, the smallest first; nothing for runs that do not say what jobs
+    ask for.
+    """
+    column, unit = f"request.{material.resource}", unit_of(material.resource)
+
+    def sized(run: Run) -> pl.DataFrame:
+        if column not in request_columns(run):
+            return pl.DataFrame(schema={"size": pl.Int64, "wait": pl.Int64})
+        times = job_times(run, run.window, "job", "first_start")
+        asked = run.scan("jobs").select(column).collect()[column].gather(times["job"])
+        return pl.DataFrame(
+            {"size": [_doubling(each / unit.size) for each in asked], "wait": times["first_start"]}
+        )
+
+    frames = material.of_runs(sized)
+    sizes = sorted(set(pl.concat([each["size"] for each in frames])))
+    found = [[_waited(frame.filter(size=size)["wait"]) for size in sizes] for frame in frames]
+    return Waits([_size_name(size) for size in sizes], found)
+
+
+def _doubling(amount: float) -> int:
+    """The number of the group: 0 for nothing, 1 for up to 1, 2 for up to 2, 3 for up to 4, ..."""
+    return 0 if amount <= 0 else 1 + ceil(log2(max(1.0, amount)))
+
+
+def _size_name(size: int) -> str:
+    return f"≤ {1 << size - 1:,}" if size else "0"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import types
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,12 +16,12 @@ from report_runs import write
 import harness
 from harness import plugins
 from harness.errors import PluginError
-from harness.report import Block, Cell, Figure, RegisterSection, Scores, Table, Text
+from harness.report import Block, Cell, Figure, Points, RegisterSection, Scores, Table, Text
 from harness.report.amounts import number
 from harness.report.deviation import ONE, deviation
 from harness.report.material import Material, distinct
 from harness.report.report import Report
-from harness.units import HOUR
+from harness.units import HOUR, format_duration
 
 
 def chapters(report: Report) -> list[str]:
@@ -123,6 +124,44 @@ def test_the_frontier_marks_what_no_other_run_beats(runs: list[harness.Run]) -> 
     waits = [run.metrics.filter(metric="wait.first_start.p95", scope="all")["value"][0] for run in runs]
     best = "calm, rough" if waits[1] < waits[0] else "calm"
     assert figure.words.endswith(f"No other one beats: {best}.")
+
+
+def test_chains_add_up_to_the_metric(runs: list[harness.Run]) -> None:
+    """Every preemption is in one row by how many led to it, whose mean is `disruption.cascade_depth.mean`."""
+    _, table, longest = blocks(harness.make_report(runs), "disruption")
+    assert isinstance(table, Table)
+    counts = [int(str(row[2]).replace(",", "")) for row in table.rows]
+    value = {
+        name: runs[1].metrics.filter(metric=f"disruption.{name}", scope="all")["value"][0]
+        for name in ("preemptions", "cascade_depth.mean", "cascade_depth.max")
+    }
+    assert sum(counts) == value["preemptions"]
+    if value["cascade_depth.max"] < 5:
+        mean = sum(depth * count for depth, count in enumerate(counts)) / sum(counts)
+        assert mean == pytest.approx(value["cascade_depth.mean"])
+    assert isinstance(longest, Points)
+    (chain,) = longest.items
+    links = [
+        part.split(" went for ") for part in chain.removeprefix("rough: ").split(", ") if " went for " in part
+    ]
+    assert len(links) == min(6, value["cascade_depth.max"] + 1)
+    assert all(victim == then for (victim, _), (_, then) in itertools.pairwise(links))
+
+
+def test_waits_and_slowdowns_are_those_of_the_metrics(runs: list[harness.Run]) -> None:
+    """Half of the jobs, by size and in all, whichever section says so."""
+    *_, slow, sizes = blocks(harness.make_report(runs), "waiting")
+    assert isinstance(slow, Figure)
+    assert isinstance(sizes, Figure)
+    jobs = runs[0].micros("jobs").collect()
+    wait, asked = pl.col("start_time") - pl.col("submit_time"), pl.col("request.cpu")
+    for most, least in ((1, 0), (2, 1), (4, 2)):
+        waits = jobs.filter((asked > least * 1000) & (asked <= most * 1000)).select(wait).to_series().sort()
+        half = format_duration(waits[(len(waits) + 1) // 2 - 1])
+        assert f"≤ {most} ({len(waits)} jobs): calm {half} and " in sizes.words
+    finish, length = pl.col("finish_time") - pl.col("submit_time"), pl.col("duration")
+    slowdowns = jobs.select(pl.max_horizontal(finish / length, 1.0)).to_series().sort()
+    assert f"calm: 50 of 100 at most {number(slowdowns[149])} times" in slow.words
 
 
 def test_of_runs_that_are_alike_nothing_is_traded(tmp_path: Path) -> None:

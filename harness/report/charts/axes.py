@@ -19,6 +19,9 @@ RIGHT = 14
 NARROW = 500
 """Charts that are not as wide as this have to make do with less."""
 
+_WAITS = {0: "0", 1: "1m", 10: "10m", 60: "1h", 600: "10h", 1440: "1d", 10_080: "7d", 100_800: "70d"}
+"""Minutes -> what stands beside an axis of waits."""
+
 _UNITS = ((DAY, "days"), (HOUR, "hours"), (MINUTE, "minutes"), (SECOND, "seconds"), (1, "microseconds"))
 
 
@@ -59,6 +62,20 @@ def amount_axis(title: str, *, top: float, shown_as: str = "", field: str = "mea
         labelExpr=written(shown_as),
     )
     return alt.Y(field, scale=alt.Scale(domain=[0, top or 1], nice=False), axis=axis)
+
+
+def wait_scale(top: float) -> alt.Scale:
+    """A scale of minutes that shows short and long waits alike."""
+    return alt.Scale(type="symlog", domain=[0, top], nice=False)
+
+
+def wait_axis(title: str, *, top: float, upright: bool = False) -> alt.Axis:
+    """The axis of such a scale, marked as people say waits."""
+    labels = f"({_WAITS})[format(datum.value, 'd')]"
+    axis = alt.Axis(title=title, values=[each for each in _WAITS if each <= top], labelExpr=labels)
+    if upright:
+        axis.minExtent = axis.maxExtent = LEFT - 20
+    return axis
 
 
 def written(shown_as: str) -> str:

@@ -14,8 +14,6 @@ from harness.report.material import Material
 from harness.units import MINUTE
 
 _HEIGHT = 260
-_TICKS = {0: "0", 1: "1m", 10: "10m", 60: "1h", 600: "10h", 1440: "1d", 10_080: "7d", 100_800: "70d"}
-"""Minutes -> what stands beside the axis."""
 
 
 def scatter(keys: Sequence[Key], pairs: Sequence[pl.DataFrame], width: int) -> alt.LayerChart:
@@ -29,24 +27,11 @@ def scatter(keys: Sequence[Key], pairs: Sequence[pl.DataFrame], width: int) -> a
         for key, each in zip(keys, pairs, strict=True)
     )
     top = max(1.0, *(float(frame[name].max() or 0) for name in ("recorded", "simulated")))  # type: ignore[arg-type]
-    scale = alt.Scale(type="symlog", domain=[0, top], nice=False)
-    ticks = [each for each in _TICKS if each <= top]
-    labels = f"({_TICKS})[format(datum.value, 'd')]"
-    x = alt.X(
-        "recorded:Q",
-        scale=scale,
-        axis=alt.Axis(title="recorded wait", values=ticks, labelExpr=labels),
-    )
+    x = alt.X("recorded:Q", scale=axes.wait_scale(top), axis=axes.wait_axis("recorded wait", top=top))
     y = alt.Y(
         "simulated:Q",
-        scale=scale,
-        axis=alt.Axis(
-            title="simulated wait",
-            minExtent=axes.LEFT - 20,
-            maxExtent=axes.LEFT - 20,
-            values=ticks,
-            labelExpr=labels,
-        ),
+        scale=axes.wait_scale(top),
+        axis=axes.wait_axis("simulated wait", top=top, upright=True),
     )
     dots = alt.Chart(frame).mark_circle(opacity=0.35, size=14).encode(x, y, axes.coloured("name:N", keys))
     ends = pl.DataFrame({"recorded": [0.0, top], "simulated": [0.0, top]})

@@ -1,21 +1,30 @@
-"""What was preempted, and why: preemptions over time by reason."""
+"""What was preempted, and why: preemptions over time by reason, and chains of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
+from harness.metrics.chains import cascades
+from harness.metrics.disruption import mean_duration
 from harness.metrics.preemptions import preempted_pods, preemptions
 from harness.report import palette
-from harness.report.blocks import Block, Figure, Key, Text
+from harness.report.blocks import Block, Figure, Key, Points, Table, Text
 from harness.report.material import Material, distinct
 from harness.runs.run import Run
 from harness.units import format_duration
 
 if TYPE_CHECKING:
     from altair.typing import ChartType
+
+
+_BINS = 120
+_DEPTHS = 4
+"""Chains that are longer stand together."""
+_NAMES_OF_DEPTHS = {0: "after no other", 1: "after 1 other", _DEPTHS: f"after {_DEPTHS} others or more"}
+_LINKS = 6
 
 
 def blocks(material: Material) -> Iterator[Block]:
@@ -43,11 +52,61 @@ def blocks(material: Material) -> Iterator[Block]:
         keys=keys,
         note="One preemption is one job taken for one other job at one instant, however many pods it had.",
     )
+    yield from _chains(material)
 
 
 def _preemptions(run: Run) -> pl.DataFrame:
     each = preemptions(preempted_pods(run, run.window))
     return each.select("time", pl.col("reason").fill_null("no reason"))
+
+
+def _chains(material: Material) -> Iterator[Block]:
+    """How many preemptions were led to by others, and the longest chain of each run."""
+    found = material.of_runs(_chains_of)
+    deepest = max(depth for each in found for depth in each.depths)
+    if not deepest:
+        return
+    rows = []
+    for depth in range(min(deepest, _DEPTHS) + 1):
+        counts = [_count(each.depths, depth, further=depth == _DEPTHS) for each in found]
+        rows.append([_NAMES_OF_DEPTHS.get(depth, f"after {depth} others"), *(f"{each:,}" for each in counts)])
+    yield Table(
+        "Chains: preemptions by jobs that had just been preempted themselves", ["", *material.names], rows
+    )
+    chains = [
+        f"{name}: {each.longest}" for name, each in zip(material.names, found, strict=True) if each.longest
+    ]
+    yield Points(chains, title="The longest chain")
+
+
+class _Chains(NamedTuple):
+    """How deep each preemption of a run is, and the longest chain in words, if there is one."""
+
+    depths: Sequence[int]
+    longest: str
+
+
+def _chains_of(run: Run) -> _Chains:
+    each = preemptions(preempted_pods(run, run.window))
+    found = cascades(each, mean_duration(run))
+    depths = [one.depth for one in found]
+    if not any(depths):
+        return _Chains(depths, "")
+    at: int | None = depths.index(max(depths))
+    chain = []
+    while at is not None:
+        chain.append(each.row(at, named=True))
+        at = found[at].before
+    chain.reverse()
+    names = run.scan("jobs").select("job_id").collect()["job_id"]
+    told = [f"{names[row['job']]} went for {names[row['by']]}" for row in chain[:_LINKS]]
+    more = [f"{len(chain) - _LINKS:,} more"] if len(chain) > _LINKS else []
+    span = format_duration(chain[-1]["time"] - chain[0]["time"])
+    return _Chains(depths, f"{', '.join([*told, *more])}, within {span}")
+
+
+def _count(depths: Sequence[int], depth: int, *, further: bool) -> int:
+    return sum(each >= depth if further else each == depth for each in depths)
 
 
 def _words(material: Material, counted: Sequence[pl.DataFrame], names: Sequence[str]) -> str:
@@ -65,9 +124,6 @@ def _words(material: Material, counted: Sequence[pl.DataFrame], names: Sequence[
             f"{format_duration(width)}."
         )
     return " ".join(sentences)
-
-
-_BINS = 120
 
 
 def _chart(material: Material, counted: Sequence[pl.DataFrame], keys: Sequence[Key], width: int) -> ChartType:

@@ -1,4 +1,4 @@
-"""Who waited, and how long: waiting jobs over time, and how long jobs of each lane waited to start."""
+"""Who waited, and how long: waiting jobs over time, distributions of waits and slowdowns, waits by size."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from harness.report.amounts import number, percent
+from harness.report.amounts import number, percent, unit_of
 from harness.report.blocks import Block, Figure
 from harness.report.material import Material
-from harness.report.waits import Waits, waits
+from harness.report.waits import Waits, slowdowns, waits, waits_by_size
 from harness.units import HOUR, format_duration
 
 if TYPE_CHECKING:
     from altair.typing import ChartType
 
 
+_PERCENTS = {50: "half of the jobs start within", 95: "95 of 100 start within"}
+
+
 def blocks(material: Material) -> Iterator[Block]:
-    """Waiting jobs of all lanes and of each, then waits of all lanes and of each."""
+    """Waiting jobs and waits of all lanes and of each, then slowdowns, and waits by size."""
     several = len(material.lanes) > 1
     yield Figure(
         title="Waiting jobs",
@@ -43,6 +46,24 @@ def blocks(material: Material) -> Iterator[Block]:
         keys=material.run_keys,
         note="The higher a line, the sooner jobs started; those that never did keep it below 100 %.",
     )
+    slow = slowdowns(material)
+    if slow.longest:
+        yield Figure(
+            title="Jobs that had finished, by how many times longer than their work they took",
+            words=_slowdown_words(material, slow),
+            draw=lambda width: _slowdowns(material, slow, width),
+            keys=material.run_keys,
+            note="Bounded: jobs shorter than 10 s count as 10 s long. The higher a line, the better.",
+        )
+    sizes = waits_by_size(material)
+    if len(sizes.names) > 1:
+        yield Figure(
+            title=f"Waits by how many {unit_of(material.resource).name} jobs ask for",
+            words=_size_words(material, sizes),
+            draw=lambda width: _sizes(material, sizes, width),
+            keys=material.run_keys,
+            note="Where fewer jobs of a size started at all there is no point.",
+        )
 
 
 def _depth_words(material: Material) -> str:
@@ -68,20 +89,49 @@ def _depth_by_lane_words(material: Material) -> str:
 
 def _wait_words(material: Material, found: Waits) -> str:
     sentences = []
-    for place, lane in enumerate(found.lanes):
+    for place, lane in enumerate(found.names):
         each = []
         for name, run in zip(material.names, found.of_runs, strict=True):
             own = run[place]
             if not own.jobs:
                 continue
-            share = percent(own.started_within(HOUR))
+            share = percent(own.within(HOUR))
             never = own.jobs - len(own.sorted)
             text = f"{name} {share} within {format_duration(HOUR)}"
-            text += f", half within {format_duration(own.median)}" if own.median is not None else ""
+            half = own.quantile(50)
+            text += f", half within {format_duration(half)}" if half is not None else ""
             each.append(text + (f", {never:,} never" if never else ""))
         if each:
             sentences.append(f"{lane}: {'; '.join(each)}.")
     return "Jobs that had started: " + " ".join(sentences)
+
+
+def _slowdown_words(material: Material, found: Waits) -> str:
+    sentences = []
+    for name, (every,) in zip(material.names, found.of_runs, strict=True):
+        parts = [
+            f"{part} of 100 at most {number(factor)} times"
+            for part in _PERCENTS
+            if (factor := every.quantile(part)) is not None
+        ]
+        never = every.jobs - len(every.sorted)
+        sentences.append(
+            f"{name}: {', '.join(parts) or 'few finished'}" + (f", {never:,} not finished." if never else ".")
+        )
+    return "Jobs took longer than their work: " + " ".join(sentences)
+
+
+def _size_words(material: Material, found: Waits) -> str:
+    sentences = []
+    for place, size in enumerate(found.names):
+        each = []
+        for name, of_run in zip(material.names, found.of_runs, strict=True):
+            waits = [of_run[place].quantile(part) for part in _PERCENTS]
+            told = " and ".join("-" if wait is None else format_duration(wait) for wait in waits)
+            each.append(f"{name} {told}")
+        jobs = max(of_run[place].jobs for of_run in found.of_runs)
+        sentences.append(f"{size} ({jobs:,} jobs): {', '.join(each)}.")
+    return "Half of the jobs, and 95 of 100, start within: " + " ".join(sentences)
 
 
 def _depth(material: Material, width: int) -> ChartType:
@@ -107,6 +157,19 @@ def _depth_by_lane(material: Material, width: int) -> ChartType:
 
 
 def _distribution(material: Material, found: Waits, width: int) -> ChartType:
-    from harness.report.charts.waits import distribution
+    from harness.report.charts.waits import wait_distribution
 
-    return distribution(material, found, width)
+    return wait_distribution(material, found, width)
+
+
+def _slowdowns(material: Material, found: Waits, width: int) -> ChartType:
+    from harness.report.charts.waits import slowdown_distribution
+
+    return slowdown_distribution(material, found, width)
+
+
+def _sizes(material: Material, found: Waits, width: int) -> ChartType:
+    from harness.report.charts.waits import by_size
+
+    title = unit_of(material.resource).name
+    return by_size(material, found, _PERCENTS, width=width, title=title)
