@@ -276,6 +276,7 @@ def make_report(
     baseline: str | None = None,
     plugins: Plugins | None = None,
     command: str | None = None,
+    gantt: str | None = None,
 ) -> Report:
     """A report of runs of the same jobs: `.html()` and `.markdown()` write it.
 
@@ -284,8 +285,11 @@ def make_report(
         baseline: label or folder of the run that the others are compared with; the first by default.
         plugins: who registers sections; loaded when absent.
         command: the command line that makes the report, to be shown in it.
+        gantt: the time of which jobs are shown one by one, such as `1d..1d6h`: times as the run writes them,
+            or since its origin, of which either may be left out. By default all jobs of runs of at most 60.
 
     Raises:
+        InputError, OptionError: `gantt` is not understood, or nothing of the runs lies in it.
         RunError: a folder is no run, or the runs cannot be compared; says what differs.
         PluginError: a section failed.
     """
@@ -293,7 +297,7 @@ def make_report(
     from harness.report.report import compose
 
     comparison = runs if isinstance(runs, Comparison) else compare(runs, baseline=baseline)
-    return compose(comparison, plugins or load(), command=command)
+    return compose(comparison, plugins or load(), command=command, gantt=gantt)
 
 
 def labels(plugins: Iterable[str]) -> list[tuple[str, str]]:

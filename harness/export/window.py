@@ -1,4 +1,4 @@
-"""The part of a run that is asked for with `--from` and `--to`."""
+"""The part of a run that is asked for with times, such as `--from` and `--to`."""
 
 from __future__ import annotations
 
@@ -8,24 +8,33 @@ from harness.metrics.measurement import Window
 from harness.runs.run import Run
 
 
-def part_of(run: Run, since: str | None, until: str | None) -> Window:
+def part_of(
+    run: Run,
+    since: str | None,
+    until: str | None,
+    *,
+    whole: Window | None = None,
+    asked: str = "between --from and --to",
+) -> Window:
     """From one time of a run to another, at most the whole measured span.
 
     Args:
         run: the run.
         since: as the run writes times, or a duration since its origin; None is its beginning.
         until: the same; None is its end.
+        whole: the measured span; the run's own by default.
+        asked: how messages call the part.
 
     Raises:
         InputError: one is no time of the run.
         OptionError: nothing of the run lies between them.
     """
-    clock, whole = Clock(run), run.window
+    clock, whole = Clock(run), whole or run.window
     start = whole.start if since is None else max(whole.start, clock.parse(since))
     end = whole.end if until is None else min(whole.end, clock.parse(until))
     if start > end or (start == end and whole.start < whole.end):
         raise OptionError(
-            "nothing of the run lies between --from and --to",
+            f"nothing of the run lies {asked}",
             hint=f"it goes from {clock.text(whole.start)} to {clock.text(whole.end)}",
         )
     return Window(start, end)

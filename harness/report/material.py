@@ -11,6 +11,8 @@ import polars as pl
 from harness.comparison import Comparison
 from harness.comparison.headlines import SHOWN
 from harness.comparison.table import Line, lines, says_something_new
+from harness.errors import OptionError
+from harness.export.window import part_of
 from harness.metrics.levels import holders
 from harness.metrics.measurement import Window
 from harness.metrics.scopes import QUEUE, QUOTA
@@ -53,6 +55,11 @@ class Material:
     Args:
         comparison: the runs.
         command: the command line that makes the report, if there was one.
+        part: of which time jobs are shown one by one, as `FROM..TO`.
+
+    Raises:
+        InputError: a time of the part is none of the run.
+        OptionError: the part is not understood, or nothing lies in it.
 
     Attributes:
         comparison: the runs, the baseline first.
@@ -61,9 +68,12 @@ class Material:
         names: what each run is called, printable.
         window: from the first submission to the end of the run that ends last: the axis of time.
         resource: what charts of amounts show: the resource that the baseline uses most of.
+        part: the time of which jobs are shown one by one; None if nobody asked.
     """
 
-    def __init__(self, comparison: Comparison, *, command: str | None = None) -> None:
+    def __init__(
+        self, comparison: Comparison, *, command: str | None = None, part: str | None = None
+    ) -> None:
         self.comparison = comparison
         self.command = command
         self.runs = comparison.runs
@@ -72,6 +82,15 @@ class Material:
             min(run.window.start for run in self.runs), max(run.window.end for run in self.runs)
         )
         self.resource = comparison.fullest
+        self.part = None if part is None else self._part(part)
+
+    def _part(self, text: str) -> Window:
+        since, dots, until = text.partition("..")
+        if not dots:
+            hint = "write FROM..TO, such as 1d..1d6h; either may be left out"
+            raise OptionError(f"part {text!r} is not understood", hint=hint)
+        asked = f"within {text}"
+        return part_of(self.runs[0], since or None, until or None, whole=self.window, asked=asked)
 
     @property
     def capacities(self) -> list[int | None]:

@@ -57,18 +57,23 @@ class Report:
         return markdown(self)
 
 
-def compose(comparison: Comparison, plugins: Plugins, *, command: str | None = None) -> Report:
+def compose(
+    comparison: Comparison, plugins: Plugins, *, command: str | None = None, gantt: str | None = None
+) -> Report:
     """Ask every section what it has to say of some runs.
 
     Args:
         comparison: the runs.
         plugins: who registered sections.
         command: the command line that makes the report.
+        gantt: of which time jobs are shown one by one, as `FROM..TO`; all of small runs by default.
 
     Raises:
         PluginError: a section failed.
+        InputError: a time of `gantt` is none of the run.
+        OptionError: it is not understood, or nothing lies in it.
     """
-    material = Material(comparison, command=command)
+    material = Material(comparison, command=command, part=gantt)
     chapters = []
     for spec in sorted(plugins.sections, key=lambda spec: spec.order):
         with named(spec.name, spec.owner):

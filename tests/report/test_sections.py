@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import types
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,13 +16,13 @@ from report_runs import write
 
 import harness
 from harness import plugins
-from harness.errors import PluginError
-from harness.report import Block, Cell, Figure, Points, RegisterSection, Scores, Table, Text
+from harness.errors import HarnessError, PluginError
+from harness.report import Block, Cell, Figure, Points, RegisterSection, Scores, Table, Text, drawing
 from harness.report.amounts import number
 from harness.report.deviation import ONE, deviation
 from harness.report.material import Material, distinct
 from harness.report.report import Report
-from harness.units import HOUR, format_duration
+from harness.units import HOUR, SECOND, format_duration
 
 
 def chapters(report: Report) -> list[str]:
@@ -63,6 +64,37 @@ def test_small_runs_are_shown_job_by_job(hostile: list[harness.Run]) -> None:
     (figure,) = blocks(harness.make_report(hostile), "gantt")
     assert isinstance(figure, Figure)
     assert "19 of 19 jobs finished" in figure.words
+
+
+def test_a_part_of_any_run_is_shown_job_by_job(runs: list[harness.Run]) -> None:
+    """Of many jobs those that held most in it, the same ones of all runs; it is said of how many."""
+    (figure,) = blocks(harness.make_report(runs, gantt="200s..250s"), "gantt")
+    assert isinstance(figure, Figure)
+    there, held = set(), {}
+    for run in runs:
+        jobs, stints = run.micros("jobs").collect(), run.micros("stints").collect()
+        inside = (pl.col("submit_time") < 250 * SECOND) & (pl.col("finish_time") > 200 * SECOND)
+        there |= set(jobs.filter(inside)["job_id"])
+        for job, start, end, amount in stints.select("job", "start", "end", "request.cpu").iter_rows():
+            span = min(end, 250 * SECOND) - max(start, 200 * SECOND)
+            held[jobs["job_id"][job]] = held.get(jobs["job_id"][job], 0) + max(0, span) * amount
+    assert len(there) > 60
+    assert figure.words == f"Shown are the 60 of {len(there)} jobs that held most core-hours in it."
+    most = sorted((held[job] for job in there), reverse=True)[59]
+    chart = drawing.specification(figure, 900)
+    names = {row["name"] for rows in chart["datasets"].values() for row in rows if "name" in row}
+    assert {job for job in there if held[job] > most} <= names
+    assert len(names) <= 60
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [("soon", "'soon' is not understood"), ("90d..", "nothing of the run lies within 90d.."), ("x..", "x")],
+)
+def test_a_part_that_is_none_is_refused(part: str, said: str, runs: list[harness.Run]) -> None:
+    """With what the run spans."""
+    with pytest.raises(HarnessError, match=re.escape(said)):
+        harness.make_report(runs, gantt=part)
 
 
 def test_one_run_is_reported_without_comparison(runs: list[harness.Run]) -> None:

@@ -8,6 +8,7 @@ from math import floor, log10
 import altair as alt
 import polars as pl
 
+from harness.metrics.measurement import Window
 from harness.report import palette
 from harness.report.blocks import Key
 from harness.report.material import Material
@@ -30,9 +31,10 @@ def inner(width: int, *, columns: int = 1) -> int:
     return width // columns - LEFT - RIGHT
 
 
-def time_axis(material: Material, *, labels: bool = True) -> alt.X:
-    """The axis of time, the same for all runs."""
-    domain = [_at(material, material.window.start), _at(material, material.window.end)]
+def time_axis(material: Material, *, labels: bool = True, part: Window | None = None) -> alt.X:
+    """The axis of time, the same for all runs; of a part of it, if that is given."""
+    shown = part or material.window
+    domain = [_at(material, shown, time) for time in shown]
     if domain[0] == domain[1]:
         domain[1] += 1.0
     axis = alt.Axis(title=None, labels=labels, ticks=labels, grid=False, labelFlush=True, tickCount=6)
@@ -41,13 +43,13 @@ def time_axis(material: Material, *, labels: bool = True) -> alt.X:
         ends = [alt.ExprRef(expr=f"{time:.0f}") for time in domain]
         scale = alt.Scale(type="utc", domain=ends, nice=False)
         return alt.X("at:T", scale=scale, axis=axis)
-    axis.title = f"{_unit(material)[1]} since the first submission" if labels else None
+    axis.title = f"{_unit(shown)[1]} since the first submission" if labels else None
     return alt.X("at:Q", scale=alt.Scale(domain=domain, nice=False), axis=axis)
 
 
-def timed(material: Material, frame: pl.DataFrame) -> pl.DataFrame:
-    """A frame with its `time` as the axis of time has it, `at`."""
-    return frame.with_columns(at=_value(material, pl.col("time"))).drop("time")
+def timed(material: Material, frame: pl.DataFrame, part: Window | None = None) -> pl.DataFrame:
+    """A frame with its `time` as the axis of time has it, `at`; see `time_axis`."""
+    return frame.with_columns(at=_value(material, part or material.window, pl.col("time"))).drop("time")
 
 
 def amount_axis(title: str, *, top: float, shown_as: str = "", field: str = "mean:Q") -> alt.Y:
@@ -131,17 +133,17 @@ def _dated(material: Material) -> bool:
     return str(material.runs[0].info["trace"]["times"]) == "timestamp"
 
 
-def _unit(material: Material) -> tuple[int, str]:
-    span = material.window.end - material.window.start
+def _unit(shown: Window) -> tuple[int, str]:
+    span = shown.end - shown.start
     return next(unit for unit in _UNITS if span >= 4 * unit[0] or unit[0] == 1)
 
 
-def _value(material: Material, time: pl.Expr) -> pl.Expr:
+def _value(material: Material, shown: Window, time: pl.Expr) -> pl.Expr:
     if _dated(material):
         origin: int = material.runs[0].info["trace"]["origin_us"]
         return (time + origin) // 1000
-    return (time - material.window.start) / _unit(material)[0]
+    return (time - material.window.start) / _unit(shown)[0]
 
 
-def _at(material: Material, time: int) -> float:
-    return float(pl.select(_value(material, pl.lit(time))).item())
+def _at(material: Material, shown: Window, time: int) -> float:
+    return float(pl.select(_value(material, shown, pl.lit(time))).item())

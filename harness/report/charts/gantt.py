@@ -2,39 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import altair as alt
 import polars as pl
 
 from harness.metrics.levels import holder_of_jobs
+from harness.metrics.measurement import Window
 from harness.report import palette
 from harness.report.charts import axes
 from harness.report.material import Material, distinct
 
 _ROW = 11
+_LETTERS = 10
+"""So many of a name fit beside its row."""
 
 
-def gantt(material: Material, width: int) -> alt.VConcatChart:
-    """Jobs in order of arrival."""
+def gantt(material: Material, shown: Sequence[pl.Series], part: Window, width: int) -> alt.VConcatChart:
+    """Jobs in order of arrival.
+
+    Args:
+        material: whose runs and axis of time.
+        shown: for each run the rows of the jobs in `jobs.parquet`, ascending.
+        part: the time that is shown.
+        width: of the chart.
+    """
     panels = []
-    for number, (name, run) in enumerate(zip(material.names, material.runs, strict=True)):
-        jobs = run.micros("jobs").select("job_id", time="submit_time").collect()
-        labels = pl.Series(distinct(jobs["job_id"]))
+    for number, (name, run, rows) in enumerate(zip(material.names, material.runs, shown, strict=True)):
+        every = run.micros("jobs").select("job_id", time="submit_time").collect()
+        jobs = every.with_row_index("job").filter(pl.col("job").is_in(rows.implode()))
+        labels = distinct(map(_ending, jobs["job_id"]))
+        names = pl.DataFrame({"job": jobs["job"].cast(pl.Int32), "name": pl.Series(labels, dtype=pl.String)})
         lanes = holder_of_jobs(run).replace_strict(
             list(material.places), list(material.places.values()), return_dtype=pl.Int32
         )
-        stints = run.micros("stints").select("job", "start", "end", "state", "lost").collect()
+        stints = (
+            run.micros("stints")
+            .filter((pl.col("start") < part.end) & (pl.col("end") > part.start))
+            .select("job", "start", "end", "state", "lost")
+            .collect()
+            .join(names, on="job", how="inner", maintain_order="left")
+        )
+        ended = stints.filter((pl.col("lost") > 0) & (pl.col("end") <= part.end))
         stints = stints.with_columns(
-            name=labels.gather(stints["job"]),
+            pl.col("start").clip(part.start),
+            pl.col("end").clip(None, part.end),
             queue=axes.named(lanes.gather(stints["job"]), material.lane_keys),
             progress=pl.col("state") == "progress",
         )
-        until = axes.timed(material, stints.select(time="end"))["at"]
-        spans = axes.timed(material, stints.rename({"start": "time"})).with_columns(until=until)
-        submitted = axes.timed(material, jobs.with_columns(name=labels))
-        x = axes.time_axis(material, labels=number == len(material.runs) - 1)
+        until = axes.timed(material, stints.select(time="end"), part)["at"]
+        spans = axes.timed(material, stints.rename({"start": "time"}), part).with_columns(until=until)
+        arrived = jobs.with_columns(names["name"]).filter(pl.col("time").is_between(part.start, part.end))
+        x = axes.time_axis(material, labels=number == len(material.runs) - 1, part=part)
         y = alt.Y(
             "name:N",
-            sort=labels.to_list(),
+            sort=labels, scale=alt.Scale(domain=labels),
             axis=alt.Axis(
                 title=None, labelFontSize=9, labelLimit=axes.LEFT - 10, minExtent=axes.LEFT - 4,
                 maxExtent=axes.LEFT - 4, ticks=False, domain=False,
@@ -46,10 +68,10 @@ def gantt(material: Material, width: int) -> alt.VConcatChart:
         colour = axes.coloured("queue:N", material.lane_keys)
         layers = [
             alt.Chart(spans).mark_bar(height=_ROW - 3).encode(x, y, colour, opacity, x2="until"),
-            alt.Chart(submitted)
+            alt.Chart(axes.timed(material, arrived, part))
             .mark_tick(color=palette.INK.light, thickness=1.2, height=_ROW - 1)
             .encode(x, y),
-            alt.Chart(spans.filter(pl.col("lost") > 0).with_columns(at="until"))
+            alt.Chart(axes.timed(material, ended.select("name", time="end"), part))
             .mark_point(shape="cross", angle=45, filled=True, color=palette.INK.light, size=28)
             .encode(x, y),
         ]
@@ -57,3 +79,8 @@ def gantt(material: Material, width: int) -> alt.VConcatChart:
             axes.panel(layers, title=name, width=axes.inner(width), height=_ROW * max(1, len(labels)))
         )
     return alt.vconcat(*panels, spacing=12)
+
+
+def _ending(name: str) -> str:
+    """The end of a name, which tells jobs apart more often than its beginning."""
+    return name if len(name) <= _LETTERS else f"…{name[1 - _LETTERS :]}"

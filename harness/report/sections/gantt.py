@@ -1,32 +1,88 @@
-"""Job by job: for small runs, when every job waited, ran and was thrown out."""
+"""Job by job: when jobs waited, ran and were thrown out; of a small run all, of any run those of a time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from harness.report.blocks import Block, Figure
+import polars as pl
+
+from harness.explanation.clock import Clock
+from harness.metrics.measurement import Window
+from harness.report.amounts import unit_of
+from harness.report.blocks import Block, Figure, Text
 from harness.report.material import Material
+from harness.runs.run import Run
 from harness.units import format_duration
 
 if TYPE_CHECKING:
     from altair.typing import ChartType
 
 MOST_JOBS = 60
+_NOTE = (
+    "A tick is where a job was submitted; pale spans are without progress (waiting for the rest of a gang, "
+    "restoring, terminating); a cross is where an eviction threw progress away."
+)
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """A bar for every span in which a job held resources; nothing for runs that are not small."""
-    if any(run.jobs.height > MOST_JOBS or run.stints.height > 20 * MOST_JOBS for run in material.runs):
+    """A bar for every span in which a job held resources.
+
+    Without a part that is asked for, nothing for runs that are not small. Of a part with many jobs those are
+    shown that held most, and how many they are of is said.
+    """
+    part = material.part
+    if part is None:
+        if any(run.jobs.height > MOST_JOBS or run.stints.height > 20 * MOST_JOBS for run in material.runs):
+            return
+        rows = [pl.int_range(run.jobs.height, eager=True) for run in material.runs]
+        yield _figure(material, rows, material.window, "When jobs held resources", _words(material))
         return
-    yield Figure(
-        title="When jobs held resources",
-        words=_words(material),
-        draw=lambda width: _chart(material, width),
-        keys=material.lane_keys,
-        note="A tick is where a job was submitted; pale spans are without progress (waiting for the rest of "
-        "a gang, restoring, terminating); a cross is where an eviction threw progress away.",
+    clock = Clock(material.runs[0])
+    held = material.of_runs(lambda run: _held(run, part, material.resource))
+    common = pl.concat(
+        each.gather(rows).to_frame("held").with_row_index("place")
+        for each, rows in zip(held, material.comparison.pairs.rows, strict=True)
     )
+    there = common.filter(pl.col("held").is_not_null())
+    sums = there.group_by("place").agg(pl.col("held").sum())
+    chosen = sums.sort("held", "place", descending=[True, False]).head(MOST_JOBS)["place"].sort()
+    title = f"When jobs held resources, from {clock.text(part.start)} to {clock.text(part.end)}"
+    if chosen.is_empty():
+        yield Text(f"{title}: no job was there.")
+        return
+    of = f"the {len(chosen)} of {sums.height:,} jobs that held most {unit_of(material.resource).hours} in it"
+    words = f"Shown are {of}." if len(chosen) < sums.height else f"Shown are all {sums.height:,} jobs in it."
+    shown = [rows.gather(chosen).sort() for rows in material.comparison.pairs.rows]
+    yield _figure(material, shown, part, title, words)
+
+
+def _figure(material: Material, rows: Sequence[pl.Series], part: Window, title: str, words: str) -> Figure:
+    return Figure(
+        title=title,
+        words=words,
+        draw=lambda width: _chart(material, rows, part, width),
+        keys=material.lane_keys,
+        note=_NOTE if material.part is None else f"{words} {_NOTE}",
+    )
+
+
+def _held(run: Run, part: Window, resource: str) -> pl.Series:
+    """For each job what it held within a part of the time; null if it had not come yet or was over."""
+    span = pl.col("end").clip(None, part.end) - pl.col("start").clip(part.start)
+    stints = (
+        run.micros("stints")
+        .filter((pl.col("start") < part.end) & (pl.col("end") > part.start))
+        .group_by("job")
+        .agg(held=(span.cast(pl.Int128) * pl.col(f"request.{resource}")).sum())
+        .collect()
+    )
+    jobs = run.micros("jobs").select("submit_time", "finish_time").collect().with_row_index("job")
+    gone = (pl.col("submit_time") >= part.end) | (pl.col("finish_time") <= part.start).fill_null(value=False)
+    held = jobs.with_columns(pl.col("job").cast(pl.Int32)).join(
+        stints, on="job", how="left", maintain_order="left"
+    )
+    return held.select(pl.when(~gone).then(pl.col("held").fill_null(0)))["held"]
 
 
 def _words(material: Material) -> str:
@@ -42,7 +98,7 @@ def _words(material: Material) -> str:
     return " ".join(sentences)
 
 
-def _chart(material: Material, width: int) -> ChartType:
+def _chart(material: Material, rows: Sequence[pl.Series], part: Window, width: int) -> ChartType:
     from harness.report.charts.gantt import gantt
 
-    return gantt(material, width)
+    return gantt(material, rows, part, width)
