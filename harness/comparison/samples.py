@@ -127,7 +127,7 @@ class Samples:
     @cached_property
     def _names(self) -> pl.DataFrame:
         """For each job of the run what it is a job of, as text that any other compares with."""
-        names = names_of_jobs(self._run, QUEUE, QUOTA).cast(pl.Categorical)
+        names = names_of_jobs(self._run).select(QUEUE, QUOTA).cast(pl.Categorical)
         priority = pl.col("priority").cast(pl.String).cast(pl.Categorical)
         return names.with_columns(self._run.scan("jobs").select(priority).collect())
 

@@ -82,7 +82,7 @@ def _thrown_away(run: Run, window: Window) -> pl.DataFrame:
         )
         .collect()
     )
-    names = names_of_jobs(run, QUEUE, QUOTA)
+    names = names_of_jobs(run).select(QUEUE, QUOTA)
     return stints.with_columns(each.gather(stints["job"]) for each in names)
 
 

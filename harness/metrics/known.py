@@ -26,3 +26,19 @@ def once(find: Callable[Concatenate[Run, P], T]) -> Callable[Concatenate[Run, P]
         return of_run[key]
 
     return found
+
+
+def meanwhile(find: Callable[Concatenate[Run, P], T]) -> Callable[Concatenate[Run, P], T]:
+    """Keep the answers to a question about runs while a run is asked much; nobody may change them."""
+
+    @wraps(find)
+    def found(run: Run, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        if run.memory is None:
+            return find(run, *args, **kwargs)
+        key = (find, args, tuple(kwargs.items()))
+        if key not in run.memory:
+            run.memory[key] = find(run, *args, **kwargs)
+        known: T = run.memory[key]
+        return known
+
+    return found

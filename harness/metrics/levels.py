@@ -75,36 +75,36 @@ def unused_quotas(run: Run) -> list[Holder]:
 
 
 @once
-def names_of_jobs(run: Run, *columns: str) -> pl.DataFrame:
+def names_of_jobs(run: Run) -> pl.DataFrame:
     """For each job, in order of arrival, what it belongs to: enumerations, in the order of names.
 
-    Args:
-        run: the run.
-        columns: which to answer, of: `queue`, which the job names; `quota`, which it counts against, or null;
-            `holder`, that quota, else the queue.
+    Columns: `queue`, which the job names; `quota`, which it counts against, or null; `holder`, that quota,
+    else the queue.
     """
     quota_of, behind = run.info["cluster"]["quota_of"], holder_behind(run)
     names = pl.Enum(sorted(set(behind.values())))
     apart = pl.concat_str("namespace", "queue", separator="/")
     name = pl.when(pl.col("queue").is_in(list(behind))).then("queue").otherwise(apart)
-    known = {
-        "quota": name.replace_strict(list(quota_of), list(quota_of.values()), return_dtype=names),
-        "holder": name.replace_strict(list(behind), list(behind.values()), return_dtype=names),
-    }
-    if "queue" in columns:
-        known["queue"] = pl.col("queue").cast(queue_names(run))
-    wanted = [known[column].alias(column) for column in columns]
-    return pl.concat(batch.select(wanted) for batch in run.batches("jobs", ("namespace", "queue")))
+    return pl.concat(
+        batch.select(
+            pl.col("queue").cast(queue_names(run)),
+            quota=name.replace_strict(list(quota_of), list(quota_of.values()), return_dtype=names),
+            holder=name.replace_strict(list(behind), list(behind.values()), return_dtype=names),
+        )
+        for batch in run.batches("jobs", ("namespace", "queue"))
+    )
 
 
 def holder_of_jobs(run: Run) -> pl.Series:
     """For each job, in order of arrival, the name of its holder: an enumeration, in the order of names."""
-    return names_of_jobs(run, "holder").to_series()
+    return names_of_jobs(run)["holder"]
 
 
+@once
 def queue_names(run: Run) -> pl.Enum:
     """The queues that jobs name."""
-    return pl.Enum(run.scan("jobs").select(pl.col("queue").unique().sort()).collect()["queue"])
+    found = (batch["queue"].unique() for batch in run.batches("jobs", ("queue",)))
+    return pl.Enum(pl.concat(found).unique().sort())
 
 
 def pieces(run: Run, window: Window, *, changes: int, kinds: Sequence[str] = USED) -> Iterator[Piece]:

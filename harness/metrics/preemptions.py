@@ -26,7 +26,7 @@ def preempted_pods(run: Run, window: Window) -> pl.DataFrame:
         .select("seq", "time", "job", "pods", "successor", "reason", "detail", pod="pod_number", by="by_job")
         .collect()
     )
-    names = names_of_jobs(run, "queue", "quota", "holder")
+    names = names_of_jobs(run)
     return rows.with_columns(
         queue=names["queue"].gather(rows["job"]),
         by_queue=names["queue"].gather(rows["by"]),

@@ -15,11 +15,13 @@ from harness.metrics.arrivals import request_columns
 from harness.metrics.levels import Holder, holder_of_jobs, holders, unused_quotas
 from harness.metrics.measurement import Measurement, Window
 from harness.metrics.scopes import ALL
-from harness.metrics.survival import percentiles
+from harness.metrics.survival import survival
 from harness.runs.run import Run
 from harness.units import INT64_MAX, SECOND
 
 _PERCENTS = (50, 95)
+_ALL = -2
+"""What stands for all holders where each has a number."""
 _NOTHING_GIVEN_UP = pl.DataFrame(schema={"seq": pl.Int64, "less": pl.Int64})
 _PODS_MOVE = {"submit": 1, "requeue": 1, "gone": -1, "finish": -1, "reject": -1}
 """How actions move the number of pods that a job has."""
@@ -32,16 +34,36 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
     users = holders(run)
     known = bool(request_columns(run)) and any(user.nominal for user in users)
     found = _intervals(run, window, users) if known else _NONE
-    yield from _latency(found, ALL)
-    for each in sorted([*users, *unused_quotas(run)]):
-        number = users.index(each) if each in users else -1
-        yield from _latency(found.filter(pl.col("holder") == number), each.scope)
+    every = sorted([*users, *unused_quotas(run)])
+    numbers = [users.index(each) if each in users else -1 for each in every]
+    for scope, figures in zip(
+        [ALL, *(each.scope for each in every)], _latencies(found, numbers), strict=True
+    ):
+        for percent, value in zip(_PERCENTS, figures, strict=True):
+            seconds = None if value is None else value / SECOND
+            yield Measurement(f"reclaim_latency.p{percent}", seconds, "s", "lower", scope)
 
 
-def _latency(intervals: pl.DataFrame, scope: str) -> Iterator[Measurement]:
-    for percent, value in zip(_PERCENTS, percentiles(intervals, _PERCENTS), strict=True):
-        seconds = None if value is None else value / SECOND
-        yield Measurement(f"reclaim_latency.p{percent}", seconds, "s", "lower", scope)
+def _latencies(intervals: pl.DataFrame, users: Sequence[int]) -> Iterator[Sequence[float | None]]:
+    """Percentiles of all intervals, then of those of each of some holders, linear where all have ended."""
+    waiting = intervals.filter(pl.col("known").is_null())["holder"].unique()
+    if len(waiting):
+        some = intervals.filter(pl.col("holder").is_in(waiting.implode()))
+        keyed = pl.concat([intervals.with_columns(holder=pl.lit(_ALL, pl.Int32)), some])
+        found = survival(keyed.rename({"holder": "key"}), [f"p{each}" for each in _PERCENTS])
+        known = {key: figures for key, *figures in found.iter_rows()}
+    else:
+        known = {_ALL: _percentiles(intervals["known"])}
+    ended = intervals.filter(~pl.col("holder").is_in(waiting.implode())).select("holder", "known")
+    for (number,), rows in ended.partition_by("holder", as_dict=True).items():
+        known[number] = _percentiles(rows["known"])
+    nothing = [None for _ in _PERCENTS]
+    for number in (_ALL, *users):
+        yield known.get(number, nothing)
+
+
+def _percentiles(values: pl.Series) -> list[float | None]:
+    return [values.quantile(each / 100, interpolation="linear") for each in _PERCENTS]
 
 
 def _intervals(run: Run, window: Window, users: Sequence[Holder]) -> pl.DataFrame:
@@ -85,7 +107,7 @@ def _turns(run: Run, window: Window, users: Sequence[Holder]) -> Iterator[pl.Dat
 def _moves(run: Run, window: Window, users: Sequence[Holder]) -> Iterator[pl.DataFrame]:
     """How far each decision moves what its job's holder holds and asks for: `holder, time`, and levels."""
     columns = request_columns(run)
-    jobs = run.scan("jobs").select("pods", *columns).collect()
+    jobs = run.columns("jobs", "pods", *columns)
     codes = pl.int_range(len(users), dtype=pl.Int32, eager=True)
     holder = holder_of_jobs(run).replace_strict([user.name for user in users], codes, return_dtype=pl.Int32)
     less = _NOTHING_GIVEN_UP

@@ -31,31 +31,21 @@ def survival(times: pl.DataFrame, statistics: Sequence[str]) -> pl.DataFrame:
     Returns:
         `key` and a column for each of these, sorted by key.
     """
-    curve = _curve(times)
-    found = curve.select(pl.col("key").unique().sort())
+    value = pl.col("value")
+    wanted = []
     for name in statistics:
         if name == "mean":
-            column = _means(curve)
-        else:
-            percent = 100 if name == "max" else int(name[1:])
-            reached = pl.col("longer") * 100 <= (100 - percent) * _SAME
-            column = curve.filter(reached).group_by("key").agg(pl.col("value").min().cast(pl.Float64))
-        found = found.join(column.rename({"value": name}), on="key", how="left", maintain_order="left")
+            mass = value * pl.col("weight") * pl.when(pl.col("left") == 0).then("both").otherwise("ended")
+            wanted.append(mass.alias(name))
+            continue
+        percent = 100 if name == "max" else int(name[1:])
+        reached = pl.col("longer") * 100 <= (100 - percent) * _SAME
+        wanted.append(value.filter(reached).min().cast(pl.Float64).alias(name))
+    found = _curve(times).group_by("key", maintain_order=True).agg(wanted)
+    if "mean" in statistics:
+        means = [exact_sum(parts) for parts in found["mean"]]
+        found = found.with_columns(mean=pl.Series(means, dtype=pl.Float64))
     return found
-
-
-def percentiles(times: pl.DataFrame, percents: Sequence[int]) -> list[float | None]:
-    """Percentiles of times; linear between order statistics where all have ended.
-
-    Args:
-        times: `known` and `least`, as for `survival`.
-        percents: which.
-    """
-    if times["known"].null_count():
-        keyed = times.select(pl.lit(0).alias("key"), "known", "least")
-        ((_, *found),) = survival(keyed, [f"p{each}" for each in percents]).iter_rows()
-        return found
-    return [times["known"].quantile(each / 100, interpolation="linear") for each in percents]
 
 
 def _curve(times: pl.DataFrame) -> pl.DataFrame:
@@ -79,13 +69,3 @@ def _curve(times: pl.DataFrame) -> pl.DataFrame:
         more=passed_on.then(pl.col("stay") / pl.col("left")).otherwise(1.0).cum_prod().over("key")
     ).with_columns(weight=pl.col("more").shift(1).over("key").fill_null(1.0) / pl.col("whole"))
     return levels.with_columns(longer=pl.col("stay") * pl.col("weight"))
-
-
-def _means(curve: pl.DataFrame) -> pl.DataFrame:
-    """The restricted means, each of exact sums."""
-    last = pl.col("left") == 0
-    mass = curve.select(
-        "key", part=pl.col("value") * pl.col("weight") * pl.when(last).then("both").otherwise("ended")
-    )
-    parts = mass.group_by("key", maintain_order=True).agg("part")
-    return parts.select("key", value=pl.Series([exact_sum(each) for each in parts["part"]], dtype=pl.Float64))

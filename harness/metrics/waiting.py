@@ -15,6 +15,7 @@ import polars as pl
 
 from harness.metrics.arrivals import rejected, request_columns
 from harness.metrics.exact import exact_sum
+from harness.metrics.known import meanwhile
 from harness.metrics.levels import queue_names
 from harness.metrics.measurement import Measurement, Window
 from harness.metrics.progress import progress
@@ -52,6 +53,15 @@ _LATER: Mapping[str, _Shape] = {
 }
 _SLOWDOWN = _Shape("slowdown.bounded", ("mean", "p50", "p95", "p99"), "slowdown_so_far")
 
+_COLUMNS = (
+    "job", "queue", "priority", "submit", "first_start", "total", "completion", "admission", "delay",
+    "without_progress", "length", "weight", "slowdown", "so_far", "delay_so_far", "slowdown_so_far",
+)  # fmt: skip
+"""What `job_times` can tell."""
+
+_KINDS = (QUEUE, PRIORITY)
+"""What waits are told apart by: kinds of scopes, and columns of `job_times`."""
+
 _NEVER = "wait.never_started"
 _MANY = 1 << 17  # rows
 
@@ -74,7 +84,7 @@ def measure_jobs(run: Run, window: Window, only: pl.Series | None = None) -> Ite
     of_all, of_scopes = _waits(jobs)
     yield from of_all
     for name, shape in _LATER.items():
-        yield from _over_all(jobs.times(name).to_series(), shape, jobs)
+        yield from _all_rows(_figures(jobs.times(name), shape, jobs)[ALL])
     yield from of_scopes
     yield from _slowdowns(jobs)
 
@@ -94,7 +104,7 @@ class _Jobs:
         self._refused = not refused.is_empty()
         self._only = only
         if self._refused:
-            jobs = int(run.scan("jobs").select(pl.len()).collect().item())
+            jobs = run.columns("jobs", "submit_time").height
             mask = pl.repeat(True, jobs, eager=True) if only is None else only.clone()
             self._only = mask.scatter(refused, False)
 
@@ -130,6 +140,23 @@ def job_times(run: Run, window: Window, *columns: str, only: pl.Series | None = 
             duration or `SHORTEST`; and weight, the largest part of any capacity that its pods ask for, times
             its duration.
     """
+    every = _short_times(run, window)
+    if every is None:
+        return _times(run, window, columns, only)
+    times = every.select(columns)
+    return times if only is None else times.filter(only.gather(every["job"]))
+
+
+@meanwhile
+def _short_times(run: Run, window: Window) -> pl.DataFrame | None:
+    """All columns of `job_times`, of a run with few jobs that is asked much; else None."""
+    if run.memory is None or run.info["outcome"]["jobs"] > _MANY:
+        return None
+    return _times(run, window, _COLUMNS, None)
+
+
+def _times(run: Run, window: Window, columns: Sequence[str], only: pl.Series | None) -> pl.DataFrame:
+    """What `job_times` answers, from the tables."""
     start, finish = (pl.when(pl.col(name) <= window.end).then(name) for name in ("start_time", "finish_time"))
     submit = pl.col("submit_time")
     completion, so_far = finish - submit, window.end - submit
@@ -181,15 +208,17 @@ def _parts_of_capacity(run: Run) -> list[pl.Expr]:
 
 def _waits(jobs: _Jobs) -> tuple[list[Measurement], list[Measurement]]:
     """The waits of all jobs, and of each queue and priority."""
-    times = jobs.times(QUEUE, PRIORITY, *_WAITS)
-    of_all = [row for name, shape in _WAITS.items() for row in _over_all(times[name], shape, jobs)]
+    times = jobs.times(*_KINDS, *_WAITS)
+    found = [_figures(times.select(*_KINDS, name), shape, jobs) for name, shape in _WAITS.items()]
+    of_all = list(chain.from_iterable(_all_rows(of_column[ALL]) for of_column in found))
     of_all.append(_never_started(times["first_start"], ALL))
     of_scopes: list[Measurement] = []
-    for kind in (QUEUE, PRIORITY):
-        of_columns = [_by(kind, times.select(kind, name), shape, jobs) for name, shape in _WAITS.items()]
-        for rows in zip(*(_rows(frame, kind) for frame in of_columns), strict=True):
+    for kind in _KINDS:
+        every = jobs.every(kind, times)
+        of_columns = [_rows(_in_order(of_column[kind], every), kind) for of_column in found]
+        for rows in zip(*of_columns, strict=True):
             of_scopes += chain.from_iterable(rows)
-        of_scopes += _never_started_by(kind, times.select(kind, "first_start"), jobs)
+        of_scopes += _never_started_by(kind, times.select(kind, "first_start"), every)
     return of_all, of_scopes
 
 
@@ -199,32 +228,61 @@ def _never_started(starts: pl.Series, scope: str) -> Measurement:
     return Measurement(_NEVER, share, "ratio", "lower", scope)
 
 
-def _never_started_by(kind: str, starts: pl.DataFrame, jobs: _Jobs) -> Iterator[Measurement]:
+def _never_started_by(kind: str, starts: pl.DataFrame, every: pl.Series) -> Iterator[Measurement]:
     """The same for each value of a column."""
     shares = starts.group_by(kind).agg(pl.col("first_start").null_count() / pl.len())
-    for value, share in _in_order(shares, jobs.every(kind, starts)).iter_rows():
+    for value, share in _in_order(shares, every).iter_rows():
         yield Measurement(_NEVER, share, "ratio", "lower", Scope(kind, str(value)).text)
 
 
-def _over_all(times: pl.Series, shape: _Shape, jobs: _Jobs) -> list[Measurement]:
-    if shape.least and times.null_count():
-        every = times.to_frame().select(pl.lit(0).alias("key"), times.name)
-        frame = _of_survivors("key", every, shape, jobs).drop("key")
-    else:
-        frame = _of_sorted(times, shape)
-    (row,) = _rows(frame)
-    return row
+def _figures(times: pl.DataFrame, shape: _Shape, jobs: _Jobs) -> dict[str, pl.DataFrame]:
+    """Every statistic of a column, of all jobs and for each value of other columns.
+
+    Args:
+        times: these other columns, and at last the one that is summed up.
+        shape: how it is.
+        jobs: the jobs of the rows.
+
+    Returns:
+        For `ALL` one row; for each other column a row for each of its values, which stands first.
+    """
+    *kinds, name = times.columns
+    column = times[name]
+    if not (shape.least and column.null_count()):
+        of_kinds = {kind: _by(times.select(kind, name), shape) for kind in kinds}
+        return {ALL: _of_sorted(column, shape), **of_kinds}
+    found = _of_survivors(times, shape, jobs)
+    for kind in kinds:
+        ended = times.select(kind, name).filter(~times[kind].is_in(found[kind][kind].implode()))
+        if len(ended):
+            found[kind] = pl.concat([found[kind], _by(ended, shape)])
+    return found
 
 
-def _of_survivors(kind: str, times: pl.DataFrame, shape: _Shape, jobs: _Jobs) -> pl.DataFrame:
-    """Every statistic of a column, for the values of another of which not all jobs have come so far."""
-    key, known = times.columns
-    frame = times.select(pl.col(key).alias("key"), pl.col(known).alias("known"))
-    frame = frame.with_columns(jobs.times(shape.least).to_series().alias("least"))
-    waiting = frame.filter(pl.col("known").is_null())["key"].unique()
-    found = survival(frame.filter(pl.col("key").is_in(waiting.implode())), shape.statistics)
-    names = {name: f"{shape.metric}.{name}" for name in shape.statistics}
-    return found.rename({**names, "key": kind})
+def _of_survivors(times: pl.DataFrame, shape: _Shape, jobs: _Jobs) -> dict[str, pl.DataFrame]:
+    """The same of the jobs that have not all come so far: of all, and for the values that such jobs have."""
+    *kinds, name = times.columns
+    known, least = times[name], jobs.times(shape.least).to_series()
+    waiting = known.is_null()
+    code = pl.lit(0, pl.Int32)
+    keyed, values = [times.select(key=code, known=known, least=least)], {}
+    coded = 1
+    for kind in kinds:
+        values[kind] = some = times[kind].filter(waiting).unique()
+        codes = pl.int_range(coded, coded + len(some), dtype=pl.Int32, eager=True)
+        key = times[kind].replace_strict(some, codes, default=None, return_dtype=pl.Int32)
+        keyed.append(pl.DataFrame({"key": key, "known": known, "least": least}).drop_nulls("key"))
+        coded += len(some)
+    # One after the other where they are many, so as not to hold all of them several times.
+    together = [pl.concat(keyed)] if len(times) <= _MANY else keyed
+    found = pl.concat(survival(each, shape.statistics) for each in together)
+    found = found.rename({each: f"{shape.metric}.{each}" for each in shape.statistics})
+    figures, begin = {ALL: found.head(1).drop("key")}, 1
+    for kind, some in values.items():
+        rows = found.slice(begin, len(some))
+        figures[kind] = rows.drop("key").insert_column(0, some)
+        begin += len(some)
+    return figures
 
 
 def _of_sorted(times: pl.Series, shape: _Shape) -> pl.DataFrame:
@@ -232,27 +290,21 @@ def _of_sorted(times: pl.Series, shape: _Shape) -> pl.DataFrame:
     return times.sort().to_frame().select(_statistics(times, shape))
 
 
-def _by(kind: str, times: pl.DataFrame, shape: _Shape, jobs: _Jobs) -> pl.DataFrame:
+def _by(times: pl.DataFrame, shape: _Shape) -> pl.DataFrame:
     """Every statistic of a column for each value of another; to group takes many times what few values take.
 
     Therefore values of very many rows are taken one by one.
     """
     key, column = times.get_columns()
-    found = []
-    rest = times
-    if shape.least and column.null_count():
-        found.append(_of_survivors(kind, times, shape, jobs))
-        rest = times.filter(~key.is_in(found[0][kind].implode()))
-        key, column = rest.get_columns()
-    many = key.value_counts().filter(pl.col("count") > _MANY)[kind]
-    found += [
+    kind = key.name
+    many = key.value_counts().filter(pl.col("count") > _MANY)[kind] if len(key) > _MANY else key.head(0)
+    found = [
         _of_sorted(column.filter(key == value), shape).insert_column(0, many.slice(place, 1))
         for place, value in enumerate(many)
     ]
-    rest = rest.filter(~key.is_in(many.implode())) if len(many) else rest
+    rest = times.filter(~key.is_in(many.implode())) if len(many) else times
     found.append(rest.group_by(kind).agg(_statistics(column, shape)))
-    floats = [each.with_columns(pl.exclude(kind).cast(pl.Float64)) for each in found]
-    return _in_order(pl.concat(floats), jobs.every(kind, times))
+    return pl.concat(each.with_columns(pl.exclude(kind).cast(pl.Float64)) for each in found)
 
 
 def _in_order(found: pl.DataFrame, every: pl.Series) -> pl.DataFrame:
@@ -280,6 +332,12 @@ def _statistics(times: pl.Series, shape: _Shape) -> list[pl.Expr]:
     return found
 
 
+def _all_rows(frame: pl.DataFrame) -> list[Measurement]:
+    """The measurements of a single row of statistics."""
+    (row,) = _rows(frame)
+    return row
+
+
 def _rows(frame: pl.DataFrame, scope: str = "") -> Iterator[list[Measurement]]:
     """For each row of statistics its measurements."""
     # Divided as whole columns: polars rounds otherwise where there is a single value.
@@ -290,26 +348,31 @@ def _rows(frame: pl.DataFrame, scope: str = "") -> Iterator[list[Measurement]]:
 
 def _slowdowns(jobs: _Jobs) -> Iterator[Measurement]:
     """The slowdowns of all jobs, of each queue and priority, and weighted by what jobs ask for."""
-    times = jobs.times(QUEUE, PRIORITY, "slowdown", "weight").with_columns(all=pl.lit(0))
-    ((_, of_all),) = _slowdowns_by("all", times, jobs) or [(0, _of_factors(times["slowdown"]))]
-    yield from _factors(of_all, ALL)
+    times = jobs.times(*_KINDS, "slowdown", "weight")
+    found = _slowdowns_by(times.select(*_KINDS, "slowdown"), jobs)
+    yield from _factors(found[ALL][None], ALL)
     yield Measurement("slowdown.weighted", _weighted(times.drop_nulls("slowdown")), "factor", "lower")
-    for kind in (QUEUE, PRIORITY):
-        of_kind = dict(_slowdowns_by(kind, times, jobs))
+    nothing = _of_factors(times["slowdown"].head(0))
+    for kind in _KINDS:
         for value in jobs.every(kind, times):
-            none = times["slowdown"].head(0)
-            yield from _factors(of_kind.get(value) or _of_factors(none), Scope(kind, str(value)).text)
+            yield from _factors(found[kind].get(value, nothing), Scope(kind, str(value)).text)
 
 
-def _slowdowns_by(kind: str, times: pl.DataFrame, jobs: _Jobs) -> list[tuple[Any, list[float | None]]]:
-    """For each value of a column the statistics of the slowdown."""
-    times, found = times.select(kind, "slowdown"), []
-    if times["slowdown"].null_count():
-        for value, *figures in _of_survivors(kind, times, _SLOWDOWN, jobs).iter_rows():
-            found.append((value, figures))
-        times = times.filter(~pl.col(kind).is_in([value for value, _ in found]))
-    for (value,), some in times.partition_by(kind, as_dict=True, include_key=False).items():
-        found.append((value, _of_factors(some["slowdown"])))
+def _slowdowns_by(times: pl.DataFrame, jobs: _Jobs) -> dict[str, dict[Any, list[float | None]]]:
+    """For `ALL`, and for each value of each of the columns before the last, the statistics of that one."""
+    *kinds, name = times.columns
+    found: dict[str, dict[Any, list[float | None]]] = {ALL: {}, **{kind: {} for kind in kinds}}
+    if times[name].null_count():
+        frames = _of_survivors(times, _SLOWDOWN, jobs)
+        found[ALL][None] = list(frames.pop(ALL).row(0))
+        for kind, frame in frames.items():
+            found[kind] = {value: figures for value, *figures in frame.iter_rows()}
+    else:
+        found[ALL][None] = _of_factors(times[name])
+    for kind in kinds:
+        rest = times.select(kind, name).filter(~pl.col(kind).is_in(list(found[kind])))
+        for (value,), some in rest.partition_by(kind, as_dict=True, include_key=False).items():
+            found[kind][value] = _of_factors(some[name])
     return found
 
 

@@ -32,15 +32,16 @@ def measure(
     """
     found: list[Measurement] = []
     failed: dict[str, str] = {}
-    for spec in metrics:
-        try:
-            found += list(_checked(spec.compute(run, window or run.window)))
-        except Exception as error:  # whatever it is: the replay was made, and may have taken an hour
-            if isinstance(error, RunError):
-                _check(run)
-            what = str(error) or ("not enough memory" if isinstance(error, MemoryError) else "")
-            how = f"{type(error).__name__}: {what}{_where(error)}"
-            failed[spec.name] = f"metric {spec.name!r} of plugin {spec.owner!r} failed: {how}"
+    with run.asked_much():
+        for spec in metrics:
+            try:
+                found += list(_checked(spec.compute(run, window or run.window)))
+            except Exception as error:  # whatever it is: the replay was made, and may have taken an hour
+                if isinstance(error, RunError):
+                    _check(run)
+                what = str(error) or ("not enough memory" if isinstance(error, MemoryError) else "")
+                how = f"{type(error).__name__}: {what}{_where(error)}"
+                failed[spec.name] = f"metric {spec.name!r} of plugin {spec.owner!r} failed: {how}"
     return found, failed
 
 

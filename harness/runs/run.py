@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -46,6 +47,7 @@ class Run:
     Attributes:
         request: what it is the answer to, as long as the process lasts that asked; None for runs that were
             opened, or come from another process.
+        memory: question -> what was found of it, while the run is `asked_much`; else None.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class Run:
         self.stored = stored
         self.measured_again = measured_again
         self.request: Request | None = None
+        self.memory: dict[Hashable, Any] | None = None
         self._checked: set[str] = set()
 
     @classmethod
@@ -241,6 +244,39 @@ class Run:
         an empty table is empty.
         """
         names = list(columns)
+        if self.memory is None or self._rows(table) > _BATCH:
+            yield from self._pieces(table, names)
+            return
+        known = self.memory.setdefault(("columns", table), {})
+        missing = [name for name in names if name not in known]
+        for piece in self._pieces(table, missing) if missing else ():
+            known.update(piece.to_dict())
+        yield pl.DataFrame([known[name] for name in names])
+
+    def columns(self, table: str, *names: str) -> pl.DataFrame:
+        """Some columns of one of `TABLES` as a whole, with times as in `micros`."""
+        return pl.concat(self.batches(table, names))
+
+    @contextmanager
+    def asked_much(self) -> Iterator[None]:
+        """While the block runs, what is read of short tables is kept in `memory`, for the next question."""
+        before, self.memory = self.memory, {} if self.memory is None else self.memory
+        try:
+            yield
+        finally:
+            self.memory = before
+
+    def _rows(self, table: str) -> int:
+        """How many rows a table has."""
+        assert self.memory is not None
+        key = ("rows", table)
+        if key not in self.memory:
+            with reading(self.path):
+                self.memory[key] = pq.read_metadata(self.file(table)).num_rows
+        return int(self.memory[key])
+
+    def _pieces(self, table: str, names: list[str]) -> Iterator[pl.DataFrame]:
+        """What `batches` answers, read from the file."""
         # Without a buffer that would hold these columns of the whole file.
         with reading(self.path), pq.ParquetFile(self.file(table), pre_buffer=False) as file:
             pieces = (pa.Table.from_batches([each]) for each in file.iter_batches(_BATCH, columns=names))

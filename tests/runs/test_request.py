@@ -16,6 +16,7 @@ from pathlib import Path
 from threading import Barrier, Thread
 from typing import Any
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -391,3 +392,20 @@ def test_a_failed_replay_gives_the_collector_back(world: Callable[..., Request])
 def test_all_tables_are_known_by_what_is_kept() -> None:
     """What is not kept of a run are all its tables but one."""
     assert set(TABLES) == {"jobs", "decisions", "stints", "timeline", "metrics"}
+
+
+def test_a_run_that_is_asked_much_answers_the_same_from_memory(world: Callable[..., Request]) -> None:
+    """Columns are read once while the block runs, in any order and together with others; then forgotten."""
+    run = world().run()
+    with run.asked_much():
+        first = run.columns("jobs", "submit_time", "queue")
+        again = run.columns("jobs", "queue", "duration")
+        assert run.memory
+        kept = run.file("jobs").rename(run.path / "elsewhere")
+        assert run.columns("jobs", "duration", "submit_time").equals(
+            pl.concat([again["duration"].to_frame(), first["submit_time"].to_frame()], how="horizontal")
+        )
+        kept.rename(run.path / "jobs.parquet")
+    assert run.memory is None
+    assert run.columns("jobs", "submit_time", "queue").equals(first)
+    assert run.columns("jobs", "queue", "duration").equals(again)
