@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any, NamedTuple
 
@@ -28,6 +29,7 @@ from kueue_worlds import (
 
 from harness import PodSet
 from harness.cluster.model import frozen
+from harness.cluster.topology import SliceLayer, TopologyRequest
 from harness.policy import Arrival
 from harness.units import MINUTE, SECOND
 
@@ -35,6 +37,7 @@ TIMES = int(os.environ.get("KUEUE_FUZZ", "1"))
 
 WITHIN = ("Never", "LowerPriority", "LowerPriority", "LowerOrNewerEqualPriority")
 RECLAIM = ("Never", "LowerPriority", "Any", "Any")
+_HOST = "kubernetes.io/hostname"
 _NAMESPACES = ("default", "one", "two")
 STRATEGIES = (
     "LessThanOrEqualToFinalShare",
@@ -173,6 +176,44 @@ def by_usage(given: World, seed: int) -> World:
         jobs.add(job.id, job.queue, namespace=random.choice(_NAMESPACES), **fields)
     manifests.append(configuration(admissionFairSharing=settings))
     return given._replace(manifests=manifests, jobs=jobs)
+
+
+def placed(given: World, seed: int) -> World:
+    """The same world with nodes, where most flavors have a topology and most jobs ask for a place in it."""
+    random = Random(seed)
+    levels = random.choice((("zone", _HOST), ("zone", _HOST), ("zone",)))
+    manifests: list[Manifest] = [manifest("Topology", "t", levels=[{"nodeLabel": each} for each in levels])]
+    for document in given.manifests:
+        if document["kind"] == "ResourceFlavor" and random.random() < 0.8:
+            document = document | {"spec": document["spec"] | {"topologyName": "t"}}
+        elif document["kind"] == "Node":
+            name = document["metadata"]["name"]
+            labels = document["metadata"]["labels"] | {_HOST: name}
+            document = document | {"metadata": document["metadata"] | {"labels": labels}}
+        manifests.append(document)
+    shapes: dict[tuple[PodSet, ...], tuple[PodSet, ...]] = {}
+    jobs = Jobs()
+    for job, duration, _ in next(given.jobs.chunks()):
+        if job.pod_sets not in shapes:
+            group = "g" if len(job.pod_sets) > 1 and random.random() < 0.3 else ""
+            shapes[job.pod_sets] = tuple(
+                replace(each, topology=_request(random, levels, group)) for each in job.pod_sets
+            )
+        fields = {"at": job.submit / SECOND, "seconds": duration / SECOND, "priority": job.priority}
+        fields |= {"grace": job.grace_period / SECOND, "pod_sets": shapes[job.pod_sets]}
+        jobs.add(job.id, job.queue, **fields)
+    return given._replace(manifests=manifests, jobs=jobs)
+
+
+def _request(random: Random, levels: Sequence[str], group: str) -> TopologyRequest | None:
+    """What a pod set asks of a topology."""
+    kind = random.choice(("", "", "required", "required", "preferred", "unconstrained", "slices"))
+    if kind == "unconstrained":
+        return TopologyRequest(unconstrained=True, group=group)
+    if kind == "slices":
+        return TopologyRequest(slices=(SliceLayer(random.choice(levels), 2),), group=group)
+    named = {kind: random.choice(levels)} if kind else {}
+    return TopologyRequest(**named, group=group)
 
 
 def _flavor(name: str, *, tainted: bool) -> Manifest:

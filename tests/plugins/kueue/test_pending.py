@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from hypothesis import given
 from hypothesis import strategies as st
 from kueue_worlds import cluster, queue
@@ -78,9 +80,11 @@ def test_a_class_that_is_inadmissible_takes_in_who_comes_after_all_have_left() -
     assert pending.first() is not None
 
 
-def resting(pending: list[PendingQueue], in_vain: set[Workload], *, by_name: bool = False) -> RestingHeads:
+def resting(
+    pending: list[PendingQueue], in_vain: set[Workload], *, by_name: bool = False, room: Collection[int] = ()
+) -> RestingHeads:
     """The heads of queues that all have something to try; of some it is known that it is in vain."""
-    heads = RestingHeads(pending, in_vain.__contains__, by_name=by_name, by_class=True, shares_room=False)
+    heads = RestingHeads(pending, in_vain.__contains__, by_name=by_name, by_class=True, room=room)
     for each in pending:
         heads.add(each)
     return heads
@@ -164,6 +168,20 @@ def test_nobody_rests_in_a_tree_in_which_something_happened() -> None:
     heads.take()
     heads.settle([entry(first, reason=""), entry(second)], [])
     assert heads.resting == 0
+    assert heads.take().workloads == [first, second]
+
+
+def test_heads_of_trees_that_take_room_from_each_other_rest_and_are_looked_at_as_if_of_one() -> None:
+    one, two, other = queues(one="c", two="d", other="e")
+    first, second, third = (waiting(each, 0, 0) for each in (one, two, other))
+    heads = resting([one, two, other], set(), room={one.queue.root, two.queue.root})
+    heads.take()
+    heads.settle([entry(first, reason=""), entry(second), entry(third)], [])
+    assert heads.resting == 1
+    assert heads.take().workloads == [first, second]
+    heads.settle([entry(first), entry(second)], [])
+    assert heads.resting == 3
+    heads.reactivate(two.queue.root)
     assert heads.take().workloads == [first, second]
 
 

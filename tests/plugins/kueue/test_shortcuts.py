@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from kueue_fuzz import TIMES, World, by_usage, fuzz, world
+from kueue_fuzz import TIMES, World, by_usage, fuzz, placed, world
 from kueue_worlds import cluster
 
 from harness import Cluster, Policy, View
@@ -97,6 +97,11 @@ def ordered_by_usage(seed: int) -> World:
     return by_usage(world(seed, 2 + seed % 39), seed)
 
 
+def in_topologies(seed: int) -> World:
+    """Trees of cohorts take room from each other."""
+    return placed(world(seed, 2 + seed % 29, nodes=True), seed)
+
+
 def of_one_uid(seed: int) -> World:
     """Who waited first stays first, however often its turn came in vain."""
     given = world(seed, 2 + seed % 39)
@@ -105,7 +110,7 @@ def of_one_uid(seed: int) -> World:
     return given
 
 
-KINDS = ((plain, 1200), (on_nodes, 400), (ordered_by_usage, 400), (of_one_uid, 150))
+KINDS = ((plain, 1200), (on_nodes, 400), (ordered_by_usage, 400), (in_topologies, 600), (of_one_uid, 150))
 """Random worlds, and how many there are of each kind."""
 
 

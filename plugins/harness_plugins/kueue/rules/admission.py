@@ -108,7 +108,6 @@ class AdmissionCycle:
         self._victims.clear()
         for entry in self._order(entries):
             if not entry.reason:
-                entry.served = True
                 outcome = self._serve(entry, cycle)
                 if outcome is not None:
                     yield outcome
@@ -154,7 +153,9 @@ class AdmissionCycle:
             and self._fits(assignment, queue.node, victims)
             and not self._has_place(assignment, victims)
         ):
-            assignment = entry.assignment = self._nominator.reassign(workload, assignment, cycle)
+            changed = bool(self._reserved)
+            assignment = self._nominator.reassign(workload, assignment, cycle, changed=changed)
+            entry.assignment = assignment
         targets = assignment.targets
         if assignment.mode == NO_FIT:
             entry.reason = NO_QUOTA
@@ -164,7 +165,7 @@ class AdmissionCycle:
         elif assignment.mode == DEFERRED_FIT:
             entry.reason = PENDING_PREEMPTION
             workload.place.last_assignment = None
-            self._reserve(queue.node, assignment.usage, assignment.placed)
+            self._reserve(entry, assignment.usage)
         elif (
             (victims and _overlap(assignment, victims))
             or not self._fits(assignment, queue.node, victims)
@@ -174,7 +175,7 @@ class AdmissionCycle:
             if not self._gates.flavor_fungibility_preserve_scan_progress:
                 workload.place.last_assignment = None
         else:
-            self._reserve(queue.node, assignment.usage, assignment.placed)
+            self._reserve(entry, assignment.usage)
             if assignment.mode == FIT:
                 self._pending[queue.number].remove(workload)
                 return Admitted(workload, assignment)
@@ -195,7 +196,7 @@ class AdmissionCycle:
         for victim in victims:
             remove(self._tree, victim)
             self._cache.remove_holder(victim)
-        assignment = self._nominator.reassign(entry.workload, entry.assignment, cycle)
+        assignment = self._nominator.reassign(entry.workload, entry.assignment, cycle, changed=True)
         for victim in victims:
             put_back(self._tree, victim)
             self._cache.add_holder(victim)
@@ -228,8 +229,10 @@ class AdmissionCycle:
             placed.charge()
         return free
 
-    def _reserve(self, node: int, amounts: Amounts, places: Sequence[Placed]) -> None:
-        """Let the entries that follow see an amount as used, and places as taken."""
+    def _reserve(self, entry: Entry, amounts: Amounts) -> None:
+        """Let the entries that follow see an amount as used, and an entry's places as taken."""
+        entry.reserved = True
+        node, places = entry.workload.cluster_queue.node, entry.assignment.placed
         self._tree.charge(node, amounts)
         for placed in places:
             placed.charge()
@@ -250,7 +253,7 @@ class AdmissionCycle:
                 reserved.append((cell, amount if limit is None else min(amount, left + limit)))
             else:
                 reserved.append((cell, max(0, min(amount, left))))
-        self._reserve(queue.node, tuple(reserved), entry.assignment.placed)
+        self._reserve(entry, tuple(reserved))
 
     def _requeue(self, entry: Entry) -> None:
         """Leave a head that waits where it is, to try again at once, or make it inadmissible."""

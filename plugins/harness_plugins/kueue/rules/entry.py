@@ -23,7 +23,7 @@ class Entry:
         marked: whether it is the one of its queue that last issued preemptions.
         reason: why it is not admitted, "" as long as it may be. One that has a reason from the start changes
             nothing when it is served.
-        served: whether it had its turn.
+        reserved: whether those that are served after it see something as taken for it.
         preempts: whether workloads were told to go for it that were not going already.
         newly_marked: whether it became the one of its queue that last issued preemptions.
         inadmissible: whether it waits for quota to become free from now on.
@@ -36,8 +36,8 @@ class Entry:
         "newly_marked",
         "preempts",
         "reason",
+        "reserved",
         "resumed",
-        "served",
         "workload",
     )
 
@@ -47,7 +47,7 @@ class Entry:
         self.resumed = resumed
         self.marked = marked
         self.reason = ""
-        self.served = False
+        self.reserved = False
         self.preempts = False
         self.newly_marked = False
         self.inadmissible = False

@@ -116,7 +116,7 @@ class Assigner:
         assignment = self._assemble(offers, counts, tuple(choices))
         asked = None
         if self._topologies is not None and any(pod_set.placed for pod_set in offers):
-            assignment, asked = self._place(self._topologies, assignment, offers)
+            assignment, asked = self._place(self._topologies, oracle, assignment, offers)
         if assignment.mode != PREEMPT:
             return assignment
         targets = oracle.targets(self._searched(assignment.usage), assignment.need, asked)
@@ -135,7 +135,11 @@ class Assigner:
         return tuple((cell, amount) for cell, amount in usage if cell not in self._pods)
 
     def _place(
-        self, topologies: Topologies, assignment: Assignment, offers: tuple[PodSetOffer, ...]
+        self,
+        topologies: Topologies,
+        oracle: Oracle,
+        assignment: Assignment,
+        offers: tuple[PodSetOffer, ...],
     ) -> tuple[Assignment, WorkloadTopology | None]:
         """Place the pods beside those that are there, else as if nobody were: then others have to go.
 
@@ -146,7 +150,7 @@ class Assigner:
         asked = topologies.asked(offers, assignment.chosen, assignment.counts)
         if asked is None:
             return assignment._replace(mode=NO_FIT), None
-        placed = asked.place() if assignment.mode == FIT else None
+        placed = oracle.place(asked) if assignment.mode == FIT else None
         if placed is not None:
             return assignment._replace(placed=placed), asked
         placed = asked.place(empty=True)

@@ -31,8 +31,15 @@ class Nominates(Protocol):
     def nominate(self, workload: Workload, cycle: int) -> Nomination:
         """The assignment of a head in this cycle; which flavors were looked at is noted."""
 
-    def reassign(self, workload: Workload, first: Assignment, cycle: int) -> Assignment:
-        """Assign again within a cycle, to the flavors that were chosen before."""
+    def reassign(self, workload: Workload, first: Assignment, cycle: int, *, changed: bool) -> Assignment:
+        """Assign again within a cycle, to the flavors that were chosen before.
+
+        Args:
+            workload: the head.
+            first: the assignment of its nomination.
+            cycle: the number of the cycle.
+            changed: whether anything was reserved or taken out since the nomination.
+        """
 
 
 @final
@@ -59,7 +66,7 @@ class Nominator:
         self.remember(workload, assignment, cycle)
         return Nomination(assignment, bool(tried))
 
-    def reassign(self, workload: Workload, first: Assignment, cycle: int) -> Assignment:
+    def reassign(self, workload: Workload, first: Assignment, cycle: int, *, changed: bool) -> Assignment:
         """Assign again within a cycle, to the flavors that were chosen before."""
         assignment = self.assign(workload, (), first.chosen)
         self.remember(workload, assignment, cycle)

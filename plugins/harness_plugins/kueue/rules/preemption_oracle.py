@@ -14,6 +14,7 @@ from harness_plugins.kueue.rules.topology.workload import WorkloadTopology
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
+from harness_plugins.kueue.state.topology.flavors import Placed
 from harness_plugins.kueue.state.workload import Workload
 
 Quota = tuple[bool, tuple[int, bool]]
@@ -40,6 +41,9 @@ class Oracle(Protocol):
 
     def quota_for(self, cell: int, amount: int) -> Quota:
         """How a flavor-resource stands when the workload takes `amount` of it."""
+
+    def place(self, topology: WorkloadTopology) -> tuple[Placed, ...] | None:
+        """Where the pods go, beside all that are there; None where some pod set has no place."""
 
     def targets(
         self, requests: Amounts, need: tuple[int, ...], topology: WorkloadTopology | None = None
@@ -77,6 +81,10 @@ class PreemptionOracle:
         """How a flavor-resource stands when the workload takes `amount` of it."""
         queue = self.workload.cluster_queue
         return available(self._cache, queue, cell, amount), height(self._cache, queue, cell, amount)
+
+    def place(self, topology: WorkloadTopology) -> tuple[Placed, ...] | None:
+        """Where the pods go, beside all that are there; None where some pod set has no place."""
+        return topology.place()
 
     def targets(
         self, requests: Amounts, need: tuple[int, ...], topology: WorkloadTopology | None = None

@@ -15,6 +15,7 @@ from harness_plugins.kueue.rules.admission import NO_PREEMPTION_CANDIDATES, NO_Q
 from harness_plugins.kueue.rules.assignment import FIT, NO_FIT, Assignment
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.preemption_oracle import available, height
+from harness_plugins.kueue.rules.topology.workload import WorkloadTopology
 from harness_plugins.kueue.shortcuts.no_targets import FailedSearch, NoTargets, Reasons
 from harness_plugins.kueue.shortcuts.recorded_oracle import Check, RecordedOracle
 from harness_plugins.kueue.state.cache import Cache
@@ -35,23 +36,26 @@ class CachedNoFit:
         assignment: the assignment; it is good for the whole equivalence class of a workload.
         generation: of the queue, when its own state was looked at last.
         checks: how its flavor-resources stood.
+        no_place: what had no place in a topology although there was quota; None for nothing.
         searches: the searches for targets.
         why: for each search that others' doing has a part in, why it failed.
     """
 
-    __slots__ = ("_checks", "_generation", "_outdated", "_searches", "_why", "assignment")
+    __slots__ = ("_checks", "_generation", "_no_place", "_outdated", "_searches", "_why", "assignment")
 
     def __init__(
         self,
         assignment: Assignment,
         generation: int,
         checks: list[Check],
+        no_place: WorkloadTopology | None,
         searches: list[FailedSearch],
         why: list[NoTargets],
     ) -> None:
         self.assignment = assignment
         self._generation = generation
         self._checks = checks
+        self._no_place = no_place
         self._searches = searches
         self._why = why
         self._outdated = -1
@@ -85,8 +89,19 @@ class CachedNoFit:
             for why in self._why:
                 if not reasons.still_no_targets(why):
                     return False
+        if self._no_place is not None and self._no_place.place() is not None:
+            return False
         self._outdated = -1
         return True
+
+    @property
+    def turn_matters(self) -> bool:
+        """Whether it may come to something else when it is served, after what others reserved before it.
+
+        What has a place in an empty topology is assigned again then if it has none. That finds no more than
+        before, unless others may give up something: their shares are different by then.
+        """
+        return bool(self.assignment.placed and self._why)
 
 
 @final
@@ -147,10 +162,12 @@ class CachedNoFits:
         queue = workload.cluster_queue
         if assignment.mode == FIT or assignment.untried or oracle.found_targets or len(queue.path) > 1:
             return
+        if oracle.no_place is not None and not oracle.no_place.alone:
+            return
         why = _why_all_fail(oracle.failed, self._reasons)
         if why is not None:  # else what was in vain before may be so again
             self._known[workload.place.equivalence_class.key] = CachedNoFit(
-                assignment, queue.generation, oracle.checks, oracle.failed, why
+                assignment, queue.generation, oracle.checks, oracle.no_place, oracle.failed, why
             )
 
     def still_inadmissible(self, workload: Workload) -> bool:
@@ -160,7 +177,7 @@ class CachedNoFits:
         if no_fit is None or place.last_assignment is not None:
             return False
         pending = self._pending[queue.number]
-        if pending.strict or not self._by_class:
+        if pending.strict or not self._by_class or no_fit.turn_matters:
             return False
         if no_fit.assignment.mode == NO_FIT:
             reported = NO_QUOTA in place.reported

@@ -6,7 +6,6 @@ from typing import NamedTuple, final
 
 from harness.memo import Memo
 from harness_plugins.kueue.rules.assignment import Assignment
-from harness_plugins.kueue.rules.flavor_offers import Offers
 from harness_plugins.kueue.rules.nomination import Nomination, Nominator
 from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
 from harness_plugins.kueue.shortcuts.no_targets import Reasons
@@ -34,28 +33,21 @@ class KeptNominations:
     Args:
         nominator: finds them.
         cache: who holds which quota.
-        offers: what queues offer to jobs.
         reasons: finds targets, or why there are none.
         no_fits: the failed assignments of classes.
-        places: whether some flavor has a topology.
     """
 
     def __init__(
         self,
         nominator: Nominator,
         cache: Cache,
-        offers: Offers,
         reasons: Reasons,
         no_fits: CachedNoFits,
-        *,
-        places: bool,
     ) -> None:
         self._nominator = nominator
         self._cache = cache
-        self._offers = offers
         self._reasons = reasons
         self._no_fits = no_fits
-        self._places = places
         self._known: Memo[Workload, _Kept] = Memo()
 
     def nominate(self, workload: Workload, cycle: int) -> Nomination:
@@ -73,22 +65,21 @@ class KeptNominations:
         nominator.remember(workload, assignment, cycle)
         return Nomination(assignment, bool(tried))
 
-    def reassign(self, workload: Workload, first: Assignment, cycle: int) -> Assignment:
-        """Assign again within a cycle, to the flavors that were chosen before."""
-        return self._nominator.reassign(workload, first, cycle)
+    def reassign(self, workload: Workload, first: Assignment, cycle: int, *, changed: bool) -> Assignment:
+        """Assign again within a cycle, to the flavors that were chosen before.
+
+        While nothing changed that comes to the same, unless fewer pods may do for those flavors.
+        """
+        if changed or workload.asks.reducible:
+            return self._nominator.reassign(workload, first, cycle, changed=changed)
+        self._nominator.remember(workload, first, cycle)
+        return first
 
     def _look(self, workload: Workload, tried: Tried) -> Assignment:
         """Assign anew; note why, if it is in vain for everything of its class."""
-        if tried or workload.asks.reducible or self._is_placed(workload):
+        if tried or workload.asks.reducible:
             return self._nominator.assign(workload, tried)
         oracle = RecordedOracle(self._cache, self._reasons, workload)
         assignment = self._nominator.assign(workload, tried, oracle=oracle)
         self._no_fits.note(workload, assignment, oracle)
         return assignment
-
-    def _is_placed(self, workload: Workload) -> bool:
-        """Whether pods are placed in topologies, of whose room nothing is noted."""
-        if not self._places:
-            return False
-        offers = self._offers(workload.asks, workload.cluster_queue)
-        return any(pod_set.placed for pod_set in offers)

@@ -11,6 +11,7 @@ from harness_plugins.kueue.rules.topology.workload import WorkloadTopology
 from harness_plugins.kueue.shortcuts.no_targets import FailedSearch, Reasons
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
+from harness_plugins.kueue.state.topology.flavors import Placed
 from harness_plugins.kueue.state.workload import Workload
 
 Check = tuple[int, int, Quota]
@@ -31,17 +32,19 @@ class RecordedOracle:
 
     Attributes:
         checks: how the flavor-resources stood that were looked at.
+        no_place: what of the workload has no place; None where it has one, or was not asked for.
         failed: the searches that found nobody.
         found_targets: whether any search found somebody.
     """
 
-    __slots__ = ("_cache", "_known", "_reasons", "checks", "failed", "found_targets", "workload")
+    __slots__ = ("_cache", "_known", "_reasons", "checks", "failed", "found_targets", "no_place", "workload")
 
     def __init__(self, cache: Cache, reasons: Reasons, workload: Workload) -> None:
         self._cache = cache
         self._reasons = reasons
         self.workload = workload
         self.checks: list[Check] = []
+        self.no_place: WorkloadTopology | None = None
         self.failed: list[FailedSearch] = []
         self.found_targets = False
         self._known: Memo[tuple[Amounts, tuple[int, ...], WorkloadTopology | None], list[Target]] = Memo()
@@ -52,6 +55,13 @@ class RecordedOracle:
         quota = available(cache, queue, cell, amount), height(cache, queue, cell, amount)
         self.checks.append((cell, amount, quota))
         return quota
+
+    def place(self, topology: WorkloadTopology) -> tuple[Placed, ...] | None:
+        """Where the pods go, beside all that are there; None where some pod set has no place."""
+        placed = topology.place()
+        if placed is None:
+            self.no_place = topology
+        return placed
 
     def targets(
         self, requests: Amounts, need: tuple[int, ...], topology: WorkloadTopology | None = None

@@ -1,10 +1,10 @@
 """Heads that rest: they would only do the same again, so the cycle does not look at them.
 
-Trees of cohorts have nothing to do with each other. If a cycle only marks heads inadmissible in a tree, and
-the other heads of the tree did not notice, the next cycle would go the same way for those that are left: they
-rest. They count as tried in every cycle, without work, until something happens in their tree, or another head
-has to be looked at there. Heads of a class of which is known that it still does not fit become inadmissible
-without a look, too.
+Trees of cohorts have nothing to do with each other. Those that take room of topologies from each other count
+as one tree here. If a cycle only marks heads inadmissible in a tree, and the other heads of the tree did not
+notice, the next cycle would go the same way for those that are left: they rest. They count as tried in every
+cycle, without work, until something happens in their tree, or another head has to be looked at there. Heads
+of a class of which is known that it still does not fit become inadmissible without a look, too.
 
 Valid for the version of a tree: everything that changes it reactivates its heads.
 """
@@ -36,7 +36,7 @@ class RestingHeads:
             its class.
         by_name: whether the names of all heads tell which tree's turn it is when several trees have some.
         by_class: whether classes become inadmissible as a whole (gate SchedulingEquivalenceHashing).
-        shares_room: whether trees take room from each other, so that no head can rest.
+        room: the roots of the trees that take room from each other.
 
     Attributes:
         resting: how many heads rest.
@@ -49,13 +49,16 @@ class RestingHeads:
         *,
         by_name: bool,
         by_class: bool,
-        shares_room: bool,
+        room: Collection[int],
     ) -> None:
         self._pending = pending
         self._still_inadmissible = still_inadmissible
         self._by_name = by_name
         self._by_class = by_class
-        self._shares_room = shares_room
+        # Root -> the root that stands for all trees that take room from each other.
+        self._one = {each.queue.root: each.queue.root for each in pending} | dict.fromkeys(
+            room, min(room, default=-1)
+        )
         # Root -> the queues of its tree in which something is inadmissible.
         self._inadmissible: dict[int, dict[int, None]] = {each.queue.root: {} for each in pending}
         self._active: set[int] = set()
@@ -67,13 +70,13 @@ class RestingHeads:
     def add(self, pending: PendingQueue) -> None:
         """A queue has something to try."""
         root = pending.queue.root
-        if pending.queue.number in self._at_rest.get(root, ()):
+        if pending.queue.number in self._at_rest.get(self._one[root], ()):
             self.reactivate(root)
         self._active.add(pending.queue.number)
 
     def reactivate(self, root: int) -> None:
         """Something happened in a tree: its heads may do something else now."""
-        at_rest = self._at_rest.pop(root, None)
+        at_rest = self._at_rest.pop(self._one[root], None)
         if at_rest is not None:
             self._active |= at_rest
             self.resting -= len(at_rest)
@@ -85,7 +88,8 @@ class RestingHeads:
 
     def waits(self, root: int) -> bool:
         """Whether a tree has heads to try, be it that they would only do the same again."""
-        return root in self._at_rest or any(self._pending[each].queue.root == root for each in self._active)
+        with_heads = self._active.union(self._at_rest.get(self._one[root], ()))
+        return any(self._pending[each].queue.root == root for each in with_heads)
 
     def take(self) -> CycleHeads:
         """Find the first workload of every queue that has any; they stay in their queues.
@@ -131,20 +135,19 @@ class RestingHeads:
         for workload in left_out:
             queue = workload.cluster_queue
             self._inadmissible[queue.root][queue.number] = None
-            restless.add(queue.root)
+            restless.add(self._one[queue.root])
         for entry in entries:
             queue = entry.workload.cluster_queue
             if entry.inadmissible:
                 self._inadmissible[queue.root][queue.number] = None
-            if queue.root not in restless and self._matters(entry):
-                restless.add(queue.root)
-        if self._shares_room:
-            return
+            if self._one[queue.root] not in restless and self._matters(entry):
+                restless.add(self._one[queue.root])
         for head in self._looked_at:
             queue = head.cluster_queue
-            if queue.root not in restless and not head.place.equivalence_class.inadmissible:
+            one = self._one[queue.root]
+            if one not in restless and not head.place.equivalence_class.inadmissible:
                 self._active.remove(queue.number)
-                self._at_rest.setdefault(queue.root, set()).add(queue.number)
+                self._at_rest.setdefault(one, set()).add(queue.number)
                 self.resting += 1
 
     def _matters(self, entry: Entry) -> bool:
@@ -156,7 +159,7 @@ class RestingHeads:
         if not entry.inadmissible:
             return False
         # Others may have taken notice: of what it reserved, or of its share.
-        return entry.served or not self._by_class or len(entry.workload.cluster_queue.path) > 1
+        return entry.reserved or not self._by_class or len(entry.workload.cluster_queue.path) > 1
 
     def _only_inadmissible(self, runs: list[_Run]) -> CycleHeads:
         """All that was to be tried is inadmissible now."""
@@ -166,9 +169,13 @@ class RestingHeads:
 
     def _up_to(self, last: int, looked_at: list[Workload], runs: list[_Run]) -> CycleHeads:
         """The heads of the cycle `last`; whoever's turn would come after it is not inadmissible yet."""
-        roots = {head.cluster_queue.root for head in looked_at}
-        look_at_all = self._by_name and len(roots) > 1
         number = len(looked_at)
+        for one in {self._one[head.cluster_queue.root] for head in looked_at} & self._at_rest.keys():
+            heads = [self._pending[each].first() for each in self._at_rest[one]]
+            looked_at += [head for head in heads if head is not None]
+            number += len(heads) * (last + 1)
+            self.reactivate(one)
+        look_at_all = self._by_name and len({head.cluster_queue.root for head in looked_at}) > 1
         any_inadmissible = False
         for pending, inadmissible, head in runs:
             if inadmissible > last:
@@ -184,11 +191,6 @@ class RestingHeads:
                 number += inadmissible
                 if head is None:
                     self._active.remove(pending.queue.number)
-        for root in roots & self._at_rest.keys():
-            heads = [self._pending[each].first() for each in self._at_rest[root]]
-            looked_at += [head for head in heads if head is not None]
-            number += len(heads) * (last + 1)
-            self.reactivate(root)
         looked_at.sort(key=_number)
         self._looked_at = looked_at
         return CycleHeads(looked_at, any_inadmissible, last + 1, number)

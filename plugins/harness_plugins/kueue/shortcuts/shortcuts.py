@@ -117,15 +117,28 @@ class Shortcuts:
 
         no_fits = CachedNoFits(cache, pending, reasons, gates, topologies)
         nominator = Nominator(offers, assigner, recorded, gates)
-        places = topologies is not None
-        kept = KeptNominations(nominator, cache, offers, reasons, no_fits, places=places)
+        kept = KeptNominations(nominator, cache, reasons, no_fits)
         return kept, RestingHeads(
             pending,
             no_fits.still_inadmissible,
             by_name=isinstance(search, FairSharing),
             by_class=gates.scheduling_equivalence_hashing,
-            shares_room=places,
+            room=_placed(world),
         )
+
+
+def _placed(world: World) -> set[int]:
+    """The roots of the trees of which a queue has a flavor with a topology."""
+    if world.topologies is None:
+        return set()
+    flavors = world.topologies.by_name.keys()
+    return {
+        queue.root
+        for queue in world.cache.queues.values()
+        if not flavors.isdisjoint(
+            each.flavor for group in queue.spec.resource_groups for each in group.flavors
+        )
+    }
 
 
 def _reasons(world: World) -> Reasons:

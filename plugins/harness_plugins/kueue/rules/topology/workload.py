@@ -57,6 +57,11 @@ class WorkloadTopology:
         self._empty: list[tuple[Placed, ...] | None] = []
         self.cells = cells
 
+    @property
+    def alone(self) -> bool:
+        """Whether it is one pod set without a leader: where that has no place, it has none in less room."""
+        return len(self.parts) == 1 and len(self.parts[0][1]) == 1
+
     def place(self, *, empty: bool = False) -> tuple[Placed, ...] | None:
         """Where the pods go; None where some pod set has no place.
 
