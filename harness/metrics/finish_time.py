@@ -45,7 +45,7 @@ def sharing(run: Run, alone: Mapping[str, Run]) -> dict[str, Sharing]:
         run: all quotas together.
         alone: quota -> the run in which it is alone.
     """
-    together = _completions(run).with_columns(names_of_jobs(run, QUOTA).to_series())
+    together = _completions(run).with_columns(names_of_jobs(run)[QUOTA])
     found = {}
     for quota, other in alone.items():
         both = (
