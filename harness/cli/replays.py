@@ -93,7 +93,7 @@ def shaken(
     runs = comparison.runs
     twins = Twins(runs, shake, plugins, shared=comparison.pairs.same_arrivals)
     jobs = max(run.info["trace"]["jobs"] for run in runs)
-    while twins.requests:
+    while not twins.complete:
         if not quiet:
             told = f"shaking: {len(twins.requests):,} replays of {shake.told()}"
             click.echo(printable(f"{told}; each is kept, and not made again"), err=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,8 +12,12 @@ from harness.cli.output import write_output
 from harness.errors import OptionError
 from harness.text import printable
 
+if TYPE_CHECKING:
+    from harness.comparison import Comparison
+
 _PAGE = Path("report.html")
 _STDOUT = Path("-")
+_NO = "no"
 
 
 @click.command(
@@ -42,6 +47,15 @@ Examples:
     "Of many jobs those that held most. [default: all jobs, if there are at most 60]",
 )  # fmt: skip
 @click.option(
+    "--shake", "shake_text", metavar="N[@SEED]|no",
+    help="Figures and verdicts over N twins of every run, as `harness compare` has it; `no` is of the runs "
+    "alone. [default: the twins that are kept of all of them]",
+)  # fmt: skip
+@click.option(
+    "--workers", type=click.IntRange(min=1), metavar="N",
+    help="Replay so many twins at once. [default: the cores, as far as memory goes]",
+)  # fmt: skip
+@click.option(
     "--interactive", is_flag=True, help="Charts that can be zoomed and asked for values; a few MB more."
 )
 @click.pass_context
@@ -52,16 +66,23 @@ def report(
     form: str,
     baseline: str | None,
     gantt: str | None,
+    shake_text: str | None,
+    workers: int | None,
     interactive: bool,
 ) -> None:
-    """Write a report of finished runs of the same jobs: figures, charts, and what they rest on."""
+    """Write a report of finished runs of the same jobs: figures, charts, and what they rest on.
+
+    Where twins are kept of all runs (`harness replay --shake`), figures and verdicts are of these.
+    """
     from harness import api
+    from harness.comparison import Comparison
 
     if interactive and form != "html":
         raise OptionError("only a page can be interactive", hint="leave out --interactive or --format")
-    made = api.make_report(
-        runs, baseline=baseline, plugins=loaded_plugins(ctx), command=command_line(ctx), gantt=gantt
-    )
+    comparison = Comparison.of(runs, baseline=baseline)
+    if shake_text != _NO:
+        comparison = _shaken(ctx, comparison, shake_text, workers)
+    made = api.make_report(comparison, plugins=loaded_plugins(ctx), command=command_line(ctx), gantt=gantt)
     text = made.html(interactive=interactive) if form == "html" else made.markdown()
     place = output or (_PAGE if form == "html" else _STDOUT)
     if place == _STDOUT:
@@ -69,3 +90,28 @@ def report(
         return
     write_output(place, text)
     click.echo(printable(str(place)))
+
+
+def _shaken(ctx: click.Context, comparison: Comparison, text: str | None, workers: int | None) -> Comparison:
+    """The same comparison over twins: those that are asked for, else those that are kept of several runs."""
+    from harness.cli.replays import shaken
+    from harness.runs.twins import Twins, kept_shake
+    from harness.trace.shake import Shake
+
+    runs, pairs = comparison.runs, comparison.pairs
+    several = len(runs) > 1 and pairs.whole
+    shake = Shake.parse(text) if text is not None else kept_shake(runs) if several else None
+    if shake is None:
+        return comparison
+    if text is None:
+        kept = Twins(runs, shake, lambda: loaded_plugins(ctx), shared=pairs.same_arrivals)
+        if not kept.complete:  # as they were made for another comparison
+            return comparison
+    return shaken(
+        comparison,
+        shake,
+        lambda: loaded_plugins(ctx),
+        workers=workers,
+        command=command_line(ctx),
+        quiet=text is None,
+    )

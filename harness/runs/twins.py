@@ -7,8 +7,9 @@ covers the code and all settings, so what lies there under the text of a twin is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +38,6 @@ class Twins:
         shake: which twins.
         plugins: gives them where something is to be replayed; called once at most.
         shared: whether the runs have equal arrivals.
-
-    Attributes:
-        requests: what is to be replayed next, twin by twin, so that what is there of all runs grows alike.
-
-    Raises:
-        RunError: twins are missing of a run that cannot be replayed; says why, and what to do.
-        OptionError: priorities are to be shaken that no share gives.
     """
 
     def __init__(
@@ -58,6 +52,35 @@ class Twins:
         self._before: dict[tuple[int, Twin], Run] = {}
         self._of_runs: dict[int, Request] = {}
         self._next()
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is to be replayed."""
+        return not self._missing
+
+    @cached_property
+    def requests(self) -> list[Request]:
+        """What is to be replayed next, twin by twin, so that what is there of all runs grows alike.
+
+        Raises:
+            RunError: twins are missing of a run that cannot be replayed; says why, and what to do.
+            OptionError: priorities are to be shaken that no share gives.
+        """
+        if self._missing and self._plugins is None:
+            self._plugins = self._load()
+        for place, _ in self._missing:
+            if place not in self._of_runs and self._plugins is not None:
+                self._of_runs[place] = request_of(self._runs[place], self._plugins)
+                self._twins[0].calibration(self._of_runs[place].calibration)  # is there what is to be shaken?
+        return [
+            replace(
+                self._of_runs[place],
+                twin=twin,
+                keep="all" if self._shared else "metrics",
+                output=self._runs[place].path.parent.parent,
+            )
+            for place, twin in self._missing
+        ]
 
     def replay(
         self,
@@ -81,9 +104,10 @@ class Twins:
         Raises:
             ReplayError: some failed; the others are kept.
         """
+        requests = self.requests
         assert self._plugins is not None
         outcomes: dict[int, Outcome] = {}
-        asked = carry_out(self.requests, self._plugins, workers=workers, watch=watch, command=command)
+        asked = carry_out(requests, self._plugins, workers=workers, watch=watch, command=command)
         with closing(asked) as news:
             for number, outcome in news:
                 outcomes[number] = outcome
@@ -96,7 +120,8 @@ class Twins:
                     self._settle(twin)
                 if over is not None:
                     over(number)
-        runs_of(self.requests, outcomes)
+        runs_of(requests, outcomes)
+        del self.requests
         self._next()
 
     def replayed(self, *, workers: int | None = None) -> list[list[Run]]:
@@ -105,7 +130,7 @@ class Twins:
         Raises:
             ReplayError: some failed; the others are kept.
         """
-        while self.requests:
+        while not self.complete:
             self.replay(workers=workers)
         return self.found
 
@@ -120,21 +145,6 @@ class Twins:
         for twin in self._twins:
             self._settle(twin)
             self._missing += [(place, twin) for place in range(len(self._runs)) if self._lacks(place, twin)]
-        if self._missing and self._plugins is None:
-            self._plugins = self._load()
-        for place, _ in self._missing:
-            if place not in self._of_runs and self._plugins is not None:
-                self._of_runs[place] = request_of(self._runs[place], self._plugins)
-                self._twins[0].calibration(self._of_runs[place].calibration)  # is there what is to be shaken?
-        self.requests = [
-            replace(
-                self._of_runs[place],
-                twin=twin,
-                keep="all" if self._shared else "metrics",
-                output=self._runs[place].path.parent.parent,
-            )
-            for place, twin in self._missing
-        ]
 
     def _lacks(self, place: int, twin: Twin) -> bool:
         """Whether a run's twin is to be replayed."""
@@ -162,6 +172,27 @@ class Twins:
             if needed:
                 windows[end] = list(measure_shared(run, Window(run.window.start, end)))
             found[twin] = with_windows(run, windows, "metrics" if made else "all")
+
+
+def kept_shake(runs: Sequence[Run]) -> Shake | None:
+    """The twins that are kept of all runs: the most of one kind, from the first; None of fewer than two."""
+    of_runs = [set(map(Twin.parse, _called(run))) for run in runs]
+    both = set.intersection(*of_runs) if of_runs else set()
+    found = []
+    for shaking in sorted({twin.shaking for twin in both}, key=str):
+        count = 0
+        while Twin(count + 1, shaking) in both:
+            count += 1
+        found.append(Shake(count, shaking))
+    most = max(found, key=lambda shake: shake.count, default=None)
+    return most if most is not None and most.count > 1 else None
+
+
+def _called(run: Run) -> Iterator[str]:
+    """The twins that are kept of a run, as they are written."""
+    for folder in _folders(run.path.parent / TWINS / run.path.name):
+        with suppress(RunError):  # what is damaged is none
+            yield Run.open(folder).info["settings"]["twin"]
 
 
 def _there(run: Run, twins: Sequence[Twin]) -> dict[Twin, Run]:

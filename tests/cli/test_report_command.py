@@ -43,6 +43,31 @@ def test_markdown_goes_to_stdout(harness: Callable, folder: Path, two: list[libr
     assert (folder / "pr.md").read_text(encoding="utf-8").startswith("# trace: calm\n")
 
 
+def test_twins_that_are_kept_of_all_runs_are_what_a_report_is_about(
+    harness: Callable, folder: Path, tmp_path: Path
+) -> None:
+    """As `replay --shake` left them; of some runs alone nobody knows, and `--shake` makes what is missing."""
+    rows = [{"submit_time": 7 * number, "queue": "q", "priority": number % 2} for number in range(8)]
+    trace = write(tmp_path / "trace.parquet", rows)
+    fifo = ("-p", "none@fifo", "--set", "fifo.order=fifo")
+    assert harness("replay", trace, "-p", "none", *fifo, "-o", tmp_path, "--shake", "2").code == 0
+    runs = sorted(tmp_path.glob("trace/[a-z]*"))
+    over, charts = "values: means over 2 twins", "charts show the runs themselves, not their twins"
+    told = harness("report", *runs, "--format", "markdown")
+    assert over in told.out
+    assert charts in told.out
+    assert told.err == ""
+    plain = harness("report", *runs, "--format", "markdown", "--shake", "no")
+    assert over not in plain.out
+    assert charts not in plain.out
+    harness("replay", trace, "-p", "none@strict", "--set", "blocking=strict", "-o", tmp_path)
+    runs = sorted(tmp_path.glob("trace/[a-z]*"))
+    assert over not in harness("report", *runs, "--format", "markdown").out
+    made = harness("report", *runs, "--format", "markdown", "--shake", "2")
+    assert over in made.out
+    assert "shaking: 2 replays of 2 twins" in made.err
+
+
 @pytest.mark.parametrize("missing", ["altair", "vl_convert"])
 def test_what_is_missing_is_named_with_the_way_to_get_it(
     harness: Callable, two: list[library.Run], monkeypatch: pytest.MonkeyPatch, folder: Path, missing: str

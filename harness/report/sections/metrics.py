@@ -16,5 +16,7 @@ def blocks(material: Material) -> Iterator[Block]:
     rows = [compared_row(name_of(line.measured), cells(line)) for line in material.table]
     yield Table(caption="Metrics over all jobs", head=compared_head(material, "metric"), rows=rows)
     notes = list(remarks(material.comparison, material.table))
+    if material.comparison.shake is not None:
+        notes.append("charts show the runs themselves, not their twins")
     if notes:
         yield Points(notes)
