@@ -43,17 +43,18 @@ def tune(ctx: click.Context, spec: Path, output: Path, workers: int | None, dask
     from harness.cluster.manifests import dump_yaml
     from harness.experiments.crew import crew_for
     from harness.experiments.elsewhere import dask_executor
+    from harness.experiments.making import Replays
     from harness.experiments.tuner import Tuner
     from harness.experiments.tuning import load_tuning
 
     tuning = load_tuning(spec)
     tuner = Tuner(tuning, loaded_plugins(ctx), output / tuning.spec.name)
     seeds = 1 if tuning.spec.seeds is None else tuning.spec.seeds.count
-    runs = tuner.root / "runs"
+    replays = Replays(tuner.bench.inputs, tuner.root / "runs")
     most = tuning.at_once * seeds
     with (
         dask_executor(dask) as executor,
-        crew_for(tuner.bench.inputs, runs, most, workers=workers, executor=executor) as (crew, _),
+        crew_for(replays, most, workers=workers, executor=executor) as (crew, _),
     ):
         found = tuner.tune(crew)
     click.echo(_told(found, tuner))

@@ -1,15 +1,10 @@
-"""Makes one item wherever it is asked to: in this process, in another one, or on another machine.
-
-Inputs travel by their sum: whoever makes items keeps what it got, and says so where it has not got them yet.
-"""
+"""Makes one item of an experiment: replays it and measures it."""
 
 from __future__ import annotations
 
 import json
-import pickle
-import zlib
-from collections.abc import Mapping
-from hashlib import sha256
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,19 +12,18 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.errors import HarnessError, ReplayError
+from harness.errors import HarnessError
 from harness.experiments.bench import Bench, Inputs
 from harness.experiments.spec import Point
-from harness.memo import Memo
 from harness.recording import schemas
-from harness.runs.identity import Looked, code_of_harness, looked_at_once
+from harness.runs.identity import Looked, looked_at_once
 from harness.runs.run import Run
+from harness.runs.workers import memory_for
 
 ABOUT = b"harness.item"
 """Where the file of an item says what it is."""
 
 _LEVEL = 3
-_BENCHES = 2
 
 
 class Item(NamedTuple):
@@ -62,17 +56,30 @@ class Made(NamedTuple):
     seconds: float
 
 
-class Packed(NamedTuple):
-    """The inputs of an experiment as bytes, and their sum."""
+@dataclass(frozen=True)
+class Replays:
+    """The work of an experiment: its replays, see `Work`.
 
-    digest: str
-    content: bytes
+    Attributes:
+        inputs: what items are made of.
+        output: where whole runs are kept, if they are to be.
+    """
 
+    inputs: Inputs
+    output: Path
 
-def packed(inputs: Inputs) -> Packed:
-    """Inputs, ready to travel."""
-    content = zlib.compress(pickle.dumps((code_of_harness().sha256, inputs)), 1)
-    return Packed(sha256(content).hexdigest(), content)
+    @property
+    def memory(self) -> int:
+        """About how many bytes a process takes that replays."""
+        return max(memory_for(trace) for trace in self.inputs.traces.values())
+
+    def begun(self) -> Callable[[Item], Made]:
+        """Be ready in this process; answers what makes an item."""
+        return Maker(self.inputs, self.output).make
+
+    def failed(self, item: Item, why: str) -> Made:
+        """What comes of an item that nobody could make."""
+        return Made(item, None, why, 0.0)
 
 
 class Maker:
@@ -105,39 +112,6 @@ class Maker:
         except Exception as error:  # a defect of one item is no reason to lose the others
             return Made(item, None, f"unexpected {type(error).__name__}: {error}", process_time() - began)
         return Made(item, table, "", process_time() - began)
-
-
-def make_elsewhere(digest: str, content: bytes | None, output: str, item: Item) -> Made | None:
-    """Make an item in a process that may have got its inputs before; None asks for them.
-
-    Args:
-        digest: the sum of the inputs.
-        content: the inputs; None where they may be there already.
-        output: where whole runs are kept.
-        item: what to make.
-
-    Raises:
-        ReplayError: another version of `harness` is installed here.
-    """
-    maker = _makers.get(digest)
-    if maker is None:
-        if content is None:
-            return None
-        maker = _makers[digest] = Maker(_unpacked(content), Path(output))
-    return maker.make(item)
-
-
-_makers: Memo[str, Maker] = Memo(_BENCHES)
-
-
-def _unpacked(content: bytes) -> Inputs:
-    code, inputs = pickle.loads(zlib.decompress(content))  # noqa: S301 - packed by the one who asks
-    if code != code_of_harness().sha256:
-        raise ReplayError(
-            "a worker has another version of harness than the one that began the experiment",
-            hint="install the same version everywhere, and start the workers anew",
-        )
-    return inputs  # type: ignore[no-any-return]
 
 
 def _table(run: Run, item: Item) -> bytes:

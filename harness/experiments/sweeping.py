@@ -13,7 +13,7 @@ from harness.experiments.bench import Bench
 from harness.experiments.crew import Alone, crew_for
 from harness.experiments.experiment import Experiment
 from harness.experiments.folder import Folder
-from harness.experiments.making import Item, Made
+from harness.experiments.making import Item, Made, Replays
 from harness.experiments.preparing import items_of
 
 
@@ -95,8 +95,7 @@ class Sweep:
         folder = self.folder
         folder.describe(self.bench.spec, self.items)
         missing = folder.missing(self.items)
-        runs = self.root / "runs"
-        with crew_for(self.bench.inputs, runs, len(missing), workers=workers, executor=executor) as begun:
+        with crew_for(self._replays, len(missing), workers=workers, executor=executor) as begun:
             crew, at_once = begun
             state = State(len(self.items), len(self.items) - len(missing), at_once)
             if watch is not None:
@@ -111,6 +110,10 @@ class Sweep:
                         watch(state, made)
         folder.write_table()
         return Experiment.open(self.root)
+
+    @property
+    def _replays(self) -> Replays:
+        return Replays(self.bench.inputs, self.root / "runs")
 
     def make(self, number: int) -> Made:
         """Make one item in this process, if it is not there.
@@ -127,6 +130,6 @@ class Sweep:
         item = self.items[number]
         if not self.folder.missing([item]):
             return Made(item, b"", "", 0.0)
-        (made,) = Alone(self.bench.inputs, self.root / "runs").make([item])
+        (made,) = Alone(self._replays).make([item])
         self.folder.keep(made)
         return made

@@ -20,7 +20,7 @@ from harness.experiments.bench import SETTINGS, Bench
 from harness.experiments.crew import Crew
 from harness.experiments.experiment import Experiment
 from harness.experiments.folder import Folder
-from harness.experiments.making import Item
+from harness.experiments.making import Item, Made
 from harness.experiments.objectives import found_as, measured_as
 from harness.experiments.preparing import prepared
 from harness.experiments.search import Found, Trial, best_of, plain, search
@@ -89,7 +89,7 @@ class Tuner:
         factor = Factor(WINDOW, self.windows)
         self.bench = prepared(replace(self.tuning.spec, groups=(*groups, (factor,))), self.plugins)
 
-    def tune(self, crew: Crew) -> Tuned:
+    def tune(self, crew: Crew[Item, Made]) -> Tuned:
         """Search, and hold what is best against the present configuration on the held-out weeks.
 
         Raises:
@@ -197,7 +197,9 @@ class Tuner:
 
     # --- what is made -------------------------------------------------------------------------------------
 
-    def _frames(self, points: Sequence[Point], window: str, crew: Crew) -> list[pl.DataFrame | None]:
+    def _frames(
+        self, points: Sequence[Point], window: str, crew: Crew[Item, Made]
+    ) -> list[pl.DataFrame | None]:
         """The metrics of points on a window, of all seeds together; None where an item failed."""
         wanted = [self._of_point(point, window) for point in points]
         missing = {item.key: item for items in wanted for item in items}

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import polars as pl
@@ -20,7 +21,7 @@ from small_experiments import written
 
 import harness
 from harness.errors import OptionError, RunError
-from harness.experiments import making
+from harness.experiments import making, work
 from harness.experiments.experiment import Experiment
 from harness.experiments.preparing import prepared
 from harness.experiments.spec import Spec
@@ -153,7 +154,7 @@ def test_inputs_are_sent_to_whoever_has_not_got_them(
 ) -> None:
     """They travel by their sum: the first item of a process brings them, the others do not."""
     sent: list[bool] = []
-    monkeypatch.setattr(making, "_makers", {})
+    monkeypatch.setattr(work, "_begun", {})
 
     class OneThread(ThreadPoolExecutor):
         def submit(self, function: Any, /, *args: Any, **others: Any) -> Any:
@@ -166,8 +167,9 @@ def test_inputs_are_sent_to_whoever_has_not_got_them(
     assert sent[:2] == [False, False]
     assert 1 <= sum(sent) <= 2
     sent.clear()
+    rmtree(made.root)
     with OneThread(1) as executor:
-        Sweep(made.bench, tmp_path / "again").run(executor=executor)
+        made.run(executor=executor)
     assert sent == [False, False]
 
 
@@ -214,6 +216,7 @@ def test_a_folder_that_is_no_experiment_is_refused(tmp_path: Path) -> None:
 KILLED = """
 import sys
 from pathlib import Path
+from shutil import rmtree
 import harness
 
 if __name__ == "__main__":
