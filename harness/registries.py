@@ -113,6 +113,7 @@ class ReaderSpec:
     """A registered trace reader; `suffixes` and `sniff` say which files it is for.
 
     `sniff` gets the path and the first 4 KiB, decompressed, and is asked only when no suffix decides.
+    `folder` says whether a folder is a trace that it reads; most read files only.
     """
 
     name: str
@@ -123,6 +124,7 @@ class ReaderSpec:
     options: tuple[Option, ...]
     owner: str
     version: str
+    folder: Callable[[Path], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,12 +199,12 @@ class RegisterReader(Registrar[ReaderSpec]):
         suffixes: Iterable[str] = (),
         sniff: Callable[[Path, bytes], bool] | None = None,
         options: Iterable[Option] = (),
+        folder: Callable[[Path], bool] | None = None,
     ) -> None:
         """Register a reader of a foreign trace format."""
         owner = self.owner
-        self.registry.add(
-            ReaderSpec(name, read, help, tuple(suffixes), sniff, tuple(options), owner.name, owner.version)
-        )
+        about = (name, read, help, tuple(suffixes), sniff, tuple(options), owner.name, owner.version)
+        self.registry.add(ReaderSpec(*about, folder))
 
 
 class RegisterMetric(Registrar[MetricSpec]):

@@ -4,7 +4,7 @@
 set -eu
 wheel=$1 prefix=$2
 python3 -m venv "$prefix"
-"$prefix/bin/python" -m pip install --no-cache-dir --no-compile "$wheel[report]"
+"$prefix/bin/python" -m pip install --no-cache-dir --no-compile "$wheel[live,report]"
 "$prefix/bin/python" -m pip uninstall --yes pip > /dev/null
 find "$prefix" -name tests -path '*/site-packages/*' -type d -prune -exec rm -rf {} +
 "$prefix/bin/harness" --version

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -12,8 +13,13 @@ import polars as pl
 import yaml
 from cli_environment import called
 from reader_samples import KUBERNETES, OPENB
+from watched_cluster import VERSIONS, WatchedCluster
 
 from harness.cluster.manifests import dump_yaml
+from harness.live.cluster import Kind
+from harness.live.folder import recording_folder
+from harness.live.follow import Seen
+from harness.live.record import Recorder
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -37,6 +43,7 @@ EXCEPTED = {
     r"bash scripts/ci/": "is what the workflows run; tests/test_project_files.py looks at each",
     r"pip install ": "installs from an index of packages",
     r"kubectl ": "asks a live cluster",
+    r"harness trace record ": "asks a live cluster; tests/live records one",
     r"harness tune ": "needs Optuna; tests/experiments tunes where it is installed",
     r"harness .*--dask ": "asks a live Dask scheduler, as tests/experiments does",
     r"curl .*\$PROMETHEUS": "asks a live Prometheus",
@@ -107,6 +114,21 @@ def stock(place: Path, page: str, *, whole: bool) -> None:
     _own_files(place, elastic=page == "docs/elasticquota.md")
     if page == "docs/topology.md":
         run_code(page)
+    if page == "docs/recording.md":
+        _record(place)
+
+
+def _record(place: Path) -> None:
+    """An hour of a cluster, recorded and as kubectl would have printed it."""
+    cluster = WatchedCluster.of(0)
+    kinds = {name: Kind(name, VERSIONS[name], "") for name in VERSIONS}
+    with recording_folder(place / "march", {"server": "https://cluster", "namespace": None}) as folder:
+        recorder = Recorder(folder, print)
+        for change in cluster.changes:
+            recorder.take(kinds[change.manifest["kind"]], Seen(change.event, change.manifest))
+        recorder.write()
+    events = [json.dumps({"type": each.event, "object": each.manifest}) for each in cluster.changes]
+    (place / "stream.json").write_text("\n".join(events))
 
 
 def run_code(page: str) -> None:

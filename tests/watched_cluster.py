@@ -23,7 +23,7 @@ PATHS = {
     "Job": "/apis/batch/v1/{}jobs",
     "Pod": "/api/v1/{}pods",
 }
-_VERSIONS = {"Workload": "kueue.x-k8s.io/v1beta2", "Job": "batch/v1", "Pod": "v1"}
+VERSIONS = {"Workload": "kueue.x-k8s.io/v1beta2", "Job": "batch/v1", "Pod": "v1"}
 
 
 class Change(NamedTuple):
@@ -291,7 +291,7 @@ class _Script:
             about = {"kind": owner["kind"], "name": owner["metadata"]["name"], "controller": True}
             uid = {"uid": owner["metadata"]["uid"], "apiVersion": owner["apiVersion"]}
             metadata["ownerReferences"] = [{**about, **uid}]
-        return {"apiVersion": _VERSIONS[kind], "kind": kind, "metadata": metadata}
+        return {"apiVersion": VERSIONS[kind], "kind": kind, "metadata": metadata}
 
     def _step(self, at: int, event: str, manifest: Manifest) -> None:
         self.steps.append((at, event, json.loads(json.dumps(manifest))))

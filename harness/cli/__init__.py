@@ -25,7 +25,7 @@ COMMANDS = {
     "validate": ("harness.cli.validate", "Judge a simulation by what a trace says happened."),
     "explain": ("harness.cli.explain", "Tell what happened to a job, in a queue, or at an instant."),
     "diff": ("harness.cli.diff", "Show where two runs of the same jobs part, and who gained or lost by it."),
-    "trace": ("harness.cli.trace", "Check, describe, convert and generate job traces."),
+    "trace": ("harness.cli.trace", "Check, describe, record, convert and generate job traces."),
     "cluster": ("harness.cli.cluster", "Check or patch cluster manifests, or make some."),
     "conform": ("harness.cli.conform", "Compare plugins with recorded decisions of what they model."),
     "plugins": ("harness.cli.plugins", "List plugins and what they bring."),

@@ -1,4 +1,4 @@
-"""`harness trace`: checks, describes, converts and generates job traces."""
+"""`harness trace`: checks, describes, records, converts and generates job traces."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from harness.cli.output import parquet_target, spare
 from harness.cli.trace_file import from_file, open_file
 from harness.cli.trace_from_run import from_run
 from harness.cli.trace_generate import generate
+from harness.cli.trace_record import record
 from harness.errors import InputError
 from harness.text import printable
 
@@ -31,11 +32,12 @@ Examples:
   harness trace info traces/philly.parquet""",
 )
 def trace() -> None:
-    """Check, describe, convert and generate job traces."""
+    """Check, describe, record, convert and generate job traces."""
 
 
 trace.add_command(generate)
 trace.add_command(from_run)
+trace.add_command(record)
 
 
 @trace.command(

@@ -23,6 +23,8 @@ def choose_reader(path: Path, plugins: Plugins, name: str | None = None) -> Read
         TraceError: no such file, not a readable file, empty, or no reader (or more than one) takes it.
         PluginError: there is no reader of that name.
     """
+    if path.is_dir():
+        return _of_folder(path, plugins, name)
     _check_file(path)
     if name is not None:
         return plugins.reader(name)
@@ -54,10 +56,17 @@ def choose_reader(path: Path, plugins: Plugins, name: str | None = None) -> Read
     )
 
 
+def _of_folder(path: Path, plugins: Plugins, name: str | None) -> ReaderSpec:
+    """The reader for a folder: the one that says that it is one of its traces."""
+    asked = plugins.readers if name is None else [plugins.reader(name)]
+    for spec in asked:
+        if spec.folder is not None and spec.folder(path):
+            return spec
+    raise TraceError(str(path), [Fault("", "is a directory, not a trace file")])
+
+
 def _check_file(path: Path) -> None:
     try:
-        if path.is_dir():
-            raise TraceError(str(path), [Fault("", "is a directory, not a trace file")])
         size = path.stat().st_size
         with path.open("rb"):
             pass

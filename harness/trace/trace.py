@@ -7,6 +7,7 @@ for the canonical Parquet), and checks every rule of the schema.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -45,7 +46,7 @@ class Trace:
         time_zone: of the timestamps; None if they have none.
         origin: what simulated times count from, microseconds since the epoch: the first submit time floored
             to a whole second; 0 for durations, of which no window was chosen.
-        sha256: of the file's bytes.
+        sha256: of the file's bytes; of a folder, of all files in it.
         metadata: what the file says about itself (`harness.source`, `harness.license`, ...).
         rows_read: how many job records the source holds.
         left_out: reason -> how many of them are not in `frame`.
@@ -159,5 +160,15 @@ def _read(path: Path, spec: ReaderSpec, options: Mapping[str, Any]) -> Reading:
 
 
 def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    if path.is_dir():
+        inside = [[each.name, _sha256(each)] for each in sorted(path.iterdir()) if not _is_hidden(each)]
+        return hashlib.sha256(json.dumps(inside).encode()).hexdigest()
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError:
+        return ""  # of a folder that somebody is writing to
+
+
+def _is_hidden(path: Path) -> bool:
+    return path.name.startswith(".")

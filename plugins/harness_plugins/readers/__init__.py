@@ -35,4 +35,5 @@ def harness_register_readers(register: RegisterReader) -> None:
             suffixes=kind.suffixes,
             sniff=kind.sniff,
             options=kind.options,
+            folder=kind.folder,
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness import Option
+from harness.readers.recordings import is_recording
 from harness.readers.sniff import names_columns
 from harness_plugins.readers import options, sniff
 
@@ -22,6 +23,7 @@ class Format:
         sniff: whether a file, by its path and its first bytes, is of it.
         options: of its reader.
         suffixes: that decide by themselves, unless another format has them too.
+        folder: whether a folder is of it; None where it is one of files only.
     """
 
     name: str
@@ -30,6 +32,7 @@ class Format:
     sniff: Callable[[Path, bytes], bool]
     options: tuple[Option, ...] = ()
     suffixes: tuple[str, ...] = ()
+    folder: Callable[[Path], bool] | None = None
 
 
 FORMATS: tuple[Format, ...] = (
@@ -96,6 +99,7 @@ FORMATS: tuple[Format, ...] = (
         "kubectl get -o yaml or json of Kueue's Workloads, of Jobs and of Pods, also with --watch",
         sniff.is_kubernetes,
         options=options.KUBERNETES_OPTIONS,
+        folder=is_recording,
     ),
     Format(
         "prometheus",

@@ -15,7 +15,9 @@ from typing import Any
 from harness import Reading
 from harness.errors import Fault, TraceError
 from harness.models.manifests import Document, Fields, read_documents, read_time, unpacked
+from harness.readers.recordings import GAP, is_recording, read_rows
 from harness.readers.source import stop_at_many, text_of, trace_error
+from harness.units import format_duration
 from harness_plugins.readers.kubernetes_objects import QUEUE_LABEL, READERS, SPANS, Recorded
 from harness_plugins.readers.kubernetes_table import frame_of
 from harness_plugins.readers.kubernetes_versions import Life, Version, joined, lives_of
@@ -126,10 +128,12 @@ def _listed(life: Life, faults: list[Fault]) -> Listed:
 
 
 def _versions(path: Path) -> tuple[list[Version], tuple[str, ...]]:
-    """The objects of a file, and what else there is to say of it.
+    """The objects of a recording or of a file, and what else there is to say of it.
 
-    YAML or JSON, one or several documents, each an object, a list of them, or an event of a watch.
+    A file is YAML or JSON, one or several documents, each an object, a list of them, or an event of a watch.
     """
+    if is_recording(path):
+        return _recorded_versions(path)
     text = text_of(path)
     faults: list[Fault] = []
     found: list[Version] = []
@@ -148,6 +152,29 @@ def _versions(path: Path) -> tuple[list[Version], tuple[str, ...]]:
     if errors:
         return found, (f"{errors:,} watches ended with an error: what came and went after that is not there",)
     return found, ()
+
+
+def _recorded_versions(path: Path) -> tuple[list[Version], tuple[str, ...]]:
+    """The objects of a recording, and for how long nobody watched."""
+    found: list[Version] = []
+    gaps: list[int] = []
+    for row in read_rows(path):
+        if row.event == GAP:
+            faults: list[Fault] = []
+            since = read_time(Fields(row.content, row.where, faults), "since")
+            gaps += [] if since is None else [row.seen - since]
+        else:
+            group = row.api_version.rpartition("/")[0]
+            where = f"{row.where} ({row.kind})"
+            found.append(Version((group, row.kind), where, row.content, row.event, row.seen))
+    if not gaps:
+        return found, ()
+    longest = format_duration(max(gaps))
+    note = (
+        f"{len(gaps):,} times the server no longer had what happened to objects of a kind while nobody "
+        f"watched, which was {longest} at most: what came and went then is not there"
+    )
+    return found, (note,)
 
 
 def _event(content: Any) -> str | None:

@@ -1,0 +1,87 @@
+"""`harness trace record`: records what happens to the jobs of a cluster."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from math import inf
+from pathlib import Path
+from time import monotonic
+
+import click
+
+from harness.errors import OptionError
+from harness.text import printable
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  harness trace record march
+  harness trace record march --server http://127.0.0.1:8001 --for 1h"""
+)
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option(
+    "--kubeconfig", type=click.Path(path_type=Path), metavar="FILE",
+    help="Who asks which cluster. [default: KUBECONFIG, ~/.kube/config, or the pod's service account]",
+)  # fmt: skip
+@click.option("--context", metavar="NAME", help="Of the kubeconfig. [default: its current one]")
+@click.option("--server", metavar="URL", help="An address instead, as of kubectl proxy.")
+@click.option(
+    "--token-file", type=click.Path(path_type=Path), metavar="FILE",
+    help="With --server: a file with a bearer token.",
+)  # fmt: skip
+@click.option("-n", "--namespace", metavar="NAME", help="Only this namespace. [default: all]")
+@click.option(
+    "--every", default="30s", show_default=True, metavar="SPAN", help="How often parts are written."
+)
+@click.option("--for", "lasts", metavar="SPAN", help="End after this time. [default: with ctrl-C]")
+def record(
+    folder: Path,
+    kubeconfig: Path | None,
+    context: str | None,
+    server: str | None,
+    token_file: Path | None,
+    namespace: str | None,
+    every: str,
+    lasts: str | None,
+) -> None:
+    """Record what happens to Workloads, Jobs and Pods of a cluster, so that nothing deleted is lost.
+
+    The cluster is only read. The recording goes on in the same folder after a restart; `harness trace convert
+    FOLDER OUT.parquet` makes a trace of it at any time.
+    """
+    from harness.live.cluster import connect, kinds_of
+    from harness.live.folder import recording_folder
+    from harness.live.record import Recorder
+    from harness.live.record import record as record_into
+
+    if server is not None and (kubeconfig or context):
+        raise OptionError("--server is an address by itself", hint="leave --kubeconfig and --context out")
+    if token_file is not None and server is None:
+        raise OptionError("--token-file goes with --server", hint="a kubeconfig has its own")
+    pause = _seconds("--every", every)
+    end = inf if lasts is None else monotonic() + _seconds("--for", lasts)
+    found = connect(kubeconfig, context, server, token_file)
+    with closing(found.http):
+        kinds, notes = kinds_of(found, namespace)
+        for note in notes:
+            _tell(f"note: {note}")
+        with recording_folder(folder, {"server": found.address, "namespace": namespace}) as opened:
+            recorder = Recorder(opened, _tell)
+            names = ", ".join(f"{kind.plural} ({kind.api})" for kind in kinds)
+            _tell(f"recording {names} of {namespace or 'all namespaces'} into {folder}; ctrl-C ends it")
+            record_into(found, kinds, namespace, recorder, every=pause, enough=lambda: monotonic() > end)
+    click.echo(printable(f"{folder}: {recorder.seen:,} versions of objects recorded"))
+
+
+def _tell(line: str) -> None:
+    click.echo(printable(line), err=True)
+
+
+def _seconds(option: str, text: str) -> float:
+    from harness.units import SECOND, parse_duration
+
+    span = parse_duration(text)
+    if span <= 0:
+        raise OptionError(f"{option}: must be longer than nothing, not {text}")
+    return span / SECOND

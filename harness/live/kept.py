@@ -1,0 +1,132 @@
+"""What is recorded of an object: what a trace is made of, and nothing that may be a secret.
+
+Only fields that are named here are kept. Environments, commands, images, annotations, messages and volumes'
+contents are not: people put tokens there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_METADATA = (
+    "name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp",
+    "deletionGracePeriodSeconds", "labels", "ownerReferences",
+)  # fmt: skip
+_ANNOTATIONS = ("kueue.x-k8s.io/", "batch.kubernetes.io/", "controller.kubernetes.io/", "scheduling.")
+"""Of which annotations are kept, by how their names begin."""
+
+_POD = (
+    "activeDeadlineSeconds", "affinity", "hostNetwork", "nodeName", "nodeSelector", "overhead",
+    "preemptionPolicy", "priority", "priorityClassName", "resourceClaims", "resources", "restartPolicy",
+    "runtimeClassName", "schedulerName", "schedulingGates", "schedulingGroup",
+    "terminationGracePeriodSeconds", "tolerations", "topologySpreadConstraints", "workloadRef",
+)  # fmt: skip
+_CONTAINER = ("name", "resources", "restartPolicy")
+_PORT = ("containerPort", "hostIP", "hostPort", "name", "protocol")
+_JOB = (
+    "activeDeadlineSeconds", "backoffLimit", "completionMode", "completions", "managedBy", "parallelism",
+    "suspend", "ttlSecondsAfterFinished",
+)  # fmt: skip
+_WORKLOAD = (
+    "active", "maximumExecutionTimeSeconds", "preemptionGates", "priority", "priorityClassName",
+    "priorityClassRef", "priorityClassSource", "queueName",
+)  # fmt: skip
+_POD_SET = ("count", "minCount", "name", "topologyRequest")
+_CONDITION = ("lastTransitionTime", "observedGeneration", "reason", "status", "type")
+_STATUS = (
+    "accumulatedPastExecutionTimeSeconds", "accumulatedPastExexcutionTimeSeconds", "active", "admission",
+    "clusterName", "completionTime", "failed",
+    "nominatedNodeName", "phase", "qosClass", "ready", "reclaimablePods", "requeueState", "schedulingStats",
+    "startTime", "succeeded",
+)  # fmt: skip
+_TERMINATED = ("exitCode", "finishedAt", "reason", "signal", "startedAt")
+
+Manifest = Mapping[str, Any]
+
+
+def kept(manifest: Manifest) -> dict[str, Any]:
+    """An object as it is recorded."""
+    spec, kind = _map(manifest, "spec"), manifest.get("kind")
+    if kind == "Pod":
+        spec = _pod_spec(spec)
+    elif kind == "Job":
+        spec = {**_only(spec, _JOB), "template": _template(_map(spec, "template"))}
+    else:
+        pod_sets = [
+            {**_only(each, _POD_SET), "template": _template(_map(each, "template"))}
+            for each in _list(spec, "podSets")
+        ]
+        spec = {**_only(spec, _WORKLOAD), "podSets": pod_sets}
+    return {
+        **_only(manifest, ("apiVersion", "kind")),
+        "metadata": _metadata(manifest),
+        "spec": spec,
+        "status": _status(_map(manifest, "status")),
+    }
+
+
+def _metadata(manifest: Manifest) -> dict[str, Any]:
+    metadata = _map(manifest, "metadata")
+    annotations = {
+        name: value
+        for name, value in _map(metadata, "annotations").items()
+        if str(name).startswith(_ANNOTATIONS)
+    }
+    found = _only(metadata, _METADATA)
+    return {**found, "annotations": annotations} if annotations else found
+
+
+def _template(template: Manifest) -> dict[str, Any]:
+    return {"metadata": _metadata(template), "spec": _pod_spec(_map(template, "spec"))}
+
+
+def _pod_spec(spec: Manifest) -> dict[str, Any]:
+    found = _only(spec, _POD)
+    for name in ("containers", "initContainers"):
+        if name in spec:
+            found[name] = [_container(each) for each in _list(spec, name)]
+    if "volumes" in spec:
+        found["volumes"] = [_volume(each) for each in _list(spec, "volumes")]
+    return found
+
+
+def _container(container: Manifest) -> dict[str, Any]:
+    found = _only(container, _CONTAINER)
+    if "ports" in container:
+        found["ports"] = [_only(port, _PORT) for port in _list(container, "ports")]
+    return found
+
+
+def _volume(volume: Manifest) -> dict[str, Any]:
+    """Which kind of volume it is, which may decide where a pod can run."""
+    return {name: value if name == "name" else {} for name, value in volume.items()}
+
+
+def _status(status: Manifest) -> dict[str, Any]:
+    found = _only(status, _STATUS)
+    if "conditions" in status:
+        found["conditions"] = [_only(each, _CONDITION) for each in _list(status, "conditions")]
+    if "containerStatuses" in status:
+        found["containerStatuses"] = [
+            {"state": _ended(_map(each, "state"))} for each in _list(status, "containerStatuses")
+        ]
+    return found
+
+
+def _ended(state: Manifest) -> dict[str, Any]:
+    return {"terminated": _only(_map(state, "terminated"), _TERMINATED)} if "terminated" in state else {}
+
+
+def _only(manifest: Manifest, names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: manifest[name] for name in names if name in manifest}
+
+
+def _map(manifest: Manifest, name: str) -> Manifest:
+    value = manifest.get(name)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(manifest: Manifest, name: str) -> list[Manifest]:
+    value = manifest.get(name)
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
