@@ -44,6 +44,7 @@ EXCEPTED = {
     r"pip install ": "installs from an index of packages",
     r"kubectl ": "asks a live cluster",
     r"harness trace record ": "asks a live cluster; tests/live records one",
+    r"harness trace fetch ": "asks a live Prometheus; tests/live has one",
     r"harness tune ": "needs Optuna; tests/experiments tunes where it is installed",
     r"harness .*--dask ": "asks a live Dask scheduler, as tests/experiments does",
     r"curl .*\$PROMETHEUS": "asks a live Prometheus",

@@ -13,7 +13,8 @@ from harness.cli.calibration import calibrated
 from harness.cli.context import loaded_plugins
 from harness.cli.group import Group
 from harness.cli.output import parquet_target, spare
-from harness.cli.trace_file import from_file, open_file
+from harness.cli.trace_fetch import fetch
+from harness.cli.trace_file import account, from_file, open_file
 from harness.cli.trace_from_run import from_run
 from harness.cli.trace_generate import generate
 from harness.cli.trace_record import record
@@ -38,6 +39,7 @@ def trace() -> None:
 trace.add_command(generate)
 trace.add_command(from_run)
 trace.add_command(record)
+trace.add_command(fetch)
 
 
 @trace.command(
@@ -238,7 +240,4 @@ def convert(
     opened = calibration.of_trace(open_file(ctx, source, reader, settings))
     spare(source, target, "trace")
     write_trace(opened, target)
-    lines = [f"{opened.rows_read:,} records read, {opened.frame.height:,} rows written to {target}"]
-    lines += [f"  left out: {count:,} {reason}" for reason, count in opened.left_out.items()]
-    lines += [f"  {note}" for note in opened.notes]
-    click.echo("\n".join(printable(line) for line in lines))
+    click.echo(account(opened, target))

@@ -10,6 +10,7 @@ import click
 
 from harness.cli.context import loaded_plugins
 from harness.errors import OptionError
+from harness.text import printable
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
@@ -30,6 +31,14 @@ def from_file(command: _F) -> _F:
     return click.option(
         "--reader", metavar="NAME", help="The file's format; by default its suffix or first bytes decide."
     )(command)
+
+
+def account(trace: Trace, target: Path) -> str:
+    """What was written of a trace, what was left out, and what was assumed."""
+    lines = [f"{trace.rows_read:,} records read, {trace.frame.height:,} rows written to {target}"]
+    lines += [f"  left out: {count:,} {reason}" for reason, count in trace.left_out.items()]
+    lines += [f"  {note}" for note in trace.notes]
+    return "\n".join(printable(line) for line in lines)
 
 
 def open_file(

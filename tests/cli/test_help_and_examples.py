@@ -103,8 +103,8 @@ def test_an_example_works_as_it_stands(example: str, stocked: Path, folder: Path
     """Whatever help shows can be copied into a shell."""
     if " tune " in example:
         pytest.importorskip("optuna", reason="optuna is not installed (extra tune)")
-    if " trace record " in example:
-        pytest.skip("asks a live cluster; tests/live does it")
+    if " trace record " in example or " trace fetch " in example:
+        pytest.skip("asks a live server; tests/live does it")
     shutil.copytree(stocked, folder, dirs_exist_ok=True)
     if " conform " in example and not (folder / "kube-preempt-named.jsonl.gz").exists():
         pytest.skip("no recorded decisions beside the checkout")

@@ -1,0 +1,136 @@
+"""`harness trace fetch`: what Prometheus scraped, as a file of answers or as a trace."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.errors import InputError, OptionError
+from harness.text import printable
+
+if TYPE_CHECKING:
+    from harness.live.prometheus import Page
+
+_LEVEL = 6
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  harness trace fetch http://prometheus:9090 month.json.gz --from 2026-10-01 --to 2026-11-01
+  harness trace fetch http://prometheus:9090 day.parquet --from 2026-10-01 --to 2026-10-02"""
+)
+@click.argument("url")
+@click.argument("output", type=click.Path(path_type=Path))
+@click.option("--from", "begin", required=True, metavar="TIME", help="A date, or a time; in UTC by default.")
+@click.option("--to", "end", required=True, metavar="TIME", help="The same, for the end.")
+@click.option("--window", default="1h", show_default=True, metavar="SPAN", help="How much is asked at once.")
+@click.option(
+    "--selector", default='job="kube-state-metrics"', show_default=True, metavar="MATCHERS",
+    help="Which series, as between braces.",
+)  # fmt: skip
+@click.option(
+    "--header-file", type=click.Path(path_type=Path), metavar="FILE",
+    help="Lines such as 'Authorization: Bearer ...' that are sent along.",
+)  # fmt: skip
+@click.option(
+    "--set", "settings", multiple=True, metavar="KEY=VALUE",
+    help="For OUT.parquet: an option of the reader prometheus; may be repeated.",
+)  # fmt: skip
+@click.pass_context
+def fetch(
+    ctx: click.Context,
+    url: str,
+    output: Path,
+    begin: str,
+    end: str,
+    window: str,
+    selector: str,
+    header_file: Path | None,
+    settings: tuple[str, ...],
+) -> None:
+    """Fetch what Prometheus scraped of kube-state-metrics between two times, and keep it or make a trace.
+
+    OUTPUT.json or .json.gz keeps the answers, for `harness trace convert`; OUTPUT.parquet is a trace. The
+    server is only read.
+    """
+    from harness.cli.trace_file import account, open_file
+    from harness.live.prometheus import connect
+    from harness.live.prometheus import fetch as pages_of
+    from harness.trace.write import write_trace
+    from harness.units import SECOND, parse_duration
+
+    as_trace = output.suffix == ".parquet"
+    if not as_trace and not output.name.endswith((".json", ".json.gz")):
+        raise OptionError(f"{output} is no name for answers or a trace", hint="call it .json.gz or .parquet")
+    if settings and not as_trace:
+        raise OptionError("--set is for the reader", hint="write OUT.parquet, or give it to trace convert")
+    first, last = _time("--from", begin), _time("--to", end)
+    span = parse_duration(window) // SECOND
+    if last <= first:
+        raise OptionError(f"--to {end} is not after --from {begin}")
+    if span < 1:
+        raise OptionError(f"--window {window} is less than a second")
+    with closing(connect(url, header_file)) as http:
+        pages = pages_of(http, first, last, window=span, selector=selector)
+        if not as_trace:
+            _write(output, pages)
+            return
+        with TemporaryDirectory(prefix="harness-") as folder:
+            answers = Path(folder, f"{output.stem}.json.gz")
+            _write(answers, pages)
+            trace = open_file(ctx, answers, "prometheus", settings)
+            write_trace(trace, output)
+    click.echo(account(trace, output))
+
+
+def _write(output: Path, pages: Iterable[Page]) -> None:
+    """Write answers one after the other, and say how much that is.
+
+    Raises:
+        InputError: there is none with any series, or the file cannot be written.
+    """
+    from harness.files.whole import whole_file
+
+    count = series = samples = 0
+
+    def lines() -> Iterator[bytes]:
+        nonlocal count, series, samples
+        for page in pages:
+            if page.series:
+                count, series, samples = count + 1, series + page.series, samples + page.samples
+                yield json.dumps(page.answer, separators=(",", ":")).encode() + b"\n"
+
+    try:
+        with whole_file(output) as file, file.open("wb") as raw:
+            if output.name.endswith(".gz"):
+                with gzip.GzipFile("", "wb", _LEVEL, raw, mtime=0) as packed:
+                    packed.writelines(lines())
+            else:
+                raw.writelines(lines())
+            if not count:
+                raise InputError(
+                    "the server has no series of kube-state-metrics then",
+                    hint="see what it scrapes: count by (job) (kube_pod_info), and give --selector",
+                )
+    except OSError as error:
+        raise InputError(f"{output} cannot be written: {error.strerror or error}") from error
+    click.echo(printable(f"{samples:,} samples in {count:,} answers fetched"), err=True)
+
+
+def _time(option: str, text: str) -> int:
+    """Seconds since 1970."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        hint = "as 2026-10-01, or 2026-10-01T12:00:00Z"
+        raise OptionError(f"{option} {text}: is no date or time", hint=hint) from None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
