@@ -25,6 +25,7 @@ from harness_plugins.kueue.rules.flavor_assigner import Assigner
 from harness_plugins.kueue.rules.flavor_offers import FlavorOffers, PodSetOffer
 from harness_plugins.kueue.rules.heads import CycleHeads
 from harness_plugins.kueue.rules.preemption import IN_COHORT_RECLAIM_WHILE_BORROWING, Target
+from harness_plugins.kueue.rules.topology.capacity import capacity_of
 from harness_plugins.kueue.rules.topology.placement import suitable_leaves
 from harness_plugins.kueue.rules.topology.workload import Topologies, WorkloadTopologies
 from harness_plugins.kueue.rules.wait_for_pods_ready import TIMED_OUT
@@ -108,7 +109,10 @@ class Scheduler:
         if any(flavor.topology for flavor in cluster.flavors.values()):
             self.topologies = TopologyFlavors(cluster, overlapping=gates.tas_handle_overlapping_flavors)
             suitable = shortcuts.suitable_leaves(suitable_leaves)
-            asked = WorkloadTopologies(self.topologies, mixed=gates.tas_profile_mixed, suitable=suitable)
+            capacities = shortcuts.capacities(capacity_of)
+            asked = WorkloadTopologies(
+                self.topologies, mixed=gates.tas_profile_mixed, suitable=suitable, capacities=capacities
+            )
             self._asked = shortcuts.topologies(asked)
         self.pending: Mapping[str, PendingQueue] = {
             name: PendingQueue(queue) for name, queue in cache.queues.items()
@@ -339,7 +343,7 @@ class Scheduler:
         if self._asked is None or len(assignment.chosen) != len(offers):
             return ""
         asked = self._asked.asked(offers, assignment.chosen, assignment.counts)
-        return "" if asked is None else room_in_words(asked, mixed=self._gates.tas_profile_mixed)
+        return "" if asked is None else room_in_words(asked)
 
     def rest(self, cycles: int) -> None:
         """Count cycles in which all trees that have heads would do the same as in the last one: nothing."""

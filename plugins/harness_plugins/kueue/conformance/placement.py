@@ -10,7 +10,6 @@ from harness.models.manifests import Fields
 from harness_plugins.kueue.conformance.cases import Question, setting_of
 from harness_plugins.kueue.rules.topology.placement import PodSetRequest, place
 from harness_plugins.kueue.state.topology.flavors import Placed, TopologyFlavor
-from harness_plugins.kueue.state.topology.tree import take
 
 
 def answer_placement(case: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -41,4 +40,4 @@ def _use(flavor: TopologyFlavor, given: Fields) -> None:
         leaf = flavor.tree.leaf(item.texts("values"))
         requests, count = item.amounts("requests"), item.integer("count")
         if leaf is not None and not empty:
-            take(flavor.room, leaf, requests, count)
+            flavor.room.take(leaf, requests, count)

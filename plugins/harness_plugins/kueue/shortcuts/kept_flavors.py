@@ -87,15 +87,16 @@ class KeptTopologies:
 
 @final
 class KeptSuitableLeaves:
-    """Which leaves of topologies the pods of pod sets may run in."""
+    """Which leaves of topologies the pods of pod sets may run in, by what their templates say of that."""
 
     def __init__(self, suitable: SuitableLeaves) -> None:
         self._suitable = suitable
-        self._known: Memo[tuple[TopologyTree, PodSet], tuple[Sequence[bool] | None]] = Memo()
+        self._known: Memo[tuple[object, ...], tuple[Sequence[bool] | None]] = Memo()
 
     def __call__(self, tree: TopologyTree, pod_set: PodSet) -> Sequence[bool] | None:
         """Which leaves the pods of a pod set may run in; None for all."""
-        key = tree, pod_set
+        selector = tuple(pod_set.node_selector.items())
+        key = tree, selector, pod_set.tolerations, pod_set.affinity, pod_set.pod_template
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = (self._suitable(tree, pod_set),)

@@ -18,10 +18,12 @@ from harness_plugins.kueue.rules.flavor_offers import Offers
 from harness_plugins.kueue.rules.heads import AllHeads, Heads
 from harness_plugins.kueue.rules.nomination import Nominates, Nominator
 from harness_plugins.kueue.rules.preemption_oracle import Oracle, PreemptionOracle
+from harness_plugins.kueue.rules.topology.capacity import Capacities
 from harness_plugins.kueue.rules.topology.placement import SuitableLeaves
 from harness_plugins.kueue.rules.topology.workload import Topologies
 from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
 from harness_plugins.kueue.shortcuts.flat_order import FlatOrder
+from harness_plugins.kueue.shortcuts.kept_capacities import KeptCapacities
 from harness_plugins.kueue.shortcuts.kept_flavors import (
     KeptAssignments,
     KeptOffers,
@@ -96,6 +98,10 @@ class Shortcuts:
     def suitable_leaves(self, suitable: SuitableLeaves) -> SuitableLeaves:
         """Which leaves of topologies pods may run in."""
         return KeptSuitableLeaves(suitable) if self._on else suitable
+
+    def capacities(self, capacities: Capacities) -> Capacities:
+        """What domains of topologies could take."""
+        return KeptCapacities(capacities) if self._on else capacities
 
     def order(self, order: ClassicOrder | FairOrder) -> Order:
         """The order in which the entries of a cycle are served."""

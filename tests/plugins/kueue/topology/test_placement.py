@@ -14,7 +14,7 @@ from harness.cluster.selectors import Taint
 from harness.cluster.topology import SliceLayer, Topology, TopologyRequest
 from harness.policy import PodSet
 from harness_plugins.kueue.rules.topology.placement import PodSetRequest, place
-from harness_plugins.kueue.state.topology.tree import TopologyTree, take
+from harness_plugins.kueue.state.topology.tree import TopologyTree
 
 BLOCK, RACK, HOST = "block", "rack", "kubernetes.io/hostname"
 LEVELS = Topology("t", (BLOCK, RACK, HOST))
@@ -140,7 +140,7 @@ def test_what_runs_already_leaves_less_room_and_may_leave_less_than_none() -> No
     """A leaf below zero takes nobody, and nothing of it is taken from others."""
     where = tree(node("a", 2), node("b", 2))
     room = where.room()
-    take(room, 0, {"gpu": 5}, 1)
+    room.take(0, {"gpu": 5}, 1)
     assert place(where, room, [workers(2)], mixed=True) == {"workers": ((1, 2),)}
 
 

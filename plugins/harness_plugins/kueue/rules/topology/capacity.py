@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import final
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias, final
 
 from harness_plugins.kueue.rules.topology.request import Wanted
 from harness_plugins.kueue.state.topology.tree import PODS, Room, TopologyTree
@@ -28,6 +28,12 @@ class Capacity:
         self.pods, self.pods_with, self.slices, self.slices_with, self.leaders = (
             [0] * domains for _ in range(5)
         )
+
+
+Capacities: TypeAlias = Callable[
+    [TopologyTree, Room, Wanted, Mapping[str, int], Mapping[str, int] | None, Sequence[bool] | None], Capacity
+]
+"""See `capacity_of`."""
 
 
 def capacity_of(

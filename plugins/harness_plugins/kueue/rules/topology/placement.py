@@ -9,15 +9,14 @@ from typing import TypeAlias
 from harness.models.cluster import TopologyRequest
 from harness.models.constraints import Constraints
 from harness.policy import PodSet
-from harness_plugins.kueue.rules.topology.capacity import capacity_of
-from harness_plugins.kueue.rules.topology.request import wanted_of
+from harness_plugins.kueue.rules.topology.capacity import Capacities, Capacity, capacity_of
+from harness_plugins.kueue.rules.topology.request import Wanted, wanted_of
 from harness_plugins.kueue.rules.topology.search import Search
 from harness_plugins.kueue.state.topology.tree import (
     DomainAssignment,
     Room,
     TopologyAssignment,
     TopologyTree,
-    take,
 )
 
 
@@ -31,11 +30,12 @@ class PodSetRequest:
 
 
 def suitable_leaves(tree: TopologyTree, pod_set: PodSet) -> Sequence[bool] | None:
-    """Which leaves the pods of a pod set may run in; None for all, where leaves are not nodes."""
+    """Which leaves the pods of a pod set may run in; None for all, as where leaves are not nodes."""
     if not tree.by_host:
         return None
     constraints = Constraints(pod_set)
-    return [constraints.suit(node, tree.flavor) for node in tree.nodes]
+    suitable = tuple(constraints.suit(node, tree.flavor) for node in tree.nodes)
+    return None if all(suitable) else suitable
 
 
 SuitableLeaves: TypeAlias = Callable[[TopologyTree, PodSet], Sequence[bool] | None]
@@ -49,6 +49,7 @@ def place(
     *,
     mixed: bool,
     suitable: SuitableLeaves = suitable_leaves,
+    capacities: Capacities = capacity_of,
 ) -> dict[str, TopologyAssignment | None]:
     """Where the pods of a workload go, pod set by pod set; None for those that cannot be placed.
 
@@ -60,12 +61,19 @@ def place(
         asked: the pod sets, in the order of the workload.
         mixed: the gate `TASProfileMixed`.
         suitable: which leaves the pods of a pod set may run in.
+        capacities: what domains could take.
     """
     placed: dict[str, TopologyAssignment | None] = {}
     groups = _groups(asked)
     for number, members in enumerate(groups, start=1):
         workers, leader = _roles(members)
-        found = _place_group(tree, room, workers, leader, mixed=mixed, suitable=suitable)
+        wanted = wanted_of(workers.request, tree.levels, mixed=mixed)
+        found = None
+        if wanted is not None:
+            requests = None if leader is None else leader.pod_set.requests
+            may_run = suitable(tree, workers.pod_set)
+            figures = capacities(tree, room, wanted, workers.pod_set.requests, requests, may_run)
+            found = _place_group(tree, figures, wanted, workers, leader)
         if found is None:
             placed |= {each.pod_set.name: None for each in members}
             break
@@ -74,7 +82,7 @@ def place(
                 placed[each.pod_set.name] = placement
                 if number < len(groups):
                     for leaf, pods in placement:
-                        take(room, leaf, each.pod_set.requests, pods)
+                        room.take(leaf, each.pod_set.requests, pods)
     return placed
 
 
@@ -97,25 +105,12 @@ def _roles(members: list[PodSetRequest]) -> tuple[PodSetRequest, PodSetRequest |
 
 def _place_group(
     tree: TopologyTree,
-    room: Room,
+    figures: Capacity,
+    wanted: Wanted,
     workers: PodSetRequest,
     leader: PodSetRequest | None,
-    *,
-    mixed: bool,
-    suitable: SuitableLeaves,
 ) -> tuple[TopologyAssignment, TopologyAssignment] | None:
     """Where the workers and one leader pod go."""
-    wanted = wanted_of(workers.request, tree.levels, mixed=mixed)
-    if wanted is None:
-        return None
-    figures = capacity_of(
-        tree,
-        room,
-        wanted,
-        workers.pod_set.requests,
-        None if leader is None else leader.pod_set.requests,
-        suitable(tree, workers.pod_set),
-    )
     search = Search(tree, figures, wanted, 0 if leader is None else 1)
     chosen = search.place(workers.count)
     if chosen is None:

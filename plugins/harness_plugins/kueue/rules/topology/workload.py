@@ -6,20 +6,21 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol, final
 
 from harness.models.cluster import TopologyRequest
+from harness_plugins.kueue.rules.topology.capacity import Capacities, Capacity, capacity_of
 from harness_plugins.kueue.rules.topology.placement import (
     PodSetRequest,
     SuitableLeaves,
     place,
     suitable_leaves,
 )
+from harness_plugins.kueue.rules.topology.request import wanted_of
 from harness_plugins.kueue.state.topology.flavors import (
     Placed,
     TopologyFlavor,
     TopologyFlavors,
-    copied,
     in_flavor,
 )
-from harness_plugins.kueue.state.topology.tree import take
+from harness_plugins.kueue.state.topology.tree import Room
 
 if TYPE_CHECKING:
     from harness_plugins.kueue.rules.flavor_offers import PodSetOffer
@@ -37,9 +38,10 @@ class WorkloadTopology:
         flavors: all flavors with a topology.
         mixed: the gate `TASProfileMixed`.
         suitable: which leaves the pods of a pod set may run in.
+        capacities: what domains could take.
     """
 
-    __slots__ = ("_empty", "_flavors", "_mixed", "_suitable", "cells", "parts")
+    __slots__ = ("_capacities", "_empty", "_flavors", "_mixed", "_suitable", "cells", "parts")
 
     def __init__(
         self,
@@ -49,11 +51,13 @@ class WorkloadTopology:
         *,
         mixed: bool,
         suitable: SuitableLeaves,
+        capacities: Capacities,
     ) -> None:
         self.parts = parts
         self._flavors = flavors
         self._mixed = mixed
         self._suitable = suitable
+        self._capacities = capacities
         self._empty: list[tuple[Placed, ...] | None] = []
         self.cells = cells
 
@@ -79,18 +83,34 @@ class WorkloadTopology:
         for flavor, asked in self.parts:
             room = flavor.free if empty else flavor.room
             if len(asked) > 1 or found:
-                room = copied(room)
+                room = Room(room)
             for earlier in found:
                 if flavor in self._flavors.beside(earlier.flavor):
                     for leaf, pods in in_flavor(earlier, flavor):
-                        take(room, leaf, earlier.pod_set.requests, pods)
-            placed = place(flavor.tree, room, asked, mixed=self._mixed, suitable=self._suitable)
+                        room.take(leaf, earlier.pod_set.requests, pods)
+            placed = place(
+                flavor.tree,
+                room,
+                asked,
+                mixed=self._mixed,
+                suitable=self._suitable,
+                capacities=self._capacities,
+            )
             for each in asked:
                 leaves = placed.get(each.pod_set.name)
                 if leaves is None:
                     return None
                 found.append(Placed(each.pod_set, flavor, leaves))
         return tuple(found)
+
+    def figures(self, flavor: TopologyFlavor, request: PodSetRequest) -> Capacity | None:
+        """What the domains of a flavor could take of a pod set now; None where it asks for levels in vain."""
+        wanted = wanted_of(request.request, flavor.tree.levels, mixed=self._mixed)
+        if wanted is None:
+            return None
+        suitable = self._suitable(flavor.tree, request.pod_set)
+        requests = request.pod_set.requests
+        return self._capacities(flavor.tree, flavor.room, wanted, requests, None, suitable)
 
     def place_without(self, gone: Iterable[Sequence[Placed]]) -> tuple[Placed, ...] | None:
         """Where the pods go once others have left their places."""
@@ -129,14 +149,21 @@ class WorkloadTopologies:
         flavors: all flavors with a topology.
         mixed: the gate `TASProfileMixed`.
         suitable: which leaves the pods of a pod set may run in.
+        capacities: what domains could take.
     """
 
     def __init__(
-        self, flavors: TopologyFlavors, *, mixed: bool, suitable: SuitableLeaves = suitable_leaves
+        self,
+        flavors: TopologyFlavors,
+        *,
+        mixed: bool,
+        suitable: SuitableLeaves = suitable_leaves,
+        capacities: Capacities = capacity_of,
     ) -> None:
         self._flavors = flavors
         self._mixed = mixed
         self._suitable = suitable
+        self._capacities = capacities
 
     def asked(
         self,
@@ -160,5 +187,10 @@ class WorkloadTopologies:
                 cells.update(group.cells[number] or ())
         by_name = [(self._flavors.by_name[name], asked) for name, asked in sorted(parts.items())]
         return WorkloadTopology(
-            by_name, frozenset(cells), self._flavors, mixed=self._mixed, suitable=self._suitable
+            by_name,
+            frozenset(cells),
+            self._flavors,
+            mixed=self._mixed,
+            suitable=self._suitable,
+            capacities=self._capacities,
         )

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, final
 
 from harness.models.cluster import Cluster, ResourceFlavor, Topology
 from harness.policy import PodSet
-from harness_plugins.kueue.state.topology.tree import Room, TopologyAssignment, TopologyTree, take
+from harness_plugins.kueue.state.topology.tree import Room, TopologyAssignment, TopologyTree
 
 
 @final
@@ -35,8 +35,8 @@ class TopologyFlavor:
         for pod in cluster.pods:
             leaf = self.tree.leaf_of(pod.node)
             if leaf is not None and not pod.ended:
-                take(self.free, leaf, pod.spec.requests, 1)
-        self.room = copied(self.free)
+                self.free.take(leaf, pod.spec.requests, 1)
+        self.room = Room(self.free, lasts=True)
 
 
 class Placed(NamedTuple):
@@ -49,12 +49,12 @@ class Placed(NamedTuple):
     def charge(self) -> None:
         """Take their room in their own flavor."""
         for leaf, pods in self.leaves:
-            take(self.flavor.room, leaf, self.pod_set.requests, pods)
+            self.flavor.room.take(leaf, self.pod_set.requests, pods)
 
     def refund(self) -> None:
         """Undo `charge`."""
         for leaf, pods in self.leaves:
-            take(self.flavor.room, leaf, self.pod_set.requests, -pods)
+            self.flavor.room.take(leaf, self.pod_set.requests, -pods)
 
     def fits(self) -> bool:
         """Whether each leaf has what their containers request; slots for pods are not looked at."""
@@ -131,7 +131,7 @@ class TopologyFlavors:
     def _take_from_others(self, placed: Placed, times: int) -> None:
         for flavor in self.beside(placed.flavor):
             for leaf, pods in in_flavor(placed, flavor):
-                take(flavor.room, leaf, placed.pod_set.requests, times * pods)
+                flavor.room.take(leaf, placed.pod_set.requests, times * pods)
 
     def beside(self, flavor: TopologyFlavor) -> Sequence[TopologyFlavor]:
         """The other flavors in which a workload of a flavor takes room, too."""
@@ -147,8 +147,3 @@ def in_flavor(placed: Placed, flavor: TopologyFlavor) -> Iterator[tuple[int, int
         there = flavor.tree.leaf(tree.values[tree.leaves.start + leaf][-1:])
         if there is not None:
             yield there, pods
-
-
-def copied(room: Room) -> Room:
-    """A room to take from without a change to the other one."""
-    return {resource: list(amounts) for resource, amounts in room.items()}

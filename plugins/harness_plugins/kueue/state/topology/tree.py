@@ -10,8 +10,47 @@ from harness.models.kube.node import UNLIMITED_PODS
 
 PODS = "pods"
 
-Room = dict[str, list[int]]
-"""Resource -> what is left of it in each leaf, which may be less than nothing."""
+
+@final
+class Room(dict[str, list[int]]):
+    """Resource -> what is left of it in each leaf, which may be less than nothing.
+
+    Args:
+        amounts: what is left.
+        lasts: whether it notes which leaves change, for who keeps what follows from it.
+
+    Attributes:
+        lasts: whether it does.
+        version: how often any leaf changed.
+    """
+
+    __slots__ = ("_changed", "lasts", "version")
+
+    def __init__(self, amounts: Mapping[str, Sequence[int]], *, lasts: bool = False) -> None:
+        super().__init__((resource, list(each)) for resource, each in amounts.items())
+        self.lasts = lasts
+        self.version = 0
+        self._changed: list[int] = []
+
+    def take(self, leaf: int, requests: Mapping[str, int], pods: int) -> None:
+        """Let pods have what they request of a leaf, and a slot each."""
+        if self.lasts:
+            if len(self._changed) >= len(self[PODS]):
+                self._changed.clear()
+            self._changed.append(leaf)
+            self.version += 1
+        self[PODS][leaf] -= pods
+        for resource, amount in requests.items():
+            if resource not in self:
+                self[resource] = [0] * len(self[PODS])
+            self[resource][leaf] -= pods * amount
+
+    def changed_since(self, version: int) -> list[int] | None:
+        """The leaves that changed since a version; None where they are not known any more: there are many."""
+        changes = self.version - version
+        if changes > len(self._changed):
+            return None
+        return list(dict.fromkeys(self._changed[len(self._changed) - changes :]))
 
 
 class DomainAssignment(NamedTuple):
@@ -44,6 +83,7 @@ class TopologyTree:
         values: of each domain, one for each level down to its own.
         domains: of each level.
         children: of each domain.
+        parent: of each domain that is not of the coarsest level.
         nodes: of each leaf, if leaves are nodes.
         allocatable: what each leaf has.
     """
@@ -68,6 +108,7 @@ class TopologyTree:
             self.values += sorted({values[:depth] for values in of_leaf})
             self.domains.append(range(first, len(self.values)))
         self.children = self._children()
+        self.parent = {child: domain for domain, each in enumerate(self.children) for child in each}
         leaves = [of_leaf[self.values[leaf]] for leaf in self.leaves]
         self.nodes: Sequence[Node] = [each[0] for each in leaves] if self.by_host else ()
         names = {PODS, *(name for each in leaves for node in each for name in node.allocatable)}
@@ -114,13 +155,4 @@ class TopologyTree:
 
     def room(self) -> Room:
         """What all leaves have, to take from."""
-        return {resource: list(amounts) for resource, amounts in self.allocatable.items()}
-
-
-def take(room: Room, leaf: int, requests: Mapping[str, int], pods: int) -> None:
-    """Let pods have what they request of a leaf, and a slot each."""
-    room[PODS][leaf] -= pods
-    for resource, amount in requests.items():
-        if resource not in room:
-            room[resource] = [0] * len(room[PODS])
-        room[resource][leaf] -= pods * amount
+        return Room(self.allocatable)

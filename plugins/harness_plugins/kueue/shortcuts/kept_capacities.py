@@ -1,0 +1,132 @@
+"""How many pods each domain could take, kept from one placement to the next.
+
+Room changes in a few leaves at a time: only these, and the domains above them, are counted again. Valid by
+content for what is asked, and for the version of the room: whatever changed in it since is looked at, leaf by
+leaf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import final
+
+from harness.memo import Memo
+from harness_plugins.kueue.rules.topology.capacity import Capacities, Capacity
+from harness_plugins.kueue.rules.topology.request import Wanted
+from harness_plugins.kueue.state.topology.tree import PODS, Room, TopologyTree
+
+_MOST = 256
+"""So many are kept; each has two figures a domain."""
+
+_Key = tuple[
+    TopologyTree,
+    tuple[tuple[str, int], ...],
+    int,
+    int,
+    tuple[tuple[int, int], ...],
+    Sequence[bool] | None,
+]
+
+
+@final
+class _Kept:
+    """The figures of all domains for one thing that is asked of a room, as they were at a version of it."""
+
+    __slots__ = ("_above", "_asked", "_room", "_suitable", "_tree", "_wanted", "pods", "slices", "version")
+
+    def __init__(
+        self,
+        tree: TopologyTree,
+        room: Room,
+        wanted: Wanted,
+        worker: Mapping[str, int],
+        suitable: Sequence[bool] | None,
+        figures: Capacity,
+    ) -> None:
+        self._tree = tree
+        self._room = room
+        self._wanted = wanted
+        self._asked = [*((resource, amount) for resource, amount in worker.items() if amount), (PODS, 1)]
+        self._suitable = suitable
+        self.pods = list(figures.pods)
+        self.slices = list(figures.slices)
+        self.version = room.version
+
+    def refresh(self, leaves: Sequence[int]) -> None:
+        """Count again what has changed."""
+        self.version = self._room.version
+        for leaf in leaves:
+            times = 0
+            if self._suitable is None or self._suitable[leaf]:
+                times = max(0, min(self._fits(resource, amount, leaf) for resource, amount in self._asked))
+            domain = self._tree.leaves.start + leaf
+            if times != self.pods[domain]:
+                self._set(domain, times)
+
+    def _fits(self, resource: str, amount: int, leaf: int) -> int:
+        amounts = self._room.get(resource)
+        return 0 if amounts is None else amounts[leaf] // amount
+
+    def _set(self, domain: int, pods: int) -> None:
+        """Let a leaf take so many pods, and the domains above it what follows."""
+        tree, (_, slice_level, size, inner, *_) = self._tree, self._wanted
+        more_slices = 0
+        for level in range(len(tree.levels) - 1, -1, -1):
+            slices = self.slices[domain]
+            if level == slice_level:
+                slices = pods // size
+            elif level < slice_level:
+                slices += more_slices
+            unit = inner.get(level, 1)
+            more_pods = pods - pods % unit - (self.pods[domain] - self.pods[domain] % unit)
+            more_slices = slices - self.slices[domain]
+            self.pods[domain], self.slices[domain] = pods, slices
+            if not (more_pods or more_slices) or not level:
+                return
+            domain = tree.parent[domain]
+            pods = self.pods[domain] + more_pods
+
+    def figures(self) -> Capacity:
+        """The figures, for a search to change."""
+        found = Capacity(0)
+        found.pods = found.pods_with = self.pods.copy()
+        found.slices = found.slices_with = self.slices.copy()
+        found.leaders = [0] * len(self.pods)
+        return found
+
+
+@final
+class KeptCapacities:
+    """What domains could take of pod sets without a leader, of the room that workloads leave.
+
+    Args:
+        capacities: counts them.
+    """
+
+    def __init__(self, capacities: Capacities) -> None:
+        self._capacities = capacities
+        self._known: Memo[_Key, _Kept] = Memo(_MOST)
+
+    def __call__(
+        self,
+        tree: TopologyTree,
+        room: Room,
+        wanted: Wanted,
+        worker: Mapping[str, int],
+        leader: Mapping[str, int] | None,
+        suitable: Sequence[bool] | None,
+    ) -> Capacity:
+        """What each domain can take of a pod set."""
+        if leader is not None or not room.lasts:
+            return self._capacities(tree, room, wanted, worker, leader, suitable)
+        inner = tuple(wanted.inner.items())
+        key = tree, tuple(worker.items()), wanted.slice_level, wanted.size, inner, suitable
+        kept = self._known.get(key)
+        changed = None if kept is None else room.changed_since(kept.version)
+        if kept is None or changed is None:
+            figures = self._capacities(tree, room, wanted, worker, leader, suitable)
+            self._known[key] = _Kept(tree, room, wanted, worker, suitable, figures)
+            return figures
+        if changed:
+            kept.refresh(changed)
+        return kept.figures()
