@@ -338,9 +338,11 @@ class Scheduler:
 
         A head without flavors lacks more than a place.
         """
+        if self._asked is None:
+            return ""
         workload, assignment, _ = refused
         offers = self.offers(workload)
-        if self._asked is None or len(assignment.chosen) != len(offers):
+        if len(assignment.chosen) != len(offers):
             return ""
         asked = self._asked.asked(offers, assignment.chosen, assignment.counts)
         return "" if asked is None else room_in_words(asked)

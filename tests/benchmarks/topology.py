@@ -1,0 +1,95 @@
+"""Kueue's topology-aware scheduling: where pods go in 1,000 nodes in blocks, racks and hosts."""
+
+from __future__ import annotations
+
+import statistics
+import time
+
+from harness.cluster.load import cluster_from
+from harness.cluster.manifests import topology_manifest
+from harness.cluster.model import Cluster, frozen
+from harness.cluster.topology import TopologyRequest
+from harness.policy import PodSet
+from harness_plugins.kueue.rules.topology.capacity import capacity_of
+from harness_plugins.kueue.rules.topology.placement import PodSetRequest, suitable_leaves
+from harness_plugins.kueue.rules.topology.workload import WorkloadTopology
+from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
+from harness_plugins.kueue.state.topology.flavors import TopologyFlavors
+
+HOST = "kubernetes.io/hostname"
+REPEATS = 30
+
+
+def racks() -> Cluster:
+    """Ten blocks of ten racks of ten hosts with 8 GPUs each."""
+    nodes = [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": f"n{number:04}",
+                "labels": {"block": f"b{number // 100}", "rack": f"r{number // 10}", HOST: f"n{number:04}"},
+            },
+            "status": {"allocatable": {"nvidia.com/gpu": 8, "cpu": 96, "memory": "1Ti", "pods": 110}},
+        }
+        for number in range(1000)
+    ]
+    flavor = {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "ResourceFlavor",
+        "metadata": {"name": "f"},
+        "spec": {"topologyName": "t"},
+    }
+    return cluster_from([topology_manifest("t", ["block", "rack", HOST]), flavor, *nodes], "benchmark")
+
+
+class Placement:
+    """The places of 16 pods of 2 GPUs, 8 cores and 64 GiB, where each host has from 1 to 8 GPUs left."""
+
+    params = ("required", "preferred", "unconstrained")
+    param_names = ("request",)
+    unit = "ms"
+
+    def setup(self, request: str) -> None:
+        """The cluster, which a replay reads once."""
+        self.cluster = racks()
+        named = {request: True if request == "unconstrained" else "rack"}
+        self.request = TopologyRequest(**named)  # type: ignore[arg-type]
+
+    def track_cold(self, request: str) -> float:
+        """The first placement, of which nothing is known: the median of CPU-milliseconds."""
+        return statistics.median(_millis(self._world()[1]) for _ in range(REPEATS))
+
+    def track_repeated(self, request: str) -> float:
+        """The same again after another workload has taken room in a host: the median of CPU-milliseconds."""
+        flavors, workload = self._world()
+        workload.place()
+        room, spent = flavors.by_name["f"].room, []
+        for number in range(REPEATS):
+            room.take(37 * number % 1000, {"nvidia.com/gpu": 1}, 1)
+            spent.append(_millis(workload))
+        return statistics.median(spent)
+
+    def _world(self) -> tuple[TopologyFlavors, WorkloadTopology]:
+        """The flavor, with what others hold of it, and what is asked; nothing is kept from before."""
+        flavors = TopologyFlavors(self.cluster, overlapping=True)
+        flavor = flavors.by_name["f"]
+        for leaf in range(1000):
+            flavor.room.take(leaf, {"nvidia.com/gpu": leaf * 7 % 8}, 1)
+        requests = {"nvidia.com/gpu": 2, "cpu": 8000, "memory": 64 << 30}
+        pods = PodSet("main", 16, 16, frozen(requests), topology=self.request)
+        shortcuts = Shortcuts()
+        return flavors, WorkloadTopology(
+            [(flavor, [PodSetRequest(pods, 16, self.request)])],
+            frozenset(),
+            flavors,
+            mixed=True,
+            suitable=shortcuts.suitable_leaves(suitable_leaves),
+            capacities=shortcuts.capacities(capacity_of),
+        )
+
+
+def _millis(workload: WorkloadTopology) -> float:
+    began = time.process_time_ns()
+    assert workload.place() is not None
+    return (time.process_time_ns() - began) / 1e6
