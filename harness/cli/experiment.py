@@ -6,8 +6,11 @@ from pathlib import Path
 
 import click
 
+from harness.cli.context import command_line
+from harness.cli.output import write_output
 from harness.cli.screen import coloured
 from harness.errors import OptionError
+from harness.text import printable
 
 _EXPERIMENT = click.argument("experiment", metavar="DIR", type=click.Path(path_type=Path))
 _OBJECTIVES = click.option(
@@ -15,6 +18,11 @@ _OBJECTIVES = click.option(
     help="What settings are judged by; may be repeated. [default: wait.first_start.p95, disruption.lost, "
     "fairness.share_deviation]",
 )  # fmt: skip
+_WHERE = click.option(
+    "--where", multiple=True, metavar="NAME=VALUE", help="Only items that are set so; may be repeated."
+)
+_PAGE = Path("experiment.html")
+_STDOUT = Path("-")
 
 
 @click.group(
@@ -35,9 +43,7 @@ Examples:
 )
 @_EXPERIMENT
 @_OBJECTIVES
-@click.option(
-    "--where", multiple=True, metavar="NAME=VALUE", help="Only items that are set so; may be repeated."
-)
+@_WHERE
 def show(experiment: Path, objectives: tuple[str, ...], where: tuple[str, ...]) -> None:
     """Print best and worst settings, the effect of each factor, and the frontier.
 
@@ -64,6 +70,48 @@ def _pairs(where: tuple[str, ...]) -> dict[str, str]:
             raise OptionError(f"--where {text!r} is not understood", hint="write NAME=VALUE")
         found[name] = value
     return found
+
+
+@experiment.command(
+    epilog="""\b
+Examples:
+  harness experiment report results/small-sweep
+  harness experiment report results/small-sweep --format markdown"""
+)
+@_EXPERIMENT
+@_OBJECTIVES
+@_WHERE
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE",
+    help="Where to write it; - is stdout. [default: experiment.html, and stdout for Markdown]",
+)  # fmt: skip
+@click.option(
+    "--format", "form", type=click.Choice(["html", "markdown"]), default="html", show_default=True,
+    help="A page that needs nothing else, or text for a pull request.",
+)  # fmt: skip
+@click.pass_context
+def report(
+    ctx: click.Context,
+    experiment: Path,
+    objectives: tuple[str, ...],
+    where: tuple[str, ...],
+    output: Path | None,
+    form: str,
+) -> None:
+    """Write a report: the frontier, who wins and loses there, effects, and what pairs of factors do."""
+    from harness.experiments.experiment import Experiment
+    from harness.experiments.objectives import Judged
+    from harness.experiments.reporting import report as made
+
+    judged = Judged(Experiment.open(experiment), objectives, _pairs(where))
+    written = made(judged, command=command_line(ctx))
+    text = written.html() if form == "html" else written.markdown()
+    place = output or (_PAGE if form == "html" else _STDOUT)
+    if place == _STDOUT:
+        click.echo(text, nl=False)
+        return
+    write_output(place, text)
+    click.echo(printable(str(place)))
 
 
 @experiment.command(

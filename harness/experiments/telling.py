@@ -85,20 +85,21 @@ def _effects(judged: Judged, measured: Measurement) -> str:
     rows = [[f"effect on {name_of(measured)}", "against", "at first", "difference", how]]
     for each in found:
         ends = (each.difference.low, each.difference.high) if seeds else (each.least, each.most)
-        told = ["-" if end is None else _signed(end, measured) for end in ends]
+        told = ["-" if end is None else signed(end, measured) for end in ends]
         rows.append(
             [
                 f"{each.factor}={value_text(each.value)}",
                 value_text(each.against),
                 shown(each.base, measured.unit, measured.resource),
-                _signed(each.difference.value, measured),
+                signed(each.difference.value, measured),
                 " to ".join(told),
             ]
         )
     return aligned(rows, left=(0, 1))
 
 
-def _signed(value: float, measured: Measurement) -> str:
+def signed(value: float, measured: Measurement) -> str:
+    """A difference of a metric."""
     text = shown(value, measured.unit, measured.resource)
     return f"+{text}" if value > 0 else text
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,8 +18,10 @@ from harness.experiments.folder import Folder
 from harness.experiments.frontier import outcomes, shifts
 from harness.experiments.making import Item
 from harness.experiments.objectives import Judged, estimate
+from harness.experiments.reporting import report
 from harness.experiments.spec import Arm, Factor, Seeds, Spec
 from harness.experiments.telling import compare, show
+from harness.report import Figure, Table, Text
 from harness.statistics.frontier import undominated
 
 WAIT, LOST = "wait.first_start.p95", "disruption.lost"
@@ -154,3 +157,40 @@ def test_an_objective_that_was_not_measured_is_refused(
     with pytest.raises((OptionError, RunError)) as caught:
         judged(lambda load, model, seed: load, objectives=[objective])
     assert told in str(caught.value)
+
+
+def test_the_report_says_what_the_tables_say(judged: Callable[..., Judged]) -> None:
+    """Frontier, effects, pairs of factors and queues, from the same figures; every chart can be drawn."""
+    pytest.importorskip("altair", reason="charts need altair: pip install 'harness-replay[report]'")
+    pytest.importorskip("vl_convert", reason="charts need vl-convert: pip install 'harness-replay[report]'")
+    found = judged(lambda load, model, seed: 100.0 * load + (10 if model == "resume" else 0) + seed, seeds=3)
+    made = report(found, command="harness experiment report made")
+    assert [chapter.name for chapter in made.chapters] == [
+        *("frontier", "queues", "effects", "pairs", "multiples", "assumed"),
+    ]
+    blocks = {chapter.name: chapter.blocks for chapter in made.chapters}
+    lead, table, chart = blocks["frontier"]
+    assert lead == Text(
+        f"Of 6 settings there are 2 that no other beats in {WAIT}, disruption.lost x/gpu.", lead=True
+    )
+    assert isinstance(table, Table)
+    assert [row[1] for row in table.rows] == [str(each.setting.item) for each in outcomes(found) if each.best]
+    assert isinstance(chart, Figure)
+    page = made.html()
+    told = re.findall(r"<title>(item \d+: [^<]*)</title>", page)
+    assert {text.split(":")[0] for text in told} == {f"item {each.item}" for each in found.settings}
+    (waits, *_) = effects(found, found.objectives[0])
+    assert isinstance(blocks["effects"][0], Figure)
+    assert f"{waits.factor}={waits.value} instead of {waits.against}: +1m40s [" in blocks["effects"][0].words
+    assert isinstance(blocks["pairs"][0], Figure)
+    assert "load=3, model=resume: 5m12s." in blocks["pairs"][0].words
+    assert made.html() == page
+    assert "harness experiment report made" in made.markdown()
+
+
+def test_the_report_of_an_experiment_without_seeds_says_so(judged: Callable[..., Judged]) -> None:
+    """What nothing tells from luck is no finding."""
+    made = judged(lambda *_: 1.0).experiment
+    once = Judged(Experiment(made.root, {**made.description, "seeds": None}))
+    texts = [block.text for block in report(once).chapters[0].blocks if isinstance(block, Text)]
+    assert "without seeds nothing tells small differences from luck" in texts[1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import altair as alt
 import polars as pl
@@ -16,10 +16,26 @@ _HEIGHT = 300
 
 
 def frontier(
-    choices: Sequence[Choice], keys: Sequence[Key], x_axis: Axis, y_axis: Axis, width: int
+    choices: Sequence[Choice],
+    keys: Sequence[Key],
+    x_axis: Axis,
+    y_axis: Axis,
+    width: int,
+    *,
+    best: Collection[int] | None = None,
 ) -> alt.LayerChart:
-    """One point a choice; where there is no room for a name it is told under the pointer alone."""
-    best = unbeaten(choices, x_axis, y_axis)
+    """One point a choice; where there is no room for a name it is told under the pointer alone.
+
+    Args:
+        choices: the points.
+        keys: their colours.
+        x_axis: the horizontal axis.
+        y_axis: the vertical one.
+        width: of the chart.
+        best: those that no other beats, where more counts than the two axes, and nothing joins them.
+    """
+    joins = best is None
+    best = unbeaten(choices, x_axis, y_axis) if best is None else best
     inside = axes.inner(width)
     x_ends, y_ends = (_around([getattr(each, of) for each in choices]) for of in ("x", "y"))
 
@@ -71,7 +87,7 @@ def frontier(
         .encode(order=alt.Order("x:Q"))
     )
     names = _names(chosen, found, pixels, x, y, x_ends, y_ends, inside)
-    return axes.panel([joined, *names, *dots], title="", width=inside, height=_HEIGHT)
+    return axes.panel([*([joined] if joins else []), *names, *dots], title="", width=inside, height=_HEIGHT)
 
 
 def _names(

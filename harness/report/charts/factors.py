@@ -1,0 +1,217 @@
+"""What factors of an experiment do: effects with intervals, heat maps of two factors, and small multiples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import altair as alt
+import polars as pl
+
+from harness.report import palette
+from harness.report.blocks import Key
+from harness.report.charts import axes
+from harness.report.charts.levels import PANEL
+
+_ROW = 20
+_LABELS = 150
+_NARROW_LABELS = 100
+_CELL = 34
+_MULTIPLE = 110
+_PALEST, _FULLEST = 0.08, 0.75
+
+
+class Effect(NamedTuple):
+    """What a value of a factor does.
+
+    Attributes:
+        name: the factor and its value.
+        value: the difference that it makes, as the axis has it.
+        low: the lower end of its interval, or None.
+        high: the upper one.
+        told: what is shown under the pointer.
+    """
+
+    name: str
+    value: float
+    low: float | None
+    high: float | None
+    told: str
+
+
+def effects_chart(found: Sequence[Effect], *, title: str, shown_as: str, width: int) -> alt.LayerChart:
+    """A row for each value of a factor: a point, the line of its interval, and one where nothing changes."""
+    room = _LABELS if width >= axes.NARROW else _NARROW_LABELS
+    frame = pl.DataFrame(
+        found,
+        schema={
+            "name": pl.String,
+            "value": pl.Float64,
+            "low": pl.Float64,
+            "high": pl.Float64,
+            "told": pl.String,
+        },
+        orient="row",
+    )
+    names = [each.name for each in found]
+    x = alt.X(
+        "value:Q",
+        axis=alt.Axis(
+            title=title, labelExpr=axes.written(shown_as), tickCount=5 if width >= axes.NARROW else 3
+        ),
+    )
+    y = alt.Y(
+        "name:N",
+        sort=names,
+        axis=alt.Axis(
+            title=None, labelLimit=room - 10, minExtent=room, maxExtent=room, domain=False, ticks=False
+        ),
+    )
+    colour = palette.KINDS[0].light
+    ends = frame.filter(pl.col("low").is_not_null())
+    layers = [
+        alt.Chart(pl.DataFrame({"value": [0.0]})).mark_rule(color=palette.INK.light).encode(x),
+        alt.Chart(ends).mark_rule(color=colour, strokeWidth=2).encode(alt.X("low:Q"), y, x2="high"),
+        alt.Chart(frame)
+        .mark_circle(color=colour, size=60, opacity=1, aria=True)
+        .encode(x, y, description="told:N", tooltip="told:N"),
+    ]
+    inside = width - room - axes.RIGHT - 12
+    return axes.panel(layers, title="", width=inside, height=_ROW * len(found))
+
+
+class Square(NamedTuple):
+    """A cell of a heat map.
+
+    Attributes:
+        column: its place in words.
+        row: the same.
+        value: what its colour follows.
+        text: what stands in it.
+        told: what is shown under the pointer.
+    """
+
+    column: str
+    row: str
+    value: float
+    text: str
+    told: str
+
+
+def heat_map(
+    squares: Sequence[Square],
+    columns: Sequence[str],
+    rows: Sequence[str],
+    *,
+    titles: tuple[str, str],
+    width: int,
+) -> alt.LayerChart:
+    """The darker a cell, the higher its value; cells without one are left open."""
+    values = [each.value for each in squares]
+    low, span = min(values), max(values) - min(values)
+    depth = [_PALEST + (_FULLEST - _PALEST) * ((each - low) / span if span else 0.0) for each in values]
+    frame = pl.DataFrame(squares, schema=["column", "row", "value", "text", "told"], orient="row")
+    frame = frame.with_columns(depth=pl.Series(depth, dtype=pl.Float64))
+    x_title, y_title = titles
+    x = alt.X(
+        "column:O",
+        scale=alt.Scale(domain=list(columns)),
+        axis=alt.Axis(title=x_title, labelAngle=0, labelLimit=80, ticks=False, domain=False),
+    )
+    y = alt.Y(
+        "row:O",
+        scale=alt.Scale(domain=list(rows)),
+        axis=alt.Axis(
+            title=y_title, labelLimit=axes.LEFT - 4, minExtent=axes.LEFT, maxExtent=axes.LEFT, ticks=False,
+            domain=False,
+        ),
+    )  # fmt: skip
+    chart = alt.Chart(frame).encode(x, y)
+    layers = [
+        chart.mark_rect(color=palette.KINDS[3].light, aria=True).encode(
+            opacity=alt.Opacity("depth:Q", scale=None, legend=None), description="told:N", tooltip="told:N"
+        ),
+        chart.mark_text(fontSize=11, color=palette.INK.light).encode(text="text:N"),
+    ]
+    inside = min(axes.inner(width) - 20, 120 * len(columns))
+    return axes.panel(layers, title="", width=inside, height=_CELL * len(rows))
+
+
+class Dot(NamedTuple):
+    """A point of small multiples.
+
+    Attributes:
+        panel: the number of its panel.
+        place: where on the horizontal axis, in words.
+        key: the number of its line.
+        value: as the axis has it.
+        low: the lower end of its interval, or None.
+        high: the upper one.
+        told: what is shown under the pointer.
+    """
+
+    panel: int
+    place: str
+    key: int
+    value: float
+    low: float | None
+    high: float | None
+    told: str
+
+
+def multiples(
+    dots: Sequence[Dot],
+    panels: Sequence[str],
+    places: Sequence[str],
+    keys: Sequence[Key],
+    *,
+    titles: tuple[str, str],
+    shown_as: str,
+    width: int,
+) -> alt.ConcatChart:
+    """A panel for each value of one factor, a line for each of another, along a third; all on one scale."""
+    columns = min(len(panels), max(1, width // PANEL))
+    inside = axes.inner(width, columns=columns)
+    x_title, y_title = titles
+    reached = [end for each in dots for end in (each.value, each.low, each.high) if end is not None]
+    low, high = min(reached), max(reached)
+    room = (high - low) * 0.08 or abs(high) * 0.1 or 1.0
+    frame = pl.DataFrame(
+        dots,
+        schema={
+            "panel": pl.Int64, "place": pl.String, "key": pl.Int64, "value": pl.Float64, "low": pl.Float64,
+            "high": pl.Float64, "told": pl.String,
+        },
+        orient="row",
+    )  # fmt: skip
+    frame = frame.with_columns(of=axes.named(frame["key"], keys))
+    x = alt.X(
+        "place:O",
+        scale=alt.Scale(domain=list(places)),
+        axis=alt.Axis(title=x_title, labelAngle=0, labelLimit=60),
+    )
+    scale = alt.Scale(
+        domain=[min(0.0, low) if low < room else low - room, high + room], nice=False, zero=False
+    )
+    y = alt.Y(
+        "value:Q",
+        scale=scale,
+        axis=alt.Axis(
+            title=y_title, tickCount=4, labelExpr=axes.written(shown_as), minExtent=axes.LEFT - 20,
+            maxExtent=axes.LEFT - 20,
+        ),
+    )  # fmt: skip
+    made = []
+    for number, name in enumerate(panels):
+        own = frame.filter(panel=number)
+        chart = alt.Chart(own).encode(x, y, axes.coloured("of:N", keys))
+        ends = alt.Chart(own.filter(pl.col("low").is_not_null()))
+        layers = [
+            chart.mark_line(strokeWidth=1.4).encode(axes.dashed("of:N", keys)),
+            ends.mark_rule(strokeWidth=1.2).encode(
+                x, alt.Y("low:Q", scale=scale), axes.coloured("of:N", keys), y2="high"
+            ),
+            chart.mark_circle(size=40, opacity=1, aria=True).encode(description="told:N", tooltip="told:N"),
+        ]
+        made.append(axes.panel(layers, title=name, width=inside, height=_MULTIPLE))
+    return alt.concat(*made, columns=columns, spacing=14)
