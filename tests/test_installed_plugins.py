@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 import venv
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+from harness.scaffold.package import KINDS, commands
 
 ROOT = Path(__file__).parents[1]
 VOLCANO = ROOT / "docs" / "examples" / "volcano_proportion"
@@ -24,9 +28,14 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path
     site = next((environment / "lib").glob("python*/site-packages"))
     ours = [path for path in sys.path if path.endswith("site-packages")]
     (site / "ours.pth").write_text("".join(f"import site; site.addsitedir({path!r})\n" for path in ours))
+    script = environment / "bin" / "harness"
+    script.write_text(f"#!{python}\nfrom harness.cli import main\nmain()\n")
+    script.chmod(0o755)
 
     def install(package: Path) -> Path:
         options = ["--quiet", "--disable-pip-version-check", "--no-deps"]
+        if find_spec("hatchling") is not None and "hatchling" in (package / "pyproject.toml").read_text():
+            options += ["--no-build-isolation", "--no-index"]  # without asking an index of packages
         subprocess.run([python, "-m", "pip", "install", *options, str(package)], check=True)
         return python
 
@@ -93,3 +102,35 @@ def test_the_approximation_of_volcano_is_short() -> None:
     sources = sorted((VOLCANO / "src").rglob("*.py"))
     lines = [line for path in sources for line in path.read_text(encoding="utf-8").splitlines()]
     assert len([line for line in lines if line.strip()]) <= 250
+
+
+SHOWN = {
+    "policy": "tiny-first",
+    "reader": "wait.first_start.p50",
+    "metric": "slowest.max",
+    "section": "Who submits",
+}
+"""What is to be seen when a package of `harness plugins new` is used."""
+NAMES = {"policy": "tiny-first", "reader": "our-log", "metric": "slowest", "section": "who"}
+
+
+@pytest.mark.parametrize(
+    "kind", ["policy", *(pytest.param(each, marks=pytest.mark.slow) for each in list(KINDS)[1:])]
+)
+def test_a_new_package_works_as_it_is(kind: str, installed: Callable[[Path], Path], tmp_path: Path) -> None:
+    """It is installed, its own tests pass, and the commands that were printed use it."""
+    name, trace = NAMES[kind], ROOT / "traces" / "mix.parquet"
+    assert name in ran(sys.executable, "-m", "harness", "plugins", "new", name, f"--{kind}", where=tmp_path)
+    here = tmp_path / name
+    path = f"{installed(here).parent}{os.pathsep}{os.environ['PATH']}"
+    change, install, tests, *uses = commands(name, kind, str(trace))
+    assert [change, install] == [f"cd {name}", "python -m pip install -e '.[test]'"]
+    shown = ""
+    for line in (f"{tests} -q -p no:cacheprovider", *uses):
+        done = subprocess.run(
+            ["bash", "-c", line], cwd=here, env={**os.environ, "PATH": path}, capture_output=True, text=True
+        )
+        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
+        shown += done.stdout
+    assert " passed" in shown
+    assert SHOWN[kind] in shown + "".join(page.read_text() for page in here.glob("report.md"))

@@ -13,8 +13,8 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from package_imports import BESIDES, STABLE, internal_imports, is_stable
 
-import harness
 from harness.bundled import BUNDLED
 
 ROOT = Path(__file__).parents[1]
@@ -65,40 +65,9 @@ def test_the_wheel_holds_exactly_the_two_packages(tmp_path: Path) -> None:
     assert {f"harness/bundled/{name}.parquet" for name in BUNDLED} <= set(inside)
     assert "harness/bundled/README.md" in inside
     assert "harness_plugins/py.typed" in inside
+    templates = (ROOT / "harness" / "scaffold").rglob("*.tmpl")
+    assert {path.relative_to(ROOT).as_posix() for path in templates} <= set(inside)
     assert {f"harness/report/page.{kind}" for kind in ("html", "css", "js")} <= set(inside)
-
-
-STABLE = ("harness.policy", "harness.models", "harness.readers", "harness.testing")
-"""Rooms whose names stay, with `harness` itself; docs/stability.md says so."""
-
-_BESIDES = "errors units options memo json_text conformance plugins hookspecs report"
-BESIDES = {f"harness.{name}" for name in _BESIDES.split()}
-"""The modules that stay with them."""
-
-
-def is_stable(module: str, name: str) -> bool:
-    """Whether a name of a module of `harness` is one that a third party can build on."""
-    if any(part.startswith("_") for part in (*module.split("."), name)):
-        return False
-    if module == "harness":
-        return name in harness.__all__
-    return module in BESIDES or any(module == room or module.startswith(f"{room}.") for room in STABLE)
-
-
-def internal_imports(path: Path) -> list[str]:
-    """What a file imports of `harness` that may change at any time."""
-    found = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "harness":
-            names = [alias.name for alias in node.names]
-            found += [f"{node.module}: {name}" for name in names if not is_stable(node.module or "", name)]
-        elif isinstance(node, ast.Import):
-            found += [
-                each.name
-                for each in node.names
-                if each.name.startswith("harness.") and not is_stable(*each.name.rsplit(".", 1))
-            ]
-    return found
 
 
 def test_built_in_plugins_and_examples_import_stable_names_only() -> None:

@@ -1,4 +1,4 @@
-"""`harness plugins`: what is installed, what it brings, and why something failed to load."""
+"""`harness plugins`: what is installed, what it brings, and why something failed to load; and a new one."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any, TypeAlias
 import click
 
 from harness.cli.context import loaded_plugins
+from harness.cli.group import Group
+from harness.cli.plugins_new import new
 from harness.options import Option, durations, option_text
 from harness.plugins import Plugins
 from harness.text import aligned, printable
@@ -17,18 +19,31 @@ from harness.text import aligned, printable
 _WIDTH = 100
 
 
-@click.command(
+@click.group(
+    cls=Group,
+    invoke_without_command=True,
     epilog="""\b
 Examples:
   harness plugins
-  harness plugins --json"""
+  harness plugins --json
+  harness plugins new least-slack""",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of a table.")
 @click.pass_context
 def plugins(ctx: click.Context, as_json: bool) -> None:
-    """List plugins: where they come from, what they register with which options, and which are broken."""
+    """List plugins: where they come from, what they register with which options, and which are broken.
+
+    `new` writes the package of another one.
+    """
+    if ctx.invoked_subcommand is not None:
+        if as_json:
+            raise click.UsageError("--json is of the list, and not of its commands")
+        return
     loaded = loaded_plugins(ctx)
     click.echo(json.dumps(_document(loaded)) if as_json else "\n\n".join(_report(loaded)))
+
+
+plugins.add_command(new)
 
 
 def _report(loaded: Plugins) -> Iterator[str]:

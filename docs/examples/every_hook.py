@@ -1,0 +1,135 @@
+"""One plugin with every hook, each in its smallest form; `plugins/README.md` says what they are for.
+
+To try it: `[project.entry-points.harness]` with `every-hook = "every_hook"` in a package of one module.
+"""
+
+import sys
+from dataclasses import dataclass
+
+import click
+import polars as pl
+
+import harness
+from harness.models import manifests
+from harness.report import Table
+
+
+class Fifo:
+    """Starts whole jobs in the order of their arrival, on clusters without nodes."""
+
+    def __init__(self, cluster, view, options):
+        self.view, self.waiting = view, []
+
+    def submit(self, job, pods, now):
+        self.waiting.append(job)
+
+    def release(self, job, pods, now, why):
+        pass  # the view knows what is free
+
+    def cycle(self, now):
+        while self.waiting and self.view.fits(self.waiting[0]):
+            yield harness.Admit(self.waiting.pop(0))
+
+
+@harness.hookimpl
+def harness_register_policies(register):
+    register("every-fifo", Fifo, help="first come, first served")
+
+
+def read_seconds(path, options):
+    """A file with one number a line: the seconds for which a job runs; one is submitted each minute."""
+    try:
+        lengths = [float(line) for line in path.read_text(encoding="utf-8").split()]
+    except ValueError as error:
+        raise harness.TraceError(str(path), [harness.Fault("", str(error))]) from error
+    jobs = pl.DataFrame({"seconds": lengths}).with_row_index("number")
+    frame = jobs.select(
+        job_id=pl.col("number").cast(pl.String),
+        submit_time=pl.duration(minutes="number"),
+        duration=pl.duration(microseconds=(pl.col("seconds") * 1_000_000).cast(pl.Int64)),
+        queue=pl.lit("default"),
+        **{"request.cpu": pl.lit(options["cpu"], pl.Int64)},
+    )
+    return harness.Reading(frame, frame.height, notes=("a job is submitted each minute",))
+
+
+@harness.hookimpl
+def harness_register_readers(register):
+    cpu = harness.Option("cpu", 1000, "what a job asks for, millicores", type=int)
+    register("every-seconds", read_seconds, help="seconds, one a line", suffixes=[".seconds"], options=[cpu])
+
+
+@dataclass(frozen=True)
+class Team:
+    """What a policy finds in `cluster.custom_resources["Team.example.org"]`."""
+
+    name: str
+    weight: int
+
+
+def read_team(fields, draft):
+    """What is right becomes an object of the cluster, and `fields` collects what is wrong."""
+    name, weight = manifests.read_metadata(fields).name, fields.child("spec").integer("weight", 1, least=1)
+    draft.custom_resources("Team.example.org").add(name, Team(name, weight), fields)
+
+
+@harness.hookimpl
+def harness_register_kinds(register):
+    known = manifests.Coverage(manifests.metadata(), manifests.STATUS, manifests.modelled("spec.weight"))
+    register("example.org", "Team", versions=["v1"], read=read_team, coverage=known)
+
+
+def jobs_by_queue(run, window):
+    """How many jobs were submitted to each queue."""
+    queues = run.jobs.group_by("queue").len().sort("queue")
+    for queue, count in queues.iter_rows():
+        yield harness.Measurement("every.jobs", count, "count", "", f"queue={queue}")
+    yield harness.Measurement("every.jobs", run.jobs.height, "count")
+
+
+@harness.hookimpl
+def harness_register_metrics(register):
+    register("every-jobs", jobs_by_queue, help="jobs by queue")
+
+
+def windows(material):
+    """How long each run lasted."""
+    ends = [(name, run.window.end) for name, run in zip(material.names, material.runs, strict=True)]
+    rows = [[name, f"{end / 3_600_000_000:.1f} h"] for name, end in ends]
+    yield Table(caption="How long runs lasted", head=["run", "end"], rows=rows)
+
+
+@harness.hookimpl
+def harness_register_sections(register):
+    register("every-window", windows, title="Windows", help="how long runs lasted", place=640)
+
+
+def answer(case):
+    """The same fields as `expect` of the case."""
+    return {"sum": sum(case["given"]["numbers"])}
+
+
+@harness.hookimpl
+def harness_register_conformance(register):
+    register("every/sum", answer, help="adds numbers, for `harness conform`")
+
+
+@click.command()
+def every():
+    """Say hello."""
+    click.echo("hello")
+
+
+@harness.hookimpl
+def harness_register_commands(cli):
+    cli.add_command(every)
+
+
+@harness.hookimpl
+def harness_replay_started(plan):
+    print(f"every hook: {plan.label} begins", file=sys.stderr)
+
+
+@harness.hookimpl
+def harness_replay_finished(run):
+    print(f"every hook: {run.label} has {run.jobs.height} jobs", file=sys.stderr)

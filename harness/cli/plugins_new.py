@@ -1,0 +1,47 @@
+"""`harness plugins new`: the package of a plugin of one's own."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import click
+
+from harness.bundled import BUNDLED, bundled_path
+from harness.cli.context import loaded_plugins
+from harness.errors import InputError
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  harness plugins new least-slack
+  harness plugins new our-log --reader"""
+)
+@click.argument("name")
+@click.option(
+    "--policy", "kind", flag_value="policy", default="policy", help="A scheduling policy. [default]"
+)
+@click.option("--reader", "kind", flag_value="reader", help="A reader of a trace format.")
+@click.option("--metric", "kind", flag_value="metric", help="A metric.")
+@click.option("--section", "kind", flag_value="section", help="A section of reports.")
+@click.pass_context
+def new(ctx: click.Context, name: str, kind: str) -> None:
+    """Write the package of a plugin into the new folder NAME.
+
+    It installs, passes its own tests and works as it is; the commands that do so are printed.
+    """
+    from harness.scaffold.package import commands, new_package
+
+    folder = new_package(Path(), name, kind, loaded_plugins(ctx))
+    click.echo(f"a {kind} {name}, in the new folder {folder}; next:")
+    for line in commands(name, kind, shlex.quote(_trace())):
+        click.echo(f"  {line}")
+
+
+def _trace() -> str:
+    """A trace to try it on: the one that is replayed fastest, where it was installed."""
+    try:
+        return str(bundled_path(next(iter(BUNDLED))).resolve())
+    except InputError:
+        return "TRACE.parquet"

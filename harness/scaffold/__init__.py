@@ -1,0 +1,1 @@
+"""The packages that `harness plugins new` writes: templates, and what fills them in."""
