@@ -12,7 +12,7 @@ from harness.comparison import Comparison
 from harness.comparison.table import head_lines, head_markdown
 from harness.explanation.clock import Clock
 from harness.explanation.explain import units_of
-from harness.explanation.life import Lives
+from harness.explanation.history import Histories
 from harness.explanation.sentences import Sentences
 from harness.runs.folder import reading
 from harness.runs.run import Run
@@ -278,11 +278,11 @@ class Difference:
         with reading(run.path):
             rows = run.micros("decisions").filter(pl.col("seq").is_in(list(numbers))).collect()
         units = units_of(run)
-        lives = Lives(run, units)
+        histories = Histories(run, units)
         said = []
         for row in rows.iter_rows(named=True):
-            job = lives.row(row["job_id"])
-            (event,) = lives.events([row])
+            job = histories.row(row["job_id"])
+            (event,) = histories.events([row])
             about = Sentences(units, job["queue"], job["priority"]).about(event)
             said.append(f"job {row['job_id']} of queue {row['queue']}: {about}")
         return said

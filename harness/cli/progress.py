@@ -20,7 +20,7 @@ _ERASE = "\r\033[K"
 _ERASE_ABOVE = "\033[A\033[K"
 
 
-class Progress:
+class ProgressBars:
     """Bars with jobs, simulated time and rate.
 
     They are drawn on stderr where that is a terminal that can go back to the beginning of a line, and not

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.cli.progress import Progress
+from harness.cli.progress import ProgressBars
 from harness.errors import HarnessError
 from harness.text import printable
 
@@ -60,7 +60,7 @@ def carried_out(
     left = [number for number in range(len(requests)) if number not in outcomes]
     asked = [requests[number] for number in left]
     labels = [plans[number].label for number in left]
-    with Progress(labels, jobs, shown=not quiet) as progress:
+    with ProgressBars(labels, jobs, shown=not quiet) as progress:
         told = _tell(outcomes, 0, progress, quiet=quiet)
         made = [plans[number] for number in left]
         with closing(
@@ -97,7 +97,7 @@ def shaken(
         if not quiet:
             told = f"shaking: {len(twins.requests):,} replays of {shake.told()}"
             click.echo(printable(f"{told}; each is kept, and not made again"), err=True)
-        with Progress([each.called for each in twins.requests], jobs, shown=not quiet) as progress:
+        with ProgressBars([each.called for each in twins.requests], jobs, shown=not quiet) as progress:
             twins.replay(workers=workers, watch=progress.watch, over=progress.over, command=command)
     if not quiet:
         for run, of_run in zip(runs, twins.found, strict=True):
@@ -122,7 +122,7 @@ def isolated(
         )
         click.echo(told, err=True)
     jobs = max(run.info["trace"]["jobs"] for run in runs)
-    with Progress([each.called for each in found.requests], jobs, shown=not quiet) as progress:
+    with ProgressBars([each.called for each in found.requests], jobs, shown=not quiet) as progress:
         return found.measured(workers=workers, watch=progress.watch, over=progress.over, command=command)
 
 
@@ -134,7 +134,9 @@ def _ending_of_twins(run: Run, twins: Sequence[Run]) -> str:
     return f"{run.label}: {len(twins):,} twins, {replayed} replayed{before}, kept in {twins[0].path.parent}"
 
 
-def _tell(outcomes: Mapping[int, Run | BaseException], told: int, progress: Progress, *, quiet: bool) -> int:
+def _tell(
+    outcomes: Mapping[int, Run | BaseException], told: int, progress: ProgressBars, *, quiet: bool
+) -> int:
     """Tell what came of replays, in the order in which they were asked for; answers how many were told."""
     while told in outcomes:
         outcome = outcomes[told]

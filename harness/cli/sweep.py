@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli.context import loaded_plugins
-from harness.cli.sweep_progress import SweepProgress
+from harness.cli.sweep_progress import SweepBar
 from harness.errors import CheckError, OptionError
 from harness.text import aligned, printable, shortened
 
@@ -93,7 +93,7 @@ def sweep(
         if dry_run and not quiet:
             click.echo(printable(_estimated(made)), err=True)
     else:
-        with SweepProgress(shown=not quiet) as progress, dask_executor(dask) as executor:
+        with SweepBar(shown=not quiet) as progress, dask_executor(dask) as executor:
             experiment = made.run(workers=workers, executor=executor, watch=progress.update)
         click.echo(printable(f"{experiment.root / 'experiment.parquet'}"))
         _check_failures(experiment)

@@ -19,7 +19,7 @@ _PAUSE = 0.1
 _ERASE = "\r\033[K"
 
 
-class SweepProgress:
+class SweepBar:
     """Items that are done, running, failed, and when the last one will be over.
 
     What was there before, what came of all and what failed is said anywhere.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.errors import RunError
 from harness.explanation.clock import Clock
-from harness.explanation.life import Lives
+from harness.explanation.history import Histories
 from harness.explanation.moment import Moment
 from harness.explanation.names import close_to
 from harness.explanation.story import Story
@@ -41,11 +41,11 @@ def explain(
         if queue is None and time is None:
             raise RunError("there is nothing to explain", hint="name a job, --queue, or --at")
         return Moment(run, clock, units, queue, time)
-    lives = Lives(run, units)
-    if job not in lives:
-        raise RunError(f"the run has no job {job!r}", hint=close_to(job, lives.names))
-    (life,) = lives.of([job])
-    return Story(life, clock, units, time, stopped=run.stopped)
+    histories = Histories(run, units)
+    if job not in histories:
+        raise RunError(f"the run has no job {job!r}", hint=close_to(job, histories.names))
+    (history,) = histories.of([job])
+    return Story(history, clock, units, time, stopped=run.stopped)
 
 
 def units_of(run: Run) -> Units:

@@ -9,7 +9,7 @@ import polars as pl
 
 from harness.errors import RunError
 from harness.explanation.clock import Clock
-from harness.explanation.life import Lives
+from harness.explanation.history import Histories
 from harness.explanation.names import close_to
 from harness.explanation.sentences import Sentences
 from harness.explanation.vocabulary import Units
@@ -42,7 +42,7 @@ class Moment:
         self._units = units
         self.queue = queue
         self.at = at
-        self._lives = Lives(run, units)
+        self._lives = Histories(run, units)
         known = self._lives.jobs["queue"].unique().sort().to_list()
         if queue is not None and queue not in known:
             raise RunError(f"the run has no jobs of queue {queue!r}", hint=self._meant(queue, known))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.explanation.life import Event, Other
+from harness.explanation.history import Event, Other
 from harness.explanation.vocabulary import Figures, Table, Units
 from harness.units import HOUR, format_duration
 

@@ -1,4 +1,4 @@
-"""The life of a job as a text: a summary, then what happened, with what repeats folded and counted."""
+"""The history of a job as a text: a summary, then what happened, with what repeats folded and counted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.engine.livelock import Livelock
 from harness.explanation.clock import Clock
-from harness.explanation.life import PREEMPTS, Chapter, Event, Life
+from harness.explanation.history import PREEMPTS, Event, History, Stretch
 from harness.explanation.sentences import Sentences, pods
 from harness.explanation.vocabulary import Units
 from harness.text import printable
@@ -23,27 +23,27 @@ class Story:
     """One job of a run, explained.
 
     Args:
-        life: what is known of it.
+        history: what is known of it.
         clock: how times are written.
         units: how amounts are written.
-        at: tell only the chapter of this instant, microseconds since the origin; None tells all.
+        at: tell only the stretch of this instant, microseconds since the origin; None tells all.
         stopped: what ended the replay before its end, if anything did.
     """
 
     def __init__(
         self,
-        life: Life,
+        history: History,
         clock: Clock,
         units: Units,
         at: int | None = None,
         *,
         stopped: Livelock | None = None,
     ) -> None:
-        self.life = life
+        self.history = history
         self.at = at
         self.stopped = stopped
         self._clock = clock
-        self._say = Sentences(units, life.job["queue"], life.job["priority"])
+        self._say = Sentences(units, history.job["queue"], history.job["priority"])
 
     def text(self, *, everything: bool = False) -> str:
         """The story, safe for a terminal.
@@ -56,37 +56,37 @@ class Story:
 
     def to_json(self) -> dict[str, Any]:
         """The same as plain values, nothing folded; times and durations are microseconds."""
-        life = self.life
+        history = self.history
         return {
             "schema": "1",
-            "job": dict(life.job),
-            "waited": life.waited,
-            "victims": life.victims,
+            "job": dict(history.job),
+            "waited": history.waited,
+            "victims": history.victims,
             "stopped": None if self.stopped is None else self.stopped.plain(),
             "chapters": [
                 {
-                    "since": chapter.since,
-                    "start": chapter.start,
+                    "since": stretch.since,
+                    "start": stretch.start,
                     "events": [
-                        {**_plain(asdict(event)), "text": self._say.about(event)} for event in chapter.events
+                        {**_plain(asdict(event)), "text": self._say.about(event)} for event in stretch.events
                     ],
                 }
-                for chapter in self._chapters
+                for stretch in self._stretches
             ],
         }
 
     @property
-    def _chapters(self) -> Sequence[Chapter]:
-        chapters = self.life.chapters
+    def _stretches(self) -> Sequence[Stretch]:
+        stretches = self.history.stretches
         if self.at is None:
-            return chapters
-        begun = [chapter for chapter in chapters if chapter.events[0].time <= self.at]
+            return stretches
+        begun = [stretch for stretch in stretches if stretch.events[0].time <= self.at]
         return begun[-1:]
 
     # --- the summary --------------------------------------------------------------------------------------
 
     def _summary(self) -> Iterator[str]:
-        job, life = self.life.job, self.life
+        job, history = self.history.job, self.history
         yield f"job {job['job_id']} of queue {job['queue']}: {pods(job['pods'])}, priority {job['priority']}"
         state = f"{job['state']}"
         if job["finish_time"] is not None:
@@ -100,18 +100,18 @@ class Story:
             yield f"  {state}; it is of the manifests, and nobody knows how long it runs"
         else:
             yield f"  {state}; one undisturbed run takes {format_duration(job['duration'])}"
-        parts = [f"waited {format_duration(life.waited)} in all"]
+        parts = [f"waited {format_duration(history.waited)} in all"]
         if job["preemptions"]:
-            preempted = job["preemptions"] - life.evictions
+            preempted = job["preemptions"] - history.evictions
             told = [f"preempted {_times(preempted)}"] if preempted else []
-            told += [f"evicted {_times(life.evictions)}"] if life.evictions else []
+            told += [f"evicted {_times(history.evictions)}"] if history.evictions else []
             lost = format_duration(job["progress_lost"])
             parts.append(f"was {' and '.join(told)} and lost {lost} of work")
         if job["held_idle"]:
             parts.append(f"held its resources without progress for {format_duration(job['held_idle'])}")
-        if life.victims:
-            made = "preemption was" if life.victims == 1 else "preemptions were"
-            parts.append(f"{life.victims:,} {made} made for it")
+        if history.victims:
+            made = "preemption was" if history.victims == 1 else "preemptions were"
+            parts.append(f"{history.victims:,} {made} made for it")
         yield f"  {'; '.join(parts)}"
         if self.stopped is not None and job["state"] in ("pending", "running"):
             yield f"  {self.stopped.told(self._clock.text(self.stopped.at))}"
@@ -121,12 +121,12 @@ class Story:
     def _state(self) -> str:
         """How the job stood after an instant."""
         assert self.at is not None
-        job = self.life.job
+        job = self.history.job
         if self.at < job["submit_time"]:
             return "it had not been submitted yet"
         if job["finish_time"] is not None and self.at >= job["finish_time"]:
             return "it was finished"
-        begun = [chapter for chapter in self.life.chapters if chapter.events[0].time <= self.at]
+        begun = [stretch for stretch in self.history.stretches if stretch.events[0].time <= self.at]
         if not begun:
             return "it had just been submitted"
         before = [event for event in begun[-1].events if event.time <= self.at]
@@ -148,23 +148,23 @@ class Story:
 
     def _told(self, *, everything: bool) -> Iterator[str]:
         known: set[tuple[str, str]] = set()
-        fold: list[Chapter] = []
-        chapters = self._chapters
-        for place, chapter in enumerate(chapters):
-            new = chapter.ending not in known
-            known.add(chapter.ending)
-            if everything or new or place + 1 == len(chapters):
+        fold: list[Stretch] = []
+        stretches = self._stretches
+        for place, stretch in enumerate(stretches):
+            new = stretch.ending not in known
+            known.add(stretch.ending)
+            if everything or new or place + 1 == len(stretches):
                 yield from self._folded(fold)
                 fold = []
-                yield from self._chapter(chapter, everything=everything)
+                yield from self._stretch(stretch, everything=everything)
             else:
-                fold.append(chapter)
+                fold.append(stretch)
 
-    def _chapter(self, chapter: Chapter, *, everything: bool) -> Iterator[str]:
-        """The events of a chapter; refusals and preemptions of one kind are told once and counted."""
+    def _stretch(self, stretch: Stretch, *, everything: bool) -> Iterator[str]:
+        """The events of a stretch; refusals and preemptions of one kind are told once and counted."""
         told: Counter[tuple[str, str]] = Counter()
-        for place, event in enumerate(chapter.events):
-            if event.what == "gone" and _returns(event, chapter.events[place + 1 :]):
+        for place, event in enumerate(stretch.events):
+            if event.what == "gone" and _returns(event, stretch.events[place + 1 :]):
                 continue
             kind = event.what, event.reason
             if not everything and event.what in ("refuse", PREEMPTS, "nominate", "unnominate") and told[kind]:
@@ -172,8 +172,8 @@ class Story:
                 continue
             told[kind] += 1
             yield self._line(event.time, self._say.about(event))
-            if event.what == "submit" and self.life.behind is not None:
-                name, refusal = self.life.behind
+            if event.what == "submit" and self.history.behind is not None:
+                name, refusal = self.history.behind
                 yield self._line(
                     refusal.time,
                     "nothing was recorded of why this job itself waits; "
@@ -184,37 +184,37 @@ class Story:
                 again = "it is refused" if what == "refuse" else "it preempts others"
                 yield self._line(None, f"{again} {_times(count - 1)} more in this time ({reason})")
 
-    def _folded(self, fold: Sequence[Chapter]) -> Iterator[str]:
-        """Chapters that end as ones did that were told before."""
+    def _folded(self, fold: Sequence[Stretch]) -> Iterator[str]:
+        """Stretches that end as ones did that were told before."""
         if len(fold) == 1:
-            yield from self._chapter(fold[0], everything=False)
+            yield from self._stretch(fold[0], everything=False)
             return
         if not fold:
             return
         first, last = fold[0].events[0].time, fold[-1].events[-1].time
-        ran = sum(event.ran or 0 for chapter in fold for event in chapter.events)
-        waited = sum(chapter.waited for chapter in fold)
-        lost = sum(chapter.lost for chapter in fold)
+        ran = sum(event.ran or 0 for stretch in fold for event in stretch.events)
+        waited = sum(stretch.waited for stretch in fold)
+        lost = sum(stretch.lost for stretch in fold)
         yield self._line(
             first,
             f"until {self._clock.text(last)} the like happens {_times(len(fold))} more; in all it waits "
             f"{format_duration(waited)}, runs {format_duration(ran)}, and loses "
             f"{format_duration(lost)} of work",
         )
-        for (reason, queue), chapters in _by_ending(fold):
+        for (reason, queue), stretches in _by_ending(fold):
             by = Counter(
                 other.job
-                for chapter in chapters
-                if (eviction := chapter.eviction) is not None
+                for stretch in stretches
+                if (eviction := stretch.eviction) is not None
                 for other in eviction.others[:1]
             )
             if not by:
-                yield self._line(None, f"{_times(len(chapters))} evicted ({reason})")
+                yield self._line(None, f"{_times(len(stretches))} evicted ({reason})")
                 continue
             jobs = [f"{name} ({count}×)" for name, count in by.most_common(_NAMED)]
             more = f" and {len(by) - _NAMED:,} more" if len(by) > _NAMED else ""
             yield self._line(
-                None, f"{_times(len(chapters))} by queue {queue} ({reason}): jobs {', '.join(jobs)}{more}"
+                None, f"{_times(len(stretches))} by queue {queue} ({reason}): jobs {', '.join(jobs)}{more}"
             )
 
     def _line(self, time: int | None, sentence: str) -> str:
@@ -222,11 +222,11 @@ class Story:
         return f"{stamp:<{self._clock.width}}  {sentence}"
 
 
-def _by_ending(chapters: Sequence[Chapter]) -> list[tuple[tuple[str, str], list[Chapter]]]:
-    """Chapters by rule and queue, the most frequent first."""
-    groups: dict[tuple[str, str], list[Chapter]] = {}
-    for chapter in chapters:
-        groups.setdefault(chapter.ending, []).append(chapter)
+def _by_ending(stretches: Sequence[Stretch]) -> list[tuple[tuple[str, str], list[Stretch]]]:
+    """Stretches by rule and queue, the most frequent first."""
+    groups: dict[tuple[str, str], list[Stretch]] = {}
+    for stretch in stretches:
+        groups.setdefault(stretch.ending, []).append(stretch)
     return sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
 
 

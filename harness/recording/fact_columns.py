@@ -88,8 +88,8 @@ class FactColumns:
         self.node += node
         self.change.extend(
             [
-                9 * lives + 3 * holds + claims
-                for lives, holds, claims in zip(alive, holding, quota, strict=True)
+                9 * lives + 3 * holds + of_quota
+                for lives, holds, of_quota in zip(alive, holding, quota, strict=True)
             ]
         )
         self.rows += len(facts)

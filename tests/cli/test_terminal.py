@@ -239,9 +239,9 @@ def test_what_fails_side_by_side_is_named_and_the_others_are_kept(
 
 SIDE_BY_SIDE = """
 import time
-from harness.cli.progress import Progress
+from harness.cli.progress import ProgressBars
 
-with Progress(["a", "b", "c"], 100, shown=True) as progress:
+with ProgressBars(["a", "b", "c"], 100, shown=True) as progress:
     for number in range(1, 4):
         for replay in (1, 0):
             time.sleep(0.11)

@@ -13,7 +13,7 @@ from run_books import GPU, Asked, Eviction, asked_for, evictions
 
 from harness.explanation.clock import Clock
 from harness.explanation.explain import units_of
-from harness.explanation.life import Event, Life, Lives
+from harness.explanation.history import Event, Histories, History
 from harness.explanation.story import Story
 from harness.runs.run import Run
 from harness.units import format_duration
@@ -31,15 +31,20 @@ def asked(philly: Path) -> dict[str, Asked]:
     return asked_for(philly / "philly.parquet")
 
 
-def lives(run: Run, names: list[str]) -> Iterator[tuple[Life, Story]]:
+def histories(run: Run, names: list[str]) -> Iterator[tuple[History, Story]]:
     """Jobs of a run, and what is told of them."""
     units, clock = units_of(run), Clock(run)
-    for life in Lives(run, units).of(names):
-        yield life, Story(life, clock, units)
+    for history in Histories(run, units).of(names):
+        yield history, Story(history, clock, units)
 
 
-def evictions_of(life: Life) -> list[Event]:
-    return [each for chapter in life.chapters for each in chapter.events if each.what in ("preempt", "evict")]
+def events_of(history: History) -> list[Event]:
+    """Everything that happened to the job."""
+    return [each for stretch in history.stretches for each in stretch.events]
+
+
+def evictions_of(history: History) -> list[Event]:
+    return [each for each in events_of(history) if each.what in ("preempt", "evict")]
 
 
 @pytest.mark.parametrize("plugin", POLICIES)
@@ -49,10 +54,10 @@ def test_no_text_has_a_hole(plugin: str, run_of: RunOf) -> None:
     rows = run.micros("jobs").collect().rows(named=True)
     names = [row["job_id"] for row in rows if row["preemptions"] or row["start_time"] != row["submit_time"]]
     assert len(names) > 100
-    for life, story in lives(run, names):
+    for history, story in histories(run, names):
         for text in (story.text(), story.text(everything=True)):
             for line in text.split("\n")[4:]:
-                assert not HOLES.search(line), (life.job["job_id"], line)
+                assert not HOLES.search(line), (history.job["job_id"], line)
                 assert re.match(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d| {19})  \S", line), line
 
 
@@ -66,9 +71,9 @@ def test_evictions_are_those_of_the_books_with_their_times_and_what_they_cost(
     for each in evictions(run.path, asked):
         books.setdefault(each.victim, {}).setdefault((each.time, each.by, each.reason), []).append(each)
     assert len(books) > 30
-    for life, story in lives(run, list(books)):
-        name, text = life.job["job_id"], story.text(everything=True)
-        told = {(event.time, event.others[0].job, event.reason): event for event in evictions_of(life)}
+    for history, story in histories(run, list(books)):
+        name, text = history.job["job_id"], story.text(everything=True)
+        told = {(event.time, event.others[0].job, event.reason): event for event in evictions_of(history)}
         assert told.keys() == books[name].keys()
         for key, rows in books[name].items():
             event, lost = told[key], sum(each.lost for each in rows)
@@ -85,7 +90,7 @@ def test_evictions_are_those_of_the_books_with_their_times_and_what_they_cost(
                 if line.startswith(Clock(run).text(event.time)) and f"preempted by job {key[1]} of" in line
             )
             assert (f"lost {format_duration(lost)} of work" in line) if lost else ("no work" in line)
-        assert sum(event.lost for event in told.values()) == life.job["progress_lost"]
+        assert sum(event.lost for event in told.values()) == history.job["progress_lost"]
 
 
 @pytest.mark.parametrize("plugin", PREEMPTING[1:])
@@ -101,12 +106,12 @@ def test_usage_and_quota_of_both_sides_are_those_of_the_books(
     }
     rows = {(each.time, each.victim, each.by): each for each in reversed(list(evictions(run.path, asked)))}
     checked = exactly = 0
-    for life, story in lives(run, sorted({each.victim for each in rows.values()})):
+    for history, story in histories(run, sorted({each.victim for each in rows.values()})):
         text = story.text(everything=True)
-        for event in evictions_of(life):
-            figures, books = event.figures, rows[event.time, life.job["job_id"], event.others[0].job]
+        for event in evictions_of(history):
+            figures, books = event.figures, rows[event.time, history.job["job_id"], event.others[0].job]
             assert figures.queue == event.others[0].queue
-            assert set(figures.usage) == {figures.queue, life.job["queue"]}
+            assert set(figures.usage) == {figures.queue, history.job["queue"]}
             if figures.gang:
                 continue
             for queue, usage in figures.usage.items():
@@ -143,8 +148,8 @@ def test_who_held_what_was_short_is_what_the_books_say(
         at[row["time"]] = dict(held)
     refused = sorted({row["job_id"] for row in rows if row["action"] == "refuse"})[:60]
     assert refused
-    for life, _ in lives(run, refused):
-        for event in (each for chapter in life.chapters for each in chapter.events if each.what == "refuse"):
+    for history, _ in histories(run, refused):
+        for event in (each for each in events_of(history) if each.what == "refuse"):
             books = sorted(((amount, queue) for queue, amount in at[event.time].items() if amount))[::-1]
             assert [amount for _, amount in event.holders[GPU]] == [amount for amount, _ in books[:3]]
             assert all(at[event.time][queue] == amount for queue, amount in event.holders[GPU])
@@ -154,9 +159,9 @@ def test_json_says_the_same_as_the_text(run_of: RunOf) -> None:
     """Each event has its sentence; nothing is folded; it is plain JSON."""
     run = run_of("fairsharing")
     most = max(run.jobs.iter_rows(named=True), key=lambda row: row["preemptions"])
-    ((_, story),) = lives(run, [most["job_id"]])
+    ((_, story),) = histories(run, [most["job_id"]])
     data = json.loads(json.dumps(story.to_json()))
-    events = [event for chapter in data["chapters"] for event in chapter["events"]]
+    events = [event for stretch in data["stretches"] for event in stretch["events"]]
     assert sum(event["what"] == "preempt" for event in events) == most["preemptions"]
     lines = story.text(everything=True)
     assert all(event["text"] in lines for event in events if event["what"] != "gone")
@@ -167,7 +172,7 @@ def test_a_loop_is_folded_with_counts_that_add_up(run_of: RunOf) -> None:
     run = run_of("fairsharing")
     most = max(run.jobs.iter_rows(named=True), key=lambda row: row["preemptions"])
     assert most["preemptions"] > 20
-    ((_, story),) = lives(run, [most["job_id"]])
+    ((_, story),) = histories(run, [most["job_id"]])
     lines = story.text().split("\n")
     assert len(lines) < 50 < len(story.text(everything=True).split("\n"))
     told = sum("  preempted by " in line for line in lines)

@@ -16,7 +16,7 @@ from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import Preemption, pick_one_node_for_preemption
 from harness.models.kube.preemption.victims import Candidate
 from harness.models.kube.refusal import DISABLED, NO_VICTIMS
-from harness_plugins.elastic_quota.failure import Failure, Refusal
+from harness_plugins.elastic_quota.failure import Failure, QuotaRefusal
 from harness_plugins.elastic_quota.quota_request import QuotaRequest, add, quota_request
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Rules
@@ -73,7 +73,7 @@ class Planned:
     rejecting: frozenset[str]
 
 
-Outcome: TypeAlias = Placed | Planned | Refusal
+Outcome: TypeAlias = Placed | Planned | QuotaRefusal
 
 
 @final
@@ -128,7 +128,7 @@ class Attempts:
         placed if its quota has no room for all of it.
         """
         outcome = self._try_together(pods, least)
-        if isinstance(outcome, Refusal):
+        if isinstance(outcome, QuotaRefusal):
             return outcome._replace(place=pods.index(outcome.failure.request.pod))
         return outcome
 
@@ -229,7 +229,7 @@ class Attempts:
             return DefaultSearch(self._default)
         return QuotaSearch(self._scheduling, self._budgets, self._usage, self._rules, reclaims)
 
-    def _refused(self, search: Search | None, failure: Failure) -> Refusal | None:
+    def _refused(self, search: Search | None, failure: Failure) -> QuotaRefusal | None:
         """Why no preemption is tried for a pod; None when one is."""
         if search is None:
             return _refusal(failure, DISABLED, keeps=True)
@@ -245,7 +245,7 @@ class Attempts:
         search: Search | None,
         placed: Mapping[PodInfo, NodeInfo],
         failures: Mapping[PodInfo, Failure],
-    ) -> Planned | Refusal:
+    ) -> Planned | QuotaRefusal:
         """Make room for one pod after the other, in simulation; one that cannot be helped ends it for all.
 
         Args:
@@ -295,7 +295,7 @@ def _refusal(
     *,
     keeps: bool = False,
     rejecting: frozenset[str] | None = None,
-) -> Refusal:
-    return Refusal(
+) -> QuotaRefusal:
+    return QuotaRefusal(
         failure.request.pod.name, rule, failure, nodes, keeps=keeps, rejecting=rejecting or failure.rejecting
     )

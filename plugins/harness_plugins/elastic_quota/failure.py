@@ -63,7 +63,7 @@ class Failure(NamedTuple):
         return node
 
 
-class Refusal(NamedTuple):
+class QuotaRefusal(NamedTuple):
     """Why a pod, or a gang because of one of its pods, was not helped by a preemption.
 
     Attributes:

@@ -12,7 +12,7 @@ from harness.models.kube.gangs import Gang, Gangs
 from harness.models.kube.placement.scheduling import Scheduling
 from harness.models.kube.placement.trial import NOTHING
 from harness.models.kube.pod import PodInfo
-from harness_plugins.elastic_quota.failure import Refusal
+from harness_plugins.elastic_quota.failure import QuotaRefusal
 from harness_plugins.elastic_quota.quota_request import add
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.tree import Excess
@@ -40,12 +40,12 @@ class LastingQuotaRefusal:
 
     def __init__(
         self,
-        refusal: Refusal,
+        refusal: QuotaRefusal,
         pods: Sequence[PodInfo],
         usage: QuotaUsage,
         scheduling: Scheduling,
         gangs: Gangs,
-        said: Mapping[Gang, Refusal],
+        said: Mapping[Gang, QuotaRefusal],
     ) -> None:
         self.spared: PodInfo | None = None
         self._refusal = refusal

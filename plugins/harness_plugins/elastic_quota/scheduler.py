@@ -15,14 +15,13 @@ from harness.models.kube.cache import Cache
 from harness.models.kube.gangs import Gang, Gangs
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.status import NODE_RESOURCES_FIT
-from harness.models.kube.pod import Peers, PodInfo
-from harness.models.kube.pod import Refusal as AnyRefusal
+from harness.models.kube.pod import Peers, PodInfo, Refusal
 from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import Preemption
 from harness.models.kube.refusal import refuse
 from harness.models.kube.scheduler import Scheduler
 from harness_plugins.elastic_quota.attempt import Attempts, Placed, Planned
-from harness_plugins.elastic_quota.failure import Refusal
+from harness_plugins.elastic_quota.failure import QuotaRefusal
 from harness_plugins.elastic_quota.lasting_refusal import LastingQuotaRefusal
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.revoke import OVERUSED, Revocation
@@ -61,7 +60,7 @@ class QuotaScheduler:
         self.cache = kube.cache
         self.templates = kube.templates
         self.scheduling = kube.scheduling
-        self.refusals: dict[Gang, Refusal] = {}
+        self.refusals: dict[Gang, QuotaRefusal] = {}
         self.usage = usage
         self._gangs = Gangs(cluster, together=gangs)
         self._revocation = revocation(kube.cache) if revocation is not None else None
@@ -192,13 +191,13 @@ class QuotaScheduler:
                 self.usage.terminate(victim)
                 yield self._kube.evict(victim, None, OVERUSED, detail)
 
-    def _why_alike(self, pod: PodInfo) -> AnyRefusal | None:
+    def _why_alike(self, pod: PodInfo) -> Refusal | None:
         """Why a pod waits, or the gang that it stands for, if it was not tried as an equal one had failed."""
         peers, gang = pod.peers, self._gangs.of(pod)
         if isinstance(peers.lasting, LastingQuotaRefusal) and peers.lasting.spared is not None:
             peers.refusal = self._refusal_now(peers.lasting.spared)
         why = peers.refusal
-        if gang is None or not isinstance(why, Refusal):
+        if gang is None or not isinstance(why, QuotaRefusal):
             return why
         if why.place is not None:
             why = why._replace(pod=gang.in_order()[why.place].name)
@@ -206,14 +205,14 @@ class QuotaScheduler:
         self.refusals[gang] = why
         return why
 
-    def _refusal_now(self, pod: PodInfo) -> Refusal:
+    def _refusal_now(self, pod: PodInfo) -> QuotaRefusal:
         """What the attempt would have said that a pod, or a gang, was spared."""
         gang = self._gangs.of(pod)
         if gang is None:
             outcome = self._attempts.try_pod(pod)
         else:
             outcome = self._attempts.try_gang(gang.in_order(), gang.missing)
-        assert isinstance(outcome, Refusal), "a refusal did not stand"
+        assert isinstance(outcome, QuotaRefusal), "a refusal did not stand"
         return outcome
 
     def _try_pod(self, pod: PodInfo) -> Iterator[Decision]:
@@ -261,7 +260,7 @@ class QuotaScheduler:
         self,
         leader: PodInfo,
         pods: Sequence[PodInfo],
-        outcome: Planned | Refusal,
+        outcome: Planned | QuotaRefusal,
         rejecting: frozenset[str],
     ) -> Iterator[Decision]:
         """An attempt has failed: do what was planned, or wait.
@@ -291,13 +290,13 @@ class QuotaScheduler:
             for pod in nominated:
                 yield from self._withdraw(pod)
 
-    def _lasting(self, refusal: Refusal, pods: Sequence[PodInfo]) -> LastingQuotaRefusal | None:
+    def _lasting(self, refusal: QuotaRefusal, pods: Sequence[PodInfo]) -> LastingQuotaRefusal | None:
         if refusal.nodes or self.cache.expecting:
             return None
         lasting = LastingQuotaRefusal(refusal, pods, self.usage, self.scheduling, self._gangs, self.refusals)
         return lasting if lasting.asks_all else None
 
-    def _is_new(self, gang: Gang, refusal: Refusal) -> bool:
+    def _is_new(self, gang: Gang, refusal: QuotaRefusal) -> bool:
         """Whether it was not said before why a gang is refused; it has been now."""
         before = self.refusals.get(gang)
         self.refusals[gang] = refusal

@@ -1,4 +1,4 @@
-"""The life of jobs as a run recorded it: what happened to each, cut into chapters at its evictions."""
+"""The history of jobs as a run recorded it: what happened to each, cut into stretches at its evictions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.runs.folder import reading
 from harness.runs.run import Run
 
 PREEMPTS = "preempts"
-"""What an event is called in the life of a preemptor; all others have the name of their action."""
+"""What an event is called in the history of a preemptor; all others have the name of their action."""
 
 _EVICTIONS = ("preempt", "evict")
 _STARTS = ("admit", "bind")
@@ -67,16 +67,16 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Chapter:
-    """A stretch of a life: the job waits, may get what it asks for, and loses it again or comes to its end.
+class Stretch:
+    """A stretch of time: the job waits, may get what it asks for, and loses it again or comes to its end.
 
     Attributes:
-        events: in order; the last one is the eviction that ends the chapter, if it ends so.
+        events: in order; the last one is the eviction that ends the stretch, if it ends so.
         since: when the wait began: the submission, or the return to the queue; None where another pod of
             the job was evicted before anything returned.
-        start: when the job first got quota or nodes in this chapter; None if it did not.
+        start: when the job first got quota or nodes in this stretch; None if it did not.
         returned: when it was back in its queue, if that was at the very instant of the eviction that ends the
-            chapter: the next wait began then.
+            stretch: the next wait began then.
     """
 
     events: tuple[Event, ...]
@@ -91,13 +91,13 @@ class Chapter:
 
     @property
     def eviction(self) -> Event | None:
-        """The first eviction of the instant that ends the chapter."""
+        """The first eviction of the instant that ends the stretch."""
         last = self.events[-1].time
         return next((each for each in self.events if each.what in _EVICTIONS and each.time == last), None)
 
     @property
     def ending(self) -> tuple[str, str]:
-        """What chapters have in common that are told alike: the rule, and the queue that it served."""
+        """What stretches have in common that are told alike: the rule, and the queue that it served."""
         eviction = self.eviction
         if eviction is None:
             return "", ""
@@ -110,45 +110,45 @@ class Chapter:
 
 
 @dataclass(frozen=True)
-class Life:
+class History:
     """All that is known of a job.
 
     Attributes:
         job: its row in `jobs.parquet`, times in microseconds since the origin.
-        chapters: in order.
+        stretches: in order.
         behind: for a job that waits first and of which the policy recorded no refusal then: the last refusal
             of another job of its queue, with that job's name.
         end: the end of the measured span.
     """
 
     job: Mapping[str, Any]
-    chapters: tuple[Chapter, ...]
+    stretches: tuple[Stretch, ...]
     behind: tuple[str, Event] | None
     end: int
 
     @property
     def waited(self) -> int:
         """How long the job held nothing, from submission to its end or the run's, microseconds."""
-        last = self.chapters[-1]
+        last = self.stretches[-1]
         since = last.since if last.returned is None else last.returned
         still = self.end - since if self.job["state"] == "pending" and since is not None else 0
-        return sum(chapter.waited for chapter in self.chapters) + still
+        return sum(stretch.waited for stretch in self.stretches) + still
 
     @property
     def evictions(self) -> int:
         """How often it was evicted without a preemptor."""
-        found = [chapter.eviction for chapter in self.chapters]
+        found = [stretch.eviction for stretch in self.stretches]
         return sum(each is not None and each.what == "evict" for each in found)
 
     @property
     def victims(self) -> int:
         """How many preemptions were made for it."""
-        return sum(len(event.others) for chapter in self.chapters for event in chapter.events
+        return sum(len(event.others) for stretch in self.stretches for event in stretch.events
                    if event.what == PREEMPTS)  # fmt: skip
 
 
-class Lives:
-    """Reads lives from a run.
+class Histories:
+    """Reads histories from a run.
 
     Args:
         run: the run.
@@ -179,8 +179,8 @@ class Lives:
         """What `jobs.parquet` says about a job."""
         return self.jobs.row(self._rows[name], named=True)
 
-    def of(self, names: Sequence[str]) -> Iterator[Life]:
-        """The lives of some jobs, in this order; their tables are read at once."""
+    def of(self, names: Sequence[str]) -> Iterator[History]:
+        """The histories of some jobs, in this order; their tables are read at once."""
         rows = [self._rows[name] for name in names]
         with reading(self._run.path):
             own = pl.col("job").is_in(rows)
@@ -201,15 +201,15 @@ class Lives:
 
     def _life(
         self, name: str, rows: list[dict[str, Any]], progress: Mapping[int, list[dict[str, Any]]]
-    ) -> Life:
+    ) -> History:
         events = self._with_holders(self._events(rows, progress))
-        chapters = tuple(_chapters(events))
+        stretches = tuple(_stretches(events))
         behind = None
-        first = chapters[0]
+        first = stretches[0]
         told = any(each.what in ("refuse", "reject", PREEMPTS) for each in first.events)
         if not told and (first.start is None or first.waited):
             behind = self._refused_beside(name, first)
-        return Life(self.row(name), chapters, behind, self._run.window.end)
+        return History(self.row(name), stretches, behind, self._run.window.end)
 
     def events(self, rows: list[dict[str, Any]]) -> list[Event]:
         """Decisions about one job as events, without what evictions cost."""
@@ -313,7 +313,7 @@ class Lives:
         columns = ["time", "queue", "resource", "allocated"]
         return self._run.micros("timeline").select(columns).collect().sort("time")
 
-    def _refused_beside(self, name: str, first: Chapter) -> tuple[str, Event] | None:
+    def _refused_beside(self, name: str, first: Stretch) -> tuple[str, Event] | None:
         """The last refusal of another job of the queue until this one got something."""
         queue = self.row(name)["queue"]
         until = self._run.window.end if first.start is None else first.start
@@ -350,21 +350,21 @@ def _lost_amounts(spans: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     return lost
 
 
-def _chapters(events: Sequence[Event]) -> Iterator[Chapter]:
-    """Cut a life after each instant with an eviction."""
-    chapter: list[Event] = []
+def _stretches(events: Sequence[Event]) -> Iterator[Stretch]:
+    """Cut a history after each instant with an eviction."""
+    stretch: list[Event] = []
     since: int | None = None
     for place, event in enumerate(events):
-        chapter.append(event)
-        over = any(each.what in _EVICTIONS and each.time == event.time for each in chapter)
+        stretch.append(event)
+        over = any(each.what in _EVICTIONS and each.time == event.time for each in stretch)
         last = place + 1 == len(events)
         if last or (over and events[place + 1].time != event.time):
-            cut = next((at for at, each in enumerate(chapter) if each.what in _EVICTIONS), len(chapter))
-            since = _return(chapter[:cut]) if since is None else since
-            start = next((each.time for each in chapter if each.what in _STARTS), None)
-            returned = _return(chapter[cut:])
-            yield Chapter(tuple(chapter), since, start, returned)
-            chapter, since = [], returned
+            cut = next((at for at, each in enumerate(stretch) if each.what in _EVICTIONS), len(stretch))
+            since = _return(stretch[:cut]) if since is None else since
+            start = next((each.time for each in stretch if each.what in _STARTS), None)
+            returned = _return(stretch[cut:])
+            yield Stretch(tuple(stretch), since, start, returned)
+            stretch, since = [], returned
 
 
 def _return(events: Sequence[Event]) -> int | None:
