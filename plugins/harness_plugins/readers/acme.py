@@ -6,13 +6,8 @@ are taken from the times of start and end.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-
-from harness import Reading
 from harness.readers.cells import iso_moment
-from harness_plugins.readers.node_jobs import read_node_jobs
+from harness_plugins.readers.node_jobs import reader_of
 
 METADATA = {
     "harness.source": "Shanghai AI Lab Acme (github.com/InternLM/AcmeTrace), job trace",
@@ -20,20 +15,10 @@ METADATA = {
     "Datacenter, NSDI 2024",
 }
 
-
-def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Read a trace; the queue is the type of the workload or the user.
-
-    Raises:
-        TraceError: malformed lines, all of them named.
-        OptionError: a node without GPUs.
-    """
-    return read_node_jobs(
-        path,
-        iso_moment,
-        options["tenant"],
-        ("type",),
-        options["gpus_per_node"],
-        notes=(f"the queue is {options['tenant']}", "times are UTC; memory, where it is said, is GiB a pod"),
-        metadata=METADATA,
-    )
+read = reader_of(
+    iso_moment,
+    kept=("type",),
+    note="times are UTC; memory, where it is said, is GiB a pod",
+    metadata=METADATA,
+)
+"""Reads a trace; the queue is the type of the workload or the user."""

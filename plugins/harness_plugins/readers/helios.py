@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
-from typing import Any
 
-from harness import Reading
 from harness.readers.cells import moment
-from harness_plugins.readers.node_jobs import read_node_jobs
+from harness_plugins.readers.node_jobs import reader_of
 
 METADATA = {
     "harness.source": "SenseTime Helios (github.com/S-Lab-System-Group/HeliosData), cluster_log.csv",
@@ -17,20 +13,10 @@ METADATA = {
     "Large-Scale GPU Datacenters, SC 2021",
 }
 
-
-def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Read a log; the queue is the virtual cluster or the user.
-
-    Raises:
-        TraceError: malformed lines, all of them named.
-        OptionError: a node without GPUs.
-    """
-    return read_node_jobs(
-        path,
-        partial(moment, form="%Y-%m-%d %H:%M:%S"),
-        options["tenant"],
-        ("vc",),
-        options["gpus_per_node"],
-        notes=(f"the queue is {options['tenant']}", "memory is not in the log, nor is the time zone"),
-        metadata=METADATA,
-    )
+read = reader_of(
+    partial(moment, form="%Y-%m-%d %H:%M:%S"),
+    kept=("vc",),
+    note="memory is not in the log, nor is the time zone",
+    metadata=METADATA,
+)
+"""Reads a log; the queue is the virtual cluster or the user."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -18,31 +19,39 @@ _MOST = 1_000_000
 _NULLS = ("None", "NaN", "nan", "NaT", "NULL", "Unknown")
 
 
-def read_node_jobs(
+def reader_of(
+    time: Callable[[str], Field], *, kept: Sequence[str], note: str, metadata: Mapping[str, str]
+) -> Callable[[Path, Mapping[str, Any]], Reading]:
+    """Reads a table with job_id, user, gpu_num, cpu_num, node_num, state, three times and a duration.
+
+    Its options are `tenant`, the column that is the queue, and `gpus_per_node`, by which jobs are split whose
+    GPUs do not divide by their nodes. It raises a `TraceError` that names all malformed lines, and an
+    `OptionError` for a node without GPUs.
+
+    Args:
+        time: makes the column of a time.
+        kept: further columns of texts.
+        note: what else was assumed.
+        metadata: of the trace.
+    """
+
+    def read(path: Path, options: Mapping[str, Any]) -> Reading:
+        tenant = options["tenant"]
+        notes = (f"the queue is {tenant}", note)
+        return _read(path, time, tenant, kept, options["gpus_per_node"], notes, metadata)
+
+    return read
+
+
+def _read(
     path: Path,
     time: Callable[[str], Field],
     tenant: str,
     kept: Sequence[str],
     gpus_per_node: int,
-    *,
     notes: Sequence[str],
     metadata: Mapping[str, str],
 ) -> Reading:
-    """Read a table with job_id, user, gpu_num, cpu_num, node_num, state, three times and a duration.
-
-    Args:
-        path: the table.
-        time: makes the column of a time.
-        tenant: the column that is the queue.
-        kept: further columns of texts.
-        gpus_per_node: how jobs are split whose GPUs do not divide by their nodes.
-        notes: what else was assumed.
-        metadata: of the trace.
-
-    Raises:
-        TraceError: malformed lines, all of them named.
-        OptionError: a node without GPUs.
-    """
     fields = [
         text("job_id"),
         *(text(name).or_empty() for name in dict.fromkeys(("user", "state", tenant, *kept))),
