@@ -16,7 +16,7 @@ from harness.errors import OptionError
 from harness.options import nearest, there_is
 
 ALL = "all"
-QUEUE, QUOTA, PRIORITY = "queue", "quota", "priority"
+QUEUE, QUOTA, PRIORITY, USER = "queue", "quota", "priority", "user"
 REASON, BENEFICIARY = "reason", "beneficiary"
 
 KINDS: Mapping[str, str] = {
@@ -24,6 +24,7 @@ KINDS: Mapping[str, str] = {
     QUEUE: "the jobs that name a queue",
     QUOTA: "a ClusterQueue or ElasticQuota, or the jobs that count against it",
     PRIORITY: "the jobs of a priority",
+    USER: "the jobs of a user; for metrics of plugins",
     REASON: "the preemptions for a reason",
     BENEFICIARY: "the preemptions for jobs that name a queue",
 }
