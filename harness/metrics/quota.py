@@ -94,7 +94,7 @@ class _Over:
     Attributes:
         resource: the same.
         trees: the quotas of which jobs use some.
-        sums: ClusterQueue with a quota for the resource -> resource-time.
+        sums: ClusterQueue with a quota for the resource, or that is over for lack of one -> resource-time.
     """
 
     def __init__(self, run: Run, users: Sequence[str], resource: str) -> None:
@@ -157,8 +157,8 @@ class _Over:
         for place, amount in zip(over.columns, over.row(0), strict=True):
             name = tree.nodes[int(place)].queue
             assert name is not None
-            if amount:
-                self.sums[name] += amount
+            if amount:  # what is held without a quota is over one of 0
+                self.sums[name] = self.sums.get(name, 0) + amount
 
 
 def _total(levels: Sequence[pl.DataFrame]) -> pl.DataFrame:

@@ -87,6 +87,17 @@ def test_a_queue_that_nobody_lends_to_is_over_its_own_quota(measured: Measured) 
     assert value("quota.over", "quota=idle", "cpu") == 0
 
 
+def test_what_is_held_without_any_quota_is_over_one_of_0(measured: Measured) -> None:
+    """A policy that knows no quotas admits 2 cores for 20 s to a queue that has a quota of memory alone."""
+    where = queues({"a": {"memory": "3"}, "b": {"cpu": "2"}, "idle": {"memory": "2"}}, nodes=1)
+    apart = where.replace("cohortName: all", "cohortName: apart", 1)
+    steps = {0: [("admit", "j"), ("bind", "j", 0, "n0")]}
+    value = measured(job("j", "a", 2, 0, duration=20), cluster=apart, plugin=scripted(steps))
+    assert value("quota.over", "quota=a", "cpu") == 2 * 20 / 3600
+    assert value("quota.over", resource="cpu") == 2 * 20 / 3600
+    assert value("quota.over", "quota=idle", "cpu") is None
+
+
 def test_without_admissions_or_quotas_nothing_is_known_of_it(measured: Measured) -> None:
     """kube-scheduler admits nothing; a queue has no quota for what no flavor of it has."""
     on_nodes = measured({}, cluster=queues({"default": {"cpu": "4"}}, nodes=1), plugin="default-preemption")

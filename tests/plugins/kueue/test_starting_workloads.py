@@ -207,6 +207,24 @@ def test_workloads_that_hold_more_than_there_is_are_a_named_error() -> None:
         Happened(where, Jobs())
 
 
+def test_a_workload_whose_quota_is_less_than_its_pods_ask_for_needs_nodes() -> None:
+    """Kueue counts what its admission says; without nodes there is no more to run on, with nodes there is."""
+    held = workload("old", 1, hour=1, since=2, pods=3, reclaimablePods=[{"name": "main", "count": 1}])
+    held["status"]["admission"]["podSetAssignments"][0]["resourceUsage"] = {"cpu": "2400m"}
+    jobs = Jobs().add("beside", "q", 3)
+    with pytest.raises(ClusterError) as refused:
+        Happened(cluster(queue("q", cpu=5), held), jobs)
+    assert "Workload default/old: status.admission: pod set main: it holds quota for 2400m of cpu" in str(
+        refused.value
+    )
+    assert "3 of its pods ask for 3" in str(refused.value)
+    on_nodes = Happened(cluster(queue("q", cpu=5), node("n1", cpu=8), held), jobs)
+    assert on_nodes.lines("admit") == ["0 admit default/old", "0 admit beside"]
+    held["status"]["admission"]["podSetAssignments"][0]["flavors"] = {}
+    with pytest.raises(ClusterError, match="holds quota for 0 of cpu"):
+        Happened(cluster(queue("q", cpu=5), held), jobs)
+
+
 def test_workloads_that_were_admitted_while_others_leave_wait_for_them() -> None:
     """7 of 6 cores are held, of which 4 are leaving: f waits for them, x does not need to."""
     queues = {"a": 3, "b": 2, "c": 0, "d": 1}

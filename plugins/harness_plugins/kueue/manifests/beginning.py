@@ -105,7 +105,11 @@ def running_jobs(cluster: Cluster, at: int = 0) -> list[Arrival]:
         ClusterError: Workloads hold what the cluster does not have.
     """
     starts = Beginning(cluster).starts
-    faults = [*_unknown_flavors(cluster, starts), *_beyond_capacity(cluster, starts)]
+    faults = [
+        *_unknown_flavors(cluster, starts),
+        *_less_than_asked(cluster, starts),
+        *_beyond_capacity(cluster, starts),
+    ]
     if faults:
         raise ClusterError(cluster.source or "the manifests", faults)
     return [(_job(start, number, at), ENDLESS, None) for number, start in enumerate(starts)]
@@ -170,6 +174,34 @@ def _unknown_flavors(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
             if name not in cluster.flavors:
                 where = f"Workload {start.manifest.key}: status.admission"
                 yield Fault(where, f"there is no ResourceFlavor {name}")
+
+
+def _less_than_asked(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
+    """Without nodes, quota is all that pods run on: those who hold it hold what their pods ask for.
+
+    Kueue counts what the admission says, whatever the pods ask for; on nodes both are kept to.
+    """
+    limited = {} if cluster.nodes else cluster.capacity
+    for start in starts:
+        admission = start.manifest.admission
+        if not start.manifest.holds_quota or admission is None:
+            continue
+        assignments = {each.name: each for each in admission.assignments}
+        for pod_set in start.pod_sets:
+            given = assignments.get(pod_set.name)
+            pods = pod_set.count + pod_set.reclaimed
+            if given is not None and given.count > 0:
+                pods = given.count
+            for resource, amount in pod_set.requests.items():
+                held = given.usage.get(resource, 0) if given is not None and resource in given.flavors else 0
+                if resource in limited and pod_set.count and held < amount * pods:
+                    has, asks = format_amount(resource, held), format_amount(resource, amount * pods)
+                    yield Fault(
+                        f"Workload {start.manifest.key}: status.admission: pod set {pod_set.name}",
+                        f"it holds quota for {has} of {resource}, and {pods} of its pods ask for {asks}; "
+                        "without nodes they cannot have more than quota: give the cluster's nodes, or "
+                        "correct resourceUsage and flavors",
+                    )
 
 
 def _beyond_capacity(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
