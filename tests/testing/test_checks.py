@@ -124,6 +124,8 @@ PLANTED: list[tuple[str, str, str, Change]] = [
     ("identity.allocated", "nodes", "stints", put(LARGER, end=pl.col("end") + pl.duration(microseconds=1))),
     ("identity.metrics", "nodes", "metrics",
      put(pl.col("metric") == "utilization.lost.hours", value=pl.col("value") + 1.0)),
+    ("quotas.over", "pool", "metrics",
+     put((pl.col("metric") == "quota.over") & pl.col("scope").str.starts_with("quota="), value=9.0)),
 ]  # fmt: skip
 
 
@@ -278,6 +280,18 @@ def test_preemptions_against_policies_of_kueue_are_named(checked: Checked) -> No
     assert checked(["kueue"], SMALL, steps, jobs[0], fellow) == {"kueue.policy", *flavors}
     steps = {0: [("admit", "x")], 1: [("preempt", "x", None, "Any")]}
     assert checked(["kueue"], SMALL, steps, *jobs) == {"kueue.evicts", *flavors}
+
+
+@pytest.mark.parametrize("seed", [462, 655])
+def test_what_heads_wait_for_counts_as_used_in_their_cycle(seed: int, tmp_path: Path) -> None:
+    """Kueue takes back quota from a queue that would borrow once its own head has what it waits for."""
+    world = random_world(seed)
+    run = world.replay(
+        "kueue-classic", tmp_path, plugins=PLUGINS, on_preemption="restart", grace_period=30_000_000
+    )
+    preempted = run.decisions.filter(pl.col("action") == "preempt")
+    assert preempted["reason"].str.starts_with("InCohort").any()
+    assert world.faults(run) == []
 
 
 def test_elastic_quotas_above_their_bounds_are_named(checked: Checked) -> None:

@@ -26,6 +26,7 @@ class Kueue(ClusterQuotas):
         self._until_the_last = "ReclaimablePods=false" in options.get("featureGates", "")
         self._admitted: dict[str, int] = {}
         self._going: list[tuple[int, Node, dict[Cell, int]]] = []  # until when Kueue counts it, by queue
+        self._waiting: dict[str, tuple[Node, dict[str, int]]] = {}  # what jobs without quota ask for
 
     def turn(self, step: Step) -> Iterator[Broken]:
         """Whether an admission keeps to all quotas, and a preemption to its queue's policy."""
@@ -35,6 +36,11 @@ class Kueue(ClusterQuotas):
             yield from self._evicted(step, Node("queue", queue.name))
         if action == "admit":
             self._admitted[step.life.asked.name] = step.row["time"]
+        if action in ("submit", "requeue"):
+            asked = step.life.asked
+            self._waiting[asked.name] = Node("queue", name or ""), asked.amounts(range(asked.pods))
+        elif action in ("admit", "reject"):
+            self._waiting.pop(step.life.asked.name, None)
         if queue is not None and action == "admit" and queue.stop_policy != "None":
             yield Broken("kueue.stopped", step.where, f"queue {queue.name} is stopped: {queue.stop_policy}")
         yield from super().turn(step)
@@ -79,7 +85,11 @@ class Kueue(ClusterQuotas):
             yield Broken("kueue.timeout", step.where, f"its time-out is at {due} us")
 
     def _borrows(self, node: Node, now: int) -> bool:
-        """Whether a queue uses more than is its own, by what Kueue knows: it hears late of what is gone."""
+        """Whether a queue uses more than is its own, by what Kueue knows.
+
+        It hears late of what is gone. And what a head waits for, which one cannot see from outside, counts as
+        used by its queue for the heads that come after it in the same cycle.
+        """
         if self._until_the_last:
             return True  # it counts pods that have ended for as long as others of their job run
         self._going = [each for each in self._going if each[0] >= now]
@@ -87,7 +97,12 @@ class Kueue(ClusterQuotas):
         for _, of_node, amounts in self._going:
             if of_node == node:
                 used |= {cell: used.get(cell, 0) + amount for cell, amount in amounts.items()}
-        return any(amount > self.stays.quota(node, cell).nominal for cell, amount in used.items())
+        heads = [asks for of_node, asks in self._waiting.values() if of_node == node]
+        return any(
+            amount + asks.get(cell[1], 0) > self.stays.quota(node, cell).nominal
+            for asks in ({}, *heads)
+            for cell, amount in used.items()
+        )
 
 
 def _allowed(rule: str, by: Asked, victim: Asked) -> bool:

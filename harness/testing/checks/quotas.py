@@ -132,7 +132,7 @@ class ClusterQuotas(Rule):
         if len({resource for _, resource in self._cells}) < len(self._cells):
             return
         for row in self.facts.run.metrics.iter_rows(named=True):
-            queue = row["scope"].removeprefix("queue=")
+            queue = row["scope"].removeprefix("quota=")
             known = queue in self.facts.cluster.cluster_queues and row["value"] is not None
             if known and row["metric"] == "quota.over":
                 over = self._over.get((queue, row["resource"]), 0)
