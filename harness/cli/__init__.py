@@ -11,6 +11,7 @@ import click
 from harness.cli.context import ARGUMENTS, PluginChoice
 from harness.cli.failure import end_like_ctrl_c, ended, warnings_in_words
 from harness.cli.group import Group
+from harness.collector import collect_seldom
 from harness.errors import HarnessError
 
 COMMANDS = {
@@ -116,6 +117,7 @@ def main(args: list[str] | None = None) -> None:
     if args is None:
         args = sys.argv[1:]
         end_like_ctrl_c()
+        collect_seldom()
     options = args[: args.index("--")] if "--" in args else args
     debug = _DEBUG in options  # wherever it stands
     try:

@@ -8,10 +8,10 @@ which `multiply` and `add` are documented to wrap around.
 from __future__ import annotations
 
 from hashlib import blake2b
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 
 _GAMMA = 0x9E3779B97F4A7C15
 _FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
@@ -25,6 +25,7 @@ def key_of(*parts: object) -> int:
 
 def splitmix64(key: int, numbers: pl.Series) -> pa.Array:
     """The `numbers`-th outputs (from 0) of SplitMix64 with a state of `key`, as unsigned 64-bit integers."""
+    pc = _kernels()
     counter = numbers.cast(pl.UInt64).to_arrow()
     mixed = pc.add(pc.multiply(pc.add(counter, _word(1)), _word(_GAMMA)), _word(key))
     mixed = pc.multiply(_shifted(mixed, 30), _word(_FIRST))
@@ -34,12 +35,20 @@ def splitmix64(key: int, numbers: pl.Series) -> pa.Array:
 
 def uniforms(key: int, numbers: pl.Series) -> pl.Series:
     """Numbers evenly spread over (0, 1), without its ends: one for each of `numbers`."""
-    bits = pc.shift_right(splitmix64(key, numbers), _word(12))
+    bits = _kernels().shift_right(splitmix64(key, numbers), _word(12))
     return (pl.Series(values=pl.from_arrow(bits), dtype=pl.UInt64).cast(pl.Float64) + 0.5) * 2.0**-52
 
 
 def _shifted(values: pa.Array, by: int) -> pa.Array:
+    pc = _kernels()
     return pc.bit_wise_xor(values, pc.shift_right(values, _word(by)))
+
+
+def _kernels() -> Any:
+    """Arrow's functions, whose import takes longer than a short replay that draws nothing."""
+    import pyarrow.compute
+
+    return pyarrow.compute
 
 
 def _word(value: int) -> pa.Scalar:

@@ -130,6 +130,13 @@ def code_of_metric(spec: MetricSpec) -> Code:
     return _once("metric", spec.compute, lambda: _code_of(spec.compute, spec.module))
 
 
+def codes_of_metrics(specs: Iterable[MetricSpec]) -> dict[str, Code]:
+    """The code of each of several metrics, by name; a package of many of them is looked at once."""
+    kept = _kept.get()
+    with looked_at_once({} if kept is None else kept):
+        return {spec.name: code_of_metric(spec) for spec in specs}
+
+
 def code_of_room(name: str) -> Code:
     """A room of `harness` that neither decides nor records, for results in which it counts all the same."""
     return _once(name, None, lambda: _whole([_Files(_OURS, _within(_HOME / name))]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import platform
@@ -12,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import polars as pl
@@ -20,6 +18,7 @@ import pyarrow as pa
 
 from harness.cluster.content import allocatable, content
 from harness.cluster.model import Cluster
+from harness.collector import seldom_collected
 from harness.engine import Engine
 from harness.engine.engine import Outcome
 from harness.errors import NOT_THEIRS, PolicyError
@@ -31,7 +30,7 @@ from harness.recording import schemas
 from harness.recording.parquet import TableWriter, TimeKind
 from harness.recording.recorder import ParquetRecorder
 from harness.runs.folder import tables_of
-from harness.runs.identity import Code, code_of_metric
+from harness.runs.identity import Code, codes_of_metrics
 from harness.runs.measuring import measure
 from harness.runs.plan import Plan
 from harness.runs.recorded import beyond
@@ -40,7 +39,6 @@ from harness.runs.seal import seal_info, seal_tables
 from harness.tenants import Tenants, cohorts, quotas, tenants
 from harness.trace.jobs import Jobs
 
-_OBJECTS_BETWEEN_COLLECTIONS = 50_000
 _SHORT = 16
 _UNLIMITED = Cluster()
 """What a record is played on: nothing limits what happened."""
@@ -55,8 +53,9 @@ def measured_by(plugins: Plugins) -> dict[str, str | None]:
     Another set gives other tables.
     """
     found: dict[str, str | None] = {}
+    codes = codes_of_metrics(plugins.metrics)
     for spec in plugins.metrics:
-        code = code_of_metric(spec)
+        code = codes[spec.name]
         about = (spec.owner, spec.version, code.sha256[:_SHORT])
         found[spec.name] = None if code.unknown else " ".join(filter(None, about))
     return found
@@ -191,7 +190,7 @@ def _play_into(folder: Path, plan: Plan, watch: Callable[[int, int], None] | Non
     engine = Engine(jobs.chunks(), played_on, recorder, losses=plan.losses, until=plan.until)
     try:
         policy = _made(plan, engine)
-        with _seldom_collected:
+        with seldom_collected:
             outcome = engine.run(policy, name=plan.label, watch=watch)
     except BaseException:
         recorder.abandon()
@@ -205,35 +204,6 @@ def _kind(plan: Plan) -> TimeKind:
     """How times are written: as in the trace."""
     trace = plan.trace
     return TimeKind(trace.origin, trace.kind == "timestamp", trace.time_zone)
-
-
-class _Seldom:
-    """Lets the garbage collector run less often: a replay makes millions of objects and hardly any circles.
-
-    With the defaults it takes about a tenth of a long replay's time, and finds nothing. Of replays in several
-    threads the first one changes that, and the last one to end changes it back.
-    """
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._replays = 0
-        self._before = (0, 0, 0)
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._replays:
-                self._before = gc.get_threshold()
-                gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS, *self._before[1:])
-            self._replays += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._replays -= 1
-            if not self._replays:
-                gc.set_threshold(*self._before)
-
-
-_seldom_collected = _Seldom()
 
 
 def _made(plan: Plan, engine: Engine) -> Policy:

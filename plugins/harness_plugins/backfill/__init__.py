@@ -26,7 +26,6 @@ from harness.errors import InputError
 from harness.models.ignored import stopped_queues
 from harness.models.job_quotas import BORROW, Quotas
 from harness.units import parse_duration
-from harness_plugins.backfill.policy import Backfill
 
 OPTIONS = (
     Option(
@@ -83,6 +82,8 @@ def backfilling(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Pol
     Raises:
         InputError: the cluster has nodes, or it has no queues.
     """
+    from harness_plugins.backfill.policy import Backfill  # which listing plugins does without
+
     _check(cluster)
     return Backfill(cluster, options)
 
