@@ -1,15 +1,16 @@
 """Measures how often the intervals of comparisons hold what they promise: the tables of docs/statistics.md.
 
-    python scripts/coverage_of_intervals.py twins  [--repetitions 2000] [--jobs 5000]
+    python scripts/coverage_of_intervals.py twins  [--repetitions 2000] [--jobs 5000] [--twins 10]
     python scripts/coverage_of_intervals.py replay [--repetitions 2000] [--jobs 20000]
     python scripts/coverage_of_intervals.py aa FOLDER... [--pairs 200]
 
 `twins` and `replay` are of single-server queues, first come first served, by Lindley's recursion: two runs of
 the same jobs, in the second of which each takes 2 % less time. `twins` asks how often an interval over ten
-twins of one trace covers the mean difference over 2,000 others; `replay` how often the interval of one replay
-covers the difference of the stationary queues, and how often it is refused. `aa` is of twins that replays
-left in folders `<results>/<trace>/.twins/<run>`: two sets of ten are drawn from the twins of one policy, and
-compared as if they were of two. Everything is seeded; tables are printed as Markdown.
+twins of one trace covers the mean difference over 2,000 others, and how skewed these differences are;
+`replay` how often the interval of one replay covers the difference of the stationary queues, and how often it
+is refused. `aa` is of twins that replays left in folders `<results>/<trace>/.twins/<run>`: two sets of ten
+are drawn from the twins of one policy, and compared as if they were of two. Everything is seeded; tables are
+printed as Markdown.
 """
 
 from __future__ import annotations
@@ -140,24 +141,28 @@ def _p95(values: Numbers) -> float:
 
 
 def twin_rows(
-    repetitions: int, jobs: int, loads: Sequence[float] = LOADS, seed: int = 1
-) -> Iterator[tuple[str, float, str, float]]:
-    """Queue, load, statistic, and how often intervals over ten twins cover the truth of that trace."""
+    repetitions: int, jobs: int, loads: Sequence[float] = LOADS, seed: int = 1, *, twins: int = TWINS
+) -> Iterator[tuple[str, float, str, float, float]]:
+    """Queue, load, statistic, how often intervals over so many twins cover the truth of that trace.
+
+    Then the skewness of that trace's differences, which Student's t takes to be 0.
+    """
     for queue in QUEUES:
         for load in loads:
             draw = np.random.default_rng([seed, QUEUES.index(queue), LOADS.index(load)])
             services, between = queue.jobs(draw, jobs)
             services, arrivals = load * BETWEEN * services, BETWEEN * np.cumsum(between)
             truth = _twin_figures(draw, arrivals, services, OTHERS)
-            figures = _twin_figures(draw, arrivals, services, TWINS * repetitions)
+            figures = _twin_figures(draw, arrivals, services, twins * repetitions)
             for name, values in figures.items():
                 mean = float(np.log(truth[name][:, 1] / truth[name][:, 0]).mean())
-                covered = 0
-                for of_one in values.reshape(repetitions, TWINS, 2):
+                every, covered = np.log(values[:, 1] / values[:, 0]), 0
+                for of_one in values.reshape(repetitions, twins, 2):
                     interval = of_pairs(of_one[:, 0].tolist(), of_one[:, 1].tolist(), ratio=True)
                     assert interval is not None
                     covered += interval.low <= exp(mean) <= interval.high
-                yield queue.name, load, name, covered / repetitions
+                skew = float((((every - every.mean()) / every.std()) ** 3).mean())
+                yield queue.name, load, name, covered / repetitions, skew
 
 
 # --- one replay -------------------------------------------------------------------------------------------
@@ -253,13 +258,14 @@ def main() -> None:
 @click.option("--repetitions", default=2_000, show_default=True)
 @click.option("--jobs", default=5_000, show_default=True)
 @click.option("--load", "loads", multiple=True, type=click.Choice([str(load) for load in LOADS]))
-def twins(repetitions: int, jobs: int, loads: tuple[str, ...]) -> None:
+@click.option("--twins", "count", default=TWINS, show_default=True)
+@click.option("--seed", default=1, show_default=True, help="Of the traces.")
+def twins(repetitions: int, jobs: int, loads: tuple[str, ...], count: int, seed: int) -> None:
     """Intervals over twins."""
-    click.echo("| queue | load | statistic | covered |\n| --- | ---: | --- | ---: |")
-    for name, load, statistic, covered in twin_rows(
-        repetitions, jobs, [float(load) for load in loads] or LOADS
-    ):
-        click.echo(f"| {name} | {load} | {statistic} | {100 * covered:.1f} % |")
+    click.echo("| queue | load | statistic | covered | skewness |\n| --- | ---: | --- | ---: | ---: |")
+    chosen = [float(load) for load in loads] or LOADS
+    for name, load, statistic, covered, skew in twin_rows(repetitions, jobs, chosen, seed, twins=count):
+        click.echo(f"| {name} | {load} | {statistic} | {100 * covered:.1f} % | {skew:+.1f} |")
 
 
 @main.command()
