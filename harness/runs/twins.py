@@ -229,6 +229,11 @@ def request_of(run: Run, plugins: Plugins) -> Request:
     Raises:
         RunError: asked for again it would be another run, or none; says why.
     """
+    if (quota := run.info["settings"].get("alone")) is not None:
+        raise RunError(
+            f"{run.path} has quota {quota!r} alone, and neither twins nor other quotas",
+            hint="give the run of all quotas",
+        )
     if run.request is not None:
         return run.request
     try:

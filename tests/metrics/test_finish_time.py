@@ -14,7 +14,7 @@ from slow_metrics import agrees
 from small_clusters import local_queue, queues
 
 import harness
-from harness.errors import OptionError
+from harness.errors import OptionError, RunError
 from harness.runs.request import Request
 
 HALVES = {"a": {"cpu": "2"}, "b": {"cpu": "2"}}
@@ -187,6 +187,14 @@ def test_one_quota_alone_is_a_request(replayed: Replayed, tmp_path: Path) -> Non
     with pytest.raises(OptionError, match="no ClusterQueue or ElasticQuota 'A'") as refused:
         Request.from_json({**asked.to_json(), "alone": "A"}).run()
     assert refused.value.hint == "there is: a, b"
+
+
+def test_what_is_alone_already_is_not_isolated_nor_shaken(replayed: Replayed) -> None:
+    """It is part of what is said of another run."""
+    (run,) = harness.isolated([replayed(*JOBS, cluster=queues(HALVES))])
+    with pytest.raises(RunError, match="has quota 'a' alone") as refused:
+        harness.isolated([next(each.parent for each in folders(run) if '"alone": "a"' in each.read_text())])
+    assert refused.value.hint == "give the run of all quotas"
 
 
 @pytest.mark.parametrize("doors", [False, True])
