@@ -73,10 +73,14 @@ class FakeApi:
         self.advance(seconds)
         self.oldest, self.status = self.revision, None
 
-    def loses(self, seconds: int) -> bool:
-        """Whether something is deleted in the next so many seconds: who does not watch cannot know when."""
+    def can_go(self, seconds: int) -> bool:
+        """Whether something happens in the next so many seconds that who does not watch can still find out.
+
+        That is all but when something was deleted.
+        """
         until = self.now + seconds
-        return any(self.now < each.at <= until and each.event == "DELETED" for each in self.cluster.changes)
+        events = {each.event for each in self.cluster.changes if self.now < each.at <= until}
+        return bool(events) and "DELETED" not in events
 
     def break_off(self) -> None:
         """Break all watches off."""
