@@ -22,6 +22,9 @@ _PATIENCE = 150.0
 """Seconds without a byte; a server that is well sends a bookmark every minute."""
 
 _GONE = 410
+_SAID = 2
+"""Failures one after the other that are said, once; a watch that breaks off is as usual."""
+
 _LONGEST = 30.0
 
 
@@ -97,7 +100,7 @@ def follow(
                     if isinstance(sign, Whole):
                         revision = sign.revision
             for sign in _watched(http, path, str(revision)):
-                if failures > 1:
+                if failures >= _SAID:
                     yield Trouble("")
                 failures, heard = 0, True
                 yield sign
@@ -116,7 +119,7 @@ def follow(
         except Exception as error:  # of a program that gives tokens; its text may quote what that printed
             trouble = f"{type(error).__name__}: nobody to ask as"
         failures = failures + 1 if trouble else 0
-        if failures > 1:  # a watch that breaks off once is as usual
+        if failures == _SAID:
             yield Trouble(f"{trouble}; trying again")
         if pause(_wait(failures, heard=heard)):
             return

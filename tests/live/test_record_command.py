@@ -297,14 +297,19 @@ def test_a_recorder_that_is_told_to_end_ends_well(api: FakeApi, token_file: Path
     """As a Deployment does it, with SIGTERM; killed, it goes on where it was."""
     words = ["harness", "trace", "record", "rec", "--server", api.url, "--token-file", str(token_file)]
     for number in (signal.SIGKILL, signal.SIGTERM):
-        process = subprocess.Popen([*words, "--every", "100ms"], cwd=tmp_path, env=clean_environment())
-        about = tmp_path / "rec" / "recording.json"
-        deadline = time.monotonic() + 60
-        while not about.exists() or len(json.loads(about.read_text())["positions"]) < 3:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        process.send_signal(number)
-        assert process.wait(20) == (0 if number == signal.SIGTERM else -signal.SIGKILL)
+        api.break_off()  # nobody is said to watch
+        process = subprocess.Popen(
+            [*words, "--every", "100ms"],
+            cwd=tmp_path,
+            env=clean_environment(),
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        with process, process.stderr as said:  # type: ignore[union-attr]
+            assert "ctrl-C ends it" in said.readline()
+            assert api.watched(timeout=60)
+            process.send_signal(number)
+            assert process.wait(60) == (0 if number == signal.SIGTERM else -signal.SIGKILL)
     rows = [(row.kind, row.uid) for row in read_rows(tmp_path / "rec")]
     assert len(rows) == len(set(rows))
 
