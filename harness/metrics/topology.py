@@ -1,6 +1,7 @@
 """Over how many domains of a topology the pods of jobs are spread, from what admissions say of it.
 
-Jobs with several pods count that were placed in a topology. A run without any has none of these metrics.
+Jobs with several pods count that were placed in a topology, but for waits, which are those of all jobs. A run
+without any has none of these metrics.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ import polars as pl
 
 from harness.metrics.measurement import Measurement, Window
 from harness.runs.run import Run
+from harness.units import SECOND
 
 _HOSTNAME = "kubernetes.io/hostname"
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """How many domains jobs are spread over, and which part of them and their pod-hours crosses domains."""
+    """How many domains jobs are spread over, which part of them crosses domains, and waits for a place."""
+    yield from _waits(run, window)
     admissions = _admissions(run, window)
     if admissions.is_empty():
         return
@@ -33,6 +36,46 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
         total, across = int(known["held"].sum()), int(known.filter(pl.col(level) > 1)["held"].sum())
         share = across / total if total else None
         yield Measurement(f"{name}.pod_hours", share, "ratio", "lower")
+
+
+def _waits(run: Run, window: Window) -> Iterator[Measurement]:
+    """Of the jobs that were refused for a place alone: how many there are, and how long they went on waiting.
+
+    A refusal says `unplaced` where pods have no place, and `short` what there is no quota for.
+    """
+    detail = pl.col("detail")
+    rows = (
+        run.micros("decisions")
+        .filter(pl.col("action").is_in(["refuse", "admit"]) & (pl.col("time") <= window.end))
+        .select("time", "job", "action", detail.cast(pl.String))
+        .with_columns(
+            unplaced=detail.str.contains('"unplaced":true', literal=True).fill_null(value=False),
+            alone=detail.str.contains('"short":{}', literal=True).fill_null(value=False),
+        )
+        .collect()
+    )
+    placed = rows["detail"].str.contains('"spans"', literal=True).any()
+    if not (placed or rows["unplaced"].any()):
+        return
+    admissions = (
+        rows.filter(pl.col("action") == "admit")
+        .select("job", admitted="time")
+        .with_columns(time=pl.col("admitted"))
+    )
+    refused = (
+        rows.filter((pl.col("action") == "refuse") & pl.col("unplaced") & pl.col("alone"))
+        .select("job", "time")
+        .sort("time")
+        .join_asof(admissions.sort("time"), on="time", by="job", strategy="forward")
+        .with_columns(wait=pl.col("admitted").fill_null(window.end) - pl.col("time"))
+        # A job that is refused twice before one admission waits once, from the first refusal on.
+        .group_by("job", "admitted", maintain_order=True)
+        .agg(pl.col("wait").max())
+    )
+    jobs = refused["job"].n_unique()
+    yield Measurement("topology.no_place", float(jobs), "count", "lower")
+    waited = int(refused["wait"].sum()) / jobs / SECOND if jobs else None
+    yield Measurement("topology.no_place.wait", waited, "s", "lower")
 
 
 def _admissions(run: Run, window: Window) -> pl.DataFrame:

@@ -54,6 +54,21 @@ def test_jobs_of_several_pods_count_by_the_domains_that_they_are_spread_over(
     assert value("topology.cross_hostname") == 0.5
 
 
+def test_who_is_refused_for_a_place_alone_waits_for_it(measured: Callable[..., Any]) -> None:
+    """Quota is free: one waits from 5 s to 30 s for a rack; who lacks quota, too, does not count."""
+    job = {"queue": "q", "request.cpu": 1000, "topology_required": "example.com/rack"}
+    value = measured(
+        {**job, "pods": 3, "duration": 30, "submit_time": 0},
+        {**job, "pods": 2, "duration": 60, "submit_time": 0},
+        {**job, "pods": 3, "duration": 10, "submit_time": 5},
+        {**job, "pods": 3, "duration": 10, "submit_time": 5, "request.cpu": 2000},
+        cluster=racks(),
+        plugin="kueue-classic",
+    )
+    assert value("topology.no_place") == 1
+    assert value("topology.no_place.wait") == 25
+
+
 def test_a_run_without_a_topology_has_none(measured: Callable[..., Any]) -> None:
     """No row, rather than one without a value."""
     value = measured(

@@ -224,7 +224,7 @@ class KueuePolicy:
                 continue
             detail = self._details.refusal(refused, scheduler.offers(refused.workload))
             if lacking := scheduler.room_for(refused):
-                detail = {**detail, "message": lacking}
+                detail = {**detail, "message": lacking, "unplaced": True}
             yield Refuse(refused.workload.job, refused.reason, detail)
 
     def _end(self, workload: Workload, pods: range) -> None:
