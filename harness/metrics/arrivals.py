@@ -13,9 +13,11 @@ from harness.runs.run import Run
 def rejected(run: Run, window: Window) -> pl.Series:
     """The rows in `jobs.parquet` of jobs that were refused within a window."""
     refusals = (pl.col("action") == "reject") & (pl.col("time") <= window.end)
-    return run.micros("decisions").filter(refusals).select("job").collect()["job"]
+    batches = run.batches("decisions", ("time", "action", "job"))
+    return pl.concat(batch.filter(refusals)["job"] for batch in batches)
 
 
+@once
 def request_columns(run: Run) -> list[str]:
     """The columns of `jobs.parquet` with what jobs ask for, one a resource; runs of schema 2 have none."""
     there = run.scan("jobs").collect_schema()

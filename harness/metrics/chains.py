@@ -77,6 +77,8 @@ def loops(run: Run, preemptions: pl.DataFrame) -> pl.DataFrame:
 
     Columns: those of `preemptions`, and `since`, the time of the preemption before.
     """
+    if preemptions.is_empty():
+        return preemptions.with_columns(since="time")
     pairs = (
         preemptions.with_columns(
             since=pl.col("time").shift().over("job"),

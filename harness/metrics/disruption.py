@@ -71,16 +71,12 @@ def _lost(run: Run, window: Window, pods: pl.DataFrame) -> Iterator[Measurement]
 
 def _thrown_away(run: Run, window: Window) -> pl.DataFrame:
     """Stints that lost anything: `job`, its `queue` and `quota`, `start` and `end`, and how much of each."""
-    stints = (
-        run.micros("stints")
-        .filter((pl.col("lost") > 0) & (pl.col("end") <= window.end))
-        .select(
-            "job",
-            "start",
-            "end",
-            *(pl.col(f"request.{each}").cast(pl.Int128) * pl.col("lost") for each in run.resources),
+    amounts = [f"request.{each}" for each in run.resources]
+    stints = pl.concat(
+        batch.filter((pl.col("lost") > 0) & (pl.col("end") <= window.end)).select(
+            "job", "start", "end", pl.col(amounts).cast(pl.Int128) * pl.col("lost")
         )
-        .collect()
+        for batch in run.batches("stints", ("job", "start", "end", "lost", *amounts))
     )
     names = names_of_jobs(run).select(QUEUE, QUOTA)
     return stints.with_columns(each.gather(stints["job"]) for each in names)
@@ -88,6 +84,8 @@ def _thrown_away(run: Run, window: Window) -> pl.DataFrame:
 
 def _lost_by(kind: str, run: Run, lost: pl.DataFrame) -> Iterator[Measurement]:
     """What was lost, for each scope of a kind, which is a column."""
+    if lost.is_empty():
+        return
     amounts = [f"request.{resource}" for resource in run.resources]
     sums = lost.drop_nulls(kind).group_by(kind).agg(pl.col(amounts).sum()).sort(kind)
     for name, *each in sums.iter_rows():
@@ -101,6 +99,8 @@ def _lost_for(run: Run, lost: pl.DataFrame, pods: pl.DataFrame) -> Iterator[Meas
     Where several preemptors took pods of a job at one instant, its loss is divided among them by the
     resource-time of the pods that each took: from when these were bound, or the progress began that was lost.
     """
+    if lost.is_empty() or pods.is_empty():
+        return
     amounts = [f"request.{resource}" for resource in run.resources]
     losses = lost.group_by("job", time="end").agg(pl.col("start").min(), pl.col(amounts).sum())
     taken = pods.join(losses, on=["job", "time"])
@@ -187,6 +187,8 @@ def _violations(pods: pl.DataFrame) -> int | None:
 def _by_scope(name: str, rows: pl.DataFrame, scopes: Mapping[str, str]) -> Iterator[Measurement]:
     """How many rows there are, together and by the value of some columns."""
     yield _count(name, rows.height)
+    if rows.is_empty():
+        return
     for kind, column in scopes.items():
         known = rows.filter(pl.col(column).is_not_null() | (kind == REASON))
         for value, count in known.group_by(column).len().sort(column).iter_rows():

@@ -39,7 +39,7 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
 def _wasted(run: Run, window: Window, pools: Sequence[Mapping[str, Any]]) -> list[int]:
     """For each resource the resource-time that was free and of no use."""
     columns = request_columns(run)
-    jobs = run.scan("jobs").select("pods", *columns).collect()
+    jobs = run.columns("jobs", "pods", *columns)
     each = jobs.select(pl.col(columns) // pl.col("pods"))
     known = each.unique(maintain_order=True).with_row_index("shape")
     shapes = [tuple(row) for row in known.drop("shape").iter_rows()]
@@ -49,21 +49,22 @@ def _wasted(run: Run, window: Window, pools: Sequence[Mapping[str, Any]]) -> lis
     free = _Free(nodes, each, len(columns))
     sums = [0] * len(columns)
     begin = window.start
-    for batch in run.batches("decisions", _READ):
-        rows = batch.filter(pl.col("time") <= window.end)
+    batches = (batch.filter(pl.col("time") <= window.end) for batch in run.batches("decisions", _READ))
+    rows = next(batches)
+    for following in batches:
         end = rows["time"].max() if len(rows) else begin
         assert isinstance(end, int)
-        needs = waiting.needs(rows, shape_of)
-        sums = free.add(rows, needs, begin, end, unused, sums)
-        begin = end
-    return free.add(rows.clear(), waiting.needs(rows.clear(), shape_of), begin, window.end, unused, sums)
+        sums = free.add(rows, waiting.needs(rows, shape_of), begin, end, unused, sums)
+        begin, rows = end, following
+    return free.add(rows, waiting.needs(rows, shape_of), begin, window.end, unused, sums)
 
 
 def _nodes(run: Run, pools: Sequence[Mapping[str, Any]]) -> tuple[pl.DataFrame, Counter[Shape]]:
     """The nodes that pods were bound to, with what is free at first; and how many others have what."""
     sizes = {name: pool["amounts"] for pool in pools for name in pool.get("nodes", [])}
     rest: Mapping[str, int] = next((pool["amounts"] for pool in pools if "nodes" not in pool), {})
-    used = run.scan("decisions").select(pl.col("node").drop_nulls().unique().sort()).collect()["node"]
+    bound = (batch["node"].drop_nulls().unique() for batch in run.batches("decisions", ("node",)))
+    used = pl.concat(bound).unique().sort()
     free = [_shape(run, sizes.get(name, rest)) for name in used]
     unused = Counter({_shape(run, pool["amounts"]): 0 for pool in pools})
     for pool in pools:

@@ -95,6 +95,8 @@ def restarts(run: Run, window: Window, pods: pl.DataFrame) -> pl.Series:
     A job runs again when it progresses and every pod that the preemption took holds its resources again. A
     job that needs no time at all runs when it finishes.
     """
+    if pods.is_empty():
+        return pl.Series("again", dtype=pl.Int64)
     preemption = ("job", "by", "time")
     held_again = (
         _held_again(run, window, pods)

@@ -19,7 +19,7 @@ def progress(run: Run, window: Window) -> pl.Series:
 
     Pods that do so side by side count once; stints that reach beyond the window are cut.
     """
-    jobs = int(run.scan("jobs").select(pl.len()).collect().item())
+    jobs = run.columns("jobs", "submit_time").height
     total = pl.Series([0], dtype=pl.Int64).new_from_index(0, jobs)
     times = pl.Series([_NEVER], dtype=pl.UInt8).new_from_index(0, jobs)
     for spans in _spans(run, window):

@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from harness.metrics.known import once
 from harness.metrics.levels import Holder, Piece, holders, moves, pieces, unused_quotas
 from harness.metrics.measurement import Measurement, Window, resource_hours
 from harness.metrics.quota_tree import QuotaTree, quota_trees
@@ -75,12 +76,13 @@ def _quota_without_pods(run: Run, window: Window) -> dict[tuple[str, str], int]:
     return sums
 
 
+@once
 def _admits(run: Run) -> bool:
     """Whether any job was admitted, and the run says which quotas there are."""
     if "cohorts" not in run.info["cluster"]:
         return False
-    admitted = pl.col("admitted_time").is_not_null().any()
-    return bool(run.scan("jobs").select(admitted).collect().item())
+    batches = run.batches("jobs", ("admitted_time",))
+    return any(batch["admitted_time"].null_count() < batch.height for batch in batches)
 
 
 class _Over:

@@ -18,7 +18,7 @@ from harness.runs.run import Run
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
     """Gini's coefficient and Jain's index over users, for each resource; null where no user is named."""
-    users = run.scan("jobs").select(pl.col("user").fill_null("")).collect()["user"]
+    users = run.columns("jobs", "user")["user"].fill_null("")
     columns = request_columns(run)
     known = bool(columns) and bool((users != "").any())
     parts = _parts(run, window, users, columns) if known else [[] for _ in run.resources]
@@ -32,9 +32,7 @@ def _parts(run: Run, window: Window, users: pl.Series, columns: list[str]) -> li
     useful = _useful(run, window, users, columns)
     refused = rejected(run, window)
     asked = (
-        run.micros("jobs")
-        .select("submit_time", "duration", *columns)
-        .collect()
+        run.columns("jobs", "submit_time", "duration", *columns)
         .with_row_index("job")
         .with_columns(user=users)
         .filter((pl.col("submit_time") <= window.end) & (pl.col("user") != ""))
@@ -52,7 +50,7 @@ def _parts(run: Run, window: Window, users: pl.Series, columns: list[str]) -> li
 
 def _useful(run: Run, window: Window, users: pl.Series, columns: list[str]) -> pl.DataFrame:
     """For each user the resource-time of progress that finished jobs kept."""
-    finished = run.micros("jobs").select("finish_time").collect()["finish_time"]
+    finished = run.columns("jobs", "finish_time")["finish_time"]
     sums = []
     for batch in run.batches("stints", ("job", "start", "end", "state", "lost", *columns)):
         kept = batch.filter((pl.col("state") == "progress") & (pl.col("start") < window.end))

@@ -124,7 +124,7 @@ def _areas(run: Run, end: int) -> Iterator[pl.Expr]:
 
 def _from_stints(run: Run, window: Window) -> list[tuple[int, ...]]:
     """Add up stints piece by piece: for each resource what was useful, lost, idle_held and unfinished."""
-    finished = run.micros("jobs").select("finish_time").collect()["finish_time"]
+    finished = run.columns("jobs", "finish_time")["finish_time"]
     amounts = [f"request.{resource}" for resource in run.resources]
     # An eviction after the window has not thrown anything away yet.
     lost = pl.when(pl.col("end") <= window.end).then("lost").otherwise(0)

@@ -69,7 +69,7 @@ def replay_into(
     command: str | None,
     keep: Keep = "all",
 ) -> dict[str, Any]:
-    """Write the tables and `run.json`; answers what the latter says.
+    """Write the tables and `run.json`, unless nothing is kept; answers what the latter says.
 
     Of what is not kept the files are removed in the end.
     """
@@ -85,7 +85,7 @@ def replay_into(
         for name in _PLAYED:
             del info["tables"][name]
             (folder / f"{name}.parquet").unlink()
-    return _written(folder, info)
+    return _written(folder, info) if keep != "nothing" else seal_info(info)
 
 
 def measure_into(folder: Path, run: Run, plugins: Plugins) -> dict[str, Any]:
