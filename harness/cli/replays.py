@@ -118,7 +118,7 @@ def isolated(
     found = Isolated(runs, plugins)
     if found.requests and not quiet:
         told = (
-            f"isolated: {len(found.requests):,} replays of one quota alone; each is kept, and not made again"
+            f"isolated: {len(found.requests):,} runs of one quota alone; what is kept is not replayed again"
         )
         click.echo(told, err=True)
     jobs = max(run.info["trace"]["jobs"] for run in runs)
