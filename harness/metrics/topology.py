@@ -66,7 +66,7 @@ def _waits(run: Run, window: Window) -> Iterator[Measurement]:
         rows.filter((pl.col("action") == "refuse") & pl.col("unplaced") & pl.col("alone"))
         .select("job", "time")
         .sort("time")
-        .join_asof(admissions.sort("time"), on="time", by="job", strategy="forward")
+        .join_asof(admissions.sort("time"), on="time", by="job", strategy="forward", check_sortedness=False)
         .with_columns(wait=pl.col("admitted").fill_null(window.end) - pl.col("time"))
         # A job that is refused twice before one admission waits once, from the first refusal on.
         .group_by("job", "admitted", maintain_order=True)

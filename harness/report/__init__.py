@@ -60,6 +60,13 @@ def harness_register_sections(register: RegisterSection) -> None:
         place=150,
     )
     register(
+        "domains",
+        _section("domains"),
+        title="Where it ran",
+        help="what was held of each domain of a topology over time",
+        place=550,
+    )
+    register(
         "assumed",
         _section("assumed"),
         title="What this rests on",

@@ -17,6 +17,7 @@ import polars as pl
 import pyarrow as pa
 
 from harness.cluster.content import allocatable, content
+from harness.cluster.domains import domains
 from harness.cluster.model import Cluster
 from harness.collector import seldom_collected
 from harness.engine import Engine
@@ -244,6 +245,7 @@ def _describe(plan: Plan, jobs: Jobs, of_jobs: Tenants, outcome: Outcome) -> dic
             "capacity": dict(cluster.capacity),
             "content": content(cluster),
             "allocatable": allocatable(cluster, jobs.resources),
+            **({"domains": found} if (found := domains(cluster)) else {}),
             "queues": quotas(cluster),
             "cohorts": cohorts(cluster),
             "quota_of": dict(of_jobs.quotas),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import types
 from collections.abc import Iterable
@@ -338,3 +339,56 @@ def test_names_that_look_alike_are_told_apart() -> None:
         f"{'x' * 16}…{'x' * 15}",
         f"{'x' * 16}…{'x' * 15} (2)",
     ]
+
+
+@pytest.fixture(scope="module")
+def in_racks(tmp_path_factory: pytest.TempPathFactory) -> harness.Run:
+    """Two racks of one node with 4 cores each: 3 cores of one for 10 s, 1 of the other for the first 5 s."""
+    folder = tmp_path_factory.mktemp("racks")
+    spec = [{"nodeLabel": "rack"}, {"nodeLabel": "kubernetes.io/hostname"}]
+    cores = [{"name": "f", "resources": [{"name": "cpu", "nominalQuota": 8}]}]
+    groups = [{"coveredResources": ["cpu"], "flavors": cores}]
+    pools = [
+        ("harness/v1", "NodePool", f"n{number}", {"count": 1, "template": template})
+        for number in range(2)
+        for template in [{"allocatable": {"cpu": 4}, "metadata": {"labels": {"rack": f"r{number}"}}}]
+    ]
+    kueue = "kueue.x-k8s.io/v1beta2"
+    objects = [
+        *pools,
+        (kueue, "Topology", "t", {"levels": spec}),
+        (kueue, "ResourceFlavor", "f", {"topologyName": "t"}),
+        (kueue, "ClusterQueue", "q", {"namespaceSelector": {}, "resourceGroups": groups}),
+    ]
+    cluster = folder / "cluster.json"
+    cluster.write_text(
+        "\n".join(
+            json.dumps({"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec})
+            for version, kind, name, spec in objects
+        )
+    )
+    rows = [
+        {"submit_time": 0, "pods": 3, "duration": 10, "queue": "q", "topology_required": "rack"},
+        {"submit_time": 0, "pods": 2, "duration": 5, "queue": "q", "topology_required": "rack"},
+    ]
+    trace = write(folder / "trace.parquet", rows)
+    return harness.replay(trace, plugin="kueue-classic", cluster=cluster, output=folder / "results")
+
+
+def test_occupancy_is_drawn_for_each_domain_of_a_level(in_racks: harness.Run) -> None:
+    """Three of four cores for the whole of it, and two of four for half of it, by which rack that was."""
+    (figure,) = blocks(harness.make_report([in_racks]), "domains")
+    assert isinstance(figure, Figure)
+    assert figure.title == "cores held in each rack of topology t"
+    assert "r0: kueue-classic 3 of 4 (75.0 %)" in figure.words
+    assert "r1: kueue-classic 1 of 4 (25.0 %)" in figure.words
+
+
+def test_without_a_topology_no_domains_are_drawn(runs: list[harness.Run]) -> None:
+    """The section is left out."""
+    assert "domains" not in chapters(harness.make_report(runs))
+
+
+def test_panels_of_domains_can_be_drawn(in_racks: harness.Run, charts: None) -> None:
+    """In the page, with the room of the nodes as a dashed line."""
+    assert "held in each rack" in harness.make_report([in_racks]).html()

@@ -81,24 +81,38 @@ def by_lane(
     title: str,
     references: Callable[[Lane], Sequence[Reference]] = lambda _: (),
 ) -> alt.ConcatChart:
-    """A panel for each lane, with a line for each run, all on the same axes of time.
+    """A panel for each lane, see `panels`."""
+    names = [lane.name for lane in material.lanes]
+    return panels(material, names, reduced, list(map(references, material.lanes)), width=width, title=title)
+
+
+def panels(
+    material: Material,
+    names: Sequence[str],
+    reduced: Callable[[int], Sequence[pl.DataFrame]],
+    references: Sequence[Sequence[Reference]],
+    *,
+    width: int,
+    title: str,
+) -> alt.ConcatChart:
+    """A panel for each series, with a line for each run, all on the same axes of time.
 
     Args:
-        material: whose lanes and axis of time.
-        reduced: for a number of pixels, what `per_pixel` says of every run, one series a lane.
+        material: whose axis of time.
+        names: of the series, by number.
+        reduced: for a number of pixels, what `per_pixel` says of every run.
+        references: for each series lines for reference.
         width: of the chart.
         title: of the vertical axes.
-        references: lines for reference of a lane.
     """
     columns = max(1, width // PANEL)
     inside = axes.inner(width, columns=columns)
     frames = reduced(inside // PIXELS_A_POINT)
-    panels = []
-    for place, lane in enumerate(material.lanes):
+    found = []
+    for place, (name, lines_of_reference) in enumerate(zip(names, references, strict=True)):
         own = [frame.filter(pl.col("series") == place) for frame in frames]
-        lines_of_reference = references(lane)
         tops = [highest(each) for each in own] + [each.value for each in lines_of_reference]
-        panels.append(
+        found.append(
             lines(
                 material,
                 own,
@@ -106,12 +120,12 @@ def by_lane(
                 width=inside,
                 height=80,
                 title=title,
-                name=lane.name,
-                top=max(tops) * 1.04,
+                name=name,
+                top=max(tops) * 1.04 or 1,
                 references=lines_of_reference,
             )
         )
-    return alt.concat(*panels, columns=columns, spacing=14)
+    return alt.concat(*found, columns=columns, spacing=14)
 
 
 def highest(frame: pl.DataFrame) -> float:
