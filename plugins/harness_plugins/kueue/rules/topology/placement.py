@@ -88,6 +88,8 @@ def place(
 
 def _groups(asked: Sequence[PodSetRequest]) -> list[list[PodSetRequest]]:
     """Pod sets of one group together, in the order of their first member."""
+    if len(asked) == 1:
+        return [list(asked)]
     groups: dict[tuple[str, str], list[PodSetRequest]] = {}
     for each in asked:
         group = each.request.group

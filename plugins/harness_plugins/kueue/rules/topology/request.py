@@ -42,21 +42,23 @@ def wanted_of(request: TopologyRequest, levels: tuple[str, ...], *, mixed: bool)
         levels: the topology's, from the coarsest to the finest.
         mixed: whether pods that may be anywhere fill up what is nearly full (gate `TASProfileMixed`).
     """
-    number = {label: at for at, label in enumerate(levels)}
     slices, finest = request.slices, len(levels) - 1
-    if any(layer.level not in number for layer in slices):
-        return None
-    slice_level = number[slices[0].level] if slices else finest
+    slice_level = finest
     inner: dict[int, int] = {}
-    for outer, layer in pairwise(slices):
-        if number[layer.level] <= number[outer.level] or outer.size % layer.size:
+    if slices:
+        number = {label: at for at, label in enumerate(levels)}
+        if any(layer.level not in number for layer in slices):
             return None
-        inner |= dict.fromkeys(range(number[outer.level] + 1, number[layer.level] + 1), layer.size)
+        slice_level = number[slices[0].level]
+        for outer, layer in pairwise(slices):
+            if number[layer.level] <= number[outer.level] or outer.size % layer.size:
+                return None
+            inner |= dict.fromkeys(range(number[outer.level] + 1, number[layer.level] + 1), layer.size)
     slice_only = bool(slices) and not (request.required or request.preferred)
     named = request.required or request.preferred
-    if named and named not in number:
+    if named and named not in levels:
         return None
-    level = number[named] if named else 0 if slice_only else finest
+    level = levels.index(named) if named else 0 if slice_only else finest
     if level > slice_level:
         return None
     unconstrained = request.unconstrained or slice_only or not request.explicit
