@@ -104,6 +104,48 @@ def test_a_wait_says_what_was_short_and_who_held_it(kueue: Run) -> None:
     assert line.endswith("most cpu held by a 2")
 
 
+def test_a_wait_for_a_place_says_which_level_has_how_much_room_where(
+    write_trace: WriteTrace, tmp_path: Path
+) -> None:
+    """Two racks of one node of 2 cores each: quota for one of 4 cores is free, half of it in either rack."""
+    cluster = [
+        ("harness/v1", "NodePool", f"n{number}", {"count": 1, "template": template})
+        for number in range(2)
+        for template in [{"allocatable": {"cpu": 2}, "metadata": {"labels": {"rack": f"r{number}"}}}]
+    ]
+    kueue = "kueue.x-k8s.io/v1beta2"
+    levels = [{"nodeLabel": "rack"}, {"nodeLabel": "kubernetes.io/hostname"}]
+    cores = [{"name": "f", "resources": [{"name": "cpu", "nominalQuota": 4}]}]
+    groups = [{"coveredResources": ["cpu"], "flavors": cores}]
+    cluster += [
+        (kueue, "Topology", "t", {"levels": levels}),
+        (kueue, "ResourceFlavor", "f", {"topologyName": "t"}),
+        (kueue, "ClusterQueue", "q", {"namespaceSelector": {}, "resourceGroups": groups}),
+    ]
+    manifests = "\n".join(
+        json.dumps({"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec})
+        for version, kind, name, spec in cluster
+    )
+    trace = write_trace(
+        *({"job_id": f"a{number}", "queue": "q", "request.cpu": 1500} for number in range(2)),
+        {
+            "job_id": "b",
+            "queue": "q",
+            "pods": 2,
+            "request.cpu": 500,
+            "topology_required": "rack",
+            "submit_time": 1,
+        },
+    )
+    run = replayed(trace, manifests, tmp_path, plugin="kueue-classic")
+    (line,) = (line for line in lines(run, "b") if " waits " in line)
+    assert (
+        "it asks for 1 cpu; pod set main asks for 2 pods in one rack of flavor f; most room: 1 in rack r0, "
+        in line
+    )
+    assert "q used 3 of 4 cpu" in line
+
+
 def test_an_instant_of_a_job_tells_its_state_and_its_chapter(kueue: Run) -> None:
     """At 70 s it is leaving."""
     told = lines(kueue, "theirs", at="70s")
