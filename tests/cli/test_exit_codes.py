@@ -203,14 +203,14 @@ def test_a_metric_that_fails_is_named_and_the_run_is_kept(
         message = "metric 'odd' of plugin 'broken' failed: ValueError: could not convert string to float"
         assert f"Error: none: {message}" in ended.err
         assert f"\nother: {message}" in ended.err
-        assert "jobs.unfinished" in ended.out
+        assert "disruption.preemptions" in ended.out
         assert f"none: {message}" in ended.out
         assert (how in ended.err) is (how == "measured again")
     none, other = sorted(path.parent for path in Path().rglob("run.json"))
     ended = harness("compare", none, other, "--json")
     assert ended.code == 0
     assert [list(run["unmeasured"]) for run in json.loads(ended.out)["runs"]] == [["odd"], ["odd"]]
-    assert "## At a glance\n\nNot measured\n\n- none: metric 'odd'" in harness(
+    assert "## Which one, and at what cost?\n\nNot measured\n\n- none: metric 'odd'" in harness(
         "report", none, "--format", "markdown"
     ).out.replace("**", "")
     ended = harness("--no-plugin", "broken", "replay", trace)
