@@ -41,8 +41,8 @@ class _Scaled(NamedTuple):
 
     @property
     def title(self) -> str:
-        """For an axis."""
-        return f"{name_of(self.measured)}{f', {self.scale.unit}' if self.scale.unit else ''}"
+        """For an axis; the unit names the resource, and what a chart is about stands above it."""
+        return f"{self.measured.metric}, {self.scale.unit}" if self.scale.unit else name_of(self.measured)
 
     @property
     def axis(self) -> Axis:
@@ -210,7 +210,7 @@ def _effects_drawn(rows: Sequence[tuple[Any, ...]], one: _Scaled) -> Any:
     def draw(width: int) -> ChartType:
         from harness.report.charts.factors import Effect, effects_chart
 
-        title, shown_as = f"change of {one.title}", one.scale.shown_as
+        title, shown_as = ", ".join(filter(None, ("change", one.scale.unit))), one.scale.shown_as
         return effects_chart([Effect(*row) for row in rows], title=title, shown_as=shown_as, width=width)
 
     return draw

@@ -136,7 +136,8 @@ def _table(table: Table) -> str:
 def _cell(cell: str | Cell) -> str:
     if isinstance(cell, str):
         return f"<td>{_text(cell)}</td>"
-    return f'<td class="{cell.verdict}">{_judged(cell)}{_bar(cell.bar)}</td>'
+    kind = cell.verdict if cell.bar is None else f"{cell.verdict} barred".lstrip()
+    return f'<td class="{kind}">{_judged(cell)}{_bar(cell.bar)}</td>'
 
 
 def _bar(length: float | None) -> str:
