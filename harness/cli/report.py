@@ -24,7 +24,7 @@ _NO = "no"
     epilog="""\b
 Examples:
   harness report results/philly/* -o report.html
-  harness report results/philly/none-* --gantt 30d..30d6h
+  harness report results/philly/none-* --gantt 1d..1d6h
   harness report results/philly/none-* --format markdown"""
 )
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
