@@ -44,6 +44,7 @@ Examples:
     "--format", "layout", type=click.Choice(["table", "markdown", "json", "csv"]), default="table",
     show_default=True, help="How to print; csv has one line a value, with its interval.",
 )  # fmt: skip
+@click.option("--all", "every", is_flag=True, help="Show all headlines, not only the most important ones.")
 @click.option("--json", "layout", flag_value="json", help="The same as --format json.")
 @click.option(
     "--fail-on", "conditions", multiple=True, metavar="CONDITION",
@@ -66,12 +67,14 @@ def compare(
     metrics: tuple[str, ...],
     scope: str,
     layout: str,
+    every: bool,
     conditions: tuple[str, ...],
     shake_text: str | None,
     workers: int | None,
 ) -> None:
     """Compare finished runs of the same jobs: one table, the first run as given is the baseline.
 
+    First which one to take, if that can be said, and the most important metrics; --all shows the others.
     One replay judges only waits, slowdown and lost work, and only where its queues are not congested; with
     --shake every change has a 95 % interval. ~ stands where neither better nor worse can be said.
     """
@@ -112,7 +115,8 @@ def compare(
         if layout == "markdown":
             table = comparison.markdown(*metrics, scope=scope)
         else:
-            table = coloured(comparison.table(*metrics, scope=scope, width=terminal_width()))
+            brief = not (every or metrics or scope != "all")
+            table = coloured(comparison.table(*metrics, scope=scope, width=terminal_width(), brief=brief))
         parts = [table, *([of_checks(comparison, checks)] if checks else [])]
         click.echo("\n\n".join(parts))
     if undecided is not None:

@@ -6,13 +6,14 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from math import ceil
 from typing import Self
 
 import click
 
 from harness.cli.screen import can_redraw
 from harness.text import columns, printable
-from harness.units import format_duration
+from harness.units import SECOND, format_duration
 
 _PAUSE = 0.1  # ten times a second is smooth
 _BAR = 20
@@ -21,7 +22,7 @@ _ERASE_ABOVE = "\033[A\033[K"
 
 
 class ProgressBars:
-    """Bars with jobs, simulated time and rate.
+    """Bars with jobs, simulated time, rate, and how long it takes at that until all jobs have arrived.
 
     They are drawn on stderr where that is a terminal that can go back to the beginning of a line, and not
     under CI, whose terminals are logs. They have no colours, so that NO_COLOR has nothing to say about them.
@@ -94,11 +95,17 @@ class ProgressBars:
         before = f"{self._labels[number]} "
         after = (
             f" {100 * done:.0f} %  {arrived:,} of {self._jobs:,} jobs  {format_duration(simulated)} simulated"
-            f"  {rate:,.0f} jobs/s"
+            f"  {rate:,.0f} jobs/s{self._left(arrived, rate)}"
         )
         bar = max(0, min(_BAR, most - columns(before + after)))
         filled = round(bar * done)
         return _cut(printable(f"{before}{'█' * filled}{'░' * (bar - filled)}{after}"), most)
+
+    def _left(self, arrived: int, rate: float) -> str:
+        """When the last job will have arrived, at this rate; nothing where that is not known."""
+        if rate <= 0 or arrived >= self._jobs:
+            return ""
+        return f"  {format_duration(ceil((self._jobs - arrived) / rate) * SECOND)} left"
 
 
 def _size() -> tuple[int, int]:

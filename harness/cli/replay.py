@@ -110,6 +110,7 @@ Examples:
     help="Replay the jobs of each quota alone too, with no more than its nominal quota, and measure who is "
     "worse off together: fairness.finish_time and fairness.sharing_violations.",
 )  # fmt: skip
+@click.option("--all", "every", is_flag=True, help="Show all headlines, not only the most important ones.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of a table.")
 @click.option("-q", "--quiet", is_flag=True, help="Only results and errors.")
 @click.pass_context
@@ -136,6 +137,7 @@ def replay(
     step: bool,
     traced: tuple[str, ...],
     alone: bool,
+    every: bool,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -226,7 +228,7 @@ def replay(
     if as_json:
         click.echo(json.dumps(comparison.to_json(scope=None, changes=False)))
     else:
-        click.echo(coloured(comparison.table(width=terminal_width())))
+        click.echo(coloured(comparison.table(width=terminal_width(), brief=not every)))
     for run in runs:
         for sentence in alarms(run):
             click.echo(printable(f"warning: {run.label}: {sentence}"), err=True)

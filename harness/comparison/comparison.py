@@ -232,9 +232,14 @@ class Comparison:
         parsed = [parse_condition(each) if isinstance(each, str) else each for each in conditions]
         return [check for condition in parsed for check in condition.checks(self)]
 
-    def table(self, *metrics: str, scope: str | None = "all", width: int | None = None) -> str:
-        """The comparison for a terminal of so many columns, None for any number; the headlines by default."""
-        return text(self, metrics, scope, width)
+    def table(
+        self, *metrics: str, scope: str | None = "all", width: int | None = None, brief: bool = False
+    ) -> str:
+        """The comparison for a terminal of so many columns, None for any number; the headlines by default.
+
+        A brief one has what is to be taken and the most important headlines only, as commands print it.
+        """
+        return text(self, metrics, scope, width, brief=brief)
 
     def markdown(self, *metrics: str, scope: str | None = "all") -> str:
         """The same table for a pull request."""

@@ -43,3 +43,18 @@ SHOWN = (
 
 What is measured on request is shown of runs that have it.
 """
+
+BRIEF = (
+    "utilization.capacity.hours",
+    "goodput.of_capacity",
+    "wait.first_start.p95",
+    "delay.mean",
+    "fairness.share_deviation",
+    "fairness.sharing_violations",
+    "disruption.preemptions",
+    "disruption.lost",
+)
+"""Those of them that terminals show first, of the resource that the baseline uses most of."""
+
+ALARMS = ("wait.never_started", "jobs.unfinished", "jobs.rejected")
+"""What is among them where it is not 0 in every run."""

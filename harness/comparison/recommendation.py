@@ -43,7 +43,7 @@ class _Aim(NamedTuple):
 
 
 _AIMS = (
-    _Aim(WAITS[0], "waits", "95 of 100 jobs start within {}"),
+    _Aim(WAITS[0], "waits", "95 of 100 jobs starting within {}"),
     _Aim(WAITS[1], "delays", "a mean delay of {}"),
     _Aim(LOST, "lost work", "{} of {resource} lost to preemption", of_resource=True),
     _Aim(SHARES, "shares", "shares {} away from ideal"),

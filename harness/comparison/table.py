@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from itertools import chain
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.comparison.changes import Row
 from harness.comparison.figures import changed, key_of, name_of, shown
-from harness.comparison.headlines import SHOWN
+from harness.comparison.headlines import ALARMS, BRIEF, SHOWN
 from harness.comparison.ping_pong import about_loops
+from harness.comparison.recommendation import recommendation
 from harness.comparison.samples import LOST
 from harness.metrics.scopes import ALL
 from harness.metrics.utilization import HOURS
-from harness.text import aligned, columns, printable
+from harness.text import aligned, columns, printable, shortened
 from harness.units import format_amount, format_duration
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 _NAMED_GANGS = 3
 _NAMED_VALUES = 12
+_SHORTEST_NAME = 8
 
 _OF_CAPACITY = ("utilization.", "goodput.", "backlog", "fairness.")
 _OF_WINDOW = (*_OF_CAPACITY, "quota.")
@@ -48,16 +51,42 @@ class Line(NamedTuple):
         return self.row.measured
 
 
-def lines(comparison: Comparison, metrics: Sequence[str], scope: str | None) -> list[Line]:
-    """The table's lines; without metrics those of `SHOWN` that were measured, in that order."""
-    found = list(comparison.select(*metrics, scope=scope))
-    if not metrics:
-        order = {name: place for place, name in enumerate(SHOWN)}
-        found = sorted(
-            (each for each in found if each[0].metric in order and says_something_new(comparison, each[0])),
-            key=lambda each: order[each[0].metric],
-        )
+def lines(
+    comparison: Comparison, metrics: Sequence[str], scope: str | None, *, brief: bool = False
+) -> list[Line]:
+    """The table's lines; without metrics those of `SHOWN` that were measured, in that order.
+
+    Args:
+        comparison: the runs.
+        metrics: which; all of `SHOWN` by default.
+        scope: as in `Comparison.to_polars`.
+        brief: of all of `SHOWN` only the most important ones, and what is alarming.
+    """
+    found = _selected(comparison, metrics, scope)
+    if brief:
+        found = [(row, values) for row, values in found if _comes_first(comparison, row, values)]
     return [Line(row, list(_cells(row))) for row in comparison.judge(found)]
+
+
+def _selected(
+    comparison: Comparison, metrics: Sequence[str], scope: str | None
+) -> list[tuple[Measurement, list[float | None]]]:
+    """What a table is about."""
+    found = list(comparison.select(*metrics, scope=scope))
+    if metrics:
+        return found
+    order = {name: place for place, name in enumerate(SHOWN)}
+    return sorted(
+        (each for each in found if each[0].metric in order and says_something_new(comparison, each[0])),
+        key=lambda each: order[each[0].metric],
+    )
+
+
+def _comes_first(comparison: Comparison, measured: Measurement, values: Sequence[float | None]) -> bool:
+    """Whether a line is among the most important ones."""
+    if measured.metric in ALARMS:
+        return any(values)
+    return measured.metric in BRIEF and measured.resource in ("", comparison.fullest)
 
 
 def says_something_new(comparison: Comparison, measured: Measurement) -> bool:
@@ -65,19 +94,45 @@ def says_something_new(comparison: Comparison, measured: Measurement) -> bool:
     return not measured.metric.endswith(HOURS) or measured.resource in comparison.differing_capacities
 
 
-def text(comparison: Comparison, metrics: Sequence[str], scope: str | None, width: int | None = None) -> str:
+def text(
+    comparison: Comparison,
+    metrics: Sequence[str],
+    scope: str | None,
+    width: int | None = None,
+    *,
+    brief: bool = False,
+) -> str:
     """For a terminal of so many columns; None for any number.
 
-    Where the table is too wide, it goes without intervals, and then run by run beside the baseline.
+    Where the table is too wide, it goes without intervals, then run by run beside the baseline, and then with
+    metrics above their values. A brief one begins with what to take, and ends with how to see the rest.
     """
-    shown = lines(comparison, metrics, scope)
+    shown = lines(comparison, metrics, scope, brief=brief)
     if not shown:
         return _NOTHING
     parts, whole = _tables(comparison.names, shown, width)
     absent = comparison.absent(*metrics, scope=scope)
     narrowed = [] if whole else [_NARROWED]
-    notes = (printable(remark) for remark in (*absent, *remarks(comparison, shown), *narrowed))
-    return "\n".join([*head_lines(comparison.head, comparison.head.title), "\n\n".join(parts), *notes])
+    notes = [printable(remark) for remark in (*absent, *remarks(comparison, shown), *narrowed)]
+    head = list(head_lines(comparison.head, comparison.head.title))
+    if brief:
+        answer = recommendation(comparison)
+        head = [*([printable(answer.sentence), ""] if answer else []), *head]
+        left = len(_selected(comparison, metrics, scope)) - len(shown)
+        notes = [*notes, *([f"--all shows {left:,} more lines"] if left else [])]
+    return "\n".join([*_wrapped(head, width), "\n\n".join(parts), *_wrapped(notes, width)])
+
+
+def _wrapped(sentences: Iterable[str], width: int | None) -> Iterator[str]:
+    """Sentences in lines of at most so many columns."""
+    for sentence in sentences:
+        indent = "  " if sentence.startswith("  ") else ""
+        rows = (
+            wrap(sentence, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
+            if width
+            else []
+        )
+        yield from rows or [sentence]
 
 
 def _tables(names: Sequence[str], shown: Sequence[Line], width: int | None) -> tuple[list[str], bool]:
@@ -87,22 +142,40 @@ def _tables(names: Sequence[str], shown: Sequence[Line], width: int | None) -> t
     for runs in (together, apart):
         for whole in (True, False):
             tables = [_table(names, shown, places, intervals=whole) for places in runs]
-            if width is None or all(columns(row) <= width for each in tables for row in each.split("\n")):
+            if width is None or all(_widest(each) <= width for each in tables):
                 return tables, whole
-    return tables, False
+    assert width is not None
+    return [_upright(names, shown, places, width) for places in apart], False
+
+
+def _widest(table: str) -> int:
+    return max(map(columns, table.split("\n")))
 
 
 def _table(names: Sequence[str], shown: Sequence[Line], places: Sequence[int], *, intervals: bool) -> str:
     """The lines with the columns of some runs."""
+    rows = zip(shown, _values(shown, places, intervals=intervals), strict=True)
+    head = ["metric", *(names[place] for place in places)]
+    return aligned([head, *([name_of(line.measured), *row] for line, row in rows)])
+
+
+def _upright(names: Sequence[str], shown: Sequence[Line], places: Sequence[int], width: int) -> str:
+    """The same without intervals and with metrics above their values, so that it is as narrow as these."""
+    most = max(_SHORTEST_NAME, width // len(places) - 2)
+    head = [shortened(names[place], most) for place in places]
+    table = aligned([head, *_values(shown, places, intervals=False)], left=())
+    first, rule, *rows = table.split("\n")
+    titled = ([shortened(name_of(line.measured), width), row] for line, row in zip(shown, rows, strict=True))
+    return "\n".join([first, rule, *chain.from_iterable(titled)])
+
+
+def _values(shown: Sequence[Line], places: Sequence[int], *, intervals: bool) -> list[list[str]]:
+    """The values and changes of some runs, line by line."""
     cells = [[line.cells[place] for place in places] for line in shown]
     if not intervals:
         cells = [[(value, _INTERVAL.sub("", change)) for value, change in row] for row in cells]
     widths = [max(columns(row[place][1]) for row in cells) for place in range(len(places))]
-    rows = [
-        [name_of(line.measured), *(_joined(cell, width) for cell, width in zip(row, widths, strict=True))]
-        for line, row in zip(shown, cells, strict=True)
-    ]
-    return aligned([["metric", *(names[place] for place in places)], *rows])
+    return [[_joined(cell, width) for cell, width in zip(row, widths, strict=True)] for row in cells]
 
 
 def markdown(comparison: Comparison, metrics: Sequence[str], scope: str | None) -> str:

@@ -40,6 +40,14 @@ def first_column(text: str) -> list[str]:
     return [line.split("  ")[0] for line in text.split("\n")[2:] if line and "  " in line]
 
 
+def rows(text: str) -> list[str]:
+    """The metrics of a table of several runs, which stand between the rule and what signs mean."""
+    lines = text.split("\n")
+    rule = next(number for number, line in enumerate(lines) if line.startswith("─"))
+    signs = next(number for number, line in enumerate(lines) if line.startswith("▲"))
+    return [line.split()[0] for line in lines[rule + 1 : signs]]
+
+
 def heading(text: str) -> list[str]:
     """The heads of a table's columns, which stand over the rule."""
     lines = text.split("\n")
@@ -52,16 +60,12 @@ def test_the_first_run_is_the_baseline_unless_another_is(harness: Callable, repl
     a, b = replayed("a"), replayed("b", "--set", "blocking=strict")
     ended = harness("compare", a, b)
     assert heading(ended.out) == ["metric", "a", "b"]
-    assert ended.out.startswith(
-        "baseline a (plugin none): the first of 2 runs, by name (as results/t/* gives them)"
-    )
+    assert "\nbaseline a (plugin none): the first of 2 runs, by name (as results/t/* gives them)" in ended.out
     assert "changes are against a\n" in ended.out
-    assert harness("compare", b, a).out.startswith(
-        "baseline b (plugin none): the first of 2 runs, as given\n"
-    )
+    assert "\nbaseline b (plugin none): the first of 2 runs, as given\n" in harness("compare", b, a).out
     ended = harness("compare", a, b, "--baseline", "b")
     assert heading(ended.out) == ["metric", "b", "a"]
-    assert ended.out.startswith("baseline b (plugin none): named as such\n")
+    assert "\nbaseline b (plugin none): named as such\n" in ended.out
     assert "changes are against b\n" in ended.out
     ended = harness("compare", a, b, "--baseline", "aa")
     assert (ended.code, ended.err) == (2, "Error: no run is called 'aa'\nHint: did you mean 'a'?\n")
@@ -193,7 +197,33 @@ def test_three_plugins_of_long_names_stay_within_100_columns(
     names = ("none", "none@kueue-fairsharing", "none@elastic-quota-auto")
     ended = harness("replay", "gpus.parquet", "-q", *(part for name in names for part in ("-p", name)))
     assert ended.code == 0
-    assert max(map(len, ended.out.split("\n"))) <= 100
+    assert (
+        max(len(line) for line in ended.out.split("\n") if line.startswith(("metric", "disruption"))) <= 100
+    )
+
+
+def test_what_to_take_and_six_lines_come_first(harness: Callable, replayed: RunFolder) -> None:
+    """And how to see the others; what is not 0 of jobs that did not end is never left for later."""
+    runs = replayed("a"), replayed("b", "--set", "blocking=strict")
+    first, blank, *_, last = harness("compare", *runs).out.rstrip("\n").split("\n")
+    assert first.startswith(("Which one to take cannot be said: ", "Where preempted jobs lose "))
+    assert blank == ""
+    assert rows(harness("compare", *runs).out) == [
+        *("goodput.of_capacity", "wait.first_start.p95", "delay.mean", "fairness.share_deviation"),
+        *("disruption.preemptions", "disruption.lost"),
+    ]
+    assert last == f"--all shows {len(rows(harness('compare', *runs, '--all').out)) - 6} more lines"
+    cut = replayed("c", "--until", "3s")
+    assert "jobs.unfinished" in harness("compare", cut).out
+
+
+@pytest.mark.parametrize("width", [100, 80, 60, 48])
+def test_no_line_is_wider_than_the_terminal(width: int, replayed: RunFolder) -> None:
+    """Remarks are broken between words; where nothing else helps, metrics stand above their values."""
+    runs = replayed("a-run-with-a-long-name"), replayed("b", "--set", "blocking=strict")
+    for brief in (True, False):
+        lines = package.compare(runs).table(width=width, brief=brief).split("\n")
+        assert max(map(len, lines)) <= width
 
 
 def test_a_metric_without_anything_in_the_scope_is_said(harness: Callable, replayed: RunFolder) -> None:
@@ -210,7 +240,7 @@ def test_a_metric_without_anything_in_the_scope_is_said(harness: Callable, repla
 def test_printing_a_comparison_prints_its_table(harness: Callable, replayed: RunFolder) -> None:
     """As the command does."""
     run = replayed("a")
-    assert f"{package.compare([run])}\n" == harness("compare", run).out
+    assert f"{package.compare([run])}\n" == harness("compare", run, "--all").out
 
 
 def test_demo_answers_in_json(harness: Callable) -> None:

@@ -22,7 +22,10 @@ def test_the_what_if_of_the_first_screen_says_what_differs(
     monkeypatch.chdir(ROOT)
     ended = harness(*shlex.split(command)[1:], "--until", "2h", "-q", "-o", tmp_path)
     assert ended.code == 0, ended.err
-    head = shown[: shown.index("")]
-    printed = ended.out.split("\n")
+    answer, _, *table = shown
+    said, _, *printed = ended.out.split("\n")
+    assert said.startswith("Where preempted jobs lose all their progress"), "too short to differ in anything"
+    assert answer.startswith("Which one to take cannot be said: ")
+    head = table[: table.index("")]
     assert printed[: len(head)] == head
-    assert next(line for line in printed if line.startswith("metric")).split() == shown[len(head) + 1].split()
+    assert next(line for line in printed if line.startswith("metric")).split() == table[len(head) + 1].split()

@@ -83,13 +83,13 @@ def on_terminal(folder: Path, command: list[str], columns: int = 80, **environme
 
 
 def test_progress_is_drawn_on_a_terminal(folder: Path, long_trace: Path, install: Callable) -> None:
-    """Jobs, simulated time and rate, in one line that fits the terminal and is gone in the end."""
+    """Jobs, simulated time, rate and time left, in one line that fits the terminal and is gone in the end."""
     site = install("slow_policy", SLOW)
     command = [HARNESS, "replay", "long.parquet", "-p", "slow"]
     out, shown = on_terminal(folder, command, PYTHONPATH=str(site))
     drawn = re.findall(r"\r\x1b\[K([^\r\n\x1b]+)", shown)
     assert any(
-        re.match(r"slow █+░* \d+ %  [\d,]+ of 10,000 jobs  \S+ simulated  [\d,]+ jobs/s$", line)
+        re.match(r"slow █+░* \d+ %  [\d,]+ of 10,000 jobs  \S+ simulated  [\d,]+ jobs/s  \S+ left$", line)
         for line in drawn
     ), shown
     assert out.startswith("metric")

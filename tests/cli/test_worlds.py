@@ -171,7 +171,8 @@ def test_each_patch_is_a_cluster_beside_the_base(
     assert json.loads(ended.out)["baseline"] == "fairsharing@base"
     assert "cluster more: queues.yaml with more.yaml" in ended.err
     table = harness("replay", trace, *given, "-p", "fairsharing").out.split("\n")
-    assert table[1:5] == [
+    at = next(number for number, line in enumerate(table) if line.startswith("baseline"))
+    assert table[at + 1 : at + 5] == [
         "fairsharing@more",
         "  ClusterQueue a: nominalQuota cpu 1 -> 3",
         "fairsharing@x",

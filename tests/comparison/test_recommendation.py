@@ -56,11 +56,11 @@ def test_what_is_better_and_in_nothing_worse_is_to_be_taken(replayed: Callable[.
     found = told(few, many)
     assert found.carried
     start = "Where preempted jobs lose all their progress and whatever the capacity itself costs, "
-    assert found.sentence.startswith(f"{start}take “many”: it has 95 of 100 jobs start within ")
+    assert found.sentence.startswith(f"{start}take “many”: it has 95 of 100 jobs starting within ")
     assert found.sentence.endswith(", and is worse than “few” in nothing judged here.")
     found = told(many, few)
     assert found.sentence == f"{start}keep “many”: nothing else is better in anything judged here."
-    assert found.points[0].startswith("few: worse: 95 of 100 jobs start within ")
+    assert found.points[0].startswith("few: worse: 95 of 100 jobs starting within ")
 
 
 def test_of_several_that_are_clearly_better_it_says_how_to_tell(replayed: Callable[..., harness.Run]) -> None:
