@@ -73,7 +73,7 @@ def test_workflows_only_call_scripts_that_are_here() -> None:
 
 def test_scripts_are_shell() -> None:
     """They parse, stop at the first failure, and can be run."""
-    for path in (*(ROOT / "scripts" / "ci").iterdir(), ROOT / "scripts" / "container.sh"):
+    for path in (*(ROOT / "scripts" / "ci").iterdir(), *(ROOT / "scripts").glob("*.sh")):
         shell = "sh" if path.name == "container.sh" else "bash"
         subprocess.run([shell, "-n", str(path)], check=True)
         assert "\nset -eu" in path.read_text(encoding="utf-8")

@@ -7,8 +7,7 @@
 set -euo pipefail
 what=${1:?conformance, fuzz or coverage}
 cd "$(dirname "$0")/../.."
-[ -x .venv/bin/python ] || "${PYTHON:-python3}" -m venv .venv
-.venv/bin/python -m pip install -q -e '.[dev]'
+bash scripts/environment.sh dev
 case "$what" in
   conformance) .venv/bin/python -m pytest -q -m 'slow or not slow' tests/conformance ;;
   fuzz)

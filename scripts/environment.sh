@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Installs the checkout with an extra in the environment .venv, which is made where there is none:
+#
+#     bash scripts/environment.sh docs
+set -euo pipefail
+extra=${1:?the extra}
+cd "$(dirname "$0")/.."
+[ -x .venv/bin/python ] || "${PYTHON:-python3}" -m venv .venv
+.venv/bin/python -m pip --version > /dev/null 2>&1 || .venv/bin/python -m ensurepip > /dev/null # uv's have no pip
+.venv/bin/python -m pip install -q -e ".[$extra]"
