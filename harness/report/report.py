@@ -86,5 +86,6 @@ def compose(
     trace = material.runs[0].info["trace"]
     title = f"{trace['name']}: {', '.join(material.names)}"
     head = comparison.head.title if len(material.runs) > 1 else "one run"
-    summary = f"{trace['jobs']:,} jobs replayed; {head}"
+    jobs = max(run.info["outcome"]["jobs"] for run in material.runs)
+    summary = f"{jobs:,} {'job' if jobs == 1 else 'jobs'} replayed; {head}"
     return Report(title, summary, chapters)

@@ -327,6 +327,7 @@ def test_a_run_without_length_or_preemption_is_reported(tmp_path: Path) -> None:
     rows = [{"submit_time": 0, "duration": 0, "queue": "q"}]
     run = harness.replay(write(tmp_path / "trace.parquet", rows), output=tmp_path / "results")
     report = harness.make_report([run])
+    assert report.summary == "1 job replayed; one run"
     assert blocks(report, "disruption") == [Text("Nothing was preempted.")]
     assert report.html().startswith("<!doctype html>")
 
