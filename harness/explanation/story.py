@@ -63,7 +63,7 @@ class Story:
             "waited": history.waited,
             "victims": history.victims,
             "stopped": None if self.stopped is None else self.stopped.plain(),
-            "chapters": [
+            "chapters": [  # the name in documents of schema 1
                 {
                     "since": stretch.since,
                     "start": stretch.start,

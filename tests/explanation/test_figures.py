@@ -161,7 +161,7 @@ def test_json_says_the_same_as_the_text(run_of: RunOf) -> None:
     most = max(run.jobs.iter_rows(named=True), key=lambda row: row["preemptions"])
     ((_, story),) = histories(run, [most["job_id"]])
     data = json.loads(json.dumps(story.to_json()))
-    events = [event for stretch in data["stretches"] for event in stretch["events"]]
+    events = [event for stretch in data["chapters"] for event in stretch["events"]]
     assert sum(event["what"] == "preempt" for event in events) == most["preemptions"]
     lines = story.text(everything=True)
     assert all(event["text"] in lines for event in events if event["what"] != "gone")
