@@ -111,7 +111,8 @@ def test_conditions_that_mean_nothing_are_errors(text: str, error: str, compared
     ("where", "hint"),
     [
         ("quueue=prod", "did you mean 'queue=prod'? there is: all, queue, "),
-        ("user=me", "there is: all, queue, "),
+        ("zone=me", "there is: all, queue, "),
+        ("user=me", "there is: all, priority, queue"),
         ("queue=nosuch", "there is: queue=dev, queue=prod"),
         ("queue=pord", "did you mean 'queue=prod'? there is: queue=dev, queue=prod"),
         ("priority=prod", "did you mean 'queue=prod'? there is: priority=0"),

@@ -120,7 +120,7 @@ def test_what_several_queues_of_a_quota_lost_is_not_told_apart_in_older_runs(
     [
         ("quueue", "did you mean 'queue'? there is: all, queue, quota, "),
         ("qouta=x", "did you mean 'quota=x'? "),
-        ("user=me", "there is: all, "),
+        ("zone=me", "there is: all, "),
         ("", "there is: all, "),
         ("queue=", "did you mean 'queue'? "),
         ("all=x", "did you mean 'all'? "),
