@@ -53,10 +53,11 @@ from harness.registries import RegisterMetric, RegisterPolicy, RegisterReader
 from harness.trace.reader import Reading
 
 if TYPE_CHECKING:
-    from harness.api import compare, isolated, make_report, replay, replay_all, sweep
+    from harness.api import compare, forecast, isolated, make_report, replay, replay_all, sweep
     from harness.comparison import Comparison
     from harness.experiments.experiment import Experiment
     from harness.explanation.explain import explain
+    from harness.forecasting.forecast import Forecast
     from harness.runs.plan import Plan
     from harness.runs.request import Request
     from harness.runs.run import Run
@@ -66,6 +67,8 @@ _LAZY = {
     "isolated": "harness.api",
     "replay_all": "harness.api",
     "sweep": "harness.api",
+    "forecast": "harness.api",
+    "Forecast": "harness.forecasting.forecast",
     "Experiment": "harness.experiments.experiment",
     "Request": "harness.runs.request",
     "compare": "harness.api",
@@ -86,6 +89,7 @@ __all__ = [
     "Decision",
     "Experiment",
     "Fault",
+    "Forecast",
     "Foresight",
     "HarnessError",
     "InputError",
@@ -121,6 +125,7 @@ __all__ = [
     "boolean",
     "compare",
     "explain",
+    "forecast",
     "hookimpl",
     "isolated",
     "make_report",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from harness.experiments.experiment import Experiment
     from harness.experiments.making import Made
     from harness.experiments.sweeping import State
+    from harness.forecasting.forecast import Forecast
     from harness.policy import PolicyFactory
     from harness.report.report import Report
     from harness.trace.calibration import Calibration
@@ -201,6 +202,60 @@ def sweep(
     asked = spec_of(spec, source="the experiment") if isinstance(spec, Mapping) else load_spec(Path(spec))
     made = Sweep(prepared(asked, plugins or load()), Path(output))
     return made.run(workers=workers, executor=executor, watch=watch)
+
+
+def forecast(
+    cluster: str | Path | Cluster,
+    *,
+    history: str | Path | Trace | None = None,
+    submit: str | Path | Mapping[str, Any] | None = None,
+    plugin: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    on_preemption: str | Losses = "restart",
+    futures: int = 200,
+    seed: int = 0,
+    horizon: str | int = "7d",
+    now: int | None = None,
+    reader: str | None = None,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    plugins: Plugins | None = None,
+    watch: Callable[[int, int], None] | None = None,
+) -> Forecast:
+    """When what waits in a live cluster starts, who is likely to be preempted, what one job more would do.
+
+    The same seed gives the same forecast, whoever plays its futures. In a script this belongs under
+    `if __name__ == "__main__"`, as all that begins processes.
+
+    Args:
+        cluster: what `kubectl get` prints of it, with its Workloads or Pods, or a cluster.
+        history: jobs that ran, a trace in any format that a reader knows; by default those of the manifests
+            that have ended. Run times and future arrivals are drawn from it.
+        submit: the manifest of a Job, Pod or Workload that may be submitted now.
+        plugin: who schedules; by default Kueue where there are ClusterQueues, else kube-scheduler.
+        options: the plugin's options.
+        on_preemption: `restart`, `resume` or `checkpoint=<interval>[,restore=<cost>]`.
+        futures: how many are played.
+        seed: of all draws.
+        horizon: how far futures are played at most; a duration such as `7d`, or microseconds.
+        now: what time it is, microseconds since 1970; by default the last that the manifests say of work.
+        reader: the format of the history.
+        workers: how many processes play futures; 1 is this process. By default as many as there are cores
+            and memory for.
+        executor: plays them instead, see `sweep`.
+        plugins: what `harness.plugins.load()` gave; loaded when absent.
+        watch: told how many of how many futures are played.
+
+    Raises:
+        InputError: something cannot be read, nothing waits, or the job to submit can never start.
+        ReplayError: a future could not be played, or the executor is gone.
+    """
+    from harness.forecasting.making import Asked
+
+    asked = Asked(
+        cluster, history, submit, plugin, options, on_preemption, futures, seed, horizon, now, reader
+    )
+    return asked.made(plugins or load(), workers=workers, executor=executor, watch=watch)
 
 
 def _warn_of_metrics(runs: Iterable[Run]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 _UNPRINTABLE = frozenset(("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"))
 """Categories of characters that steer or cannot be shown, and of those that end a line or a paragraph."""
@@ -56,3 +56,16 @@ def aligned(rows: Sequence[Sequence[str]], *, left: Container[int] = (0,)) -> st
         if number == 0:
             lines.append("  ".join("─" * width for width in widths))
     return "\n".join(lines)
+
+
+def folded(sentences: Sequence[str], width: int | None) -> Iterator[str]:
+    """Sentences in lines of at most so many columns."""
+    for sentence in sentences:
+        line = ""
+        for word in sentence.split(" "):
+            if line and width is not None and columns(line) + 1 + columns(word) > width:
+                yield line
+                line = f"  {word}"
+            else:
+                line = f"{line} {word}" if line else word
+        yield line

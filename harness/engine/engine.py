@@ -114,7 +114,8 @@ class Engine:
                 f"policy {name} failed at {at}: {type(error).__name__}: {error}", hint="--debug shows where"
             ) from error
         alive = any(source.due != FAR for source in sources)
-        cut = self._until != FAR and alive and referee.stopped is None
+        seen = self._enough is not None and self._enough()
+        cut = self._until != FAR and alive and referee.stopped is None and not seen
         end = self._until if cut else max(lifecycle.last, start)
         return Outcome(
             min(start, end),

@@ -53,3 +53,8 @@ def _kernels() -> Any:
 
 def _word(value: int) -> pa.Scalar:
     return pa.scalar(value, pa.uint64())
+
+
+def uniform(*parts: object) -> float:
+    """One number evenly spread over [0, 1) for one purpose, such as `uniform(seed, future, job)`."""
+    return (key_of(*parts) >> 11) * 2.0**-53

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, final
+
+from harness.frozen import Frozen
 
 if TYPE_CHECKING:
     from harness.cluster.topology import TopologyRequest
 
-_NOTHING: Mapping[str, int] = MappingProxyType({})
-_NO_LABELS: Mapping[str, str] = MappingProxyType({})
+_NOTHING: Mapping[str, int] = Frozen({})
+_NO_LABELS: Mapping[str, str] = Frozen({})
 
 
 @final

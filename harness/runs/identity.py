@@ -39,6 +39,7 @@ _APART = (
     "difference.py",
     "experiments",
     "explanation",
+    "forecasting",
     "generate",
     "metrics",
     "report",

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import polars as pl
 
+from harness.frozen import Frozen
 from harness.memo import Memo
 from harness.policy import PodSet
 from harness.trace.job_rows import differs
@@ -66,10 +66,10 @@ class PodSetMaker:
             self._value(row, "pod_set") or DEFAULT_POD_SET,
             count,
             self._value(row, "min_pods") or count,
-            MappingProxyType({name: row[place] or 0 for name, place in self._requests}),
+            Frozen({name: row[place] or 0 for name, place in self._requests}),
             _present(row, self._limits),
-            MappingProxyType(dict(self._value(row, "labels") or ())),
-            MappingProxyType(dict(self._value(row, "node_selector") or ())),
+            Frozen(dict(self._value(row, "labels") or ())),
+            Frozen(dict(self._value(row, "node_selector") or ())),
             self._value(row, "tolerations"),
             self._value(row, "affinity"),
             self._value(row, "pod_template"),
@@ -82,4 +82,4 @@ class PodSetMaker:
 
 
 def _present(row: _Key, places: list[tuple[str, int]]) -> Mapping[str, int]:
-    return MappingProxyType({name: row[place] for name, place in places if row[place] is not None})
+    return Frozen({name: row[place] for name, place in places if row[place] is not None})

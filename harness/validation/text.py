@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from harness.text import aligned, columns, shortened
+from harness.text import aligned, folded, shortened
 from harness.units import SECOND, format_duration
 from harness.validation.errors import QUANTILES, Errors
 from harness.validation.validation import Validation
@@ -15,13 +15,13 @@ _NAME, _QUEUE = 20, 12
 
 def text(validation: Validation, width: int | None = None) -> str:
     """For a terminal of so many columns; None for any number. Sentences are folded to them."""
-    parts = [*_folded([validation.verdict], width), ""]
+    parts = [*folded([validation.verdict], width), ""]
     parts += [aligned([["", "recorded, simulated"], *_overall(validation)], left=(0, 1)), ""]
     for group, every in validation.groups():
         if len(every) > 1:
             parts += [_table(group, every), ""]
     if validation.findings:
-        parts += ["why:", *_folded([f"- {validation.told(each)}" for each in validation.findings], width), ""]
+        parts += ["why:", *folded([f"- {validation.told(each)}" for each in validation.findings], width), ""]
     largest = [
         [
             shortened(each.job, _NAME),
@@ -36,7 +36,7 @@ def text(validation: Validation, width: int | None = None) -> str:
         parts += [
             aligned([["largest differences", "queue", "recorded", "error", "why"], *largest], left=(0, 1, 4))
         ]
-    parts += _folded([f"- {note}" for note in validation.notes()], width)
+    parts += folded([f"- {note}" for note in validation.notes()], width)
     return "\n".join(parts).rstrip()
 
 
@@ -76,19 +76,6 @@ def _table(group: str, every: Sequence[tuple[str, Errors]]) -> str:
     if not hours and len(every) > _ROWS:
         rows.append([f"{len(every) - _ROWS:,} more", "", "", "", "", ""])
     return aligned([[group, "jobs", "mean wait", "error p50", "±p50", "in 10 min"], *rows])
-
-
-def _folded(sentences: Sequence[str], width: int | None) -> Iterator[str]:
-    """Sentences in lines of at most so many columns."""
-    for sentence in sentences:
-        line = ""
-        for word in sentence.split(" "):
-            if line and width is not None and columns(line) + 1 + columns(word) > width:
-                yield line
-                line = f"  {word}"
-            else:
-                line = f"{line} {word}" if line else word
-        yield line
 
 
 def _time(time: float | None) -> str:

@@ -1,0 +1,147 @@
+"""`harness forecast`: when what waits in a live cluster starts."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.cli.context import complete_policies, loaded_plugins
+from harness.cli.replay import assign
+from harness.cli.screen import can_redraw, terminal_width
+from harness.errors import OptionError
+from harness.text import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  kubectl get clusterqueues,localqueues,resourceflavors,workloads -A -o yaml > dump.yaml
+  harness forecast --cluster dump.yaml --history month.parquet
+  harness forecast --cluster dump.yaml --history month.parquet --submit job.yaml --json"""
+)
+@click.option(
+    "--cluster", type=click.Path(path_type=Path), metavar="PATH", required=True,
+    help="What kubectl get prints of a live cluster, with its Workloads or Pods.",
+)  # fmt: skip
+@click.option(
+    "--history", type=click.Path(path_type=Path), metavar="TRACE",
+    help="Jobs that ran, in any format that harness trace convert reads. [default: those of PATH that have "
+    "ended]",
+)  # fmt: skip
+@click.option("--reader", metavar="NAME", help="The format of the history.")
+@click.option(
+    "--submit", type=click.Path(path_type=Path), metavar="JOB.yaml",
+    help="A Job, Pod or Workload: when would it start, and whom would it displace?",
+)  # fmt: skip
+@click.option(
+    "-p", "--plugin", "name", metavar="NAME", shell_complete=complete_policies,
+    help="Scheduler plugin. [default: Kueue's where there are ClusterQueues, else default-preemption]",
+)  # fmt: skip
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="An option of the plugin.")
+@click.option(
+    "--on-preemption", default="restart", show_default=True, metavar="MODEL",
+    help="What a preempted job loses: restart, resume, or checkpoint=INTERVAL[,restore=COST].",
+)  # fmt: skip
+@click.option(
+    "--futures", type=click.IntRange(min=1), default=200, show_default=True, metavar="N",
+    help="How many futures are played.",
+)  # fmt: skip
+@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Of all draws.")
+@click.option(
+    "--horizon", default="7d", show_default=True, metavar="TIME", help="How far futures are played at most."
+)
+@click.option(
+    "--now", metavar="TIME",
+    help="When PATH was made, such as 2026-01-31T08:00:00Z. [default: the last that it says of its work]",
+)  # fmt: skip
+@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes. [default: one a core]")
+@click.option("--dask", metavar="ADDRESS", help="Play futures on the workers of this Dask scheduler.")
+@click.option("--all", "every", is_flag=True, help="All rows of all tables.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
+@click.option("-q", "--quiet", is_flag=True, help="Only results and errors.")
+@click.pass_context
+def forecast(
+    ctx: click.Context,
+    cluster: Path,
+    history: Path | None,
+    reader: str | None,
+    submit: Path | None,
+    name: str | None,
+    settings: tuple[str, ...],
+    on_preemption: str,
+    futures: int,
+    seed: int,
+    horizon: str,
+    now: str | None,
+    workers: int | None,
+    dask: str | None,
+    every: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Say when what waits in a cluster starts, and who is likely to be preempted.
+
+    Run times are drawn from the history: of the same user, queue, size and kind of name, given how long a
+    job has run; what comes later is drawn from the same weekdays. Each future is played through the
+    scheduler's plugin until all that waits now has started.
+    """
+    from harness.cluster.load import load_cluster
+    from harness.experiments.elsewhere import dask_executor
+    from harness.forecasting.making import Asked, scheduler_of
+    from harness.forecasting.text import text
+
+    plugins = loaded_plugins(ctx)
+    spec = plugins.policy(name or scheduler_of(load_cluster(cluster)))
+    asked = Asked(
+        cluster,
+        history,
+        submit,
+        name,
+        assign(settings, [(spec, spec.name)], plugins.readers)[spec.name],
+        on_preemption,
+        futures,
+        seed,
+        horizon,
+        None if now is None else _moment(now),
+        reader,
+    )
+    with dask_executor(dask) as executor:
+        made = asked.made(plugins, workers=workers, executor=executor, watch=_watch(shown=not quiet))
+    if as_json:
+        click.echo(json.dumps(made.to_json(), indent=2))
+    else:
+        click.echo(printable_lines(text(made, terminal_width(), rows=None if every else 20)))
+
+
+def printable_lines(table: str) -> str:
+    """A text whose lines have no signs that steer a terminal."""
+    return "\n".join(printable(line) for line in table.split("\n"))
+
+
+def _moment(text: str) -> int:
+    """A date, microseconds since 1970; in UTC where it has no offset."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise OptionError(f"now: {text!r} is not a time such as 2026-01-31T08:00:00Z") from error
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
+def _watch(*, shown: bool) -> Callable[[int, int], None] | None:
+    """Tells how many futures are played, on a terminal."""
+    if not shown or not can_redraw():
+        return None
+
+    def watch(done: int, total: int) -> None:
+        end = "\r\033[K" if done == total else ""
+        click.echo(f"\r{done:,} of {total:,} futures{end}", err=True, nl=False)
+
+    return watch

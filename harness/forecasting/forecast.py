@@ -1,0 +1,300 @@
+"""A forecast: when what waits starts, who is preempted, and what one job more would do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from harness.forecasting.futures import Future, World
+from harness.forecasting.present import Present
+from harness.forecasting.quantiles import quantile
+from harness.policy import Never
+from harness.units import SECOND
+
+SHARES = (0.1, 0.5, 0.9)
+"""The quantiles of a start; between the first and the last lie 80 % of the futures."""
+
+LATER = SECOND
+"""A start that is later by more than this is delayed."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Times = tuple[float | None, float | None, float | None]
+
+
+class Start(NamedTuple):
+    """When a workload that waits starts.
+
+    Attributes:
+        place: its place among those that are there.
+        name: its namespace and name.
+        queue: where it waits.
+        priority: its priority.
+        waited: how long it has waited, microseconds; None where nobody says.
+        times: the quantiles of `SHARES`, microseconds from now; None for later than the horizon.
+        unstarted: the share of the futures in which it has not started by the horizon.
+        drawn_from: what its run time is drawn from.
+        never: why it can never start; "" where it can.
+    """
+
+    place: int
+    name: str
+    queue: str
+    priority: int
+    waited: int | None
+    times: Times
+    unstarted: float
+    drawn_from: str
+    never: str
+
+
+class Risk(NamedTuple):
+    """How likely a workload is preempted before all that waits now has started.
+
+    Attributes:
+        place: its place among those that are there.
+        name: its namespace and name.
+        queue: where it holds quota, or waits.
+        running: whether it runs now.
+        share: in which share of the futures it is preempted.
+        median: of those futures, when for the first time, microseconds from now.
+    """
+
+    place: int
+    name: str
+    queue: str
+    running: bool
+    share: float
+    median: float
+
+
+class Displaced(NamedTuple):
+    """What one job more does to a workload that is there.
+
+    Attributes:
+        name: its namespace and name.
+        queue: where it holds quota, or waits.
+        running: whether it runs now.
+        preempted: in which share of the futures the job itself preempts it.
+        preempted_more: in which share it is preempted by anybody and would not have been without the job.
+        later: in which share of the futures it starts later, or not at all any more.
+        delay: the median delay in those futures in which it starts, microseconds; None for none.
+    """
+
+    name: str
+    queue: str
+    running: bool
+    preempted: float
+    preempted_more: float
+    later: float
+    delay: float | None
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What is to be expected of a cluster.
+
+    Attributes:
+        world: what the futures are made of.
+        futures: what happened in each.
+        never: by place those that can never start, and why.
+        notes: what was assumed or left out, in sentences.
+        with_job: the same with one job more; None where there is none.
+    """
+
+    world: World
+    futures: Sequence[Future]
+    never: Mapping[int, Never]
+    notes: tuple[str, ...] = ()
+    with_job: Forecast | None = None
+
+    @cached_property
+    def starts(self) -> list[Start]:
+        """Of each that waits, in the order in which they wait."""
+        waiting = [place for place, each in enumerate(self.world.now.present) if each.waits]
+        return [self._start(place, number) for number, place in enumerate(waiting)]
+
+    @cached_property
+    def risks(self) -> list[Risk]:
+        """Of those that are preempted in any future, the likeliest first."""
+        firsts: dict[int, list[int]] = {}
+        for future in self.futures:
+            first: dict[int, int] = {}
+            for taken in future.preemptions:
+                first.setdefault(taken.victim, taken.at)
+            for place, at in first.items():
+                firsts.setdefault(place, []).append(at)
+        found = []
+        for place, times in firsts.items():
+            each = self.world.now.present[place]
+            median = quantile(times, 0.5)
+            assert median is not None
+            share = len(times) / len(self.futures)
+            found.append(Risk(place, each.job.id, each.queue, not each.waits, share, median))
+        return sorted(found, key=lambda risk: (-risk.share, risk.place))
+
+    @property
+    def unstarted(self) -> float:
+        """How likely one that waits, and could start, has not by the horizon: the mean over all of them."""
+        could = [each for each in self.starts if not each.never]
+        return sum(each.unstarted for each in could) / len(could) if could else 0.0
+
+    @property
+    def submitted(self) -> Start | None:
+        """When the job that is to be submitted starts; None where there is none."""
+        if self.with_job is None:
+            return None
+        there = {each.job.id for each in self.world.now.present}
+        return next(each for each in self.with_job.starts if each.name not in there)
+
+    @cached_property
+    def displaced(self) -> list[Displaced]:
+        """Whom the job that is to be submitted displaces, who is hit most first; future by future."""
+        if self.with_job is None:
+            return []
+        other, submitted = self.with_job, self.submitted
+        assert submitted is not None
+        places = {each.job.id: place for place, each in enumerate(other.world.now.present)}
+        direct: Counter[int] = Counter()
+        more: Counter[int] = Counter()
+        for one, future in zip(self.futures, other.futures, strict=True):
+            direct.update({each.victim for each in future.preemptions if each.by == submitted.place})
+            until = min(one.end, future.end)
+            hit = {self.world.now.present[each.victim].job.id for each in one.preemptions if each.at <= until}
+            for victim in {each.victim for each in future.preemptions if each.at <= until}:
+                more[victim] += other.world.now.present[victim].job.id not in hit
+        count = len(self.futures)
+        mine = _starts_of(self)
+        theirs = _starts_of(other)
+        found = []
+        for place, each in enumerate(self.world.now.present):
+            there = places[each.job.id]
+            later, delays = _delays(mine.get(place, ()), theirs.get(there, ()))
+            row = Displaced(
+                each.job.id,
+                each.queue,
+                not each.waits,
+                direct[there] / count,
+                more[there] / count,
+                later / count,
+                quantile(delays, 0.5) if delays else None,
+            )
+            if row.preempted or row.preempted_more or row.later:
+                found.append(row)
+        return sorted(found, key=lambda row: (-max(row.preempted, row.preempted_more, row.later), row.name))
+
+    @property
+    def drawn_from(self) -> dict[str, int]:
+        """What run times are drawn from, and of how many of those that are there."""
+        return dict(Counter(draws.source for draws in self.world.draws).most_common())
+
+    def time(self, since: float) -> str | None:
+        """A time from now as a date in UTC; None where nobody knows what time it is."""
+        at = self.world.now.at
+        if at is None:
+            return None
+        return (_EPOCH + timedelta(microseconds=at + round(since))).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as plain values; times in seconds from now."""
+        settings, now = self.world.settings, self.world.now
+        found: dict[str, Any] = {
+            "now": self.time(0),
+            "plugin": settings.plugin,
+            "options": dict(settings.options),
+            "on_preemption": str(settings.losses),
+            "futures": len(self.futures),
+            "seed": settings.seed,
+            "horizon_seconds": settings.horizon / SECOND,
+            "running": len(now.running),
+            "waiting": [self._plain(each) for each in self.starts],
+            "unstarted": self.unstarted,
+            "preempted": [
+                {
+                    "name": risk.name,
+                    "queue": risk.queue,
+                    "state": "running" if risk.running else "waiting",
+                    "probability": risk.share,
+                    "p50_seconds": risk.median / SECOND,
+                }
+                for risk in self.risks
+            ],
+            "run_times_drawn_from": self.drawn_from,
+            "notes": list(self.notes),
+        }
+        if self.submitted is not None:
+            found["submitted"] = self._plain(self.submitted)
+            found["displaced"] = [
+                {
+                    "name": row.name,
+                    "queue": row.queue,
+                    "state": "running" if row.running else "waiting",
+                    "preempted_by_it": row.preempted,
+                    "preempted_more": row.preempted_more,
+                    "later": row.later,
+                    "delay_p50_seconds": _seconds(row.delay),
+                }
+                for row in self.displaced
+            ]
+        return found
+
+    def _plain(self, start: Start) -> dict[str, Any]:
+        names = [f"p{round(100 * share)}" for share in SHARES]
+        return {
+            "name": start.name,
+            "queue": start.queue,
+            "priority": start.priority,
+            "waited_seconds": _seconds(start.waited),
+            **{f"{name}_seconds": _seconds(time) for name, time in zip(names, start.times, strict=True)},
+            **{
+                name: None if time is None else self.time(time)
+                for name, time in zip(names, start.times, strict=True)
+            },
+            "unstarted": start.unstarted,
+            "run_time_drawn_from": start.drawn_from,
+            **({"never": start.never} if start.never else {}),
+        }
+
+    def _start(self, place: int, number: int) -> Start:
+        each: Present = self.world.now.present[place]
+        times = [None if future.starts[number] < 0 else future.starts[number] for future in self.futures]
+        low, middle, high = (quantile(times, share) for share in SHARES)
+        return Start(
+            place,
+            each.job.id,
+            each.queue,
+            each.job.priority,
+            each.waited,
+            (low, middle, high),
+            times.count(None) / len(times),
+            self.world.draws[place].source,
+            self.never[place].why if place in self.never else "",
+        )
+
+
+def _starts_of(forecast: Forecast) -> dict[int, list[int | None]]:
+    """By place of those that wait: when they start in each future; None for not by the horizon."""
+    waiting = [place for place, each in enumerate(forecast.world.now.present) if each.waits]
+    return {
+        place: [None if each.starts[number] < 0 else each.starts[number] for each in forecast.futures]
+        for number, place in enumerate(waiting)
+    }
+
+
+def _delays(mine: Sequence[int | None], theirs: Sequence[int | None]) -> tuple[int, list[int]]:
+    """In how many futures a start is later than it was, and by how much where there is one."""
+    later, delays = 0, []
+    for one, other in zip(mine, theirs, strict=True):
+        if one is not None and (other is None or other > one + LATER):
+            later += 1
+            if other is not None:
+                delays.append(other - one)
+    return later, delays
+
+
+def _seconds(time: float | None) -> float | None:
+    return None if time is None else time / SECOND

@@ -1,0 +1,160 @@
+"""What a history knows by a given time: how long jobs ran, and on which days which jobs came."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from harness.errors import Fault, TraceError
+from harness.forecasting.coming import Coming, Past
+from harness.forecasting.run_times import RunTimes
+from harness.forecasting.traits import traits_of
+from harness.options import resolve
+from harness.policy import ENDLESS, Job
+from harness.runs.impossible import impossible, sentences
+from harness.trace.homes import homed
+from harness.trace.job_rows import count_jobs
+from harness.trace.jobs import Jobs
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
+    from harness.registries import PolicySpec
+    from harness.trace.trace import Trace
+
+_END = "recorded_end"
+
+
+@dataclass(frozen=True)
+class History:
+    """The jobs of a history, ascending by submission.
+
+    Attributes:
+        jobs: all that a policy could ever start on the cluster.
+        dated: whether its clock is that of the cluster, so that its weekdays are known.
+        recorded: whether it says when jobs ended.
+        notes: what was left out of it or assumed, in sentences.
+    """
+
+    jobs: Sequence[Past]
+    dated: bool
+    recorded: bool
+    notes: tuple[str, ...] = ()
+
+    def by(self, now: int | None) -> Known:
+        """What it knows by a time on its clock; all of it where that is None, or before its first job."""
+        if now is None or not self.jobs or now <= self.jobs[0].submit:
+            return Known(self, self.jobs, None)
+        came = bisect_left(self.jobs, now, key=lambda job: job.submit)
+        return Known(self, self.jobs[:came], now)
+
+
+class Known:
+    """What a history knows by a time.
+
+    Args:
+        history: the history.
+        jobs: those that had been submitted by then.
+        now: the time; None where all of the history counts.
+
+    Attributes:
+        run_times: how long those ran that had ended by then.
+        coming: on which days which jobs came.
+    """
+
+    def __init__(self, history: History, jobs: Sequence[Past], now: int | None) -> None:
+        ended = [job for job in jobs if job.run_time < ENDLESS]
+        if now is not None:
+            # Without a record a job is taken to have ended where it would have if it had not waited.
+            def end_of(job: Past) -> int:
+                return job.submit + job.run_time if job.end is None else job.end
+
+            recorded = history.recorded
+            ended = [job for job in ended if not (recorded and job.end is None) and end_of(job) <= now]
+            ended.sort(key=end_of)
+        self.run_times = RunTimes((job.traits, job.run_time) for job in ended)
+        self.coming = Coming(jobs, now, dated=history.dated)
+
+
+def history_of(
+    trace: Trace,
+    cluster: Cluster,
+    policy: PolicySpec,
+    options: Mapping[str, Any] | None = None,
+    *,
+    dated: bool | None = None,
+) -> History:
+    """The jobs of a trace as they could come again to a cluster.
+
+    Args:
+        trace: the history.
+        cluster: what there is to schedule on.
+        policy: who schedules; jobs that it could never start are left out.
+        options: the policy's options; by default what it declares.
+        dated: whether the trace's times are those of the cluster; by default if it has timestamps.
+
+    Raises:
+        TraceError: there is no job in it that the policy could ever start.
+    """
+    trace = homed(trace, cluster)
+    trace, notes = _of_known_queues(trace, cluster)
+    if options is None:
+        options = resolve(policy.options, {}, owner=f"policy {policy.name}")
+    never = impossible(trace, cluster, policy, options) or () if trace.frame.height else ()
+    notes += sentences(never, count_jobs(trace.frame))
+    out = {job for each in never for job in each.jobs}
+    jobs = list(_past(trace, cluster, out)) if trace.frame.height else []
+    if not jobs:
+        raise TraceError(
+            str(trace.path),
+            [Fault("", "none of its jobs could ever start on this cluster, so it says nothing of it")],
+            hint="; ".join(notes) or None,
+        )
+    return History(
+        jobs,
+        trace.kind == "timestamp" if dated is None else dated,
+        _END in trace.frame.columns,
+        tuple(f"history: {note}" for note in notes),
+    )
+
+
+def _of_known_queues(trace: Trace, cluster: Cluster) -> tuple[Trace, list[str]]:
+    """A trace without jobs of queues that the cluster does not have, and what is to be said of it."""
+    frame = trace.frame
+    if not cluster.cluster_queues:
+        return trace, []
+    has = "namespace" in frame.columns
+    pairs = frame.select("queue", *(["namespace"] if has else [])).unique(maintain_order=True)
+    unknown = [
+        row
+        for row in pairs.iter_rows()
+        if cluster.cluster_queue_of(row[1] if has and row[1] else "default", row[0]) is None
+    ]
+    if not unknown:
+        return trace, []
+    found = pl.lit(value=False)
+    for row in unknown:
+        one = pl.col("queue") == row[0]
+        found |= one & pl.col("namespace").eq_missing(row[1]) if has else one
+    kept = frame.filter(~found)
+    left = count_jobs(frame) - count_jobs(kept) if kept.height else count_jobs(frame)
+    names = sorted({str(row[0]) for row in unknown})
+    named = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return replace(trace, frame=kept), [
+        f"{left:,} jobs are of queues that the cluster does not have ({named}), and are left out"
+    ]
+
+
+def _past(trace: Trace, cluster: Cluster, out: set[str]) -> Iterator[Past]:
+    """The jobs of a trace, ascending by submission."""
+    ends: dict[str, int | None] = {}
+    if _END in trace.frame.columns:
+        ends = dict(trace.frame.select("job_id", pl.col(_END).to_physical()).iter_rows())
+    for chunk in Jobs(trace, cluster).chunks():
+        for arrival in chunk:
+            job: Job = arrival[0]
+            if job.id not in out:
+                yield Past(arrival, traits_of(job, cluster), trace.origin + job.submit, ends.get(job.id))

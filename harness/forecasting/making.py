@@ -1,0 +1,163 @@
+"""Makes a forecast from files and choices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.cluster.load import load_cluster
+from harness.engine.losses import Losses, parse_losses
+from harness.errors import InputError, OptionError, TraceError
+from harness.forecasting.forecast import Forecast
+from harness.forecasting.futures import Settings, World
+from harness.forecasting.history import History, history_of
+from harness.forecasting.playing import futures_of
+from harness.forecasting.preparing import world_of
+from harness.forecasting.present import latest_of, now_of
+from harness.forecasting.submitting import read_job, submitted
+from harness.options import resolve
+from harness.runs.inputs import default_plugin, read_trace
+from harness.units import LONGEST, parse_duration
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
+    from harness.plugins import Plugins
+    from harness.policy import Never
+    from harness.trace.trace import Trace
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A forecast that is asked for; see `harness.forecast` for what the fields mean."""
+
+    cluster: str | Path | Cluster
+    history: str | Path | Trace | None = None
+    submit: str | Path | Mapping[str, Any] | None = None
+    plugin: str | None = None
+    options: Mapping[str, Any] | None = None
+    on_preemption: str | Losses = "restart"
+    futures: int = 200
+    seed: int = 0
+    horizon: str | int = "7d"
+    now: int | None = None
+    reader: str | None = None
+
+    def made(
+        self,
+        plugins: Plugins,
+        *,
+        workers: int | None = None,
+        executor: Executor | None = None,
+        watch: Callable[[int, int], None] | None = None,
+    ) -> Forecast:
+        """Make it.
+
+        Raises:
+            InputError: something cannot be read, nothing waits, or the job to submit can never start.
+            ReplayError: a future could not be played.
+        """
+        if self.futures < 1:
+            raise OptionError(f"futures: {self.futures} is not a number of futures")
+        cluster = load_cluster(Path(self.cluster)) if isinstance(self.cluster, (str, Path)) else self.cluster
+        policy = plugins.policy(self.plugin or scheduler_of(cluster))
+        settings = Settings(
+            plugins,
+            policy.name,
+            resolve(policy.options, self.options or {}, owner=f"policy {policy.name}"),
+            parse_losses(self.on_preemption) if isinstance(self.on_preemption, str) else self.on_preemption,
+            _horizon(self.horizon),
+            self.seed,
+        )
+        history, notes = self._history(cluster, settings, plugins)
+        latest = latest_of(cluster)
+        if self.now is not None and latest is not None and self.now < latest:
+            raise OptionError("now: the manifests know of something that happened later")
+        now = now_of(cluster, policy, self.now)
+        if not now.waiting and self.submit is None:
+            raise InputError(
+                f"{cluster.source or 'the cluster'}: no Workload or Pod waits for a start to forecast",
+                hint="--submit JOB.yaml says what one job more would do",
+            )
+        worlds = [world_of(cluster, now, history, settings)]
+        if self.submit is not None:
+            worlds.append(self._with_job(cluster, history, settings, worlds[0][0]))
+        played = futures_of(
+            tuple(world for world, _ in worlds), self.futures, workers=workers, executor=executor, watch=watch
+        )
+        made = None
+        for (world, never), futures in reversed(list(zip(worlds, played, strict=True))):
+            made = Forecast(world, futures, never, tuple(notes), made)
+        assert made is not None
+        return made
+
+    def _with_job(
+        self, cluster: Cluster, history: History | None, settings: Settings, before: World
+    ) -> tuple[World, Mapping[int, Never]]:
+        """The world with one job more."""
+        given = self.submit
+        source = str(given) if isinstance(given, (str, Path)) else "the job"
+        job = read_job(Path(given)) if isinstance(given, (str, Path)) else given
+        assert job is not None
+        more = submitted(cluster, job, source)
+        now = now_of(more, settings.policy, before.now.at)
+        there = {each.job.id for each in before.now.present}
+        own = [place for place, each in enumerate(now.present) if each.job.id not in there]
+        if len(own) != 1:
+            raise InputError(
+                f"{source}: {settings.plugin} does not schedule it",
+                hint="a job that names a queue is one of Kueue's, a Pod without one is kube-scheduler's",
+            )
+        world, never = world_of(more, now, history, settings)
+        if own[0] in never:
+            raise InputError(f"{source}: it can never start: {never[own[0]].why}")
+        return world, never
+
+    def _history(
+        self, cluster: Cluster, settings: Settings, plugins: Plugins
+    ) -> tuple[History | None, list[str]]:
+        """The history that is given; else what the dump itself has of jobs that have ended."""
+        notes = [f"scheduled by {settings.plugin}"] if self.plugin is None else []
+        given: str | Path | Trace | None = self.history
+        if given is None:
+            if not isinstance(self.cluster, (str, Path)):
+                return None, [*notes, _NO_HISTORY]
+            try:
+                trace = read_trace(self.cluster, plugins, reader="kubernetes")
+            except TraceError:
+                return None, [*notes, _NO_HISTORY]
+            notes.append(f"history: the {trace.frame.height:,} jobs of the manifests that have ended")
+        else:
+            trace = read_trace(given, plugins, reader=self.reader)
+        history = history_of(trace, cluster, settings.policy, settings.options)
+        if not history.dated:
+            notes.append("history: it has no dates, so future days are drawn from all of its days")
+        return history, [*notes, *history.notes]
+
+
+_NO_HISTORY = "there is no history: nothing comes later, and jobs run to their limits"
+
+
+def scheduler_of(cluster: Cluster) -> str:
+    """The plugin that schedules a live cluster: Kueue's where it has ClusterQueues, else kube-scheduler's.
+
+    Kueue's Configuration says whether it shares fairly, and a KubeSchedulerConfiguration can name any.
+    """
+    if cluster.scheduler is not None:
+        return default_plugin(cluster)
+    if cluster.cluster_queues:
+        fair = cluster.kueue is not None and cluster.kueue.strategies is not None
+        return "fairsharing" if fair else "kueue-classic"
+    return "default-preemption"
+
+
+def _horizon(value: str | int) -> int:
+    try:
+        time = parse_duration(value) if isinstance(value, str) else value
+    except InputError as error:
+        raise OptionError(f"horizon: {error}") from error
+    if not 0 < time <= LONGEST:
+        raise OptionError(f"horizon: {value} is not a duration above 0 and up to 100 years")
+    return time

@@ -1,0 +1,67 @@
+"""Puts together what futures are made of: what is there, how long it may run, what will come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from harness.errors import Fault, InputError, TraceError
+from harness.forecasting.futures import Settings, World
+from harness.forecasting.history import History
+from harness.forecasting.present import Now
+from harness.forecasting.run_times import Draws, RunTimes
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
+    from harness.policy import Never
+
+_NAMED = 3
+
+
+def world_of(
+    cluster: Cluster, now: Now, history: History | None, settings: Settings
+) -> tuple[World, Mapping[int, Never]]:
+    """What futures are made of, and by place which of those that are there can never start, with the reason.
+
+    Raises:
+        InputError: nothing says how long some of those that are there run.
+        TraceError: no job of the history had ended by now.
+    """
+    known = None if history is None else history.by(now.at if history.dated else None)
+    if known is not None and not known.run_times.count:
+        raise TraceError(
+            "the history", [Fault("", "none of its jobs had ended by now, so no run time is known")]
+        )
+    never: dict[int, Never] = {}
+    if settings.policy.never is not None:
+        possible = settings.policy.never(cluster, settings.options)
+        for place, each in enumerate(now.present):
+            reason = possible(each.job) if each.waits else None
+            if reason is not None:
+                never[place] = reason
+    run_times = RunTimes(()) if known is None else known.run_times
+    world = World(
+        cluster,
+        settings,
+        now,
+        _draws(now, run_times),
+        frozenset(never),
+        None if known is None else known.coming,
+    )
+    return world, never
+
+
+def _draws(now: Now, run_times: RunTimes) -> list[Draws]:
+    """What the run time of each that is there is drawn from."""
+    found = [run_times.draws(each.traits, each.elapsed, each.limit) for each in now.present]
+    unknown = [each.job.id for each, draws in zip(now.present, found, strict=True) if draws is None]
+    if unknown:
+        named = ", ".join(unknown[:_NAMED]) + (
+            f" and {len(unknown) - _NAMED:,} more" if len(unknown) > _NAMED else ""
+        )
+        raise InputError(
+            f"nothing says how long {named} will run: there is no history and no limit "
+            "(maximumExecutionTimeSeconds)",
+            hint="--history TRACE gives jobs that ran, in any format that harness trace convert reads",
+        )
+    return [draws for draws in found if draws is not None]

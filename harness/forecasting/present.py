@@ -1,0 +1,138 @@
+"""What a cluster holds and has waiting now, by its manifests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from harness.cluster.workloads import Workload
+from harness.errors import OptionError
+from harness.forecasting.traits import Traits, traits_of
+from harness.policy import Job
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
+    from harness.cluster.pods import Pod
+    from harness.registries import PolicySpec
+
+
+class Present(NamedTuple):
+    """A workload that is there now.
+
+    Attributes:
+        job: as the policy takes it over.
+        traits: what is known of it.
+        waits: whether it has not got what it asks for, or was told to give it back.
+        leaving: whether it was told to give back what it holds.
+        elapsed: how long it has held what it asks for, microseconds; 0 where it waits.
+        waited: how long it has waited, microseconds; None where nobody says since when.
+        limit: the longest that it may run, microseconds; None for no limit.
+    """
+
+    job: Job
+    traits: Traits
+    waits: bool
+    leaving: bool
+    elapsed: int
+    waited: int | None
+    limit: int | None
+
+    @property
+    def queue(self) -> str:
+        """Where it waits or holds quota, as people see it."""
+        return self.traits.queue
+
+
+class Said(NamedTuple):
+    """What a trace says of a job that no manifest does: whose it is, and the longest that it was to run."""
+
+    user: str
+    limit: int | None
+
+
+@dataclass(frozen=True)
+class Now:
+    """A cluster as it stands.
+
+    Attributes:
+        at: what time it is, microseconds since 1970; None where the manifests have no dates.
+        present: what is there, in the order in which a policy takes it over.
+    """
+
+    at: int | None
+    present: Sequence[Present]
+
+    @property
+    def waiting(self) -> list[Present]:
+        """Those that wait."""
+        return [each for each in self.present if each.waits]
+
+    @property
+    def running(self) -> list[Present]:
+        """Those that hold what they ask for and may keep it."""
+        return [each for each in self.present if not each.waits]
+
+
+def now_of(
+    cluster: Cluster, policy: PolicySpec, at: int | None, said: Mapping[str, Said] | None = None
+) -> Now:
+    """What is there now, as a policy takes it over.
+
+    Args:
+        cluster: the manifests.
+        policy: who schedules.
+        at: what time it is, microseconds since 1970; None for the last time that the work knows of.
+        said: what is known of workloads that manifests do not say, by namespace and name.
+
+    Raises:
+        OptionError: the policy cannot begin with what a cluster holds.
+        ClusterError: the work holds what the cluster does not have.
+    """
+    if policy.running is None:
+        raise OptionError(
+            f"{policy.name} does not take over what a cluster holds, so there is no forecast with it",
+            hint="name another plugin with -p",
+        )
+    workloads = {each.key: each for each in cluster.workloads}
+    pods = {f"{each.namespace}/{each.name}": each for each in cluster.pods}
+    jobs = [job for job, *_ in policy.running(cluster, 0)]
+    time = latest_of(cluster) if at is None else at
+    found = []
+    for job in jobs:
+        manifest: Workload | Pod = workloads[job.id] if job.id in workloads else pods[job.id]
+        present = _present(job, traits_of(job, cluster), manifest, time)
+        if said is not None and job.id in said:
+            user, limit = said[job.id]
+            present = present._replace(traits=present.traits._replace(user=user), limit=limit)
+        found.append(present)
+    return Now(time, found)
+
+
+def latest_of(cluster: Cluster) -> int | None:
+    """The last thing that Workloads and Pods say happened to them, microseconds since 1970; None for none."""
+    times = [each.created for each in cluster.workloads]
+    times += [each.since or None for one in cluster.workloads for each in one.conditions.values()]
+    times += [each.start for each in cluster.pods]
+    return max((time for time in times if time is not None), default=None)
+
+
+def _present(job: Job, traits: Traits, manifest: Workload | Pod, now: int | None) -> Present:
+    if isinstance(manifest, Workload):
+        leaving = manifest.holds_quota and manifest.is_true("Evicted")
+        waits = leaving or not manifest.holds_quota
+        since = None if waits else _admitted(manifest)
+        limit = manifest.time_left
+        created = manifest.created
+    else:
+        leaving, waits = False, not manifest.node
+        since, limit, created = manifest.start, None, None
+    elapsed = 0 if waits or since is None or now is None else max(0, now - since)
+    waited = None if created is None or now is None else max(0, now - created)
+    return Present(job, traits, waits, leaving, elapsed, waited if waits else None, limit)
+
+
+def _admitted(manifest: Workload) -> int | None:
+    """Since when it runs: since its pods were ready, it was admitted, or its quota was reserved."""
+    times = [manifest.conditions[name] for name in ("Admitted", "QuotaReserved") if manifest.is_true(name)]
+    return next((each.since for each in times if each.since), None)

@@ -1,0 +1,26 @@
+"""Quantiles of when something happens, in futures in some of which it does not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+
+def quantile(times: Sequence[int | None], share: float) -> float | None:
+    """The time by which it has happened in a share of the futures; None where it has not in so many.
+
+    Of n futures the i-th time stands for the share i / (n + 1), so that an outcome of the same kind as the
+    futures lies between two of these with that probability, however few futures there are.
+
+    Args:
+        times: when it happens in each future; None for not at all.
+        share: between 0 and 1.
+    """
+    ordered = sorted(math.inf if time is None else time for time in times)
+    if not ordered:
+        return None
+    place = min(max(share * (len(ordered) + 1) - 1, 0.0), len(ordered) - 1.0)
+    low = ordered[math.floor(place)]
+    high = ordered[math.ceil(place)]
+    found = low if low == high else low + (place - math.floor(place)) * (high - low)
+    return None if math.isinf(found) else found

@@ -1,0 +1,150 @@
+"""The job that may be submitted, as what a cluster would have of it: a Workload in a queue, else its Pods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.cluster.documents import read_documents
+from harness.cluster.fields import Fields
+from harness.cluster.load import cluster_from, unpacked
+from harness.cluster.sources import text_of
+from harness.cluster.workloads import workload_from
+from harness.errors import ClusterError, Fault, InputError
+from harness.options import did_you_mean
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
+
+QUEUE = "kueue.x-k8s.io/queue-name"
+PRIORITY = "kueue.x-k8s.io/priority-class"
+LONGEST = "kueue.x-k8s.io/max-exec-time-seconds"
+"""Labels of a Job that Kueue makes its Workload of."""
+
+_KINDS = ("Job", "Pod", "Workload")
+
+
+def read_job(path: Path) -> Mapping[str, Any]:
+    """The manifest of one Job, Pod or Workload.
+
+    Raises:
+        ClusterError: the file cannot be read, or is not one such object.
+    """
+    faults: list[Fault] = []
+    documents, _ = read_documents(text_of(path), faults)
+    found = [each for document in documents for each in unpacked(document, faults)]
+    if not faults and len(found) != 1:
+        faults.append(Fault("", f"holds {len(found)} objects; one Job, Pod or Workload is asked for"))
+    if not faults and found[0].content.get("kind") not in _KINDS:
+        kind = found[0].content.get("kind")
+        faults.append(Fault(found[0].where, f"kind {kind!r} is not one of {', '.join(_KINDS)}"))
+    if faults:
+        raise ClusterError(str(path), faults)
+    content: Mapping[str, Any] = found[0].content
+    return content
+
+
+def submitted(cluster: Cluster, job: Mapping[str, Any], source: str) -> Cluster:
+    """A cluster in which one job more waits, the youngest of all.
+
+    Where the job names a queue it is a Workload, as Kueue makes one of it; else each of its pods waits.
+
+    Raises:
+        ClusterError: the manifest is faulty.
+        InputError: its queue does not exist.
+    """
+    metadata = dict(_map(job.get("metadata")))
+    name = str(metadata.get("name") or metadata.get("generateName") or "submitted").rstrip("-")
+    namespace = str(metadata.get("namespace") or "default")
+    there = {each.key for each in cluster.workloads} | {
+        f"{each.namespace}/{each.name}" for each in cluster.pods
+    }
+    while f"{namespace}/{name}" in there:
+        name += "-submitted"
+    named = {"name": name, "namespace": namespace, "uid": "~submitted"}
+    labels = _map(metadata.get("labels"))
+    if job.get("kind") == "Workload":
+        document = {**job, "metadata": {**metadata, **named}, "status": {}}
+    elif labels.get(QUEUE):
+        document = _workload_of(cluster, job, {**metadata, **named}, labels)
+    else:
+        return _with_pods(cluster, job, named, labels)
+    faults: list[Fault] = []
+    workload = replace(workload_from(Fields(document, "", faults), {}), created=None)
+    if faults:
+        raise ClusterError(source, faults)
+    queue = workload.queue
+    if cluster.cluster_queue_of(namespace, queue) is None:
+        known = [name for space, name in cluster.local_queues if space == namespace] or list(
+            cluster.cluster_queues
+        )
+        raise InputError(
+            f"{source}: there is no LocalQueue {queue!r} in namespace {namespace}",
+            hint=did_you_mean(queue, known),
+        )
+    latest = max((each.created or 0 for each in cluster.workloads), default=0)
+    return replace(cluster, workloads=(*cluster.workloads, replace(workload, created=latest + 1)))
+
+
+def _workload_of(
+    cluster: Cluster, job: Mapping[str, Any], metadata: Mapping[str, Any], labels: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The Workload that Kueue makes of a Job or Pod."""
+    spec = _map(job.get("spec"))
+    template = (
+        {"metadata": metadata, "spec": spec} if job.get("kind") == "Pod" else _map(spec.get("template"))
+    )
+    parallelism = spec.get("parallelism", 1)
+    completions = spec.get("completions", parallelism)
+    count = 1 if job.get("kind") == "Pod" else _least(parallelism, completions)
+    pods = _map(template.get("spec"))
+    named, general = str(labels.get(PRIORITY) or ""), str(pods.get("priorityClassName") or "")
+    own = cluster.workload_priority_classes.get(named) if named else None
+    found = own or (cluster.priority_of(general) if general else cluster.default_class)
+    if (named and own is None) or (general and found is None):
+        raise InputError(
+            f"there is no {'WorkloadPriorityClass' if named else 'PriorityClass'} {named or general!r}",
+            hint=did_you_mean(
+                named or general,
+                list(cluster.workload_priority_classes if named else cluster.priority_classes),
+            ),
+        )
+    limits = [
+        limit for limit in (labels.get(LONGEST), spec.get("activeDeadlineSeconds")) if limit is not None
+    ]
+    return {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "Workload",
+        "metadata": dict(metadata),
+        "spec": {
+            "queueName": labels[QUEUE],
+            "priority": 0 if found is None else found.value,
+            **({"maximumExecutionTimeSeconds": min(int(limit) for limit in limits)} if limits else {}),
+            "podSets": [{"name": "main", "count": count, "template": dict(template)}],
+        },
+    }
+
+
+def _with_pods(
+    cluster: Cluster, job: Mapping[str, Any], named: Mapping[str, Any], labels: Mapping[str, Any]
+) -> Cluster:
+    """A cluster in which the pods of a job wait."""
+    if job.get("kind") != "Pod":
+        raise InputError(
+            f"{named['namespace']}/{named['name']} names no queue (label {QUEUE})",
+            hint="add the label, or give a Pod",
+        )
+    spec = {key: value for key, value in _map(job.get("spec")).items() if key != "nodeName"}
+    pod = {**job, "metadata": {**named, "labels": dict(labels)}, "spec": spec, "status": {}}
+    return cluster_from([*cluster.manifests, pod], cluster.source)
+
+
+def _least(*counts: Any) -> int:
+    numbers = [count for count in counts if isinstance(count, int) and count >= 0]
+    return max(1, min(numbers, default=1))
+
+
+def _map(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

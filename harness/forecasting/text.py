@@ -1,0 +1,127 @@
+"""A forecast as text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from harness.forecasting.forecast import Displaced, Forecast, Start, Times
+from harness.text import aligned, folded, shortened
+from harness.units import format_duration
+
+_NAME, _QUEUE = 28, 12
+_ROWS = 20
+
+
+def text(forecast: Forecast, width: int | None = None, *, rows: int | None = _ROWS) -> str:
+    """For a terminal of so many columns; None for any number.
+
+    Args:
+        forecast: the forecast.
+        width: columns of the terminal.
+        rows: how many rows each table has at most; None for all.
+    """
+    parts = [*folded([_head(forecast)], width), ""]
+    if forecast.submitted is not None:
+        parts += [*_of_job(forecast, forecast.submitted, width, rows), ""]
+    if forecast.starts:
+        parts += [_table(_STARTS, [_start(each) for each in forecast.starts], rows), ""]
+    if forecast.risks:
+        risks = [
+            [_name(each.name), shortened(each.queue, _QUEUE), "runs" if each.running else "waits",
+             f"{each.share:.0%}", _time(each.median)]
+            for each in forecast.risks
+        ]  # fmt: skip
+        head = ["preempted", "queue", "now", "likely", "after (median)"]
+        parts += [_table(head, risks, rows), ""]
+    else:
+        parts += ["nobody is preempted in any future", ""]
+    parts += folded([f"- {note}" for note in _notes(forecast)], width)
+    return "\n".join(parts).rstrip()
+
+
+_STARTS = ["waits", "queue", "waited", "p10", "p50", "p90", "not started"]
+
+
+def _head(forecast: Forecast) -> str:
+    world = forecast.world
+    waiting, running = len(forecast.starts), len(world.now.running)
+    at = forecast.time(0)
+    return (
+        f"{waiting:,} wait and {running:,} run{'' if at is None else f' at {at}'}; starts from now, in "
+        f"{len(forecast.futures):,} futures of at most {format_duration(world.settings.horizon)}"
+    )
+
+
+def _start(start: Start) -> list[str]:
+    waited = "" if start.waited is None else format_duration(start.waited)
+    row = [_name(start.name), shortened(start.queue, _QUEUE), waited]
+    if start.never:
+        return [*row, "never", "never", "never", "100%"]
+    return [*row, *_times(start.times), f"{start.unstarted:.0%}"]
+
+
+def _of_job(forecast: Forecast, job: Start, width: int | None, rows: int | None) -> Iterator[str]:
+    """What the job that is to be submitted would do."""
+    low, middle, high = _times(job.times)
+    sentence = f"{job.name.removeprefix('default/')} would start in {middle} (p10 {low}, p90 {high})"
+    if job.unstarted:
+        sentence += f", and not by the horizon in {job.unstarted:.0%} of the futures"
+    displaced = forecast.displaced
+    if not displaced:
+        sentence += "; it displaces nobody"
+    yield from folded([sentence], width)
+    if displaced:
+        yield ""
+        head = ["displaced by it", "queue", "now", "preempts", "or others", "later", "by (median)"]
+        yield _table(head, [_displaced(each) for each in displaced], rows)
+
+
+def _displaced(row: Displaced) -> list[str]:
+    return [
+        _name(row.name),
+        shortened(row.queue, _QUEUE),
+        "runs" if row.running else "waits",
+        f"{row.preempted:.0%}",
+        f"{row.preempted_more:.0%}",
+        "" if row.running else f"{row.later:.0%}",
+        "" if row.delay is None else _time(row.delay),
+    ]
+
+
+def _notes(forecast: Forecast) -> Iterator[str]:
+    yield from forecast.notes
+    drawn = ", ".join(f"{source} ({count:,})" for source, count in forecast.drawn_from.items())
+    yield f"run times are drawn from {drawn}"
+    if forecast.unstarted:
+        yield (
+            f"{forecast.unstarted:.1%} of the starts were not made within "
+            f"{format_duration(forecast.world.settings.horizon)}; --horizon says how far futures are played"
+        )
+    for start in forecast.starts:
+        if start.never:
+            yield f"{start.name} can never start: {start.never}"
+    stopped = [future for future in forecast.futures if future.stopped]
+    if stopped:
+        yield f"{len(stopped):,} futures were ended early: {stopped[0].stopped}"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], most: int | None) -> str:
+    shown = rows if most is None else rows[:most]
+    table = aligned([head, *shown], left=(0, 1))
+    if len(shown) < len(rows):
+        table += f"\nand {len(rows) - len(shown):,} more (--all shows them)"
+    return table
+
+
+def _times(times: Times) -> tuple[str, str, str]:
+    low, middle, high = ("later" if time is None else _time(time) for time in times)
+    return low, middle, high
+
+
+def _time(time: float) -> str:
+    return "now" if time < 1 else format_duration(round(time))
+
+
+def _name(name: str) -> str:
+    """A name without the namespace `default`, no longer than its column."""
+    return shortened(name.removeprefix("default/"), _NAME)

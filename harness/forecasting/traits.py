@@ -1,0 +1,73 @@
+"""What is known of a job by which its run time can be told: its user, its queue, its size, its name."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from harness.policy import Job
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
+
+_PARTS = re.compile(r"([-._/])")
+_GENERATED = re.compile(r"(?=.*[bcdfghjklmnpqrstvwxz])[bcdfghjklmnpqrstvwxz2456789]{5}|[0-9a-f]{6,}")
+"""What Kubernetes and Kueue append to names that they make: five characters without vowels, or a sum."""
+
+
+class Traits(NamedTuple):
+    """What is known of a job; "" where nobody says."""
+
+    user: str
+    queue: str
+    size: str
+    stem: str
+
+
+GROUPS: tuple[tuple[str, ...], ...] = (
+    ("user", "queue", "size", "stem"),
+    ("queue", "size", "stem"),
+    ("user", "queue", "size"),
+    ("user", "queue"),
+    ("queue", "size"),
+    ("queue",),
+    ("size",),
+    (),
+)
+"""Which traits the jobs of a group share, from the narrowest group to all jobs."""
+
+
+def key_of_group(traits: Traits, group: tuple[str, ...]) -> tuple[str, ...] | None:
+    """What a job has of a group's traits; None where one of them is not known."""
+    key = tuple(getattr(traits, name) for name in group)
+    return key if all(key) else None
+
+
+def traits_of(job: Job, cluster: Cluster) -> Traits:
+    """The traits of a job; its queue is the ClusterQueue that its own leads to."""
+    queue = cluster.cluster_queue_of(job.namespace, job.queue)
+    return Traits(job.user, job.queue if queue is None else queue.name, size_of(job), stem_of(job.id))
+
+
+def size_of(job: Job) -> str:
+    """The size of a job as a class: its GPUs where it asks for any, else its cores, up to a power of two."""
+    amounts = {name: amount for name, amount in job.requests_of(range(job.pods)).items() if amount}
+    gpus = sorted(name for name in amounts if "gpu" in name)
+    name = gpus[0] if gpus else "cpu" if "cpu" in amounts else min(amounts, default="")
+    if not name:
+        return ""
+    amount = amounts[name]
+    if name == "cpu" or name.endswith("-milli"):
+        amount = -(-amount // 1000)
+    return f"{name} {1 << (amount - 1).bit_length()}"
+
+
+def stem_of(name: str) -> str:
+    """What stays of a job's name from one submission to the next: without numbers and what is generated."""
+    parts = _PARTS.split(name.rpartition("/")[2].lower())
+    while parts:
+        last = parts[-1].rstrip("0123456789")
+        if last and not _GENERATED.fullmatch(parts[-1]) and not _PARTS.fullmatch(last):
+            return "".join([*parts[:-1], last])
+        parts.pop()
+    return ""

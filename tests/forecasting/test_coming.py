@@ -1,0 +1,99 @@
+"""What will come: whole days of the history, of the same weekday, each job at its hour."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from live_worlds import MONDAY, NOON, cluster, history, queue
+
+from harness.errors import TraceError
+from harness.forecasting.coming import Coming
+from harness.forecasting.history import history_of
+from harness.plugins import load
+from harness.units import DAY, HOUR, SECOND
+
+_WORLD = cluster(queue("q", 4))
+
+
+def micros(moment: datetime) -> int:
+    """Microseconds since 1970."""
+    return round(moment.timestamp()) * SECOND
+
+
+def coming(folder: Path, jobs: list[tuple[str, datetime, float, int]], now: datetime | None = NOON) -> Coming:
+    """What may come by a history, at a time."""
+    known = history_of(history(folder, jobs), _WORLD, load().policy("kueue-classic"))
+    return known.by(None if now is None else micros(now)).coming
+
+
+def weeks(count: int) -> list[tuple[str, datetime, float, int]]:
+    """At 06:00 and 15:00 of every day a job named after its weekday (Monday is 0) and hour."""
+    days = [MONDAY - timedelta(days=day) for day in range(7 * count, 0, -1)]
+    return [
+        (f"{day.weekday()}at{hour}week{number // 7}", day + timedelta(hours=hour), 1, 1)
+        for number, day in enumerate(days)
+        for hour in (6, 15)
+    ]
+
+
+def test_each_future_day_is_a_day_of_the_same_weekday_with_its_hours(tmp_path: Path) -> None:
+    """From Monday noon on: today's job at 15:00, then both jobs of every weekday.
+
+    The history begins on a Monday at 06:00, which is therefore no whole day.
+    """
+    days = coming(tmp_path, weeks(4))
+    drawn = set()
+    for number in range(60):
+        came = [each[0] for chunk in days.future(1, number, micros(NOON), 7 * DAY, 5) for each in chunk]
+        assert [(job.id.partition("week")[0], job.submit // HOUR) for job in came][:4] == [
+            ("0at15", 3),
+            ("1at6", 18),
+            ("1at15", 27),
+            ("2at6", 42),
+        ]
+        assert [job.index for job in came] == list(range(5, 5 + len(came)))
+        assert all(job.submit >= 0 for job in came)
+        assert len({job.id for job in came}) == len(came)
+        drawn.add(came[0].id.partition("+")[0])
+    assert drawn == {f"0at15week{week}" for week in (1, 2, 3)}
+
+
+def test_only_what_was_known_by_now_counts(tmp_path: Path) -> None:
+    """Jobs that were submitted later do not come, whatever the history says; nor does the day of now."""
+    later = [(f"later{day}", MONDAY + timedelta(days=day, hours=15), 1.0, 1) for day in range(9)]
+    days = coming(tmp_path, weeks(2) + later)
+    names = {
+        each[0].id
+        for number in range(20)
+        for chunk in days.future(1, number, micros(NOON), 7 * DAY, 0)
+        for each in chunk
+    }
+    assert not any(name.startswith("later") for name in names)
+
+
+def test_a_weekday_that_the_history_does_not_have_is_any_day(tmp_path: Path) -> None:
+    """A history of Sunday alone."""
+    days = coming(tmp_path, weeks(1)[-2:], None)
+    came = [each[0].id for chunk in days.future(1, 0, micros(NOON), DAY, 0) for each in chunk]
+    assert [name.partition("week")[0] for name in came][:2] == ["6at15", "6at6"]
+
+
+def test_only_run_times_of_jobs_that_had_ended_are_known(tmp_path: Path) -> None:
+    """One ran 1 h, the other, submitted at the same time, would end after now."""
+    jobs = [("short", NOON - timedelta(hours=5), 1.0, 1), ("long", NOON - timedelta(hours=5), 6.0, 1)]
+    known = history_of(history(tmp_path, jobs), _WORLD, load().policy("kueue-classic"))
+    assert known.by(micros(NOON)).run_times.count == 1
+    assert known.by(micros(NOON + timedelta(hours=2))).run_times.count == 2
+
+
+def test_jobs_of_queues_that_the_cluster_does_not_have_are_left_out_and_counted(tmp_path: Path) -> None:
+    """A history without any other job says nothing of the cluster."""
+    known = load().policy("kueue-classic")
+    with pytest.raises(TraceError, match="none of its jobs could ever start on this cluster"):
+        history_of(history(tmp_path, weeks(1), queue="other"), _WORLD, known)
+    too_large = [("large", MONDAY - timedelta(days=1), 1.0, 5), *weeks(1)]
+    found = history_of(history(tmp_path, too_large), _WORLD, known)
+    assert len(found.jobs) == 14
+    assert "1 of 15 jobs can never start (large)" in found.notes[0]

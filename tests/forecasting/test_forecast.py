@@ -1,0 +1,301 @@
+"""Forecasts of small live clusters, of which it is known what can happen."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from cli_environment import called
+from live_worlds import MONDAY, NOON, Manifest, cluster, history, manifests, queue, workload
+
+import harness
+from harness import Cluster, Forecast
+from harness.errors import InputError, OptionError
+from harness.forecasting.quantiles import quantile
+from harness.forecasting.text import text
+from harness.units import HOUR
+
+WITHIN = {"preemption": {"withinClusterQueue": "LowerPriority"}}
+
+
+def ran(folder: Path, *hours: float, cpu: int = 4, ago: int = 10) -> Any:
+    """A history of jobs that ran so long, a day each, and were over by now; none of a Monday afternoon."""
+    return history(
+        folder,
+        [
+            (f"past{number}", MONDAY - timedelta(days=ago, minutes=len(hours) - number), each, cpu)
+            for number, each in enumerate(hours)
+        ],
+    )
+
+
+def quantiles(found: Forecast, name: str = "default/next") -> tuple[Any, ...]:
+    """When a job starts, hours."""
+    (start,) = [each for each in found.starts if each.name == name]
+    return tuple(None if time is None else time / HOUR for time in start.times)
+
+
+def test_the_next_one_starts_when_the_one_that_runs_ends(tmp_path: Path) -> None:
+    """It has run 2 h; of those that ran longer all ran 5 h: so it ends, and the next one starts, in 3 h."""
+    world = cluster(queue("q", 4), workload("runs", 4, since=2), workload("next", 4, hours=1))
+    past = ran(tmp_path, *[1.0] * 30, *[5.0] * 30)
+    found = harness.forecast(world, history=past, futures=8, workers=1, now=_now())
+    assert quantiles(found) == (3.0, 3.0, 3.0)
+    (start,) = found.starts
+    assert (start.waited, start.unstarted) == (HOUR, 0)
+    assert found.risks == []
+    assert "jobs of the same queue and size" in start.drawn_from
+
+
+def test_a_limit_ends_what_runs_where_there_is_no_history() -> None:
+    """It may run 6 h and has run 2 h."""
+    runs = workload("runs", 4, since=2, limit=6 * 3600)
+    world = cluster(queue("q", 4), runs, workload("next", 4, hours=1, limit=3600))
+    found = harness.forecast(world, futures=3, workers=1, now=_now())
+    low, _, high = quantiles(found)
+    assert low == pytest.approx(4, abs=0.02)
+    assert high == low
+    assert any("there is no history" in note for note in found.notes)
+
+
+def test_a_restart_after_a_preemption_takes_the_whole_run_time_again(tmp_path: Path) -> None:
+    """`runs` has run 2 of 5 h; `high` takes its place now and runs 5 h; `low` waits for both: 5 and 5 h."""
+    world = cluster(
+        queue("q", 4, **WITHIN),
+        workload("runs", 4, since=2, priority=1),
+        workload("high", 4, hours=0, priority=2),
+        workload("low", 4, hours=1),
+    )
+    past = ran(tmp_path, *[5.0] * 60)
+    found = harness.forecast(world, history=past, futures=4, workers=1, now=_now())
+    (risk,) = found.risks
+    assert (risk.name, risk.running, risk.share, risk.median) == ("default/runs", True, 1.0, 0)
+    assert quantiles(found, "default/low")[0] == pytest.approx(10, abs=0.05)
+    kept = harness.forecast(world, history=past, futures=4, workers=1, now=_now(), on_preemption="resume")
+    assert quantiles(kept, "default/low")[0] == pytest.approx(8, abs=0.05)
+
+
+def test_what_does_not_start_by_the_horizon_is_counted(tmp_path: Path) -> None:
+    """Half of the histories end too late: the p90 is unknown, and half is not started."""
+    world = cluster(queue("q", 4), workload("runs", 4, since=2), workload("next", 4, hours=1))
+    past = ran(tmp_path, *[3.0, 100.0] * 200, ago=20)
+    found = harness.forecast(world, history=past, futures=60, workers=1, now=_now(), horizon="2d")
+    (start,) = found.starts
+    assert start.times[0] == HOUR
+    assert start.times[2] is None
+    assert start.unstarted == pytest.approx(0.5, abs=0.2)
+    assert found.unstarted == start.unstarted
+    assert "of the starts were not made within 2d00h" in text(found)
+
+
+def test_one_job_more_waits_and_displaces(tmp_path: Path) -> None:
+    """It is more important: it preempts `runs` at once, and `next` starts after both, 5 + 5 h from now."""
+    world = cluster(queue("q", 4, **WITHIN), workload("runs", 4, since=2), workload("next", 4, hours=1))
+    past = ran(tmp_path, *[5.0] * 60)
+    job = workload("mine", 4, priority=5)
+    found = harness.forecast(world, history=past, submit=job, futures=4, workers=1, now=_now())
+    mine = found.submitted
+    assert mine is not None
+    assert mine.times[1] is not None
+    assert mine.times[1] / HOUR == pytest.approx(0.01, abs=0.01)  # when its victim's grace period is over
+    runs, late = sorted(found.displaced, key=lambda each: not each.running)
+    assert (runs.name, runs.preempted, runs.preempted_more) == ("default/runs", 1.0, 1.0)
+    assert (late.name, late.later, late.preempted) == ("default/next", 1.0, 0.0)
+    assert late.delay is not None
+    assert late.delay >= 2 * HOUR
+
+
+def test_one_job_more_behind_all_others_displaces_nobody(tmp_path: Path) -> None:
+    """It waits for both; all futures are the same as without it."""
+    world = cluster(queue("q", 4), workload("runs", 4, since=2), workload("next", 4, hours=1))
+    past = ran(tmp_path, *[5.0] * 60)
+    found = harness.forecast(
+        world, history=past, submit=workload("mine", 4), futures=4, workers=1, now=_now()
+    )
+    mine = found.submitted
+    assert mine is not None
+    assert mine.times[1] == 8 * HOUR
+    assert found.displaced == []
+    assert "mine would start in 8h00m (p10 8h00m, p90 8h00m); it displaces nobody" in text(found)
+
+
+def test_who_plays_the_futures_does_not_matter(tmp_path: Path) -> None:
+    """One process, two, or an executor; the seed does. Jobs come as on a day of the history."""
+    world = cluster(queue("q", 8), *_many())
+    past = ran(tmp_path, *[0.5 * number for number in range(1, 61)], ago=7)
+    asked: dict[str, Any] = {"history": past, "futures": 6, "now": _now()}
+    one = harness.forecast(world, workers=1, **asked)
+    two = harness.forecast(world, workers=2, **asked)
+    with ThreadPoolExecutor(2) as executor:
+        other = harness.forecast(world, executor=executor, **asked)
+    assert one.to_json() == two.to_json() == other.to_json()
+    assert harness.forecast(world, workers=1, seed=1, **asked).to_json() != one.to_json()
+
+
+def test_quantiles_leave_the_outcome_as_likely_as_they_say() -> None:
+    """Of nine futures the first and the last are the p10 and the p90; what does not happen comes last."""
+    assert [quantile([*range(1, 10)], share) for share in (0.1, 0.5, 0.9)] == [1, 5, 9]
+    assert quantile([1, 2, None], 0.9) is None
+    assert quantile([1, 2, None], 0.5) == 2
+
+
+def _now() -> int:
+    return round(NOON.timestamp()) * 1_000_000
+
+
+def _many() -> list[Manifest]:
+    running = [workload(f"runs{number}", 4, since=number + 1) for number in range(2)]
+    return [*running, *(workload(f"waits{number}", 4, hours=0.5 * number) for number in range(5))]
+
+
+# --- the command --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def dump(tmp_path: Path) -> Path:
+    """A dump of a live cluster of which one job waits."""
+    file = tmp_path / "dump.yaml"
+    parts = manifests(queue("q", 4, **WITHIN), workload("runs", 4, since=2), workload("next", 4, hours=1))
+    file.write_text(yaml.safe_dump_all(parts))
+    return file
+
+
+def printed(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
+    """What a command answers: its exit code, stdout and stderr."""
+    code = called(list(args))
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+JOB = {
+    "apiVersion": "batch/v1",
+    "kind": "Job",
+    "metadata": {"name": "mine", "labels": {"kueue.x-k8s.io/queue-name": "q-jobs"}},
+    "spec": {
+        "parallelism": 2,
+        "template": {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}},
+    },
+}
+
+
+def test_the_command_prints_tables_that_fit_a_terminal(
+    tmp_path: Path, dump: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Starts, preemptions, what one job more does, and what run times are drawn from."""
+    past, job = ran(tmp_path, *[5.0] * 60), tmp_path / "job.yaml"
+    job.write_text(yaml.safe_dump(JOB))
+    args = ["--cluster", dump, "--history", past.path, "--futures", "3", "--workers", "1"]
+    code, out, err = printed(capsys, "forecast", *map(str, args), "--submit", str(job))
+    assert code == 0, err
+    lines = out.splitlines()
+    assert lines[0] == (
+        "1 wait and 1 run at 2026-01-05T11:00:00Z; starts from now, in 3 futures of at most 7d00h"
+    )
+    assert any(line.startswith("mine would start in 9h00m") for line in lines)
+    assert any(line.split()[:2] == ["next", "q"] for line in lines)
+    assert "nobody is preempted in any future" in lines
+    assert all(len(line) <= 80 for line in lines if not line.startswith(("-", "1 wait", "mine")))
+
+
+def test_the_document_has_the_same_for_dashboards(
+    tmp_path: Path, dump: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Times in seconds from now and as dates."""
+    past = ran(tmp_path, *[5.0] * 60)
+    args = ["--cluster", dump, "--history", past.path, "--futures", "3", "--workers", "1", "--json"]
+    code, out, err = printed(capsys, "forecast", *map(str, args), "--now", "2026-01-05T12:00:00Z")
+    assert code == 0, err
+    found = json.loads(out)
+    (start,) = found["waiting"]
+    assert (start["p50_seconds"], start["p50"]) == (3 * 3600, "2026-01-05T15:00:00Z")
+    assert (found["now"], found["futures"], found["running"]) == ("2026-01-05T12:00:00Z", 3, 1)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"queue": "nowhere"}, "there is no LocalQueue 'nowhere' in namespace default"),
+        ({"cpu": "99"}, "it can never start"),
+        ({"kind": "Deployment"}, "kind 'Deployment' is not one of Job, Pod, Workload"),
+        ({"queue": None}, "names no queue"),
+    ],
+)
+def test_a_job_that_cannot_be_submitted_is_refused(
+    tmp_path: Path, dump: Path, capsys: pytest.CaptureFixture[str], changed: dict[str, Any], said: str
+) -> None:
+    """With what is wrong, and no forecast."""
+    job = json.loads(json.dumps(JOB))
+    job["kind"] = changed.get("kind", "Job")
+    if "queue" in changed:
+        named = changed["queue"]
+        job["metadata"]["labels"] = {} if named is None else {"kueue.x-k8s.io/queue-name": named}
+    if "cpu" in changed:
+        requests = job["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]
+        requests["cpu"] = changed["cpu"]
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump(job))
+    past = ran(tmp_path, *[5.0] * 60)
+    code, _, err = printed(
+        capsys, "forecast", "--cluster", str(dump), "--history", str(past.path), "--submit", str(file)
+    )
+    assert (code, said in err) == (2, True), err
+
+
+def test_what_cannot_be_forecast_is_said(tmp_path: Path) -> None:
+    """Nothing waits; nothing is known of run times; a plugin that begins empty; a time that is over."""
+    past = ran(tmp_path, *[5.0] * 60)
+    running, waiting = workload("runs", 4, since=2), workload("next", 4, hours=1)
+
+    def ask(world: Cluster, **asked: Any) -> None:
+        harness.forecast(world, futures=1, workers=1, **asked)
+
+    with pytest.raises(InputError, match="no Workload or Pod waits"):
+        ask(cluster(queue("q", 4), running), history=past)
+    with pytest.raises(InputError, match="nothing says how long default/next will run"):
+        ask(cluster(queue("q", 4), running, waiting))
+    with pytest.raises(OptionError, match="backfill does not take over what a cluster holds"):
+        ask(cluster(queue("q", 4), running, waiting), history=past, plugin="backfill")
+    with pytest.raises(OptionError, match="something that happened later"):
+        ask(cluster(queue("q", 4), running, waiting), history=past, now=_now() - 3 * HOUR)
+
+
+def test_who_can_never_start_is_told_and_does_not_keep_futures_going(tmp_path: Path) -> None:
+    """It asks for more than all quotas: the reason is there; futures end with the other one's start."""
+    world = cluster(queue("q", 4), workload("runs", 4, since=2), workload("next", 4), workload("giant", 40))
+    found = harness.forecast(world, history=ran(tmp_path, *[5.0] * 60), futures=2, workers=1, now=_now())
+    assert [each.name for each in found.starts if each.never] == ["default/giant"]
+    assert {future.end for future in found.futures} == {3 * HOUR}
+    assert "default/giant can never start" in text(found)
+    assert found.unstarted == 0
+
+
+def test_pods_that_wait_for_a_node_are_forecast_too(tmp_path: Path) -> None:
+    """Without ClusterQueues kube-scheduler schedules: the pod starts when the one on the node has ended."""
+    spec = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "4"}}}]}
+    started = (NOON - timedelta(hours=2)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def pod(name: str, **more: Any) -> Manifest:
+        status = {"phase": "Running", "startTime": started} if "nodeName" in more else {"phase": "Pending"}
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": "q-jobs"},
+            "spec": {**spec, **more},
+            "status": status,
+        }
+
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "n"},
+        "status": {"allocatable": {"cpu": "4", "pods": "10"}},
+    }
+    world = cluster(node, pod("runs", nodeName="n"), pod("next"))
+    found = harness.forecast(world, history=ran(tmp_path, *[5.0] * 60), futures=2, workers=1, now=_now())
+    assert found.world.settings.plugin == "default-preemption"
+    assert quantiles(found, "q-jobs/next")[1] == pytest.approx(3, abs=0.1)
