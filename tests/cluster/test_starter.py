@@ -87,6 +87,14 @@ def test_nodes_may_be_given(opened: Callable[..., Trace]) -> None:
         made(opened(*ROWS), node={"cpu": 4000, "memory": 2 * GI})
 
 
+def test_more_nodes_than_there_can_be_are_refused(opened: Callable[..., Trace]) -> None:
+    """A node of a thousandth of what was meant is a mistaken unit."""
+    trace = opened({"pods": 2**28, "request.cpu": 1000, "duration": 30, "gang": False})
+    with pytest.raises(TraceError, match="nodes of 1 each; there can be at most 100,000") as error:
+        start(trace, node={"cpu": 1000})
+    assert "is the unit right" in str(error.value.hint)
+
+
 def test_quotas_are_equal_proportional_or_weighted(opened: Callable[..., Trace]) -> None:
     """Proportional to what is asked for over time; a queue without a weight has none and borrows."""
     rows = [{"queue": "a", "duration": 30}, {"queue": "b", "duration": 10, "submit_time": 20}]

@@ -73,6 +73,13 @@ def test_a_record_without_two_blocks_cannot_be_drawn_from(recorded: Trace) -> No
         Bootstrap(recorded, WEEK)
 
 
+def test_blocks_that_would_be_drawn_for_ever_are_refused(recorded: Trace) -> None:
+    """A block of a microsecond is a mistaken unit."""
+    with pytest.raises(SpecError, match="10d00h are 864,000,000,000 blocks of 1us; at most 100,000") as error:
+        next(Bootstrap(recorded, 1).pieces(10 * DAY, 1))
+    assert error.value.hint == "draw longer ones: --block 9s"
+
+
 GPUS = pl.col("request.nvidia.com/gpu") * pl.col("pods").fill_null(1)
 
 

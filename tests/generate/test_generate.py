@@ -241,3 +241,10 @@ def test_a_span_ends_before_its_end(spec: Callable[[str], Spec]) -> None:
     regular = "span: 10s\ntenants: [{queue: q, arrivals: {regular: {every: 5s}}, jobs: [JOB]}]"
     frame = rows(spec(regular.replace("JOB", "{duration: 1s, requests: {cpu: 1}}")))
     assert frame["submit_time"].to_physical().to_list() == [5 * SECOND]
+
+
+def test_states_that_would_change_for_ever_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state that stays for a microsecond is a mistaken unit."""
+    monkeypatch.setattr("harness.generate.arrivals._MOST_STATES", 1000)  # a million take seconds
+    with pytest.raises(SpecError, match="changes its state more than 1,000 times before enough jobs come"):
+        Bursty([1 / DAY, 0.0], [1, 1]).begun(1).times(1000)
