@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from faults.__main__ import main
 from faults.exploring import Explorer, some
 from faults.race import race
 from faults.system_calls import available
@@ -70,6 +71,17 @@ def test_a_fault_is_what_it_says(folder: Path, driver: Driver) -> None:
             break
     else:
         pytest.fail("nothing is written to disk before it takes its place")
+
+
+@pytest.mark.slow
+def test_a_trial_goes_on_where_its_log_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is in the log is not tried again, and counts."""
+    log = tmp_path / "faults.jsonl"
+    words = ["--world", "init", "--calls", "files", "--seed", "1", "--log", str(log)]
+    for most in ("2", "3", "3"):
+        monkeypatch.setattr("sys.argv", ["faults", *words, "--most", most])
+        assert main() == 0
+        assert len(log.read_text().splitlines()) == int(most)
 
 
 @pytest.mark.parametrize("seconds", [4, pytest.param(600, marks=pytest.mark.slow)])

@@ -1,7 +1,7 @@
 """Runs commands of harness in processes of their own, with a fault at one of their calls: a server for tests.
 
-It has imported everything before it forks, so that a command takes a few hundredths of a second and its calls
-are those of its work, not of its start.
+It has loaded what commands need before it forks, so that a command takes a fraction of a second and its
+calls are those of its work, not of its start.
 
 Usage: python -m faults.driver FOLDER LOGS; then requests on the standard input and answers on the standard
 output, each a line of JSON.
@@ -9,11 +9,13 @@ output, each a line of JSON.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import json
 import os
 import sys
+from collections.abc import Iterable
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import CodeType, FrameType
@@ -27,15 +29,21 @@ FILES = set(ERRORS) - {"memory"}
 def main(folder: Path, logs: Path) -> None:
     for entry in entry_points(group="harness"):
         entry.load()
-    for name in ("api", "cli.replay", "cli.report", "cli.compare", "cli.explain", "cli.cluster", "cli.trace",
-                 "cli.trace_generate", "cli.cluster_init", "comparison", "explanation.explain", "runs.store",
-                 "trace.write", "generate.streams", "generate.spec_file"):  # fmt: skip
-        importlib.import_module(f"harness.{name}")
-    for name in ("pyarrow.compute", "pydoc", "gzip", "encodings.ascii"):
-        importlib.import_module(name)
     gc.freeze()
     for line in sys.stdin:
-        print(json.dumps(answer(folder, logs, json.loads(line))), flush=True)
+        request = json.loads(line)
+        found = answer(folder, logs, request)
+        if request["fault"].get("calls") == "modules":
+            _load(name for _, _, name in found["calls"])
+        print(json.dumps(found), flush=True)
+
+
+def _load(modules: Iterable[str]) -> None:
+    """Have modules from now on, so that no command has to load them again."""
+    for name in modules:
+        with contextlib.suppress(Exception):  # some only exist as parts of others
+            importlib.import_module(name)
+    gc.freeze()
 
 
 def answer(folder: Path, logs: Path, request: dict[str, Any]) -> dict[str, Any]:
@@ -44,8 +52,9 @@ def answer(folder: Path, logs: Path, request: dict[str, Any]) -> dict[str, Any]:
     Args:
         folder: where the command runs; files below it count.
         logs: where its output goes.
-        request: `args` of the command, and `fault`: `calls` is what counts (`files`, `memory`, `functions`),
-            `at` the number of the call that fails, `error` with what (None kills), `always` see `Fault`.
+        request: `args` of the command, and `fault`: `calls` is what counts (`files`, `memory`, `functions`,
+            or `modules`, which are loaded in this process afterwards), `at` the number of the call that
+            fails, `error` with what (None kills), `always` see `Fault`.
     """
     fault = request.get("fault", {})
     streams = [logs / name for name in ("out", "err")]
@@ -57,6 +66,8 @@ def answer(folder: Path, logs: Path, request: dict[str, Any]) -> dict[str, Any]:
             os.dup2(os.open(log, os.O_CREAT | os.O_TRUNC | os.O_WRONLY), number)
         if counts == "functions":
             return _with_failing_function(request["args"], fault["at"], logs)
+        if counts == "modules":
+            return _telling_modules(request["args"], logs)
         return _called(request["args"])
 
     kinds = FILES if counts == "files" else {"memory"} if counts == "memory" else set()
@@ -64,9 +75,9 @@ def answer(folder: Path, logs: Path, request: dict[str, Any]) -> dict[str, Any]:
         run, folder, kinds, Fault(fault.get("at", -1), fault.get("error"), fault.get("always", {}))
     )
     found = {"code": code, "calls": [list(call) for call in calls]}
-    if counts == "functions":
-        seen = logs / "functions"
-        found["calls"] = [["call", "function", name] for name in seen.read_text().splitlines()]
+    if counts in ("functions", "modules"):
+        names = (logs / counts).read_text().splitlines()
+        found["calls"] = [["call", counts.removesuffix("s"), name] for name in names]
     return found | {log.name: log.read_text() for log in streams}
 
 
@@ -80,6 +91,14 @@ def _called(args: list[str]) -> int:
     finally:
         sys.stdout.flush()
     return 0
+
+
+def _telling_modules(args: list[str], logs: Path) -> int:
+    """The modules that the command loads."""
+    before = set(sys.modules)
+    code = _called(args)
+    (logs / "modules").write_text("\n".join(name for name in sys.modules if name not in before))
+    return code
 
 
 def _with_failing_function(args: list[str], at: int, logs: Path) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 import shutil
@@ -73,6 +74,7 @@ class Explorer:
             self.run(command)
         shutil.copytree(self.here, self.template)
         self.before = content(self.here)
+        self._repairs: dict[bytes, list[str]] = {self._state(): []}
         runs = sorted(str(path.relative_to(self.here)) for path in self.here.glob("results/trace/none-*"))
         self.run_before = runs[0] if runs else ""
         self.reference = self.run(self.world.args)
@@ -85,7 +87,7 @@ class Explorer:
 
     def run(self, command: list[str]) -> Ended:
         """Run a command without a fault: it must end well."""
-        ended = self.driver([self._place(word) for word in command])
+        ended = self.driver.load([self._place(word) for word in command])
         assert ended.code == 0, ended
         return ended
 
@@ -106,16 +108,47 @@ class Explorer:
         """Try each fault, then the same command again."""
         found = Found()
         for fault in faults:
-            ended = self.run_with(kind, fault.at, None if fault.error == "KILL" else fault.error)
-            wrong = [*self._ending(fault, ended), *self._left(fault, ended)]
-            again = self.driver([self._place(word) for word in self.world.args])
-            if again.code != 0 or content(self.here) != self.after:
-                wrong.append(
-                    f"the command does not repair it: {again.code} {again.err!r} {self._difference()}"
-                )
-            found.outcomes[self._outcome(fault, ended)] += 1
-            found.wrong += [f"{self.name}, {fault}: {each}" for each in wrong]
+            outcome, wrong = self.tried(kind, fault)
+            found.outcomes[outcome] += 1
+            found.wrong += wrong
         return found
+
+    def tried(self, kind: str, fault: Injected) -> tuple[str, list[str]]:
+        """What came of one fault, and what is wrong with it."""
+        ended = self.run_with(kind, fault.at, None if fault.error == "KILL" else fault.error)
+        if kind == "memory" and fault.at >= len(ended.calls):
+            return "not made this time", []
+        wrong = [*self._reached(fault, ended), *self._ending(fault, ended), *self._left(fault, ended)]
+        wrong += self._repaired()
+        return self._outcome(fault, ended), [f"{self.name}, {fault}: {each}" for each in wrong]
+
+    def _reached(self, fault: Injected, ended: Ended) -> Iterator[str]:
+        """What is wrong with the call that failed: it must be the one that was meant; of memory, any."""
+        calls = [call._replace(file=plain(call.file)) for call in ended.calls[fault.at :][:1]]
+        if fault.call.kind != "memory" and calls != [fault.call._replace(file=plain(fault.call.file))]:
+            yield f"it was another call that failed, {calls}"
+
+    def _repaired(self) -> list[str]:
+        """What is wrong once the same command was given again: with the same files it does the same."""
+        state = self._state()
+        if state not in self._repairs:
+            again = self.driver([self._place(word) for word in self.world.args])
+            well = again.code == 0 and content(self.here) == self.after
+            self._repairs[state] = (
+                []
+                if well
+                else [f"the command does not repair it: {again.code} {again.err!r} {self._difference()}"]
+            )
+        return self._repairs[state]
+
+    def _state(self) -> bytes:
+        """All that a command finds, but for what is drawn at random and when it was written."""
+        found = content(self.here)
+        listed = [
+            (plain(name := str(path.relative_to(self.here))), path.stat().st_mode, found.get(name, b""))
+            for path in self.here.rglob("*")
+        ]
+        return hashlib.sha256(repr(sorted(listed)).encode()).digest()
 
     def _ending(self, fault: Injected, ended: Ended) -> Iterator[str]:
         """What is wrong with the exit code and the message."""

@@ -30,6 +30,8 @@ def race(folder: Path, seconds: float, seed: int) -> Found:
         (folder / name).mkdir()
         drivers.append(Driver(here, folder / name))
     make(here)
+    for driver in drivers:
+        driver.load(_REPLAY)
     calls = len(drivers[0](_REPLAY).calls)
     (run,) = here.glob("results/trace/none-*")
     reference = _read(run)

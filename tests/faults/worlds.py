@@ -46,10 +46,10 @@ class Driver:
 
     def __init__(self, folder: Path, logs: Path | None = None) -> None:
         path = os.pathsep.join([str(_TESTS), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-        settled = {"POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+        settled = dict.fromkeys(("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "PYTHONDONTWRITEBYTECODE"), "1")
         self._process = subprocess.Popen(
             [sys.executable, "-m", "faults.driver", folder, logs or folder.parent],
-            env={**os.environ, **settled, "PYTHONPATH": path},
+            env={**os.environ, **settled, "PYTHONHASHSEED": "0", "PYTHONPATH": path},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -61,6 +61,10 @@ class Driver:
         print(json.dumps({"args": args, "fault": fault}), file=self._process.stdin, flush=True)
         found = json.loads(self._process.stdout.readline())
         return Ended(found["code"], found["out"], found["err"], [Call(*call) for call in found["calls"]])
+
+    def load(self, args: list[str]) -> Ended:
+        """Run a command, and have what it loads from then on."""
+        return self(args, calls="modules")
 
     def close(self) -> None:
         with self._process as process:
@@ -128,10 +132,17 @@ def content(folder: Path) -> dict[str, bytes]:
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             found[str(path.relative_to(folder))] = path.read_bytes()
-            if path.name == "run.json" and not hidden(str(path.relative_to(folder))):
-                info = json.loads(path.read_text())
-                found[str(path.relative_to(folder))] = json.dumps(info | {"provenance": None}).encode()
+            if path.name == "run.json":
+                found[str(path.relative_to(folder))] = _repeatable(path.read_bytes())
     return found
+
+
+def _repeatable(info: bytes) -> bytes:
+    """A run's `run.json` without when and how long; where it is not whole yet, as it is."""
+    try:
+        return json.dumps(json.loads(info) | {"provenance": None}).encode()
+    except ValueError:
+        return info
 
 
 def hidden(name: str) -> bool:
