@@ -20,8 +20,11 @@ _HOSTNAME = "kubernetes.io/hostname"
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
     """How many domains jobs are spread over, which part of them crosses domains, and waits for a place."""
-    yield from _waits(run, window)
-    admissions = _admissions(run, window)
+    answers = _answers(run, window)
+    placed = bool(answers["placed"].any())
+    if placed or answers["unplaced"].any():
+        yield from _waits(answers, window)
+    admissions = _admissions(run, window) if placed else pl.DataFrame()
     if admissions.is_empty():
         return
     levels = [name for name in admissions.columns if name not in ("time", "job", "pods")]
@@ -38,25 +41,37 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
         yield Measurement(f"{name}.pod_hours", share, "ratio", "lower")
 
 
-def _waits(run: Run, window: Window) -> Iterator[Measurement]:
-    """Of the jobs that were refused for a place alone: how many there are, and how long they went on waiting.
+def _answers(run: Run, window: Window) -> pl.DataFrame:
+    """Refusals and admissions: `time, job, action`, and what each says of a place in a topology.
 
-    A refusal says `unplaced` where pods have no place, and `short` what there is no quota for.
+    An admission says in which domains pods are `placed`; a refusal says that pods are `unplaced`, and it is
+    for a place `alone` where there is quota for all.
     """
-    detail = pl.col("detail")
-    rows = (
+    says = {"placed": '"spans"', "unplaced": '"unplaced":true', "alone": '"short":{}'}
+    detail = pl.col("detail").cast(pl.String)
+    return (
         run.micros("decisions")
         .filter(pl.col("action").is_in(["refuse", "admit"]) & (pl.col("time") <= window.end))
-        .select("time", "job", "action", detail.cast(pl.String))
-        .with_columns(
-            unplaced=detail.str.contains('"unplaced":true', literal=True).fill_null(value=False),
-            alone=detail.str.contains('"short":{}', literal=True).fill_null(value=False),
+        .select(
+            "time",
+            "job",
+            "action",
+            **{
+                name: detail.str.contains(text, literal=True).fill_null(value=False)
+                for name, text in says.items()
+            },
         )
         .collect()
     )
-    placed = rows["detail"].str.contains('"spans"', literal=True).any()
-    if not (placed or rows["unplaced"].any()):
-        return
+
+
+def _waits(rows: pl.DataFrame, window: Window) -> Iterator[Measurement]:
+    """Of the jobs that were refused for a place alone: how many there are, and how long they went on waiting.
+
+    Args:
+        rows: refusals and admissions, see `_answers`.
+        window: what is measured.
+    """
     admissions = (
         rows.filter(pl.col("action") == "admit")
         .select("job", admitted="time")
