@@ -70,8 +70,9 @@ class Conservative:
             self._renew(now)
         elif self._moves:
             for each in self._waiting:
-                self._profile.refund(each.assignment, each.at, each.until)
-                self._place(each, now)
+                if self._profile.may_begin_before(each.at, each.waiting.request):
+                    self._profile.refund(each.assignment, each.at, each.until)
+                    self._place(each, now)
         self._moves = False
         new, self._new = self._new, []
         for waiting in new:

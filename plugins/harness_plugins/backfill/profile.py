@@ -41,13 +41,44 @@ class Profile:
         In the last span nobody runs who ever ends, so what could never start then does so at once where
         the spans before have room: there is always an answer for a job that may start in an empty cluster.
         """
-        for first in range(len(self._times)):
+        first = roomy = 0
+        while first < len(self._times):
             start = max(now, self._times[first])
             last = bisect_left(self._times, start + length, first + 1)
+            full = self._first_full(request, max(first, roomy), last)
+            if full is not None:
+                first = full + 1
+                continue
+            roomy = last
             assignment = self._quotas.assign_throughout(request, job, self._usages[first:last])
             if assignment is not None:
                 return start, assignment
+            first += 1  # each span has room in some flavor, and no flavor in all of them
         raise AssertionError(f"no moment has quota for job {job.id}")
+
+    def may_begin_before(self, time: int, request: Request) -> bool:
+        """Whether a request might have quota before a time, or another flavor at that time.
+
+        Shortcut: who holds nothing before its reservation cannot have an earlier one unless some span before
+        it has room; and with a single flavor there is nothing to choose.
+        """
+        if any(len(flavors) > 1 for flavors in request.groups):
+            return True
+        before = bisect_left(self._times, time)
+        return any(self._first_full(request, place, place + 1) is None for place in range(before))
+
+    def _first_full(self, request: Request, first: int, last: int) -> int | None:
+        """The first of some spans without room for a request, which no run may cover, or None."""
+        quotas = self._quotas
+        held = quotas.usage
+        found = None
+        for place in range(first, last):
+            quotas.usage = self._usages[place]
+            if not quotas.has_room(request):
+                found = place
+                break
+        quotas.usage = held
+        return found
 
     def _apply(
         self, change: Callable[[Assignment], None], assignment: Assignment, start: int, end: int
