@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from harness_plugins.kueue.rules.topology.capacity import Capacity
 from harness_plugins.kueue.rules.topology.placement import PodSetRequest
 from harness_plugins.kueue.rules.topology.workload import WorkloadTopology
 from harness_plugins.kueue.state.topology.flavors import TopologyFlavor
@@ -15,12 +16,9 @@ def room_in_words(asked: WorkloadTopology) -> str:
     Args:
         asked: what a workload asks for.
     """
-    if asked.place() is not None:
-        return ""
     return "; ".join(
-        f"{_asks_for(request, flavor)}; most room: {', '.join(_most(asked, flavor, request))}"
-        for flavor, requests in asked.parts
-        for request in requests
+        f"{_asks_for(request, flavor)}; most room: {', '.join(_most(flavor, figures))}"
+        for flavor, request, figures in asked.figures()
     )
 
 
@@ -37,10 +35,9 @@ def _asks_for(request: PodSetRequest, flavor: TopologyFlavor) -> str:
     return f"{text} of flavor {flavor.name}"
 
 
-def _most(asked: WorkloadTopology, flavor: TopologyFlavor, request: PodSetRequest) -> Iterator[str]:
+def _most(flavor: TopologyFlavor, figures: Capacity | None) -> Iterator[str]:
     tree = flavor.tree
-    figures = asked.figures(flavor, request) if tree.leaves else None
-    if figures is None:
+    if figures is None or not tree.leaves:
         yield "none"
         return
     for level, domains in zip(tree.levels, tree.domains, strict=True):

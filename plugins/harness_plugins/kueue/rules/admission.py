@@ -145,17 +145,15 @@ class AdmissionCycle:
         queue = workload.cluster_queue
         victims = self._victims.setdefault(queue.root, {})
         assignment = entry.assignment
+        stands = False  # whether quota and places are known to be free
         if victims and self._recomputes and _overlap(assignment, victims):
             assignment = entry.assignment = self._reassign(entry, victims, cycle)
-        elif (
-            assignment.placed
-            and self._places_anew
-            and self._fits(assignment, queue.node, victims)
-            and not self._has_place(assignment, victims)
-        ):
-            changed = bool(self._reserved)
-            assignment = self._nominator.reassign(workload, assignment, cycle, changed=changed)
-            entry.assignment = assignment
+        elif assignment.placed and self._places_anew and self._fits(assignment, queue.node, victims):
+            stands = self._has_place(assignment, victims)
+            if not stands:
+                changed = bool(self._reserved)
+                assignment = self._nominator.reassign(workload, assignment, cycle, changed=changed)
+                entry.assignment = assignment
         targets = assignment.targets
         if assignment.mode == NO_FIT:
             entry.reason = NO_QUOTA
@@ -166,10 +164,8 @@ class AdmissionCycle:
             entry.reason = PENDING_PREEMPTION
             workload.place.last_assignment = None
             self._reserve(entry, assignment.usage)
-        elif (
-            (victims and _overlap(assignment, victims))
-            or not self._fits(assignment, queue.node, victims)
-            or not self._has_place(assignment, victims)
+        elif (victims and _overlap(assignment, victims)) or not (
+            stands or (self._fits(assignment, queue.node, victims) and self._has_place(assignment, victims))
         ):
             entry.reason = FAILED_AFTER_NOMINATION
             if not self._gates.flavor_fungibility_preserve_scan_progress:

@@ -14,6 +14,7 @@ from harness_plugins.kueue.rules.topology.placement import (
     suitable_leaves,
 )
 from harness_plugins.kueue.rules.topology.request import wanted_of
+from harness_plugins.kueue.rules.topology.search import Search
 from harness_plugins.kueue.state.topology.flavors import (
     Placed,
     TopologyFlavor,
@@ -103,14 +104,27 @@ class WorkloadTopology:
                 found.append(Placed(each.pod_set, flavor, leaves))
         return tuple(found)
 
-    def figures(self, flavor: TopologyFlavor, request: PodSetRequest) -> Capacity | None:
-        """What the domains of a flavor could take of a pod set now; None where it asks for levels in vain."""
-        wanted = wanted_of(request.request, flavor.tree.levels, mixed=self._mixed)
-        if wanted is None:
-            return None
-        suitable = self._suitable(flavor.tree, request.pod_set)
-        requests = request.pod_set.requests
-        return self._capacities(flavor.tree, flavor.room, wanted, requests, None, suitable)
+    def figures(self) -> list[tuple[TopologyFlavor, PodSetRequest, Capacity | None]]:
+        """What domains could take of each pod set by itself, if there is no place for all; [] if there is.
+
+        None where a pod set asks for levels in vain.
+        """
+        if not self.alone and self.place() is not None:
+            return []
+        found: list[tuple[TopologyFlavor, PodSetRequest, Capacity | None]] = []
+        for flavor, asked in self.parts:
+            tree = flavor.tree
+            for each in asked:
+                figures = None
+                wanted = wanted_of(each.request, tree.levels, mixed=self._mixed)
+                if wanted is not None:
+                    suitable, requests = self._suitable(tree, each.pod_set), each.pod_set.requests
+                    figures = self._capacities(tree, flavor.room, wanted, requests, None, suitable)
+                    # A search that finds nothing leaves the figures as they are.
+                    if self.alone and Search(tree, figures, wanted, 0).place(each.count) is not None:
+                        return []
+                found.append((flavor, each, figures))
+        return found
 
     def place_without(self, gone: Iterable[Sequence[Placed]]) -> tuple[Placed, ...] | None:
         """Where the pods go once others have left their places."""
