@@ -91,7 +91,7 @@ def _local_queue(name: str) -> Manifest:
 
 
 def _workload(arrival: Arrival) -> dict[str, Any]:
-    job, duration, _ = arrival
+    job, duration, *_ = arrival
     found = manifest("Workload", job.id, queueName=job.queue, priority=job.priority)
     found["metadata"] |= {
         "namespace": "default",
@@ -170,7 +170,7 @@ def by_usage(given: World, seed: int) -> World:
         "resourceWeights": {"gpu": random.choice((0, 1, 5))},
     }
     jobs = Jobs()
-    for job, duration, _ in next(given.jobs.chunks()):
+    for job, duration, *_ in next(given.jobs.chunks()):
         fields = {"at": job.submit / SECOND, "seconds": duration / SECOND, "priority": job.priority}
         fields |= {"grace": job.grace_period / SECOND, "pod_sets": job.pod_sets}
         jobs.add(job.id, job.queue, namespace=random.choice(_NAMESPACES), **fields)
@@ -193,7 +193,7 @@ def placed(given: World, seed: int) -> World:
         manifests.append(document)
     shapes: dict[tuple[PodSet, ...], tuple[PodSet, ...]] = {}
     jobs = Jobs()
-    for job, duration, _ in next(given.jobs.chunks()):
+    for job, duration, *_ in next(given.jobs.chunks()):
         if job.pod_sets not in shapes:
             group = "g" if len(job.pod_sets) > 1 and random.random() < 0.3 else ""
             shapes[job.pod_sets] = tuple(

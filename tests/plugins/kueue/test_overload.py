@@ -71,7 +71,7 @@ def crowded(seed: int) -> tuple[Cluster, Jobs]:
 def test_quotas_hold_after_every_decision_once_those_who_are_leaving_are_gone(seed: int, plugin: str) -> None:
     """Kept from the rows alone, in every flavor, cohort and queue; and what is held fits the cluster."""
     where, jobs = crowded(seed)
-    known = {job.id: job for chunk in jobs.chunks() for job, _, _ in chunk}
+    known = {job.id: job for chunk in jobs.chunks() for job, *_ in chunk}
     happened = Happened(where, jobs, plugin=plugin, until=200)
     tree = QuotaTree(where.cluster_queues, where.cohorts)
     held: dict[str, list[tuple[int, int]]] = {}
