@@ -19,8 +19,11 @@ from importlib.metadata import version
 from pathlib import Path
 
 import polars as pl
+import yaml
 
 import harness
+from harness.experiments.objectives import Judged
+from harness.experiments.reporting import report
 from harness.options import Option, durations, option_text
 from harness.plugins import Plugins, load
 from harness.recording import schemas
@@ -255,8 +258,11 @@ REPORTS = (
 )
 
 
+EXPERIMENT = ROOT / "docs" / "examples" / "sweep.yaml"
+
+
 def gallery(source: Path) -> None:
-    """Reports of bundled traces, and the commands that make them."""
+    """Reports of bundled traces and of an experiment, and the commands that make them."""
     files, folder = source / "gallery_files" / "reports", source / "gallery"
     files.mkdir(parents=True)
     folder.mkdir()
@@ -271,7 +277,20 @@ def gallery(source: Path) -> None:
         lines.append(f'## {about}\n\n<a href="../reports/{trace}.html">The report</a>, made by\n')
         lines.append(f"```\nharness replay traces/{trace}.parquet {chosen} --until {until}")
         lines.append(f"harness report results/{trace}/* -o {trace}.html\n```\n")
+    (files / "experiment.html").write_text(_experiment(), encoding="utf-8")
+    lines.append("## An experiment: two policies, three loads, and what preemption costs\n")
+    lines.append('<a href="../reports/experiment.html">The report</a>, made by, for its first day,\n')
+    lines.append(f"```\nharness sweep {EXPERIMENT.relative_to(ROOT)}")
+    lines.append("harness experiment report results/load-and-losses\n```\n")
     (folder / "index.md").write_text("\n".join(lines), encoding="utf-8")
+
+
+def _experiment() -> str:
+    """The report of the first day of an experiment."""
+    spec = yaml.safe_load(EXPERIMENT.read_text(encoding="utf-8"))
+    spec |= {"trace": str((EXPERIMENT.parent / spec["trace"]).resolve()), "settings": {"until": "1d"}}
+    with tempfile.TemporaryDirectory() as results:
+        return report(Judged(harness.sweep(spec, output=results, workers=1))).html()
 
 
 # --- the site -----------------------------------------------------------------------------------------------
