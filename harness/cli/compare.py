@@ -38,7 +38,7 @@ Examples:
 )
 @click.option(
     "--scope", default="all", show_default=True, metavar="SCOPE",
-    help="all, queue, quota, priority, reason, beneficiary, or one of them such as queue=prod.",
+    help="all, queue, quota, priority, user, reason, beneficiary, or one of them such as queue=prod.",
 )  # fmt: skip
 @click.option(
     "--format", "layout", type=click.Choice(["table", "markdown", "json", "csv"]), default="table",
