@@ -63,6 +63,10 @@ Examples:
 )  # fmt: skip
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes. [default: one a core]")
 @click.option("--dask", metavar="ADDRESS", help="Play futures on the workers of this Dask scheduler.")
+@click.option(
+    "--backtest", type=click.IntRange(min=1), metavar="N",
+    help="Judge forecasts at N moments of the second half of the history by what it says happened.",
+)  # fmt: skip
 @click.option("--all", "every", is_flag=True, help="All rows of all tables.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
 @click.option("-q", "--quiet", is_flag=True, help="Only results and errors.")
@@ -82,6 +86,7 @@ def forecast(
     now: str | None,
     workers: int | None,
     dask: str | None,
+    backtest: int | None,
     every: bool,
     as_json: bool,
     quiet: bool,
@@ -95,7 +100,7 @@ def forecast(
     from harness.cluster.load import load_cluster
     from harness.experiments.elsewhere import dask_executor
     from harness.forecasting.making import Asked, scheduler_of
-    from harness.forecasting.text import text
+    from harness.forecasting.text import text, verdict
 
     plugins = loaded_plugins(ctx)
     spec = plugins.policy(name or scheduler_of(load_cluster(cluster)))
@@ -113,6 +118,10 @@ def forecast(
         reader,
     )
     with dask_executor(dask) as executor:
+        if backtest is not None:
+            held = asked.judged(backtest, plugins, workers=workers, executor=executor)
+            click.echo(json.dumps(held.to_json()) if as_json else verdict(held, terminal_width()))
+            return
         made = asked.made(plugins, workers=workers, executor=executor, watch=_watch(shown=not quiet))
     if as_json:
         click.echo(json.dumps(made.to_json(), indent=2))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.cluster.load import load_cluster
 from harness.engine.losses import Losses, parse_losses
 from harness.errors import InputError, OptionError, TraceError
+from harness.forecasting.backtest import Backtest, Coverage, coverage, judged_at, record_of
 from harness.forecasting.forecast import Forecast
 from harness.forecasting.futures import Settings, World
 from harness.forecasting.history import History, history_of
@@ -59,23 +60,12 @@ class Asked:
             InputError: something cannot be read, nothing waits, or the job to submit can never start.
             ReplayError: a future could not be played.
         """
-        if self.futures < 1:
-            raise OptionError(f"futures: {self.futures} is not a number of futures")
-        cluster = load_cluster(Path(self.cluster)) if isinstance(self.cluster, (str, Path)) else self.cluster
-        policy = plugins.policy(self.plugin or scheduler_of(cluster))
-        settings = Settings(
-            plugins,
-            policy.name,
-            resolve(policy.options, self.options or {}, owner=f"policy {policy.name}"),
-            parse_losses(self.on_preemption) if isinstance(self.on_preemption, str) else self.on_preemption,
-            _horizon(self.horizon),
-            self.seed,
-        )
+        cluster, settings = self._settings(plugins)
         history, notes = self._history(cluster, settings, plugins)
         latest = latest_of(cluster)
         if self.now is not None and latest is not None and self.now < latest:
             raise OptionError("now: the manifests know of something that happened later")
-        now = now_of(cluster, policy, self.now)
+        now = now_of(cluster, settings.policy, self.now)
         if not now.waiting and self.submit is None:
             raise InputError(
                 f"{cluster.source or 'the cluster'}: no Workload or Pod waits for a start to forecast",
@@ -92,6 +82,48 @@ class Asked:
             made = Forecast(world, futures, never, tuple(notes), made)
         assert made is not None
         return made
+
+    def judged(
+        self, moments: int, plugins: Plugins, *, workers: int | None = None, executor: Executor | None = None
+    ) -> Coverage:
+        """How forecasts held that were made at moments of the history itself, which needs a record.
+
+        Args:
+            moments: at how many moments, drawn from the second half of the history.
+            plugins: what was loaded.
+            workers: how many processes judge; one moment is judged by one.
+            executor: judges instead.
+
+        Raises:
+            InputError: something cannot be read, or there is nothing to judge.
+            ReplayError: a forecast could not be made.
+        """
+        if self.history is None or self.submit is not None:
+            raise OptionError(
+                "a backtest judges forecasts of a history", hint="give --history, and no --submit"
+            )
+        cluster, settings = self._settings(plugins)
+        trace = read_trace(self.history, plugins, reader=self.reader)
+        history = history_of(trace, cluster, settings.policy, settings.options, dated=True)
+        cluster = replace(cluster, workloads=(), pods=())
+        backtest = Backtest(cluster, history, record_of(trace, cluster, history), settings, self.futures)
+        found = judged_at(backtest, moments, workers=workers, executor=executor)
+        return coverage(found, settings.horizon)
+
+    def _settings(self, plugins: Plugins) -> tuple[Cluster, Settings]:
+        """The cluster, and what is chosen for all futures."""
+        if self.futures < 1:
+            raise OptionError(f"futures: {self.futures} is not a number of futures")
+        cluster = load_cluster(Path(self.cluster)) if isinstance(self.cluster, (str, Path)) else self.cluster
+        policy = plugins.policy(self.plugin or scheduler_of(cluster))
+        return cluster, Settings(
+            plugins,
+            policy.name,
+            resolve(policy.options, self.options or {}, owner=f"policy {policy.name}"),
+            parse_losses(self.on_preemption) if isinstance(self.on_preemption, str) else self.on_preemption,
+            _horizon(self.horizon),
+            self.seed,
+        )
 
     def _with_job(
         self, cluster: Cluster, history: History | None, settings: Settings, before: World

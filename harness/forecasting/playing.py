@@ -12,7 +12,7 @@ from harness.errors import HarnessError, ReplayError
 from harness.experiments.crew import crew_for
 from harness.forecasting.futures import Future, World
 
-_PROCESS = 400 << 20
+PROCESS = 400 << 20
 """Bytes that a process takes about."""
 
 
@@ -33,7 +33,7 @@ class Playing:
     @property
     def memory(self) -> int:
         """About how many bytes a process takes that plays futures."""
-        return _PROCESS
+        return PROCESS
 
     def begun(self) -> Callable[[tuple[int, int]], Played]:
         """Be ready in this process; answers what plays a future of a world, given both numbers."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from harness.forecasting.backtest import Coverage
 from harness.forecasting.forecast import Displaced, Forecast, Start, Times
 from harness.text import aligned, folded, shortened
 from harness.units import format_duration
@@ -40,6 +41,19 @@ def text(forecast: Forecast, width: int | None = None, *, rows: int | None = _RO
 
 
 _STARTS = ["waits", "queue", "waited", "p10", "p50", "p90", "not started"]
+
+
+def verdict(held: Coverage, width: int | None = None) -> str:
+    """How forecasts held, for a terminal of so many columns."""
+    size = "unknown" if held.width is None else format_duration(round(held.width))
+    error = "unknown" if held.error is None else format_duration(round(held.error))
+    sentences = [
+        f"{held.covered:.1%} of {held.starts:,} starts lie between their p10 and their p90, as 80 % should",
+        f"{held.before:.1%} come before, {held.after:.1%} after",
+        f"mean over {held.moments:,} moments: {held.by_moment:.1%}",
+        f"median width of these intervals {size}, median error of the p50 {error}",
+    ]
+    return "\n".join(folded(sentences, width))
 
 
 def _head(forecast: Forecast) -> str:

@@ -1,0 +1,111 @@
+"""Forecasts of the past, judged by what came."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+import yaml
+from cli_environment import called
+from live_worlds import MONDAY, manifests, queue
+
+from harness.errors import InputError, OptionError, TraceError
+from harness.forecasting.backtest import Judged, coverage
+from harness.forecasting.making import Asked
+from harness.plugins import load
+from harness.units import HOUR
+
+DAYS = 28
+
+
+def record(folder: Path, *, late: float = 0) -> Path:
+    """Each day at 06:00 a job that takes all 4 cores for 4 h, an hour later one that waits for its end.
+
+    Args:
+        folder: where the trace is written.
+        late: how many hours later than the first one's end the second one started.
+    """
+    rows = []
+    for day in range(DAYS):
+        first = MONDAY + timedelta(days=day, hours=6)
+        start = first + timedelta(hours=4 + late)
+        rows.append((f"long-{day}", first, 4, first, first + timedelta(hours=4)))
+        rows.append((f"next-{day}", first + timedelta(hours=1), 1, start, start + timedelta(hours=1)))
+    frame = pl.DataFrame(
+        {
+            "job_id": [row[0] for row in rows],
+            "submit_time": [row[1] for row in rows],
+            "duration": [timedelta(hours=row[2]) for row in rows],
+            "queue": "q-jobs",
+            "request.cpu": 4000,
+            "recorded_start": [row[3] for row in rows],
+            "recorded_end": [row[4] for row in rows],
+        }
+    )
+    frame.write_parquet(folder / "record.parquet")
+    (folder / "cluster.yaml").write_text(yaml.safe_dump_all(manifests(queue("q", 4))))
+    return folder / "record.parquet"
+
+
+def test_a_record_that_repeats_itself_is_forecast_exactly(tmp_path: Path) -> None:
+    """What runs has a group of its own by its name, so the end and the next start are known to the second."""
+    asked = Asked(tmp_path / "cluster.yaml", record(tmp_path), futures=3)
+    held = asked.judged(5, load(), workers=1)
+    assert (held.covered, held.by_moment, held.before, held.after) == (1.0, 1.0, 0.0, 0.0)
+    assert (held.starts, held.moments, held.error) == (5, 5, 0)
+
+
+def test_a_cluster_that_does_otherwise_shows(tmp_path: Path) -> None:
+    """There all starts come 2 h after the quota was free; the model does not know why."""
+    asked = Asked(tmp_path / "cluster.yaml", record(tmp_path, late=2), futures=3)
+    held = asked.judged(5, load(), workers=1)
+    assert held.after > 0.3
+    assert held.covered + held.before + held.after == pytest.approx(1)
+
+
+def test_coverage_counts_starts_and_moments() -> None:
+    """One of three starts at one moment lies within, and the one at the other; never is late."""
+    futures = tuple(hour * HOUR for hour in range(1, 10))
+    judged = [
+        Judged(0, "early", futures, HOUR // 2),
+        Judged(0, "within", futures, 5 * HOUR),
+        Judged(0, "never", futures, None),
+        Judged(HOUR, "alone", futures, 3 * HOUR),
+    ]
+    held = coverage(judged, 24 * HOUR)
+    assert (held.starts, held.moments) == (4, 2)
+    assert (held.covered, held.before, held.after) == (0.5, 0.25, 0.25)
+    assert held.by_moment == pytest.approx((1 / 3 + 1) / 2)
+    assert held.width == 8 * HOUR
+    with pytest.raises(InputError, match="did anything wait"):
+        coverage([], HOUR)
+
+
+def test_what_cannot_be_judged_is_refused(tmp_path: Path) -> None:
+    """A history without a record, and a cluster whose nodes or flavors a record does not name."""
+    path = record(tmp_path)
+    plain = tmp_path / "plain.parquet"
+    pl.read_parquet(path).drop("recorded_start", "recorded_end").write_parquet(plain)
+    with pytest.raises(TraceError, match="recorded_start"):
+        Asked(tmp_path / "cluster.yaml", plain).judged(1, load())
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "node-1"},
+        "status": {"allocatable": {"cpu": "4", "pods": "10"}},
+    }
+    (tmp_path / "nodes.yaml").write_text(yaml.safe_dump_all(manifests(queue("q", 4), node)))
+    with pytest.raises(OptionError, match="it has nodes"):
+        Asked(tmp_path / "nodes.yaml", path).judged(1, load())
+    with pytest.raises(OptionError, match="a backtest judges forecasts of a history"):
+        Asked(tmp_path / "cluster.yaml").judged(1, load())
+
+
+def test_the_command_tells_the_coverage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In words."""
+    args = ["--cluster", tmp_path / "cluster.yaml", "--history", record(tmp_path), "--workers", "1"]
+    assert called(["forecast", *map(str, args), "--futures", "3", "--backtest", "3"]) == 0
+    out = capsys.readouterr().out
+    assert "100.0% of 3 starts lie between their p10 and their p90, as 80 % should" in out
