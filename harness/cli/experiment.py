@@ -7,10 +7,9 @@ from pathlib import Path
 import click
 
 from harness.cli.context import command_line
-from harness.cli.output import write_output
+from harness.cli.output import STDOUT, deliver
 from harness.cli.screen import coloured
 from harness.errors import OptionError
-from harness.text import printable
 
 _EXPERIMENT = click.argument("experiment", metavar="DIR", type=click.Path(path_type=Path))
 _OBJECTIVES = click.option(
@@ -22,7 +21,6 @@ _WHERE = click.option(
     "--where", multiple=True, metavar="NAME=VALUE", help="Only items that are set so; may be repeated."
 )
 _PAGE = Path("experiment.html")
-_STDOUT = Path("-")
 
 
 @click.group(
@@ -106,12 +104,7 @@ def report(
     judged = Judged(Experiment.open(experiment), objectives, _pairs(where))
     written = made(judged, command=command_line(ctx))
     text = written.html() if form == "html" else written.markdown()
-    place = output or (_PAGE if form == "html" else _STDOUT)
-    if place == _STDOUT:
-        click.echo(text, nl=False)
-        return
-    write_output(place, text)
-    click.echo(printable(str(place)))
+    deliver(text, output or (_PAGE if form == "html" else STDOUT))
 
 
 @experiment.command(

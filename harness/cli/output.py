@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
+
 from harness.errors import InputError, OptionError
 from harness.files.whole import whole_file
+from harness.text import printable
+
+STDOUT = Path("-")
+"""Where what is written goes to stdout."""
 
 
 def spare(source: Path, output: Path, what: str = "file") -> None:
@@ -56,3 +62,16 @@ def write_output(output: Path, text: str) -> None:
         raise InputError(
             f"{output} cannot be written: {error.strerror or error}", hint="choose another file with -o"
         ) from error
+
+
+def deliver(text: str, place: Path) -> None:
+    """Write a text file and say where it is, or the text itself to stdout.
+
+    Raises:
+        InputError: it cannot be written; whatever was there before is untouched.
+    """
+    if place == STDOUT:
+        click.echo(text, nl=False)
+        return
+    write_output(place, text)
+    click.echo(printable(str(place)))

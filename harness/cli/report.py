@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.cli.context import command_line, loaded_plugins
-from harness.cli.output import write_output
+from harness.cli.output import STDOUT, deliver
 from harness.errors import OptionError
-from harness.text import printable
 
 if TYPE_CHECKING:
     from harness.comparison import Comparison
 
 _PAGE = Path("report.html")
-_STDOUT = Path("-")
 _NO = "no"
 
 
@@ -84,12 +82,7 @@ def report(
         comparison = _shaken(ctx, comparison, shake_text, workers)
     made = api.make_report(comparison, plugins=loaded_plugins(ctx), command=command_line(ctx), gantt=gantt)
     text = made.html(interactive=interactive) if form == "html" else made.markdown()
-    place = output or (_PAGE if form == "html" else _STDOUT)
-    if place == _STDOUT:
-        click.echo(text, nl=False)
-        return
-    write_output(place, text)
-    click.echo(printable(str(place)))
+    deliver(text, output or (_PAGE if form == "html" else STDOUT))
 
 
 def _shaken(ctx: click.Context, comparison: Comparison, text: str | None, workers: int | None) -> Comparison:
