@@ -140,7 +140,7 @@ class PendingQueue:
         following = _first(lines, local_queue)
         if following is not None:
             firsts.enter(following)
-        elif not any(_first(lines, each) for each in lines):
+        elif len(lines) == 1 or not any(_first(lines, each) for each in lines):
             self._forget(place.equivalence_class)
 
     def _class_of(self, workload: Workload) -> EquivalenceClass:
