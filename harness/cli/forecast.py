@@ -103,9 +103,10 @@ def forecast(
     from harness.forecasting.text import text, verdict
 
     plugins = loaded_plugins(ctx)
-    spec = plugins.policy(name or scheduler_of(load_cluster(cluster)))
+    world = load_cluster(cluster)
+    spec = plugins.policy(name or scheduler_of(world))
     asked = Asked(
-        cluster,
+        world,
         history,
         submit,
         name,
@@ -116,6 +117,7 @@ def forecast(
         horizon,
         None if now is None else _moment(now),
         reader,
+        dump=cluster,
     )
     with dask_executor(dask) as executor:
         if backtest is not None:

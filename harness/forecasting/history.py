@@ -13,6 +13,7 @@ from harness.errors import Fault, TraceError
 from harness.forecasting.coming import Coming, Past
 from harness.forecasting.run_times import RunTimes
 from harness.forecasting.traits import traits_of
+from harness.generate.uniform import uniform
 from harness.options import resolve
 from harness.policy import ENDLESS, Job
 from harness.runs.impossible import impossible, sentences
@@ -76,7 +77,21 @@ class Known:
             ended = [job for job in ended if not (recorded and job.end is None) and end_of(job) <= now]
             ended.sort(key=end_of)
         self.run_times = RunTimes((job.traits, job.run_time) for job in ended)
+        if now is not None:
+            over = {job.arrival[0].index for job in ended}
+            known = (job if job.arrival[0].index in over else self._drawn(job, now) for job in jobs)
+            jobs = [job for job in known if job is not None]
         self.coming = Coming(jobs, now, dated=history.dated)
+
+    def _drawn(self, job: Past, now: int) -> Past | None:
+        """A job that had not ended by now with a run time that is drawn; None where nothing says how long."""
+        start = job.submit if job.end is None else job.end - job.run_time
+        found = self.run_times.draws(job.traits, max(0, now - start), job.arrival[0].requested)
+        if found is None:
+            return None
+        name = job.arrival[0].id
+        run_time = found.run_time(uniform("not ended", name), uniform("not ended", *found.group))
+        return job._replace(arrival=(job.arrival[0], run_time, *job.arrival[2:]))
 
 
 def history_of(

@@ -32,7 +32,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Asked:
-    """A forecast that is asked for; see `harness.forecast` for what the fields mean."""
+    """A forecast that is asked for; see `harness.forecast` for what the fields mean.
+
+    Attributes:
+        dump: where the manifests of a cluster in memory are, which may have jobs that have ended.
+    """
 
     cluster: str | Path | Cluster
     history: str | Path | Trace | None = None
@@ -45,6 +49,7 @@ class Asked:
     horizon: str | int = "7d"
     now: int | None = None
     reader: str | None = None
+    dump: Path | None = None
 
     def made(
         self,
@@ -154,10 +159,11 @@ class Asked:
         notes = [f"scheduled by {settings.plugin}"] if self.plugin is None else []
         given: str | Path | Trace | None = self.history
         if given is None:
-            if not isinstance(self.cluster, (str, Path)):
+            dump = Path(self.cluster) if isinstance(self.cluster, (str, Path)) else self.dump
+            if dump is None:
                 return None, [*notes, _NO_HISTORY]
             try:
-                trace = read_trace(self.cluster, plugins, reader="kubernetes")
+                trace = read_trace(dump, plugins, reader="kubernetes")
             except TraceError:
                 return None, [*notes, _NO_HISTORY]
             notes.append(f"history: the {trace.frame.height:,} jobs of the manifests that have ended")

@@ -88,6 +88,15 @@ def test_only_run_times_of_jobs_that_had_ended_are_known(tmp_path: Path) -> None
     assert known.by(micros(NOON + timedelta(hours=2))).run_times.count == 2
 
 
+def test_the_run_time_of_a_job_that_had_not_ended_is_not_known_when_it_comes_again(tmp_path: Path) -> None:
+    """It really ran 400 h and has run 66 h by noon; all that ran longer and had ended took 100 h."""
+    old = [(f"old{number}", MONDAY - timedelta(days=20, hours=number), 100.0, 1) for number in range(30)]
+    jobs = [*old, ("running", MONDAY - timedelta(hours=54), 400.0, 1)]
+    known = history_of(history(tmp_path, jobs), _WORLD, load().policy("kueue-classic")).by(micros(NOON))
+    saturday = (micros(MONDAY) // DAY) - 3
+    assert [past.run_time for past in known.coming.came_on(saturday)] == [100 * HOUR]
+
+
 def test_jobs_of_queues_that_the_cluster_does_not_have_are_left_out_and_counted(tmp_path: Path) -> None:
     """A history without any other job says nothing of the cluster."""
     known = load().policy("kueue-classic")

@@ -299,3 +299,20 @@ def test_pods_that_wait_for_a_node_are_forecast_too(tmp_path: Path) -> None:
     found = harness.forecast(world, history=ran(tmp_path, *[5.0] * 60), futures=2, workers=1, now=_now())
     assert found.world.settings.plugin == "default-preemption"
     assert quantiles(found, "q-jobs/next")[1] == pytest.approx(3, abs=0.1)
+
+
+def test_jobs_of_the_dump_that_have_ended_are_the_history_without_another(tmp_path: Path) -> None:
+    """25 ran 5 h each, the last one until noon: what has run 2 h by then ends in 3 h."""
+    ended = []
+    for number in range(25):
+        each = workload(f"ended-{number}", 4, since=5 + number)
+        end = (NOON - timedelta(hours=number)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        finished = {"type": "Finished", "status": "True", "reason": "Succeeded", "lastTransitionTime": end}
+        each["status"]["conditions"].append(finished)
+        ended.append(each)
+    file = tmp_path / "dump.yaml"
+    there = [workload("runs", 4, since=2), workload("next", 4, hours=1)]
+    file.write_text(yaml.safe_dump_all(manifests(queue("q", 4), *ended, *there)))
+    found = harness.forecast(file, futures=3, workers=1)
+    assert quantiles(found)[1] == 3
+    assert "history: the 25 jobs of the manifests that have ended" in found.notes
