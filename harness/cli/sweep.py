@@ -79,6 +79,7 @@ def sweep(
     from harness.experiments.elsewhere import dask_executor
     from harness.experiments.preparing import prepared
     from harness.experiments.sweeping import Sweep
+    from harness.experiments.telling import stopped_text
 
     verb, paths = (words[0], words[1:]) if words[0] in ("items", "run") else ("", words)
     if (item is not None) != (verb == "run"):
@@ -96,6 +97,8 @@ def sweep(
         with SweepBar(shown=not quiet) as progress, dask_executor(dask) as executor:
             experiment = made.run(workers=workers, executor=executor, watch=progress.update)
         click.echo(printable(f"{experiment.root / 'experiment.parquet'}"))
+        if stopped := stopped_text(experiment):
+            click.echo(stopped, err=True)
         _check_failures(experiment)
 
 

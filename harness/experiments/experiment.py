@@ -10,7 +10,6 @@ from typing import Any
 import polars as pl
 
 from harness.experiments.folder import Folder
-from harness.experiments.making import about
 
 DONE, FAILED, MISSING = "done", "failed", "missing"
 
@@ -66,12 +65,22 @@ class Experiment:
         )
 
     def about(self, key: str) -> Mapping[str, Any]:
-        """What an item says of itself: `jobs`, `stopped`, `unmeasured`, `cpu_seconds`.
+        """What an item says of itself: `key`, `run`, `jobs`, `stopped`, `unmeasured`.
 
         Raises:
-            OSError, ValueError: it is not there, or damaged.
+            RunError: it is not there, or damaged.
         """
-        return about(self._folder.file(key))
+        return self._folder.about(key)
+
+    @cached_property
+    def stopped(self) -> Sequence[int]:
+        """Numbers of items that were ended where they went nowhere: figures there are not of all jobs.
+
+        Raises:
+            RunError: an item is damaged.
+        """
+        done = self.items.filter(state=DONE).select("item", "key")
+        return [item for item, key in done.iter_rows() if self.about(key)["stopped"]]
 
     def to_polars(self) -> pl.DataFrame:
         """A row an item, metric, scope and resource, with a column for each thing that varies.

@@ -20,12 +20,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.errors import RunError
-from harness.experiments.making import Item, Made
+from harness.experiments.making import Item, Made, about
 from harness.experiments.spec import Factor, Spec, Value
 from harness.files.whole import whole_file
 from harness.recording import schemas
 
-SCHEMA = "1"
+SCHEMA = "2"
 _AT_A_TIME = 500
 _NUMBERS = (int, float)
 
@@ -185,9 +185,19 @@ class Folder:
         try:
             return pl.read_parquet(path, glob=False).select(*schemas.METRICS)
         except (OSError, pl.exceptions.PolarsError) as error:
-            raise RunError(
-                f"{path} is damaged: {error}", hint="remove it, and sweep again: that makes it anew"
-            ) from error
+            raise _damaged(path, error) from error
+
+    def about(self, key: str) -> Mapping[str, Any]:
+        """What the file of an item says of it: `key`, `run`, `jobs`, `stopped`, `unmeasured`.
+
+        Raises:
+            RunError: it is not there, or damaged.
+        """
+        path = self.file(key)
+        try:
+            return about(path)
+        except (OSError, ValueError) as error:
+            raise _damaged(path, error) from error
 
     def _table(self, name: str) -> pl.DataFrame:
         path = self.root / name
@@ -196,6 +206,10 @@ class Folder:
         except (OSError, pl.exceptions.PolarsError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise RunError(f"{path} cannot be read: {reason}", hint="harness sweep SPEC writes it") from error
+
+
+def _damaged(path: Path, error: Exception) -> RunError:
+    return RunError(f"{path} is damaged: {error}", hint="remove it, and sweep again: that makes it anew")
 
 
 def _items_frame(factors: Sequence[Factor], items: Sequence[Item]) -> pl.DataFrame:

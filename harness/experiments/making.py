@@ -122,17 +122,15 @@ def _table(run: Run, item: Item) -> bytes:
         "jobs": run.info["outcome"]["jobs"],
         "stopped": "" if run.stopped is None else run.stopped.told(),
         "unmeasured": dict(run.unmeasured),
-        "cpu_seconds": run.info["provenance"]["cpu_seconds"],
     }
-    table: pa.Table = run.metrics.select(*schemas.METRICS).to_arrow()
+    return written(run.metrics.select(*schemas.METRICS).to_arrow(), about)
+
+
+def written(metrics: pa.Table, about: Mapping[str, Any]) -> bytes:
+    """The file of an item: its metrics, and what it says of itself beside them."""
     buffer = BytesIO()
-    pq.write_table(
-        table.replace_schema_metadata({ABOUT: json.dumps(about).encode()}),
-        buffer,
-        compression="zstd",
-        compression_level=_LEVEL,
-        store_schema=False,
-    )
+    table = metrics.replace_schema_metadata({ABOUT: json.dumps(about).encode()})
+    pq.write_table(table, buffer, compression="zstd", compression_level=_LEVEL)
     return buffer.getvalue()
 
 
@@ -142,5 +140,8 @@ def about(file: Path) -> Mapping[str, Any]:
     Raises:
         OSError, ValueError: it is not such a file.
     """
-    found: Mapping[str, Any] = json.loads(pq.read_schema(file).metadata[ABOUT])
+    try:
+        found: Mapping[str, Any] = json.loads(pq.read_metadata(file).metadata[ABOUT])
+    except (KeyError, TypeError, pa.ArrowException) as error:
+        raise ValueError(f"{file} is no item of an experiment") from error
     return found

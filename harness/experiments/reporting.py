@@ -12,7 +12,7 @@ from harness.experiments.effects import effects
 from harness.experiments.frontier import Outcome, outcomes, shifts
 from harness.experiments.objectives import Estimate, Judged, Setting, value_text
 from harness.experiments.spec import SEED
-from harness.experiments.telling import figure, setting_text, signed
+from harness.experiments.telling import figure, setting_text, signed, stopped_text
 from harness.metrics.measurement import Measurement
 from harness.report import palette
 from harness.report.amounts import Scale, scale_of
@@ -100,6 +100,8 @@ def _frontier(judged: Judged, found: Sequence[Outcome], scaled: Sequence[_Scaled
             "Every setting was replayed once: without seeds nothing tells small differences from luck "
             "(seeds: 10 in the specification, or harness sweep --seeds 10)."
         )
+    if stopped := stopped_text(judged.experiment):
+        yield Text(f"{stopped[0].upper()}{stopped[1:]}.")
     rows = [
         [
             setting_text(each.setting),

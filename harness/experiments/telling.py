@@ -12,7 +12,7 @@ from harness.comparison.figures import Key, changed, key_of, name_of, shown
 from harness.comparison.headlines import HEADLINES
 from harness.errors import OptionError
 from harness.experiments.effects import effects
-from harness.experiments.experiment import DONE
+from harness.experiments.experiment import DONE, Experiment
 from harness.experiments.frontier import Outcome, Shift, outcomes, shifts
 from harness.experiments.objectives import Estimate, Judged, Setting, value_text
 from harness.metrics.measurement import Measurement
@@ -20,6 +20,7 @@ from harness.statistics.significance import of_pairs
 from harness.text import aligned
 
 _EXTREMES = 3
+_NAMED = 5
 _QUEUES = 2
 
 
@@ -38,9 +39,19 @@ def _state(judged: Judged) -> str:
     done = items.filter(state=DONE).height
     seeds = experiment.description["seeds"]
     repeats = f", {seeds['count']:,} seeds ({seeds['of']} {seeds['by']}) each" if seeds else ""
-    return (
-        f"{experiment.name}: {done:,} of {items.height:,} items, {len(judged.settings):,} settings{repeats}"
-    )
+    counted = f"{done:,} of {items.height:,} items, {len(judged.settings):,} settings{repeats}"
+    return "\n".join(filter(None, (f"{experiment.name}: {counted}", stopped_text(experiment))))
+
+
+def stopped_text(experiment: Experiment) -> str:
+    """That items were ended where they went nowhere, in a sentence; nothing where none was."""
+    stopped = experiment.stopped
+    if not stopped:
+        return ""
+    rest = f" and {len(stopped) - _NAMED:,} more" if len(stopped) > _NAMED else ""
+    numbers = ", ".join(map(str, stopped[:_NAMED])) + rest
+    which = f"item {numbers} was" if len(stopped) == 1 else f"items {numbers} were"
+    return f"{which} ended where the replay went nowhere: figures there are not of all jobs"
 
 
 def setting_text(setting: Setting) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from harness.experiments.experiment import Experiment
 from harness.runs.run import Run
 
 LOWER = {"reclaimWithinCohort": "LowerPriority", "borrowWithinCohort": {"policy": "LowerPriority"}}
@@ -124,6 +125,30 @@ def test_a_damaged_account_of_it_is_found_out(harness: Callable, trace: Path, da
     assert "outcome.stopped does not say what led to nothing" in ended.err
     assert harness("replay", trace, "-p", "kueue-classic", *QUICK).code == 1
     assert harness("compare", run).code == 0
+
+
+def test_an_experiment_names_the_items_that_went_nowhere(harness: Callable, trace: Path) -> None:
+    """In the sweep, what is shown of it and its report: their figures are not of all jobs."""
+    spec = {
+        "experiment": "loop",
+        "trace": str(trace),
+        "plugins": [{"kueue-classic": {"evictionLatency": "0s"}}, "none"],
+        "settings": {"grace-period": "1us"},
+        "metrics": ["waiting"],
+    }
+    Path("loop.yaml").write_text(yaml.safe_dump(spec))
+    ended = harness("sweep", "loop.yaml", "--workers", "1", "-o", "kept")
+    assert ended.code == 0
+    told = "item 0 was ended where the replay went nowhere: figures there are not of all jobs"
+    assert told in ended.err
+    assert told in harness("experiment", "show", "kept/loop", "--objective", "wait.first_start.p95").out
+    page = harness(
+        "experiment", "report", "kept/loop", "--objective", "wait.first_start.p95", "--format", "markdown"
+    )
+    assert told[1:] in page.out
+    found = Experiment.open("kept/loop")
+    assert found.stopped == [0]
+    assert found.about(found.items["key"][1])["stopped"] == ""
 
 
 def test_an_ended_replay_is_no_error_in_python(trace: Path) -> None:

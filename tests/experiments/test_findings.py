@@ -16,7 +16,7 @@ from harness.experiments.effects import effects
 from harness.experiments.experiment import Experiment
 from harness.experiments.folder import Folder
 from harness.experiments.frontier import outcomes, shifts
-from harness.experiments.making import Item
+from harness.experiments.making import Item, written
 from harness.experiments.objectives import Judged, estimate
 from harness.experiments.reporting import report
 from harness.experiments.spec import Arm, Factor, Seeds, Spec
@@ -61,7 +61,7 @@ def judged(tmp_path: Path) -> Callable[..., Judged]:
             ]
             path = folder.file(f"{number:032}")
             path.parent.mkdir(parents=True, exist_ok=True)
-            pl.DataFrame(rows).write_parquet(path)
+            path.write_bytes(written(pl.DataFrame(rows).to_arrow(), {"stopped": ""}))
         folder.describe(spec, items)
         return Judged(Experiment.open(folder.root), **how)  # type: ignore[arg-type]
 
