@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     epilog="""\b
 Examples:
   kubectl get clusterqueues,localqueues,resourceflavors,workloads -A -o yaml > dump.yaml
-  harness forecast --cluster dump.yaml --history month.parquet
-  harness forecast --cluster dump.yaml --history month.parquet --submit job.yaml --json"""
+  harness forecast --cluster dump.yaml --history history.parquet
+  harness forecast --cluster dump.yaml --history history.parquet --submit job.yaml --json"""
 )
 @click.option(
     "--cluster", type=click.Path(path_type=Path), metavar="PATH", required=True,

@@ -73,11 +73,15 @@ def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pl.read_parquet(ROOT / "traces" / "mix.parquet").gather_every(190).write_parquet(
         place / "traces" / "mix.parquet"
     )
+    shutil.copy(place / "traces" / "mix.parquet", place / "history.parquet")
     frame = pl.read_parquet(place / "traces" / "philly.parquet")
     ended = pl.col("submit_time") + pl.col("duration")
     frame.with_columns(recorded_start="submit_time", recorded_end=ended).write_parquet(
         place / "month.parquet"
     )
+    shutil.copy(ROOT / "docs" / "examples" / "job.yaml", place)
+    with gzip.open(ROOT / "docs" / "examples" / "live.json.gz") as live:
+        (place / "dump.yaml").write_bytes(live.read())
     with gzip.open(place / "philly.csv.gz", "wt") as file:
         file.write(PHILLY)
     with gzip.open(place / "HPC2N-2002-2.2-cln.swf.gz", "wt") as file:
@@ -103,7 +107,7 @@ def test_an_example_works_as_it_stands(example: str, stocked: Path, folder: Path
     """Whatever help shows can be copied into a shell."""
     if " tune " in example:
         pytest.importorskip("optuna", reason="optuna is not installed (extra tune)")
-    if " trace record " in example or " trace fetch " in example:
+    if " trace record " in example or " trace fetch " in example or example.startswith("kubectl "):
         pytest.skip("asks a live server; tests/live does it")
     shutil.copytree(stocked, folder, dirs_exist_ok=True)
     if " conform " in example and not (folder / "kube-preempt-named.jsonl.gz").exists():

@@ -12,6 +12,7 @@ import pytest
 from cli_environment import called
 
 from harness import hookspecs
+from harness.plugins import installed_kinds
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
@@ -26,7 +27,9 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     monkeypatch.syspath_prepend(str(about.parent))
     monkeypatch.syspath_prepend(str(EXAMPLES))
     monkeypatch.chdir(tmp_path)
+    installed_kinds.cache_clear()  # a process of tests has had others, and will have
     yield
+    installed_kinds.cache_clear()
     sys.modules.pop("every_hook", None)
 
 

@@ -49,8 +49,8 @@ class Watch:
     """Follows decisions, and adds up what quotas use, with what is leaving and without."""
 
     def __init__(self, jobs: Jobs, lines: dict[str, tuple[str, ...]]) -> None:
-        self.quota = {job.id: job.queue for job, _, _ in jobs.arrivals()}
-        self.size = {job.id: job.pod_sets[0].requests["cpu"] // 1000 for job, _, _ in jobs.arrivals()}
+        self.quota = {job.id: job.queue for job, *_ in jobs.arrivals()}
+        self.size = {job.id: job.pod_sets[0].requests["cpu"] // 1000 for job, *_ in jobs.arrivals()}
         self.lines = lines
         self.holds: Counter[str] = Counter()
         self.stays: Counter[str] = Counter()
@@ -120,7 +120,7 @@ def test_min_is_always_reclaimable_by_its_owners(seed: int) -> None:
     where = cluster(node("n", 12), tree(12, *groups))
     least = {name: quota.min_of("cpu") // 1000 for name, quota in where.elastic_quotas.items()}
     calm = Jobs()
-    for job, _, _ in jobs.arrivals():
+    for job, *_ in jobs.arrivals():
         size = job.pod_sets[0].requests["cpu"] // 1000
         calm.add(job.id, job.queue, size, at=job.submit / 10**6, seconds=10**6, priority=job.priority)
     last = calm.arrivals()[-1][0].submit / 10**6
@@ -141,7 +141,7 @@ def test_gangs_are_bound_whole(seed: int) -> None:
     rng = random.Random(seed)
     groups, _, jobs = world(rng, capacity=12)
     where = cluster(*(node(f"n{number}", 4) for number in range(3)), tree(12, *groups))
-    gangs = {job.id: job.pods for job, _, _ in jobs.arrivals() if job.gang}
+    gangs = {job.id: job.pods for job, *_ in jobs.arrivals() if job.gang}
     first: dict[str, list[int]] = {}
     for row in Happened(where, jobs, until=400).decisions.of("bind"):
         if row.job in gangs:
