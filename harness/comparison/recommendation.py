@@ -20,7 +20,7 @@ WAITS = ("wait.first_start.p95", "delay.mean")
 """What waiting is judged by: the first of them that every run has a value of."""
 SHARES = "fairness.share_deviation"
 
-_TELLS = "harness compare RUN... --shake 10"
+_TELLS = "the same with --shake 10"
 _LOSSES = {"restart": "all their progress", "resume": "no progress"}
 
 

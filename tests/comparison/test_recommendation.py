@@ -46,7 +46,7 @@ def test_one_replay_carries_nothing_that_differs(replayed: Callable[..., harness
     assert not found.carried
     assert found.sentence == (
         "Which one to take cannot be said: one replay of each does not tell what they do to waits from luck; "
-        "harness compare RUN... --shake 10 does."
+        "the same with --shake 10 does."
     )
 
 
