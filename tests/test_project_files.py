@@ -106,6 +106,8 @@ def test_the_changelog_tells_its_kinds_apart() -> None:
         assert len(kinds) == len(set(kinds))
         known = ("Changed", "Added", "Deprecated", "Removed", "Fixed", "Security", "Performance")
         assert set(kinds) <= set(known)
+        entries = re.split(r"^(?=- )", version, flags=re.MULTILINE)[1:]
+        assert len(entries) == len(set(entries)), "an entry stands there twice"
 
 
 @pytest.mark.parametrize(
