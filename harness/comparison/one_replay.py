@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from harness.comparison.changes import Evidence, Ground, gates
+from harness.comparison.changes import Evidence, Ground, Verdict, gates
 from harness.comparison.figures import Key, key_of
 from harness.comparison.samples import LOST, Samples, is_of_jobs, statistic_of
 from harness.metrics import utilization
@@ -81,8 +81,8 @@ class OneReplay:
     def remarks(self, changes: Iterable[Change], tests: str) -> Iterator[str]:
         """What must be known of these changes; `tests` says for how many tests p is corrected."""
         several = list(changes)
-        grounds = {change.ground for change in several}
-        if Ground.BLOCKS in grounds:
+        undecided = {change.ground for change in several if change.verdict is Verdict.OPEN}
+        if any(change.interval is not None for change in several):
             from harness.statistics.bootstrap import BLOCKS, RESAMPLES, SEED
 
             yield (
@@ -90,13 +90,13 @@ class OneReplay:
                 f"{RESAMPLES:,} resamples, seed {SEED}"
             )
             yield gates(tests)
-        if Ground.CONGESTED in grounds:
+        if Ground.CONGESTED in undecided:
             yield "?: too congested to say from one replay: use --shake 10"
-        if Ground.FEW in grounds:
+        if Ground.FEW in undecided:
             from harness.statistics.bootstrap import LEAST_JOBS
 
             yield f"?: fewer than {LEAST_JOBS} jobs have a value: nothing can be said"
-        if Ground.REPLAY in grounds:
+        if Ground.REPLAY in undecided:
             yield "no sign: one replay does not tell what a policy does to it from luck: --shake 10 does"
 
     def _censored(self, place: int) -> bool:

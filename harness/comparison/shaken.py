@@ -13,7 +13,7 @@ from functools import cached_property
 from math import exp, fsum, isfinite, log
 from typing import TYPE_CHECKING, NamedTuple
 
-from harness.comparison.changes import Evidence, Ground, gates
+from harness.comparison.changes import Evidence, Ground, Verdict, gates
 from harness.comparison.figures import Key, key_of
 from harness.comparison.one_replay import measurements_of
 from harness.errors import RunError
@@ -102,7 +102,7 @@ class Shaken:
                 "above 0; it is of this trace, not of other months"
             )
             yield gates(tests)
-        if any(change.ground is Ground.FEW for change in several):
+        if any(change.ground is Ground.FEW and change.verdict is Verdict.OPEN for change in several):
             yield "?: fewer than 2 twins have a value in both runs: nothing can be said"
 
     def _means(self, place: int) -> dict[Key, Measurement]:

@@ -57,6 +57,26 @@ def test_headlines_are_shown_and_measured(pair: Callable[..., list[harness.Run]]
     assert not any("allocated" in name and not name.startswith("goodput.") for name in SHOWN)
 
 
+def test_a_value_that_is_not_there_needs_no_reason_why_nothing_is_said(
+    write_trace: Callable[..., Path], tmp_path: Path
+) -> None:
+    """A quantile that too many jobs never reach has no difference, so no sign of one is explained."""
+    jobs = [{"job_id": name, "queue": "a", "request.cpu": 2000} for name in "xy"]
+    path, trace = tmp_path / "cluster.yaml", write_trace(*jobs)
+    path.write_text(POOL)
+    calm, never = (
+        harness.replay(
+            trace, plugin=scripted(steps), cluster=path, label=label, output=tmp_path / "r", until="20s"
+        )
+        for label, steps in (("calm", CALM), ("never", {}))
+    )
+    shown = harness.compare([calm, never]).table("wait.first_start.p95")
+    (line,) = (line.split() for line in shown.split("\n") if line.startswith("wait."))
+    assert line[1] != "-"
+    assert line[2:] == ["-"]
+    assert "nothing can be said" not in shown
+
+
 @pytest.mark.parametrize("older", [False, True])
 def test_more_allocated_is_not_better(older: bool, pair: Callable[..., list[harness.Run]]) -> None:
     """Work that is thrown away and done again allocates no less: only goodput tells; so too in older runs."""
