@@ -1,7 +1,8 @@
 """kube-scheduler as `none` and `default-preemption` offer it: pod by pod, or with the pods of a gang as one.
 
-The real one knows no gangs. With `gang=all-or-nothing` the code that places them within elastic quotas does
-so without any quota, so that what gangs change and what quotas change can be told apart.
+By default the real one knows no gangs; `gangScheduling=true` approximates those of its own. With
+`gang=all-or-nothing` the code that places them within elastic quotas does so without any quota, so that what
+gangs change and what quotas change can be told apart.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness import Cluster, Policy, View
+from harness.errors import OptionError
 from harness.models.evictions import LATENCY
-from harness_plugins.kube.policy import GANG, TOGETHER, default_preemption
+from harness_plugins.kube.policy import GANG, GANG_SCHEDULING, TOGETHER, default_preemption
 
 
 def kube_scheduler(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
@@ -19,10 +21,18 @@ def kube_scheduler(cluster: Cluster, view: View, options: Mapping[str, Any]) -> 
 
     Raises:
         InputError: the cluster has no nodes.
+        OptionError: two options ask for gangs in different ways.
     """
+    own = GANG_SCHEDULING.name
     if options[GANG.name] != TOGETHER:
         return default_preemption(cluster, view, options, latency=options.get(LATENCY.name))
+    if options.get(own):
+        raise OptionError(
+            f"options {GANG.name}={TOGETHER} and {own}=true both place gangs, by different rules",
+            hint=f"give one of them; {own}=true is kube-scheduler's own way",
+        )
     # Only gangs need what elastic quotas are made of.
     from harness_plugins.elastic_quota.policy import without_quotas
 
-    return without_quotas(cluster, view, options)
+    others = {name: value for name, value in options.items() if name != own}
+    return without_quotas(cluster, view, others)

@@ -12,9 +12,11 @@ from typing import Any, final
 from harness.cluster.model import Cluster
 from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness.models.kube.cache import Cache
+from harness.models.kube.gang_scheduling import TIMEOUT, GangRefusal, PermitGang, PermitGangs
 from harness.models.kube.hints import Hints
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import Diagnosis, Scheduling
+from harness.models.kube.placement.status import NODE_RESOURCES_FIT
 from harness.models.kube.pod import NOT_STARTED, PodInfo, Refusal, Templates
 from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import (
@@ -26,9 +28,13 @@ from harness.models.kube.preemption.victims import Candidate
 from harness.models.kube.queue import SchedulingQueue
 from harness.models.kube.refusal import DISABLED, NO_VICTIMS, Unschedulable, refuse
 from harness.policy import Bind, Decision, Job, Nominate, Preempt, Refuse, Unnominate, Wake
+from harness.units import MINUTE
 
 PREEMPTED = "PreemptionByScheduler"
 """The reason of a preemption, as in the condition that victims get."""
+
+_BY_ITS_GANG = frozenset({NODE_RESOURCES_FIT})
+"""What a pod that gave its place up waits for: that something frees room, whichever pod that is."""
 
 _BEFORE_ALL = 1 << 70
 """Taken from the start of pods that run already, so that it is earlier than the stamp of any binding."""
@@ -46,12 +52,15 @@ class Scheduler:
     Args:
         cluster: nodes, namespaces and budgets.
         configuration: what of a KubeSchedulerConfiguration counts.
+        gangs: holds pods back for others of their gang; None places every pod by itself.
 
     Attributes:
         queue: the pods that wait.
     """
 
-    def __init__(self, cluster: Cluster, configuration: SchedulerConfiguration) -> None:
+    def __init__(
+        self, cluster: Cluster, configuration: SchedulerConfiguration, *, gangs: PermitGangs | None = None
+    ) -> None:
         self.cache = Cache(cluster)
         self.budgets = Budgets(cluster.disruption_budgets, live=True)
         self.templates = Templates(self.cache.resources, self.budgets.covering)
@@ -64,6 +73,7 @@ class Scheduler:
             None if configuration.disable_preemption else Preemption(self.cache, self.budgets, configuration)
         )
         self.queue = SchedulingQueue(Hints(self.cache.labels_of))
+        self._gangs = gangs
         self._refused: Job | None = None  # the last job of which it was said why it waits, in this cycle
         self._woken = -1
         self._running: list[tuple[PodInfo, NodeInfo]] = []
@@ -83,7 +93,8 @@ class Scheduler:
     def add(self, pod: PodInfo) -> None:
         """A pod arrives."""
         self.budgets.exists(pod.template, 1)
-        self.queue.add(pod)
+        for tried in (pod,) if self._gangs is None else self._gangs.arrive(pod):
+            self.queue.add(tried)
 
     def add_running(self, pod: PodInfo, node: str, start: int | None) -> None:
         """A pod that runs already is there: it is bound before anything is scheduled.
@@ -95,14 +106,20 @@ class Scheduler:
         """
         self.budgets.exists(pod.template, 1)
         pod.start = NOT_STARTED if start is None else start - _BEFORE_ALL
+        if self._gangs is not None:
+            self._gangs.arrive_bound(pod)
         self._running.append((pod, self.cache.by_name[node]))
 
     def delete(self, pod: PodInfo) -> None:
         """A pod is gone: it ended, was evicted, or is no longer wanted."""
         self.budgets.exists(pod.template, -1)
+        waited = False
+        if self._gangs is not None:
+            waited = self._gangs.is_waiting(pod)
+            self._gangs.leave(pod)
         if pod.node >= 0:
             self.cache.remove_pod(pod)
-            if not pod.terminating:
+            if not pod.terminating and not waited:
                 self.budgets.runs(pod.template, -1)
             self.queue.pod_deleted(pod, was_bound=True)
             return
@@ -115,24 +132,31 @@ class Scheduler:
 
     def run(self) -> Iterator[Decision]:
         """Try pods until all that are left wait for an event."""
-        queue, cache = self.queue, self.cache
         if self._running:
             yield from self.bind_running()
+        yield from self._try_pods()
+        if self._gangs is not None:
+            yield from self._time_out(self._gangs)
+        wake = self.next_wake()
+        if wake is not None:
+            yield wake
+
+    def _try_pods(self) -> Iterator[Decision]:
+        queue, cache = self.queue, self.cache
         while (pod := queue.pop(cache.version)) is not None:
             if queue.failed_alike:
                 yield from self.refuse_alike()
             self.budgets.refresh()
             found = self.scheduling.schedule(pod)
-            if isinstance(found, NodeInfo):
+            if not isinstance(found, NodeInfo):
+                yield from self._post_filter(pod, found)
+            elif self._gangs is not None and (gang := self._gangs.of(pod)) is not None:
+                yield from self._place_in_gang(self._gangs, gang, pod, found)
+            else:
                 yield self.bind(pod, found)
                 queue.pod_bound(pod)
-            else:
-                yield from self._post_filter(pod, found)
         if queue.failed_alike:
             yield from self.refuse_alike()
-        wake = self.next_wake()
-        if wake is not None:
-            yield wake
 
     def bind_running(self) -> Iterator[Bind]:
         """Bind the pods that run already, before anything else is decided."""
@@ -172,8 +196,56 @@ class Scheduler:
     def _place(self, pod: PodInfo, node: NodeInfo) -> Bind:
         self.cache.add_pod(pod, node)
         self.budgets.runs(pod.template, 1)
-        assert pod.job is not None
-        return Bind(pod.job, range(pod.pod, pod.pod + 1), node.name)
+        return Bind(_job(pod), range(pod.pod, pod.pod + 1), node.name)
+
+    # --- gangs --------------------------------------------------------------------------------------------
+
+    def _place_in_gang(
+        self, gangs: PermitGangs, gang: PermitGang, pod: PodInfo, node: NodeInfo
+    ) -> Iterator[Decision]:
+        """A pod holds its place; it and those that waited for it are bound once there are enough."""
+        self.cache.nominate(pod, "")
+        self.cache.add_pod(pod, node)
+        for mate in gangs.place(gang, pod, self.queue.now):
+            there = self.cache.nodes[mate.node]
+            mate.start = self.queue.stamp()
+            self.cache.touch(there)
+            self.budgets.runs(mate.template, 1)
+            yield Bind(_job(mate), range(mate.pod, mate.pod + 1), there.name)
+            self.queue.pod_bound(mate)
+
+    def _time_out(self, gangs: PermitGangs) -> Iterator[Decision]:
+        """Gangs that have waited for too long give up one by one; the others are tried in between."""
+        while (gang := gangs.late(self.queue.now)) is not None:
+            placed, is_first = gang.placed, gang.gave_up_at is None
+            pods = gangs.give_up(gang)
+            for pod in pods:
+                self.cache.remove_pod(pod)
+            for pod in pods:
+                self.queue.pod_deleted(pod, was_bound=True)
+            for pod in gang.unplaced:  # none of them is tried before something else is gone
+                self.queue.discard(pod)
+                self.queue.add_unschedulable(pod, _BY_ITS_GANG)
+            if is_first:
+                some = f"{placed:,} of the {gang.least:,} pods that it takes had a place"
+                why = f"{some} for {TIMEOUT // MINUTE} minutes and gave it up"
+                yield refuse(pods[0], GangRefusal(why))
+            yield from self._try_pods()
+        wake = gangs.next_wake()
+        if wake is not None:
+            yield wake
+
+    def _lose_place(self, gangs: PermitGangs, victim: PodInfo) -> Refuse:
+        """A pod that is not bound yet makes room at once, and is tried again."""
+        gangs.lose_place(victim)
+        self.cache.remove_pod(victim)
+        self.queue.pod_deleted(victim, was_bound=True)
+        self.queue.add_unschedulable(victim, _BY_ITS_GANG)
+        return refuse(
+            victim, GangRefusal("it waited for its gang, and its place went to a more important pod")
+        )
+
+    # --- preemption ---------------------------------------------------------------------------------------
 
     def _post_filter(self, pod: PodInfo, diagnosis: Diagnosis) -> Iterator[Decision]:
         """A pod fits nowhere: make room for it by preemption if it may and that helps."""
@@ -217,7 +289,9 @@ class Scheduler:
             yield from self.withdraw(other)
         assert pod.job is not None
         for victim in chosen.victims:
-            if not victim.terminating:
+            if self._gangs is not None and self._gangs.is_waiting(victim):
+                yield self._lose_place(self._gangs, victim)
+            elif not victim.terminating:
                 yield self.evict(victim, pod.job, PREEMPTED, detail)
         if before != name:
             yield Nominate(pod.job, pod.pod, name, detail)
@@ -237,6 +311,11 @@ class Scheduler:
         assert pod.job is not None
         yield Unnominate(pod.job, pod.pod)
         self.queue.nomination_withdrawn(pod)
+
+
+def _job(pod: PodInfo) -> Job:
+    assert pod.job is not None, "a pod of a replay belongs to a job"
+    return pod.job
 
 
 def detail_of(chosen: Candidate, criterion: str, candidates: int) -> dict[str, Any]:

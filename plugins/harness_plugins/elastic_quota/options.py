@@ -9,7 +9,7 @@ from harness import Cluster, Option
 from harness.errors import InputError
 from harness.models.cluster import ACK, CAPACITY, KOORDINATORS, semantics_of
 from harness.units import MINUTE, parse_duration
-from harness_plugins.kube.policy import ALONE, GANG, TOGETHER
+from harness_plugins.kube.policy import ALONE, GANG, GANG_SCHEDULING, TOGETHER
 from harness_plugins.kube.policy import OPTIONS as KUBE_OPTIONS
 from harness_plugins.kube.policy import pods_alone as kube_pods_alone
 
@@ -83,5 +83,5 @@ OPTIONS = (
         "with koordinator, how long a quota may use more than its fair share; then pods are evicted",
         type=parse_duration,
     ),
-    *(option for option in KUBE_OPTIONS if option is not GANG),
+    *(option for option in KUBE_OPTIONS if option not in (GANG, GANG_SCHEDULING)),
 )

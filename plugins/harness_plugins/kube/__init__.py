@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness import Cluster, Policy, RegisterPolicy, View, hookimpl
 from harness.models.kube.running import running_jobs
-from harness_plugins.kube.policy import OPTIONS, fits_no_node, pods_alone
+from harness_plugins.kube.policy import OPTIONS, fits_no_node, ignored_fields
 
 if TYPE_CHECKING:
     from harness.conformance import RegisterConformance
@@ -22,7 +22,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         help="kube-scheduler's default profile: pods one by one, preemption by priority; needs nodes",
         options=OPTIONS,
         running=running_jobs,
-        ignored_fields=pods_alone,
+        ignored_fields=ignored_fields,
         never=fits_no_node,
     )
 

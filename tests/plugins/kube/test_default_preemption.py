@@ -32,6 +32,7 @@ def test_it_is_registered_with_its_options() -> None:
         "disablePreemption",
         "evictionLatency",
         "gang",
+        "gangScheduling",
     ]
     assert spec.owner == "kube"
 

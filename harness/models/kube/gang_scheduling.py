@@ -1,0 +1,209 @@
+"""kube-scheduler's own gangs: pods are held until enough of them exist, and bound once enough have a place.
+
+An approximation: the rules are those of upstream's pages on Kubernetes v1.35, and no recording confirms
+them. Each rule names its page: `page` is kubernetes.io/docs/concepts/scheduling-eviction/gang-scheduling/
+as of v1.35, `KEP` www.kubernetes.dev/resources/keps/4671/. What neither says is listed in
+docs/kube-scheduler.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, final
+
+from harness.models.kube.pod import PodInfo
+from harness.policy import Wake
+from harness.units import MINUTE
+
+TIMEOUT = 5 * MINUTE
+"""How long pods wait for the rest of their gang with a place of their own (page: fixed)."""
+
+
+@final
+class GangRefusal:
+    """Why pods of a gang have no place any more, for the record.
+
+    Args:
+        message: a sentence without its end.
+    """
+
+    __slots__ = ("_message",)
+
+    def __init__(self, message: str) -> None:
+        self._message = message
+
+    def detail(self) -> dict[str, Any]:
+        """The sentence."""
+        return {"message": self._message}
+
+
+@final
+class PermitGang:
+    """The pods of one gang.
+
+    Attributes:
+        key: what tells it apart.
+        least: its `minCount`.
+        held: the pods that are not tried before more of them exist.
+        unplaced: the pods that are tried and have no place.
+        waiting: the pods that have a place and wait for others, in the order in which they got it.
+        bound: how many are bound.
+        deadline: when those that wait give up; None while none waits.
+        gave_up_at: what had happened when it last gave up, see `PermitGangs`; None where it never did.
+    """
+
+    __slots__ = ("bound", "deadline", "gave_up_at", "held", "key", "least", "unplaced", "waiting")
+
+    def __init__(self, key: int, least: int) -> None:
+        self.key = key
+        self.least = least
+        self.held: dict[PodInfo, None] = {}
+        self.unplaced: dict[PodInfo, None] = {}
+        self.waiting: dict[PodInfo, None] = {}
+        self.bound = 0
+        self.deadline: int | None = None
+        self.gave_up_at: int | None = None
+
+    @property
+    def placed(self) -> int:
+        """How many of its pods have a place, bound or not."""
+        return self.bound + len(self.waiting)
+
+    @property
+    def existing(self) -> int:
+        """How many of its pods exist."""
+        return self.placed + len(self.unplaced) + len(self.held)
+
+
+@final
+class PermitGangs:
+    """Which pods of gangs are tried, which wait with a place, and for how long.
+
+    A gang is a job of the trace that makes progress only as a whole. Its `minCount` is `min_pods`, else the
+    number of its pods.
+
+    Attributes:
+        happened: how many pods have arrived, gone, or been bound together with others.
+    """
+
+    def __init__(self) -> None:
+        self.happened = 0
+        self._gangs: dict[int, PermitGang] = {}
+        self._waiting: dict[PermitGang, None] = {}  # those of which pods wait, by deadline
+        self._woken: Wake | None = None
+
+    def of(self, pod: PodInfo) -> PermitGang | None:
+        """The gang of a pod; None where it is on its own."""
+        job = pod.job
+        if job is None or not job.gang:
+            return None
+        gang = self._gangs.get(job.index)
+        if gang is None:
+            least = sum(pod_set.min_count for pod_set in job.pod_sets)
+            gang = self._gangs[job.index] = PermitGang(job.index, least)
+        return gang
+
+    def arrive(self, pod: PodInfo) -> Sequence[PodInfo]:
+        """A pod arrives; answers who is tried from now on.
+
+        The pods of a gang are held until at least `minCount` of them exist (page, PreEnqueue).
+        """
+        self.happened += 1
+        gang = self.of(pod)
+        if gang is None:
+            return (pod,)
+        gang.held[pod] = None
+        if gang.existing < gang.least:
+            return ()
+        tried = tuple(gang.held)
+        gang.unplaced |= gang.held
+        gang.held.clear()
+        return tried
+
+    def arrive_bound(self, pod: PodInfo) -> None:
+        """A pod that runs already is there."""
+        gang = self.of(pod)
+        if gang is not None:
+            gang.bound += 1
+
+    def place(self, gang: PermitGang, pod: PodInfo, now: int) -> Sequence[PodInfo]:
+        """A pod got a place; answers who is bound by that.
+
+        Pods with a place wait until at least `minCount` of their gang have one; then all of them are bound
+        (page, WaitOnPermit), and later ones as soon as they have a place (`minCount` is the least, KEP).
+        """
+        del gang.unplaced[pod]
+        gang.waiting[pod] = None
+        if gang.placed < gang.least:
+            if gang.deadline is None:
+                gang.deadline = now + TIMEOUT
+                self._waiting[gang] = None
+            return ()
+        bound = tuple(gang.waiting)
+        self._wait_no_more(gang)
+        gang.bound += len(bound)
+        self.happened += len(bound)
+        return bound
+
+    def is_waiting(self, pod: PodInfo) -> bool:
+        """Whether a pod has a place and is not bound."""
+        gang = self.of(pod)
+        return gang is not None and pod in gang.waiting
+
+    def lose_place(self, pod: PodInfo) -> None:
+        """A pod that waited has lost its place to another one."""
+        gang = self.of(pod)
+        assert gang is not None, "a pod without a gang waited for it"
+        del gang.waiting[pod]
+        gang.unplaced[pod] = None
+        if not gang.waiting:
+            self._wait_no_more(gang)
+
+    def leave(self, pod: PodInfo) -> None:
+        """A pod is gone."""
+        self.happened += 1
+        gang = self.of(pod)
+        if gang is None:
+            return
+        if pod in gang.waiting:
+            self.lose_place(pod)
+        if pod in gang.unplaced or pod in gang.held:
+            gang.unplaced.pop(pod, None)
+            gang.held.pop(pod, None)
+        else:
+            gang.bound -= 1
+        if not gang.existing:
+            del self._gangs[gang.key]
+
+    def late(self, now: int) -> PermitGang | None:
+        """The next gang whose pods have waited for the rest for too long; None where there is none."""
+        gang = next(iter(self._waiting), None)
+        return gang if gang is not None and gang.deadline is not None and gang.deadline <= now else None
+
+    def give_up(self, gang: PermitGang) -> Sequence[PodInfo]:
+        """The pods of a gang that wait have no place any more (page: none of the pods is scheduled)."""
+        pods = tuple(gang.waiting)
+        gang.unplaced |= gang.waiting
+        gang.gave_up_at = self.happened
+        self._wait_no_more(gang)
+        return pods
+
+    def next_wake(self) -> Wake | None:
+        """When the next gang gives up, if that was not asked for yet.
+
+        A gang that gave up before keeps a replay alive only if something has happened since: else gangs that
+        are too large for what is free would take each other's places for ever.
+        """
+        gang = next(iter(self._waiting), None)
+        if gang is None or gang.deadline is None:
+            return None
+        wake, last = Wake(gang.deadline, idle=gang.gave_up_at == self.happened), self._woken
+        if last is not None and (last.at, last.idle) == (wake.at, wake.idle):
+            return None
+        self._woken = wake
+        return wake
+
+    def _wait_no_more(self, gang: PermitGang) -> None:
+        gang.waiting.clear()
+        gang.deadline = None
+        self._waiting.pop(gang, None)

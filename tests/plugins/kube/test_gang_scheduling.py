@@ -1,0 +1,149 @@
+"""kube-scheduler's own gangs, an approximation: the rules of upstream's pages on v1.35, one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.errors import OptionError
+from harness.options import resolve
+from harness.policy import PodSet
+from harness.testing import Decisions, Script, nodes, replayed
+from harness.units import SECOND
+from harness_plugins.kube.policy import OPTIONS, ignored_fields
+from harness_plugins.kube_scheduler import kube_scheduler
+
+LONG = 1000
+TIMEOUT = 300
+TWO = nodes(n1={"cpu": 2}, n2={"cpu": 2})
+FOUR = nodes(n1={"cpu": 4})
+
+
+def replay(jobs: Script, cluster: Any = TWO, *, until: float | None = None, **given: Any) -> Decisions:
+    """A replay with gangs of kube-scheduler's own."""
+    options = resolve(OPTIONS, {"gangScheduling": True} | given, owner="default-preemption")
+    return replayed(kube_scheduler, jobs, cluster, options=options, until=until)
+
+
+def bound(happened: Decisions) -> list[tuple[float, str | None]]:
+    """When which pod was bound."""
+    return [(row.time / SECOND, row.pod) for row in happened.of("bind")]
+
+
+def at_least(least: int, pods: int, **requests: int) -> tuple[PodSet, ...]:
+    """Pods of which fewer are enough."""
+    return (PodSet("main", pods, least, requests),)
+
+
+def test_pods_are_bound_once_all_have_a_place() -> None:
+    """The first of two pods waits on its node until the other one has a place, too."""
+    jobs = Script().job("long", cpu=2, seconds=100).job("gang", at=1, cpu=2, pods=2, seconds=5)
+    assert bound(replay(jobs)) == [(0, "long"), (100, "gang-0"), (100, "gang-1")]
+
+
+def test_a_place_is_kept_from_others_while_its_pod_waits() -> None:
+    """A later job that would fit on the other node waits too, unlike with gang=all-or-nothing."""
+    jobs = Script().job("long", cpu=2, seconds=100).job("gang", at=1, cpu=2, pods=2, seconds=5)
+    jobs.job("late", at=2, cpu=2, seconds=5)
+    assert replay(jobs).starts() == {"long": 0, "gang": 100, "late": 105}
+    together = replay(jobs, gangScheduling=False, gang="all-or-nothing")
+    assert together.starts()["late"] == 2
+
+
+def test_after_five_minutes_all_places_are_given_up() -> None:
+    """Others get them in the meantime; the gang is tried again when something is gone."""
+    jobs = Script().job("long", cpu=2, seconds=LONG).job("gang", at=1, cpu=2, pods=2, seconds=5)
+    jobs.job("late", at=2, cpu=2, seconds=5)
+    happened = replay(jobs)
+    assert happened.starts() == {"long": 0, "gang": LONG, "late": 1 + TIMEOUT}
+    why = [row.detail["message"] for row in happened.of("refuse") if row.detail and "message" in row.detail]
+    assert why == ["1 of the 2 pods that it takes had a place for 5 minutes and gave it up"]
+
+
+def test_gangs_that_lock_each_other_up_are_freed_by_the_timeout() -> None:
+    """Each holds one of two nodes; the one that has waited for longer gives up, and the other one runs."""
+    jobs = Script().job("early", cpu=2, seconds=10)
+    jobs.job("left", cpu=2, pods=2, seconds=5)
+    jobs.job("right", at=1, cpu=2, pods=2, seconds=5, priority=1, preempts=False)
+    happened = replay(jobs)
+    assert happened.starts() == {"early": 0, "right": TIMEOUT, "left": TIMEOUT + 5}
+    assert happened.outcome is not None
+    assert happened.outcome.half_bound == ()
+
+
+def test_pods_beyond_min_count_do_not_count_and_are_bound_as_they_fit() -> None:
+    """Of four pods three are enough: they are bound, and the last one when there is a place."""
+    jobs = Script().job("long", cpu=1, seconds=50)
+    jobs.job("gang", at=1, seconds=5, pod_sets=at_least(3, 4, cpu=1))
+    assert bound(replay(jobs, FOUR)) == [
+        (0, "long"), (1, "gang-0"), (1, "gang-1"), (1, "gang-2"), (50, "gang-3"),
+    ]  # fmt: skip
+
+
+def test_a_pod_that_comes_back_is_bound_at_once_while_enough_are_bound() -> None:
+    """One of two pods is preempted, and its successor needs no other one to wait for."""
+    jobs = Script().job("gang", cpu=2, pods=2, seconds=50).job("top", at=1, cpu=2, seconds=10, priority=1)
+    happened = replay(jobs, evictionLatency=0)
+    assert [row.pod for row in happened.of("preempt")] in (["gang-0"], ["gang-1"])
+    assert bound(happened)[2:] == [(1, "top"), (11, f"{happened.of('preempt')[0].pod}-r1")]
+
+
+def test_a_pod_that_waits_for_its_gang_gives_way_to_a_more_important_one() -> None:
+    """It was never bound, so nothing is evicted, and it says why it has no place any more."""
+    jobs = Script().job("long", cpu=2, seconds=100, priority=5).job("gang", at=1, cpu=2, pods=2, seconds=5)
+    jobs.job("top", at=2, cpu=2, seconds=10, priority=5)
+    happened = replay(jobs)
+    assert happened.starts() == {"long": 0, "top": 2, "gang": 100}
+    assert happened.of("preempt") == []
+    said = [row.detail for row in happened.of("refuse") if row.detail and "message" in row.detail]
+    message = "it waited for its gang, and its place went to a more important pod"
+    assert said == [{"pod": "gang-0", "message": message}]
+
+
+def test_gangs_too_large_for_the_cluster_do_not_keep_a_replay_going_for_ever() -> None:
+    """Each of two has room for some of its pods, never for all; both give up, and the replay ends."""
+    jobs = Script().job("a", cpu=1, pods=5).job("b", cpu=1, pods=5)
+    happened = replay(jobs, FOUR)
+    assert happened.starts() == {}
+    refused = [row.time / SECOND for row in happened.of("refuse") if row.detail and "message" in row.detail]
+    assert refused == [TIMEOUT, 2 * TIMEOUT]
+
+
+def test_who_comes_after_such_gangs_still_gets_what_they_give_up() -> None:
+    """The gang has given up before; it does so again for a job that arrived since."""
+    jobs = Script().job("never", cpu=1, pods=5).job("first", at=TIMEOUT + 1, cpu=4, seconds=10)
+    jobs.job("second", at=TIMEOUT + 12, cpu=4, seconds=10)
+    happened = replay(jobs, FOUR)
+    again = TIMEOUT + 11 + TIMEOUT
+    assert happened.starts() == {"first": TIMEOUT + 1, "second": again}
+
+
+def test_jobs_that_are_no_gangs_are_decided_alike() -> None:
+    """Without gangs the option changes nothing, decision by decision."""
+    jobs = Script()
+    for number in range(25):
+        pods = 1 + (number % 5 == 0)
+        jobs.job(f"j{number}", at=number, cpu=1 + number % 2, seconds=3 + number, priority=number % 4,
+                 pods=pods, gang=False)  # fmt: skip
+    apart = replay(jobs, gangScheduling=False).rows
+    assert [row for row in apart if row.action == "preempt"]
+    assert apart == replay(jobs).rows
+
+
+def test_two_ways_to_place_gangs_are_an_error() -> None:
+    """The rules differ, so that one of the options has to go."""
+    with pytest.raises(OptionError, match="both place gangs") as caught:
+        replay(Script().job("a", cpu=1), gang="all-or-nothing")
+    assert caught.value.hint == "give one of them; gangScheduling=true is kube-scheduler's own way"
+
+
+def test_the_option_and_every_run_call_it_an_approximation() -> None:
+    """Nobody takes it for what recorded cases confirm."""
+    (option,) = (each for each in OPTIONS if each.name == "gangScheduling")
+    assert option.help.startswith("approximation: ")
+    options = resolve(OPTIONS, {"gangScheduling": True}, owner="default-preemption")
+    (said,) = ignored_fields(TWO, options)
+    assert said.startswith("gangScheduling=true is an approximation: ")
+    assert said.endswith(" and no recorded case confirms it")
+    assert list(ignored_fields(TWO, resolve(OPTIONS, {}, owner="default-preemption"))) == []
