@@ -161,5 +161,5 @@ def test_kube_schedulers_own_groups_are_not_read(kind: str, version: str) -> Non
     group = {"apiVersion": api, "kind": kind, "metadata": {"name": "g", "namespace": "n"}, "spec": spec}
     found = cluster_from([group], "test")
     assert not found.pod_groups
-    instead = "kube-scheduler's feature GangScheduling is off, so pods are in no group"
+    instead = "pods are in no group of kube-scheduler's own"
     assert found.warnings == (f"{kind} ({api}): 1 object is not read: {instead}",)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from harness.cluster.coverage.kueue import CHECKS
 
-_NO_GROUPS = "kube-scheduler's feature GangScheduling is off, so pods are in no group"
+_NO_GROUPS = "pods are in no group of kube-scheduler's own"
 
 NOT_READ = {
     ("kueue.x-k8s.io", "AdmissionCheck"): CHECKS,

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
+from harness.cluster.pods import PodSpec
 from harness.errors import OptionError
+from harness.models.kube.gang_scheduling import PermitGangs
+from harness.models.kube.pod import PodInfo, Templates
 from harness.options import resolve
+from harness.plugins import load
 from harness.policy import PodSet
 from harness.testing import Decisions, Script, nodes, replayed
+from harness.testing.worlds import World, random_world
 from harness.units import SECOND
 from harness_plugins.kube.policy import OPTIONS, ignored_fields
 from harness_plugins.kube_scheduler import kube_scheduler
@@ -129,6 +137,47 @@ def test_jobs_that_are_no_gangs_are_decided_alike() -> None:
     apart = replay(jobs, gangScheduling=False).rows
     assert [row for row in apart if row.action == "preempt"]
     assert apart == replay(jobs).rows
+
+
+@pytest.mark.parametrize("seed", [2, 5, 8, 11, 15, 16])
+def test_random_worlds_keep_all_rules_and_bind_gangs_at_one_instant(seed: int, tmp_path: Path) -> None:
+    """Where all pods of a gang are needed, they are bound together at first; by default some are not."""
+    world = random_world(seed)
+    world = replace(world, options={"default-preemption": {"gangScheduling": "true"}})
+    run = world.replay("default-preemption", tmp_path, plugins=load(block=["metrics"]))
+    assert [str(fault) for fault in world.faults(run)] == []
+    assert bound_apart(world, run.decisions) == 0
+    alone = replace(world, options={"default-preemption": {}})
+    run = alone.replay("default-preemption", tmp_path, plugins=load(block=["metrics"]))
+    assert bound_apart(world, run.decisions) > 0
+
+
+def bound_apart(world: World, decisions: pl.DataFrame) -> int:
+    """How many gangs of which all pods are needed had their first pods bound at several instants."""
+    whole = (pl.col("min_pods").fill_null(pl.col("pods")) == pl.col("pods")).all()
+    of_gangs = pl.col("gang").first().fill_null(value=True) & whole
+    jobs = world.trace.frame.group_by("job_id").agg(of_gangs.alias("needed"), pl.col("pods").sum())
+    needed = set(jobs.filter(pl.col("needed") & (pl.col("pods") > 1))["job_id"])
+    instants: dict[str, set[Any]] = {}
+    for row in decisions.filter((pl.col("action") == "bind") & (pl.col("successor") == 0)).iter_rows(
+        named=True
+    ):
+        instants.setdefault(row["job_id"], set()).add(row["time"])
+    return sum(len(instants.get(name, ())) > 1 for name in needed)
+
+
+def test_pods_of_a_gang_are_held_until_enough_of_them_exist() -> None:
+    """Of four pods three are enough; when one is gone, its successor does not wait for others of those."""
+    job = Script().job("gang", pod_sets=at_least(3, 4, cpu=1))["gang"]
+    template = Templates({"cpu": 0}, lambda namespace, labels: ()).of("default", {}, PodSpec())
+    gangs = PermitGangs()
+    pods = [PodInfo(f"p{n}", template, 0, preempts=True, job=job, pod=n) for n in range(4)]
+    assert [list(gangs.arrive(pod)) for pod in pods] == [[], [], pods[:3], [pods[3]]]
+    gangs.leave(pods[0])
+    assert list(gangs.arrive(pods[0])) == [pods[0]]
+    for pod in pods[1:]:
+        gangs.leave(pod)
+    assert list(gangs.arrive(pods[1])) == []
 
 
 def test_two_ways_to_place_gangs_are_an_error() -> None:
