@@ -165,7 +165,7 @@ def _headers(path: Path) -> dict[str, str]:
         name, colon, value = line.partition(":")
         if not line.strip():
             continue
-        if not colon or not name.strip().replace("-", "").isalnum() or not value.strip().isascii():
+        if not colon or not name.strip().replace("-", "").isalnum() or not line.isascii():
             raise InputError(f"{path} line {number}: is no header", hint="as: Authorization: Bearer ...")
         found[name.strip()] = value.strip()
     return found

@@ -187,6 +187,18 @@ def test_every_metric_that_the_reader_knows_is_asked_for() -> None:
     assert sorted(each) == sorted(prometheus.METRICS)
 
 
+@pytest.mark.parametrize("line", ["Ä: b", "A: ü", "A B: c", ": c", "A"])
+def test_headers_that_http_does_not_have_are_named(
+    line: str, serve: Callable[..., FakePrometheus], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Before anything is sent."""
+    header = tmp_path / "header"
+    header.write_text(line, encoding="utf-8")
+    args = [serve().url, str(tmp_path / "out.json"), *SPAN, "--header-file", str(header)]
+    assert called(["trace", "fetch", *args]) == 2
+    assert f"{header} line 1: is no header" in "".join(capfd.readouterr())
+
+
 def test_a_secret_is_sent_and_never_shown(
     serve: Callable[..., FakePrometheus], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
