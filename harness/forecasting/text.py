@@ -59,10 +59,11 @@ def verdict(held: Coverage, width: int | None = None) -> str:
 def _head(forecast: Forecast) -> str:
     world = forecast.world
     waiting, running = len(forecast.starts), len(world.now.running)
-    at = forecast.time(0)
+    at, futures = forecast.time(0), len(forecast.futures)
     return (
         f"{waiting:,} wait and {running:,} run{'' if at is None else f' at {at}'}; starts from now, in "
-        f"{len(forecast.futures):,} futures of at most {format_duration(world.settings.horizon)}"
+        f"{futures:,} future{'' if futures == 1 else 's'} of at most "
+        f"{format_duration(world.settings.horizon)}"
     )
 
 

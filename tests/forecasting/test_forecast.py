@@ -202,6 +202,16 @@ def test_the_command_prints_tables_that_fit_a_terminal(
     assert all(len(line) <= 80 for line in lines if not line.startswith(("-", "1 wait", "mine")))
 
 
+def test_one_future_is_said_as_one(tmp_path: Path, dump: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Not as 1 futures."""
+    past = ran(tmp_path, *[5.0] * 60)
+    args = ["--cluster", dump, "--history", past.path, "--futures", "1", "--workers", "1"]
+    code, out, err = printed(capsys, "forecast", *map(str, args))
+    assert code == 0, err
+    assert "starts from now, in 1 future of at most 7d00h" in out
+    assert "1 futures" not in out
+
+
 def test_the_document_has_the_same_for_dashboards(
     tmp_path: Path, dump: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
