@@ -81,7 +81,7 @@ def watched(
         click.exceptions.Exit: the user quits; nothing is kept.
     """
     _check_jobs(jobs, plan)
-    telling = _Telling(jobs, pauses=step and sys.stdin.isatty() and sys.stdout.isatty())
+    telling = _Telling(jobs, pauses=step and _at_terminal())
     made = replace(plan, observe=telling.observe)
     try:
         run = replace(request, force=True).run(plugins=plugins, plan=made, command=command)
@@ -94,6 +94,11 @@ def watched(
             click.echo(printable(f"note: no cycle concerns {', '.join(jobs)}"), err=True)
         click.echo(printable(ending(run)), err=True)
     return run
+
+
+def _at_terminal() -> bool:
+    """Whether somebody can press Enter; Python has no streams for descriptors that were closed."""
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
 
 
 class _Telling:

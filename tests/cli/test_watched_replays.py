@@ -198,6 +198,15 @@ def test_a_terminal_is_asked_after_each_cycle(
     assert bool(kept(folder)) is (cycles > 2)
 
 
+def test_closed_input_is_no_terminal(install: Callable[[str, str], Path], trace: Path, folder: Path) -> None:
+    """As cron and some supervisors start commands: nobody is asked, and all cycles are told."""
+    environment = clean_environment() | {"PYTHONPATH": str(install("urgent", POLICY))}
+    line = f"harness replay {trace} --cluster c.yaml -p urgent --grace-period 0s --step <&-"
+    told = subprocess.run(["sh", "-c", line], cwd=folder, env=environment, capture_output=True, text=True)
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.startswith(WHOLE)
+
+
 def test_pods_that_are_ready_are_told_only_to_policies_that_want_to_know() -> None:
     """An observed policy has the method where the policy itself has it."""
 
