@@ -73,8 +73,9 @@ class Asked:
         now = now_of(cluster, settings.policy, self.now)
         if not now.waiting and self.submit is None:
             raise InputError(
-                f"{cluster.source or 'the cluster'}: no Workload or Pod waits for a start to forecast",
-                hint="--submit JOB.yaml says what one job more would do",
+                f"{cluster.source or 'the cluster'}: no Workload or Pod waits for a start by "
+                f"{settings.policy.name} to forecast",
+                hint="-p names another scheduler; --submit JOB.yaml says what one job more would do",
             )
         worlds = [world_of(cluster, now, history, settings)]
         if self.submit is not None:

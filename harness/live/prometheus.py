@@ -83,7 +83,7 @@ def fetch(
     """The samples of all metrics between two times, so much time at once.
 
     A piece that is too much for the server is asked for in halves. What the server cannot do just now is
-    asked for again, up to six times.
+    asked for again, up to six times; an address at which nothing answers to begin with is refused at once.
 
     Args:
         http: the server.
@@ -96,13 +96,18 @@ def fetch(
     Raises:
         InputError: the server cannot be reached, or refuses.
     """
+    answered = False
     for metric in METRICS:
         at, size = begin, window
         while at < end:
             until = min(at + size, end)
             query = f"{metric}{{{selector}}}[{until - at}s]"
             try:
-                answer = _asked(lambda query=query, until=until: _query(http, query, until), haste)  # type: ignore[misc]
+                answer = _asked(
+                    lambda query=query, until=until: _query(http, query, until),  # type: ignore[misc]
+                    haste,
+                    answered=answered,
+                )
             except RefusedError as error:
                 if size > _LEAST and any(word in error.what for word in _TOO_MUCH):
                     size = max(_LEAST, size // 2)
@@ -110,6 +115,7 @@ def fetch(
                 raise InputError(f"{metric}: {error}", hint=_hint(error)) from error
             except UnreachedError as error:
                 raise InputError(f"the server does not answer: {error}") from error
+            answered = True
             yield _page(metric, answer)
             at = until
 
@@ -118,14 +124,15 @@ def _query(http: HttpReader, query: str, at: int) -> Any:
     return http.get("api/v1/query", {"query": query, "time": str(at)}, patience=180.0)
 
 
-def _asked(ask: Callable[[], Any], haste: float) -> Any:
-    """What is answered, at the sixth try at the latest."""
+def _asked(ask: Callable[[], Any], haste: float, *, answered: bool) -> Any:
+    """What is answered, at the sixth try at the latest; at the first one if nobody has answered before."""
     for number in range(_TRIES):
         try:
             return ask()
         except (RefusedError, UnreachedError) as error:
             too_much = isinstance(error, RefusedError) and any(word in error.what for word in _TOO_MUCH)
-            if number == _TRIES - 1 or too_much or not is_transient(error):
+            nobody = isinstance(error, UnreachedError) and not answered
+            if number == _TRIES - 1 or too_much or nobody or not is_transient(error):
                 raise
             time.sleep(min(_LONGEST, 2.0**number) / haste)
     raise AssertionError
