@@ -212,9 +212,9 @@ CLAIMS = (
     ),
     Claim(
         "README.md",
-        "{} of the GPU time is allocated, and the 95th percentile of the wait is {}.\n",
+        "{} of the GPU time becomes work of jobs that finish, and the 95th percentile of the wait is {}.\n",
         lambda runs: [
-            value(runs.alone, "utilization.allocated", resource=GPU),
+            value(runs.alone, "goodput.of_capacity", resource=GPU),
             value(runs.alone, "wait.first_start.p95"),
         ],
     ),
