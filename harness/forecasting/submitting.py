@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ QUEUE = "kueue.x-k8s.io/queue-name"
 PRIORITY = "kueue.x-k8s.io/priority-class"
 LONGEST = "kueue.x-k8s.io/max-exec-time-seconds"
 """Labels of a Job that Kueue makes its Workload of."""
+DEADLINE = "activeDeadlineSeconds"
 
 _KINDS = ("Job", "Pod", "Workload")
 
@@ -65,13 +66,13 @@ def submitted(cluster: Cluster, job: Mapping[str, Any], source: str) -> Cluster:
         name += "-submitted"
     named = {"name": name, "namespace": namespace, "uid": "~submitted"}
     labels = _map(metadata.get("labels"))
+    faults: list[Fault] = []
     if job.get("kind") == "Workload":
         document = {**job, "metadata": {**metadata, **named}, "status": {}}
     elif labels.get(QUEUE):
-        document = _workload_of(cluster, job, {**metadata, **named}, labels)
+        document = _workload_of(cluster, job, {**metadata, **named}, labels, faults)
     else:
         return _with_pods(cluster, job, named, labels)
-    faults: list[Fault] = []
     workload = replace(workload_from(Fields(document, "", faults), {}), created=None)
     if faults:
         raise ClusterError(source, faults)
@@ -89,7 +90,11 @@ def submitted(cluster: Cluster, job: Mapping[str, Any], source: str) -> Cluster:
 
 
 def _workload_of(
-    cluster: Cluster, job: Mapping[str, Any], metadata: Mapping[str, Any], labels: Mapping[str, Any]
+    cluster: Cluster,
+    job: Mapping[str, Any],
+    metadata: Mapping[str, Any],
+    labels: Mapping[str, Any],
+    faults: list[Fault],
 ) -> dict[str, Any]:
     """The Workload that Kueue makes of a Job or Pod."""
     spec = _map(job.get("spec"))
@@ -111,9 +116,7 @@ def _workload_of(
                 list(cluster.workload_priority_classes if named else cluster.priority_classes),
             ),
         )
-    limits = [
-        limit for limit in (labels.get(LONGEST), spec.get("activeDeadlineSeconds")) if limit is not None
-    ]
+    limits = list(_limits(spec, labels, faults))
     return {
         "apiVersion": "kueue.x-k8s.io/v1beta2",
         "kind": "Workload",
@@ -121,10 +124,21 @@ def _workload_of(
         "spec": {
             "queueName": labels[QUEUE],
             "priority": 0 if found is None else found.value,
-            **({"maximumExecutionTimeSeconds": min(int(limit) for limit in limits)} if limits else {}),
+            **({"maximumExecutionTimeSeconds": min(limits)} if limits else {}),
             "podSets": [{"name": "main", "count": count, "template": dict(template)}],
         },
     }
+
+
+def _limits(spec: Mapping[str, Any], labels: Mapping[str, Any], faults: list[Fault]) -> Iterator[int]:
+    """How long the job may run, seconds, by whoever says so; labels are texts."""
+    told = str(labels.get(LONGEST, ""))
+    if told.isdecimal():
+        yield int(told)
+    elif LONGEST in labels:
+        faults.append(Fault("", f"metadata.labels.{LONGEST}: must be a whole number, not {told!r}"))
+    if spec.get(DEADLINE) is not None:
+        yield Fields(spec, "", faults, "spec").integer(DEADLINE, 1, least=1)
 
 
 def _with_pods(

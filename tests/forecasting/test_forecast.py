@@ -233,6 +233,8 @@ def test_the_document_has_the_same_for_dashboards(
         ({"cpu": "99"}, "it can never start"),
         ({"kind": "Deployment"}, "kind 'Deployment' is not one of Job, Pod, Workload"),
         ({"queue": None}, "names no queue"),
+        ({"label": "soon"}, "max-exec-time-seconds: must be a whole number, not 'soon'"),
+        ({"deadline": [1]}, "spec.activeDeadlineSeconds: must be a whole number"),
     ],
 )
 def test_a_job_that_cannot_be_submitted_is_refused(
@@ -244,6 +246,10 @@ def test_a_job_that_cannot_be_submitted_is_refused(
     if "queue" in changed:
         named = changed["queue"]
         job["metadata"]["labels"] = {} if named is None else {"kueue.x-k8s.io/queue-name": named}
+    if "label" in changed:
+        job["metadata"]["labels"]["kueue.x-k8s.io/max-exec-time-seconds"] = changed["label"]
+    if "deadline" in changed:
+        job["spec"]["activeDeadlineSeconds"] = changed["deadline"]
     if "cpu" in changed:
         requests = job["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]
         requests["cpu"] = changed["cpu"]
