@@ -27,6 +27,7 @@ from harness.readers.recordings import (
     parts_of,
     read_about,
 )
+from harness.units import SECOND
 
 if sys.platform != "win32":
     import fcntl
@@ -104,10 +105,15 @@ class Folder:
                     )
         return found
 
-    def add(self, rows: Sequence[Mapping[str, Any]], positions: Mapping[str, str]) -> None:
+    def add(self, rows: Sequence[Mapping[str, Any]], positions: Mapping[str, str], now: int) -> None:
         """Add what was seen, and then say up to when that is.
 
         Whoever is killed in between writes some of it again the next time, which counts once.
+
+        Args:
+            rows: what was seen.
+            positions: kind -> the resource version up to which that is all.
+            now: what time it is, microseconds since 1970.
 
         Raises:
             InputError: it cannot be written; what was added before is untouched.
@@ -118,8 +124,7 @@ class Folder:
                 self._write(table, self._next, self._next)
                 self._next += 1
                 self._put_together()
-            now = datetime.now(UTC).isoformat(timespec="seconds")
-            self.heard |= dict.fromkeys(positions, now)
+            self.heard |= dict.fromkeys(positions, datetime.fromtimestamp(now // SECOND, UTC).isoformat())
             self.positions |= positions
             self._tell()
         except (OSError, pa.ArrowException) as error:
@@ -187,7 +192,7 @@ def _opened(path: Path, about: Mapping[str, Any]) -> Folder:
         if [name for name in others if not name.startswith(".harness-")]:
             raise InputError(f"{path} is no recording: it has {others[0]}", hint="give another folder")
         folder = Folder(path, dict(about))
-        folder.add([], {})
+        folder.add([], {}, 0)
         return folder
     told = read_about(path)
     for name, value in about.items():

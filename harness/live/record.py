@@ -81,7 +81,7 @@ class Recorder:
             InputError: it cannot be written.
         """
         if self._rows or self._positions:
-            self.folder.add(self._rows, self._positions)
+            self.folder.add(self._rows, self._positions, self.clock())
             self.seen += len(self._rows)
             self._rows, self._positions = [], {}
 

@@ -259,7 +259,9 @@ def test_many_parts_are_put_together(tmp_path: Path) -> None:
             metadata = {"name": "p", "namespace": "n", "uid": "u", "resourceVersion": str(number)}
             row = {"seen": number, "event": "MODIFIED", "api_version": "v1", "kind": "Pod"}
             names = {"namespace": "n", "name": "p", "uid": "u", "resource_version": str(number)}
-            folder.add([{**row, **names, "object": json.dumps({"metadata": metadata})}], {"Pod": str(number)})
+            folder.add(
+                [{**row, **names, "object": json.dumps({"metadata": metadata})}], {"Pod": str(number)}, 0
+            )
             if number == 20:
                 small = parts_of(tmp_path / "rec")[3].path
                 kept = small.read_bytes()
