@@ -18,14 +18,11 @@ from harness.metrics.finish_time import FINISH_TIME, Sharing, measurements, shar
 from harness.metrics.levels import holders
 from harness.plugins import Plugins
 from harness.runs.request import Request
-from harness.runs.run import Run
+from harness.runs.run import ISOLATED, Run
 from harness.runs.side_by_side import Watch, carry_out, runs_of
 from harness.runs.store import added
 from harness.runs.twins import request_of
 from harness.units import format_amount
-
-ISOLATED = "isolated"
-"""The key of `run.json` under which sentences stand about what was measured of quotas that are alone."""
 
 _BUSY = ("progress", "waiting", "starting", "restoring")
 

@@ -35,7 +35,7 @@ from harness.runs.identity import Code, codes_of_metrics
 from harness.runs.measuring import measure
 from harness.runs.plan import Plan
 from harness.runs.recorded import beyond
-from harness.runs.run import WINDOWS, Keep, Run
+from harness.runs.run import ISOLATED, WINDOWS, Keep, Run
 from harness.runs.seal import seal_info, seal_tables
 from harness.tenants import Tenants, cohorts, quotas, tenants
 from harness.trace.jobs import Jobs
@@ -43,7 +43,7 @@ from harness.trace.jobs import Jobs
 _SHORT = 16
 _UNLIMITED = Cluster()
 """What a record is played on: nothing limits what happened."""
-_ADDED = ("isolated", WINDOWS)
+_ADDED = (ISOLATED, WINDOWS)
 """What a run says only where metrics were added to it, which measuring it anew leaves out."""
 _PLAYED = ("jobs", "decisions", "stints", "timeline")
 

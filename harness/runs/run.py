@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from harness.engine.livelock import Livelock
     from harness.runs.request import Request
 
+ISOLATED = "isolated"
+"""The key of `run.json` under which sentences stand about what was measured of quotas that are alone."""
+
 WINDOWS = "windows"
 """The key of `run.json` under which stands what was measured over windows that end before the run's own."""
 
@@ -154,7 +157,7 @@ class Run:
     @property
     def remarks(self) -> tuple[str, ...]:
         """What must be known of metrics that were measured on request, in sentences."""
-        return tuple(self.info.get("isolated", ()))
+        return tuple(self.info.get(ISOLATED, ()))
 
     @property
     def capacity(self) -> Mapping[str, int]:
