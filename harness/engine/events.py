@@ -121,3 +121,19 @@ class Recorder(Protocol):
         idle: int,
     ) -> None:
         """How a job ended, or stood when the replay did; `lost` and `idle` are pod-microseconds."""
+
+
+class NullRecorder:
+    """Keeps nothing; who wants only some of what the engine reports inherits the rest. See `Recorder`."""
+
+    def record(self, fact: Fact) -> None:
+        """Not kept."""
+
+    def stint(self, *about: object) -> None:
+        """Not kept."""
+
+    def share(self, *about: object) -> None:
+        """Not kept."""
+
+    def job(self, *about: object) -> None:
+        """Not kept."""

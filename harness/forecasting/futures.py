@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.cluster.model import Cluster
 from harness.engine import Engine
-from harness.engine.events import ADMIT, BIND, EVICT, NEVER, PREEMPT, REJECT, START, Amounts, Fact
+from harness.engine.events import ADMIT, BIND, EVICT, NEVER, PREEMPT, REJECT, START, Fact, NullRecorder
 from harness.engine.losses import Losses
 from harness.forecasting.coming import Coming
 from harness.forecasting.present import Now, Present
 from harness.forecasting.run_times import Draws
 from harness.generate.uniform import uniform
-from harness.policy import Arrival, Job
+from harness.policy import Arrival
 
 if TYPE_CHECKING:
     from harness.plugins import Plugins
@@ -150,7 +150,7 @@ class World:
             yield from self.coming.future(seed, number, self.now.at or 0, horizon, len(self.now.present))
 
 
-class _Seen:
+class _Seen(NullRecorder):
     """What is to be known of a replay: first starts of those who wait, and who of all is preempted.
 
     Args:
@@ -207,24 +207,3 @@ class _Seen:
         elif fact.action == PREEMPT:
             by = fact.by.index if fact.by is not None and fact.by.index < self._count else NEVER
             self.preemptions.append(Preemption(fact.time, place, by))
-
-    def stint(
-        self, job: Job, pods: int, amounts: Amounts | None, start: int, end: int, state: int, lost: int
-    ) -> None:
-        """See `harness.engine.events.Recorder`."""
-
-    def share(self, time: int, queue: str, share: float, weighted: int) -> None:
-        """See `harness.engine.events.Recorder`."""
-
-    def job(
-        self,
-        job: Job,
-        state: int,
-        admitted: int,
-        start: int,
-        finish: int,
-        preemptions: int,
-        lost: int,
-        idle: int,
-    ) -> None:
-        """See `harness.engine.events.Recorder`."""

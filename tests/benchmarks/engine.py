@@ -7,6 +7,7 @@ import time
 
 from harness.cluster.model import Cluster
 from harness.engine import Engine
+from harness.engine.events import NullRecorder
 from harness.options import resolve
 from harness.policy import Arrival, Job, PodSet
 from harness.testing import pool
@@ -14,16 +15,6 @@ from harness.units import SECOND
 from harness_plugins.none import OPTIONS, JobQueue
 
 JOBS = 50_000
-
-
-class _Silence:
-    """A recorder that keeps nothing."""
-
-    def record(self, *_: object) -> None: ...
-    def share(self, *_: object) -> None: ...
-    def stint(self, *_: object) -> None: ...
-
-    def job(self, *_: object) -> None: ...
 
 
 def arrivals(count: int, seed: int = 1) -> list[list[Arrival]]:
@@ -59,6 +50,6 @@ class Events:
     def track_events_per_second(self, blocking: str) -> float:
         """Two events a job."""
         began = time.process_time()
-        engine = Engine(self.chunks, self.cluster, _Silence())
+        engine = Engine(self.chunks, self.cluster, NullRecorder())
         engine.run(JobQueue(self.cluster, engine.view, self.options))
         return 2 * JOBS / (time.process_time() - began)

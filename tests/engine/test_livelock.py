@@ -26,6 +26,7 @@ from harness import (
 )
 from harness.engine import Engine, Losses
 from harness.engine.engine import Outcome
+from harness.engine.events import NullRecorder
 from harness.engine.livelock import MOST_ROUNDS, ROUNDS, SPAN, Livelock
 from harness.errors import DecisionError
 from harness.testing import Script, nodes, pool, replayed
@@ -56,18 +57,9 @@ def pair(*, grace: float, seconds: float = FOREVER) -> Script:
     return script.job("second", at=1, cpu=1000, grace=grace, seconds=seconds)
 
 
-class _Silence:
-    """A recorder that keeps nothing."""
-
-    def record(self, *_: object) -> None:
-        """Not kept."""
-
-    share = stint = job = record
-
-
 def ended(policy: type[Greedy], jobs: Script, where: Cluster = POOL, **fields: Any) -> Outcome:
     """How a replay of which nothing is kept went."""
-    engine = Engine(jobs.chunks(), where, _Silence(), **fields)
+    engine = Engine(jobs.chunks(), where, NullRecorder(), **fields)
     return engine.run(policy(where, engine.view, {}), name="policy")
 
 

@@ -13,7 +13,7 @@ from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
 from harness.engine import Engine
 from harness.engine.engine import Outcome
-from harness.engine.events import ACTIONS, Fact
+from harness.engine.events import ACTIONS, Fact, NullRecorder
 from harness.options import resolve
 from harness.plugins import load
 from harness.testing import Script
@@ -33,7 +33,7 @@ EVERY = [
 ]
 
 
-class Counted:
+class Counted(NullRecorder):
     """A recorder that counts."""
 
     def __init__(self) -> None:
@@ -42,11 +42,6 @@ class Counted:
     def record(self, fact: Fact) -> None:
         """Each action is counted."""
         self.actions[ACTIONS[fact.action]] += 1
-
-    def share(self, *_: object) -> None:
-        """Not counted."""
-
-    stint = job = share
 
 
 def cluster(*, nodes: bool) -> Cluster:
