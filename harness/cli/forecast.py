@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.cli.context import complete_policies, loaded_plugins
+from harness.cli.context import loaded_plugins
 from harness.cli.replay import assign
+from harness.cli.run_options import loss_model, one_plugin
 from harness.cli.screen import can_redraw, terminal_width
 from harness.errors import OptionError
 from harness.text import printable
@@ -40,15 +41,8 @@ Examples:
     "--submit", type=click.Path(path_type=Path), metavar="JOB.yaml",
     help="A Job, Pod or Workload: when would it start, and whom would it displace?",
 )  # fmt: skip
-@click.option(
-    "-p", "--plugin", "name", metavar="NAME", shell_complete=complete_policies,
-    help="Scheduler plugin. [default: Kueue's where there are ClusterQueues, else default-preemption]",
-)  # fmt: skip
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="An option of the plugin.")
-@click.option(
-    "--on-preemption", default="restart", show_default=True, metavar="MODEL",
-    help="What a preempted job loses: restart, resume, or checkpoint=INTERVAL[,restore=COST].",
-)  # fmt: skip
+@one_plugin("Kueue's where there are ClusterQueues, else default-preemption")
+@loss_model
 @click.option(
     "--futures", type=click.IntRange(min=1), default=200, show_default=True, metavar="N",
     help="How many futures are played.",

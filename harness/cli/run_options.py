@@ -1,4 +1,4 @@
-"""Options of every command that makes runs: what interruptions cost, and where runs are kept."""
+"""Options of commands that replay: who schedules, what interruptions cost, where runs are kept."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from typing import Any, TypeVar
 
 import click
 
+from harness.cli.context import complete_policies
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 
+loss_model = click.option(
+    "--on-preemption", default="restart", show_default=True, metavar="MODEL",
+    help="What a preempted job loses: restart, resume, or checkpoint=INTERVAL[,restore=COST].",
+)  # fmt: skip
+"""Adds the option that says what a preemption costs."""
+
 _OF_PREEMPTIONS = (
-    click.option(
-        "--on-preemption", default="restart", show_default=True, metavar="MODEL",
-        help="What a preempted job loses: restart, resume, or checkpoint=INTERVAL[,restore=COST].",
-    ),
+    loss_model,
     click.option(
         "--grace-period", default="30s", show_default=True, metavar="TIME",
         help="How long preempted pods keep their resources, for jobs that do not say.",
@@ -25,6 +30,18 @@ _OF_PREEMPTIONS = (
         "no column for it.",
     ),
 )  # fmt: skip
+
+
+def one_plugin(default: str) -> Callable[[_F], _F]:
+    """Adds the options that name one plugin and set its options; `default` says which one it is else."""
+    named = click.option(
+        "-p", "--plugin", "name", metavar="NAME", shell_complete=complete_policies,
+        help=f"Scheduler plugin. [default: {default}]",
+    )  # fmt: skip
+    settings = click.option(
+        "--set", "settings", multiple=True, metavar="KEY=VALUE", help="An option of the plugin."
+    )
+    return lambda command: named(settings(command))
 
 
 def interrupted(command: _F) -> _F:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.cli.context import command_line, complete_policies, loaded_plugins
+from harness.cli.context import command_line, loaded_plugins
 from harness.cli.replay import assign
 from harness.cli.replays import carried_out
-from harness.cli.run_options import interrupted, kept
+from harness.cli.run_options import interrupted, kept, one_plugin
 from harness.cli.screen import terminal_width
 from harness.errors import OptionError
 from harness.text import printable
@@ -31,11 +31,7 @@ Examples:
     "--cluster", type=click.Path(path_type=Path), metavar="PATH",
     help="Kubernetes manifests. [default: TRACE's .cluster.yaml beside it, else made from the trace]",
 )  # fmt: skip
-@click.option(
-    "-p", "--plugin", "name", metavar="NAME", shell_complete=complete_policies,
-    help="Scheduler plugin. [default: what the manifests select, else none]",
-)  # fmt: skip
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="An option of the plugin.")
+@one_plugin("what the manifests select, else none")
 @interrupted
 @click.option(
     "--calibrate", is_flag=True,
