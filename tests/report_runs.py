@@ -16,6 +16,7 @@ HOSTILE = (
     "a\x1b[31mred\u202eder",
     "`|**b**[l](javascript:alert(4))|",
     ' d="M1.2345,6.7" </title>&amp;',
+    "of\u2028three\u2029lines",
 )
 """Queues whose names are taken for text wherever they are written."""
 

@@ -190,6 +190,8 @@ def test_the_status_says_since_when_and_whether_it_was_preempted() -> None:
             "spec.preemptionPolicy: 'Nevr' is not one of PreemptLowerPriority, Never",
         ),
         ({"containers": [container(cpu="1 core")]}, "spec.containers[0].resources.requests.cpu"),
+        ({"containers": 3}, "spec.containers: must be a list, not 3"),
+        ({"containers": [3]}, "spec.containers[0]: must be a mapping of names to values, not 3"),
         ({"tolerations": [{"key": "a", "effect": "NoScedule"}]}, "spec.tolerations[0].effect: 'NoScedule'"),
         (
             {

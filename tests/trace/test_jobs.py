@@ -179,6 +179,14 @@ def test_nulls_have_the_default_too() -> None:
     assert dict(empty.pod_sets[0].requests) == {"cpu": 1000, "memory": 0}
 
 
+@pytest.mark.parametrize("dtype", [pl.Null, pl.Int64])
+def test_nobody_asks_for_a_resource_of_which_every_row_is_null(dtype: pl.DataType) -> None:
+    """A column of nothing but nulls has no type, as polars writes it, or the right one."""
+    trace = trace_of({"request.memory": None}, {"request.memory": None}, **{"request.memory": dtype})
+    requests = [dict(job.pod_sets[0].requests) for job in all_of(Jobs(trace, Cluster()))]
+    assert requests == [{"cpu": 1000, "memory": 0}] * 2
+
+
 def test_the_uid_is_the_number_of_the_row_in_the_file_not_of_arrival() -> None:
     """Sorting by submit time does not renumber rows."""
     jobs = Jobs(trace_of({"submit_time": 5 * S}, {"submit_time": 1 * S}), Cluster())

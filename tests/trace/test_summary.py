@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -141,3 +143,39 @@ def test_enormous_loads_are_not_overflown(summary_of: Callable[..., Summary]) ->
     summary = summary_of(huge, huge, huge, {"submit_time": 1})
     assert summary.resources["memory"].peak == 3 * 2**61
     assert summary.resources["memory"].mean == pytest.approx(3 * 2**61 * 10**9)
+
+
+INFO = """
+import sys
+from pathlib import Path
+from harness.cli import main
+try:
+    main(["trace", "info", sys.argv[1]])
+except SystemExit as ended:
+    assert not ended.code
+print(Path("/proc/self/status").read_text())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads what Linux tells of a process")
+def test_ten_million_rows_take_little_more_than_their_columns(tmp_path: Path) -> None:
+    """At most 110 bytes a row, of which 32 are its times and requests, and 15 its texts."""
+    number = pl.int_range(10_000_000, eager=True)
+    long = pl.DataFrame(
+        {
+            "job_id": "j" + number.cast(pl.String),
+            "submit_time": (number * SECOND).cast(pl.Duration("us")),
+            "duration": ((number % 977 + 1) * SECOND).cast(pl.Duration("us")),
+            "queue": "q" + (number % 50).cast(pl.String),
+            "request.cpu": (number % 16 + 1) * 1000,
+            "request.memory": (number % 8 + 1) * 2**30,
+        }
+    )
+    held = []
+    for name, frame in {"short.parquet": long.head(1000), "long.parquet": long}.items():
+        frame.write_parquet(tmp_path / name)
+        told = subprocess.check_output([sys.executable, "-c", INFO, tmp_path / name], text=True)
+        (peak,) = (line.split()[1] for line in told.splitlines() if line.startswith("VmHWM:"))
+        held.append(int(peak) * 1024)
+    assert held[1] - held[0] < 110 * long.height, held
