@@ -67,7 +67,7 @@ class Head:
 def chosen_by(runs: Sequence[Run], baseline: str | None) -> str:
     """How the baseline came to be the one: a shell gives what a pattern stands for in order of names."""
     if baseline is not None or len(runs) < 2:
-        return "named as such"
+        return "as asked for"
     first, second = (run.path.absolute() for run in runs[:2])
     if first.parent == second.parent and first.name.casefold() < second.name.casefold():
         return (

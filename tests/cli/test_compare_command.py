@@ -65,7 +65,7 @@ def test_the_first_run_is_the_baseline_unless_another_is(harness: Callable, repl
     assert "\nbaseline b (plugin none): the first of 2 runs, as given\n" in harness("compare", b, a).out
     ended = harness("compare", a, b, "--baseline", "b")
     assert heading(ended.out) == ["metric", "b", "a"]
-    assert "\nbaseline b (plugin none): named as such\n" in ended.out
+    assert "\nbaseline b (plugin none): as asked for\n" in ended.out
     assert "changes are against b\n" in ended.out
     ended = harness("compare", a, b, "--baseline", "aa")
     assert (ended.code, ended.err) == (2, "Error: no run is called 'aa'\nHint: did you mean 'a'?\n")

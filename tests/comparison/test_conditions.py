@@ -332,5 +332,5 @@ def test_a_gate_between_manifests_asks_every_run_but_the_baseline(
     assert title == "baseline less (plugin kueue-classic): the first of 3 runs, as given"
     code, lines, title = checked("less", "more", "base", more=("--baseline", "base"))
     assert (code, lines[0]) == (1, "4 checks of every run but the baseline base: 1 fails")
-    assert title == "baseline base (plugin kueue-classic): named as such"
+    assert title == "baseline base (plugin kueue-classic): as asked for"
     assert checked("less", "base", more=("--baseline", str(runs["base"].path)))[0] == 1

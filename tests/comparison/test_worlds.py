@@ -305,7 +305,7 @@ def test_the_baseline_is_told_and_how_it_was_chosen(
     assert head(second, first) == "baseline 2s (plugin kueue-classic): the first of 2 runs, as given"
     by_name = f"by name (as {first.path.parent / '*'} gives them); --baseline chooses another"
     assert head(first, second) == f"baseline 1s (plugin kueue-classic): the first of 2 runs, {by_name}"
-    assert head(first, second, baseline="2s") == "baseline 2s (plugin kueue-classic): named as such"
+    assert head(first, second, baseline="2s") == "baseline 2s (plugin kueue-classic): as asked for"
     alone = harness.compare([first]).table()
     assert alone.startswith("metric")
     assert alone.endswith(
