@@ -73,9 +73,11 @@ def _told(found: Tuned, tuner: Tuner) -> str:
     from harness.experiments.search import gain
     from harness.experiments.telling import compare
 
-    failed = sum(each.found is None for each in found.trials)
+    pruned = sum(each.pruned for each in found.trials)
+    failed = sum(each.found is None for each in found.trials) - pruned
     barred = sum(each.found is not None and not each.found.allowed for each in found.trials)
-    count = f"{len(found.trials):,} trials, {failed:,} failed, {barred:,} beyond a constraint"
+    ended = f", {pruned:,} pruned" if tuner.tuning.parts else ""
+    count = f"{len(found.trials):,} trials{ended}, {failed:,} failed, {barred:,} beyond a constraint"
     if found.winner is None:
         return f"{count}\nnothing is better than the present configuration, which stays"
     changed = [

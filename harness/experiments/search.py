@@ -101,14 +101,22 @@ class Found(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """A point that was tried; what it led to, or None where it failed."""
+    """A point that was tried.
+
+    Attributes:
+        point: the point.
+        found: what it led to on the whole; None where it failed, or was pruned.
+        pruned: whether it was given up, as it did worse than others on a part.
+    """
 
     point: Point
     found: Found | None
+    pruned: bool = False
 
 
-Try: TypeAlias = Callable[[Sequence[Point]], Sequence[Found | None]]
-"""Tries points; answers what each led to, None for those that failed."""
+Try: TypeAlias = Callable[[Sequence[Point], int], Sequence[Found | None]]
+"""Tries points on a part, by its number, or on the whole, whose number is that of all parts; answers what
+each led to, None for those that failed."""
 
 
 def search(
@@ -120,8 +128,13 @@ def search(
     trials: int,
     seed: int,
     at_once: int = 1,
+    parts: int = 0,
 ) -> list[Trial]:
     """Try points, the present one first, each of the others where the search expects most of it.
+
+    With parts a point is tried on one after the other of them before the whole, and pruned as soon as
+    Optuna's `MedianPruner` says so of its gains against the present point on the same part: when the largest
+    so far is below the median of those that other points had on this part.
 
     Args:
         space: what is searched.
@@ -131,6 +144,8 @@ def search(
         trials: how many are tried.
         seed: equal seeds try equal points.
         at_once: how many are asked for before any of them is told.
+        parts: how many parts there are, for one objective alone; those on which the present point fails say
+            nothing.
 
     Raises:
         InputError: Optuna is not installed.
@@ -139,18 +154,48 @@ def search(
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
         study = _study(optuna, better, seed)
-        tried = [Trial(first, attempt([first])[0])]
+        bases = {part: base for part in range(parts) if (base := attempt([first], part)[0]) is not None}
+        tried = [Trial(first, attempt([first], parts)[0])]
         places = _places(space, first)
         if places is not None:
             study.enqueue_trial(places)
-            _tell(optuna, study, *_asked(study, space)[:1], tried[0].found)
+            trial, _ = _asked(study, space)
+            for part in bases:
+                trial.report(0.0, part)
+            _tell(optuna, study, trial, tried[0].found)
         while len(tried) < trials:
             asked = [_asked(study, space) for _ in range(min(at_once, trials - len(tried)))]
             points = [{**first, **point} for _, point in asked]
-            for (trial, _), point, found in zip(asked, points, attempt(points), strict=True):
-                _tell(optuna, study, trial, found)
-                tried.append(Trial(point, found))
+            going = dict(enumerate(asked))
+            pruned: set[int] = set()
+            for part, base in bases.items():
+                founds = attempt([points[at] for at in going], part)
+                for at, found in zip(list(going), founds, strict=True):
+                    trial, _ = going[at]
+                    if found is None:
+                        _tell(optuna, study, trial, None)
+                    elif _pruned(
+                        optuna, study, trial, part, gain(base.values[0], found.values[0], better[0])
+                    ):
+                        pruned.add(at)
+                    else:
+                        continue
+                    del going[at]
+            whole = dict(zip(going, attempt([points[at] for at in going], parts), strict=True))
+            for at, found in whole.items():
+                _tell(optuna, study, going[at][0], found)
+            tried += [Trial(point, whole.get(at), at in pruned) for at, point in enumerate(points)]
     return tried
+
+
+def _pruned(optuna: Any, study: Any, trial: Any, part: int, gained: float) -> bool:
+    """Whether a trial that gained so much on a part is given up, which the study then knows."""
+    lower = study.direction == optuna.study.StudyDirection.MINIMIZE
+    trial.report(-gained if lower else gained, part)
+    if trial.should_prune():
+        study.tell(trial, state=optuna.trial.TrialState.PRUNED)
+        return True
+    return False
 
 
 def best_of(tried: Sequence[Trial], better: Sequence[str]) -> Trial | None:
@@ -201,7 +246,7 @@ def _study(optuna: Any, better: Sequence[str], seed: int) -> Any:
     else:
         sampler = optuna.samplers.NSGAIISampler(seed=seed, population_size=_POPULATION)
     ways = ["maximize" if each == "higher" else "minimize" for each in better]
-    return optuna.create_study(sampler=sampler, directions=ways)
+    return optuna.create_study(sampler=sampler, directions=ways, pruner=optuna.pruners.MedianPruner())
 
 
 def _asked(study: Any, space: Space) -> tuple[Any, Point]:

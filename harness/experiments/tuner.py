@@ -85,8 +85,8 @@ class Tuner:
         self.windows = self._windows()
         self.today = self._today()
         groups = tuple((Factor(name, (value,)),) for name, value in self.today.items() if name != PLUGIN)
-        # What is there today, on both windows, is tried like any experiment before the first replay.
-        factor = Factor(WINDOW, self.windows)
+        # What is there today, on all windows, is tried like any experiment before the first replay.
+        factor = Factor(WINDOW, (*self.tuning.parts, *self.windows))
         self.bench = prepared(replace(self.tuning.spec, groups=(*groups, (factor,))), self.plugins)
 
     def tune(self, crew: Crew[Item, Made]) -> Tuned:
@@ -111,7 +111,7 @@ class Tuner:
         base = [_mean(first, each) for each in bounds]
         better = [each.better for each in objectives]
 
-        def found(frame: pl.DataFrame | None) -> Found | None:
+        def found(frame: pl.DataFrame | None, *, whole: bool = True) -> Found | None:
             if frame is None:
                 return None
             values = [_mean(frame, each) for each in objectives]
@@ -120,19 +120,25 @@ class Tuner:
                 if (value := _mean(frame, each)) is None or was is None
                 else condition.excess(each.unit, value, was)
                 for condition, each, was in zip(self.tuning.constraints, bounds, base, strict=True)
+                if whole
             ]
             if None in values or None in excess:
                 return None
             return Found([each for each in values if each is not None], [x for x in excess if x is not None])
 
+        windows = (*self.tuning.parts, self.windows[0])
+        last = len(self.tuning.parts)
         tried = search(
             self.tuning.space,
-            lambda points: [found(each) for each in self._frames(points, self.windows[0], crew)],
+            lambda points, stage: [
+                found(each, whole=stage == last) for each in self._frames(points, windows[stage], crew)
+            ],
             better=better,
             first=self.today,
             trials=self.tuning.trials,
             seed=self.tuning.seed,
             at_once=self.tuning.at_once,
+            parts=last,
         )
         winner = best_of(tried, better)
         held_out, items = None, None

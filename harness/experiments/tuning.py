@@ -11,11 +11,12 @@ from typing import Any
 from harness.cluster.derive import plain_stem
 from harness.cluster.fields import Fields, shown
 from harness.comparison.conditions import Condition, parse_condition
-from harness.errors import Fault, HarnessError, SpecError
+from harness.errors import Fault, HarnessError, OptionError, SpecError
 from harness.experiments.objectives import DEFAULT
 from harness.experiments.reading import read_content, spec_of
 from harness.experiments.search import Choice, Range, Space, Sum
 from harness.experiments.spec import Factor, Spec
+from harness.trace.window import Window
 from harness.units import exact_number
 
 _HINT = "docs/experiments.md describes every field"
@@ -37,6 +38,8 @@ class Tuning:
         at_once: how many points are asked for before any of them is told.
         search: the window of the trace that is searched on; "" for its first half.
         held_out: the window that says how much of the gain survives; "" for its second half.
+        parts: windows on which a point is tried before that of the search, and given up if it does worse
+            there than others.
     """
 
     spec: Spec
@@ -48,6 +51,7 @@ class Tuning:
     at_once: int
     search: str
     held_out: str
+    parts: tuple[str, ...]
 
 
 def load_tuning(path: Path) -> Tuning:
@@ -82,11 +86,13 @@ def load_tuning(path: Path) -> Tuning:
         at_once=fields.integer("at-once", 1, least=1, most=_MOST_AT_ONCE),
         search=fields.string("search"),
         held_out=fields.string("held-out"),
+        parts=fields.texts("prune"),
     )
     if "window" in spec.settings:
         faults.append(Fault("settings.window", "is said by tune.search and tune.held-out"))
     if bool(tuning.search) != bool(tuning.held_out):
         fields.fault("held-out", "and search are given together, or neither is")
+    _check_parts(fields, tuning)
     faults += [Fault(name, "is not known here; is it misspelt?") for name in fields.unread()]
     if faults:
         raise SpecError(source, faults, hint=_HINT)
@@ -157,6 +163,27 @@ def _sums(fields: Fields, ranges: tuple[Range, ...]) -> tuple[Sum, ...]:
         else:
             found.append(Sum(names, total))
     return tuple(found)
+
+
+def _check_parts(fields: Fields, tuning: Tuning) -> None:
+    """Parts lie within the window of the search, or what is held out would have a say in it."""
+    if not tuning.parts:
+        return
+    if len(tuning.objectives) > 1:
+        fields.fault("prune", "is for one objective: of several, none says alone what is worse")
+    if not tuning.search:
+        fields.fault("prune", "has windows within search, which is to be given too")
+        return
+    try:
+        whole = Window.parse(tuning.search)
+    except OptionError:
+        return  # told when it is tried
+    for number, text in enumerate(tuning.parts):
+        try:
+            if not Window.parse(text).within(whole):
+                fields.fault(f"prune[{number}]", f"{text} is not within search, {whole}")
+        except OptionError as error:
+            fields.fault(f"prune[{number}]", error.message)
 
 
 def _constraints(fields: Fields) -> tuple[Condition, ...]:

@@ -53,6 +53,12 @@ class Window:
     def __str__(self) -> str:
         return self.text
 
+    def within(self, other: Window) -> bool:
+        """Whether both count alike and none of this is outside of the other."""
+        begins = other.start is None or (self.start is not None and self.start >= other.start)
+        ends = other.end is None or (self.end is not None and self.end <= other.end)
+        return self.dates == other.dates and begins and ends
+
     def changed(self, trace: Trace) -> tuple[pl.DataFrame, str]:
         """The rows within; simulated time begins at the first of them.
 

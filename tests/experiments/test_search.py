@@ -35,8 +35,8 @@ def split(attempt: Callable[[Point], Found | None], trials: int, seed: int = 1, 
     return search(SPLIT, each(attempt), trials=trials, seed=seed, **how)
 
 
-def each(function: Callable[[Point], Found | None]) -> Callable[[Sequence[Point]], list[Found | None]]:
-    return lambda points: [function(point) for point in points]
+def each(function: Callable[[Point], Found | None]) -> Callable[[Sequence[Point], int], list[Found | None]]:
+    return lambda points, _: [function(point) for point in points]
 
 
 def test_the_best_split_of_two_queues_is_found_within_2_per_cent_in_60_trials() -> None:
@@ -90,6 +90,45 @@ def test_the_same_seed_tries_the_same_points(better: list[str]) -> None:
     )
     assert one == two
     assert one != search(SPLIT, each(attempt), better=better, first=first, trials=30, seed=6, at_once=3)
+
+
+def test_what_does_badly_on_a_part_is_pruned_and_what_is_best_is_still_found() -> None:
+    """Most points are given up on the first part, and the best of them is worse than what was not."""
+    asked: list[tuple[int, Point]] = []
+
+    def attempt(points: Sequence[Point], stage: int) -> list[Found | None]:
+        asked.extend((stage, point) for point in points)
+        return [Found([wait(point) * (0.1, 0.5, 1)[stage]]) for point in points]
+
+    tried = search(SPLIT, attempt, better=["lower"], first=START, trials=60, seed=1, at_once=2, parts=2)
+    best = best_of(tried, ["lower"])
+    assert best is not None
+    assert best.found is not None
+    assert best.found.values[0] <= 1.02 * wait({A: 20, B: 40})
+    pruned = [trial.point for trial in tried if trial.pruned]
+    assert len(pruned) > 20
+    assert all(trial.found is None for trial in tried if trial.pruned)
+    stages = [sum(stage == wanted for stage, _ in asked) for wanted in range(3)]
+    assert stages == [60, 60 - len(pruned), 60 - len(pruned)]
+    waits = [wait(trial.point) for trial in tried if not trial.pruned]
+    assert min(map(wait, pruned)) > min(waits)
+
+
+def test_a_point_that_fails_on_a_part_has_failed() -> None:
+    """It is not tried on the whole; a part on which the present point fails is no reason to give up any."""
+
+    def attempt(points: Sequence[Point], stage: int) -> list[Found | None]:
+        assert stage < 2 or all(point == START or point[A] != 29 for point in points)
+        fails = [stage == 0 or (stage == 1 and point[A] == 29) for point in points]
+        return [
+            None if failing else Found([wait(point)]) for failing, point in zip(fails, points, strict=True)
+        ]
+
+    space = Space((Range(A, Fraction(29), Fraction(31), Fraction(1)),))
+    tried = search(space, attempt, better=["lower"], first=START, trials=12, seed=1, parts=2)
+    failed = [trial for trial in tried if trial.point[A] == 29]
+    assert failed
+    assert all(trial.found is None and not trial.pruned for trial in failed)
 
 
 def test_what_breaks_a_constraint_does_not_win() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 import yaml
 from cli_environment import called
@@ -85,6 +87,23 @@ def test_a_better_split_is_written_as_a_patch(
     assert called(["experiment", "show", str(output / "tune"), "--objective", "wait.first_start.mean"]) == 0
 
 
+def test_what_does_worse_than_others_on_a_part_is_not_replayed_on_the_whole(
+    tuning: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same split wins with less to replay, and the output says how many were given up."""
+    pytest.importorskip("optuna", reason="optuna is not installed (extra tune)")
+    output = tmp_path / "results"
+    spec = tuning(prune=["0d..1d"], trials=20)
+    assert called(["tune", str(spec), "-o", str(output), "--workers", "1"]) == 0
+    told = capsys.readouterr().out
+    (pruned,) = re.findall(r"^20 trials, (\d+) pruned, 0 failed", told)
+    assert int(pruned) > 5
+    items = pl.read_parquet(output / "tune" / "items.parquet")["window"].to_list()
+    points = items.count("0d..1d")  # the search may ask for one of them twice
+    assert points - int(pruned) <= items.count("0d..5d") < points
+    assert "100 % of the gain survives on the held-out weeks" in told
+
+
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
@@ -93,6 +112,11 @@ def test_a_better_split_is_written_as_a_patch(
         ({"sums": [{"of": [A], "is": 6}]}, "must be two or more ranges of the space"),
         ({"constraints": ["wait < soon"]}, "tune.constraints[0]: condition 'wait < soon'"),
         ({"held-out": None}, "tune.held-out: and search are given together"),
+        ({"prune": ["0d..6d"]}, "tune.prune[0]: 0d..6d is not within search, 0d..5d"),
+        ({"prune": ["2020-01-01.."]}, "tune.prune[0]: 2020-01-01.. is not within search, 0d..5d"),
+        ({"prune": ["soon"]}, "tune.prune[0]: --window 'soon' is not understood"),
+        ({"prune": ["0d..1d"], "objectives": ["wait.first_start.mean", "jct.mean"]}, "is for one objective"),
+        ({"prune": ["0d..1d"], "search": None, "held-out": None}, "tune.prune: has windows within search"),
         ({"trials": 1}, "tune.trials: 1 is out of range"),
         ({"trails": 5}, "tune.trails: is not known here"),
     ],
