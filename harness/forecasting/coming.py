@@ -98,6 +98,11 @@ class Coming:
         return self._jobs[first:last]
 
 
+def first_day(now: int) -> int:
+    """The first of the days before a time, in microseconds, that future days may be drawn from."""
+    return now // DAY - 7 * WEEKS
+
+
 def _submit(job: Past) -> int:
     return job.submit
 
@@ -108,5 +113,5 @@ def _full_days(jobs: Sequence[Past], now: int | None) -> Sequence[int]:
         return ()
     begin, end = jobs[0].submit, jobs[-1].submit if now is None else now
     last = end // DAY
-    first = max(-(-begin // DAY), last - 7 * WEEKS)
+    first = max(-(-begin // DAY), first_day(end))
     return range(first, last) if first < last else range(begin // DAY, last + 1)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
 from harness.errors import Fault, TraceError
-from harness.forecasting.coming import Coming, Past
-from harness.forecasting.run_times import RunTimes
+from harness.forecasting.coming import Coming, Past, first_day
+from harness.forecasting.run_times import Ended, Ran, RunTimes
 from harness.forecasting.traits import traits_of
 from harness.generate.uniform import uniform
 from harness.options import resolve
@@ -20,6 +21,7 @@ from harness.runs.impossible import impossible, sentences
 from harness.trace.homes import homed
 from harness.trace.job_rows import count_jobs
 from harness.trace.jobs import Jobs
+from harness.units import DAY
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
@@ -48,50 +50,60 @@ class History:
     def by(self, now: int | None) -> Known:
         """What it knows by a time on its clock; all of it where that is None, or before its first job."""
         if now is None or not self.jobs or now <= self.jobs[0].submit:
-            return Known(self, self.jobs, None)
-        came = bisect_left(self.jobs, now, key=lambda job: job.submit)
-        return Known(self, self.jobs[:came], now)
+            return Known(RunTimes(self._ended), Coming(self.jobs, None, dated=self.dated))
+        run_times = RunTimes(self._ended_in_order, now)
+        came = self.jobs[: bisect_left(self.jobs, now, key=lambda job: job.submit)]
+        recent = bisect_left(came, first_day(now) * DAY, key=lambda job: job.submit)
+        again = (job if self._is_over(job, now) else _drawn(job, now, run_times) for job in came[recent:])
+        came = [*came[:recent], *(job for job in again if job is not None)]
+        return Known(run_times, Coming(came, now, dated=self.dated))
+
+    @cached_property
+    def _ended(self) -> Ended:
+        """Jobs that end, in the order of their submission."""
+        return Ended(Ran(job.traits, job.run_time, 0) for job in self.jobs if job.run_time < ENDLESS)
+
+    @cached_property
+    def _ended_in_order(self) -> Ended:
+        """Jobs that end, in the order of their ends; those of a record are known to have ended."""
+        ran = (
+            Ran(job.traits, job.run_time, _end_of(job))
+            for job in self.jobs
+            if job.run_time < ENDLESS and not (self.recorded and job.end is None)
+        )
+        return Ended(sorted(ran, key=lambda each: each.end))
+
+    def _is_over(self, job: Past, now: int) -> bool:
+        known = job.run_time < ENDLESS and not (self.recorded and job.end is None)
+        return known and _end_of(job) <= now
 
 
-class Known:
+class Known(NamedTuple):
     """What a history knows by a time.
-
-    Args:
-        history: the history.
-        jobs: those that had been submitted by then.
-        now: the time; None where all of the history counts.
 
     Attributes:
         run_times: how long those ran that had ended by then.
         coming: on which days which jobs came.
     """
 
-    def __init__(self, history: History, jobs: Sequence[Past], now: int | None) -> None:
-        ended = [job for job in jobs if job.run_time < ENDLESS]
-        if now is not None:
-            # Without a record a job is taken to have ended where it would have if it had not waited.
-            def end_of(job: Past) -> int:
-                return job.submit + job.run_time if job.end is None else job.end
+    run_times: RunTimes
+    coming: Coming
 
-            recorded = history.recorded
-            ended = [job for job in ended if not (recorded and job.end is None) and end_of(job) <= now]
-            ended.sort(key=end_of)
-        self.run_times = RunTimes((job.traits, job.run_time) for job in ended)
-        if now is not None:
-            over = {job.arrival[0].index for job in ended}
-            known = (job if job.arrival[0].index in over else self._drawn(job, now) for job in jobs)
-            jobs = [job for job in known if job is not None]
-        self.coming = Coming(jobs, now, dated=history.dated)
 
-    def _drawn(self, job: Past, now: int) -> Past | None:
-        """A job that had not ended by now with a run time that is drawn; None where nothing says how long."""
-        start = job.submit if job.end is None else job.end - job.run_time
-        found = self.run_times.draws(job.traits, max(0, now - start), job.arrival[0].requested)
-        if found is None:
-            return None
-        name = job.arrival[0].id
-        run_time = found.run_time(uniform("not ended", name), uniform("not ended", *found.group))
-        return job._replace(arrival=(job.arrival[0], run_time, *job.arrival[2:]))
+def _end_of(job: Past) -> int:
+    """When it ended; without a record when it would have if it had not waited."""
+    return job.submit + job.run_time if job.end is None else job.end
+
+
+def _drawn(job: Past, now: int, run_times: RunTimes) -> Past | None:
+    """A job that had not ended by now with a run time that is drawn; None where nothing says how long."""
+    start = job.submit if job.end is None else job.end - job.run_time
+    found = run_times.draws(job.traits, max(0, now - start), job.arrival[0].requested)
+    if found is None:
+        return None
+    name = job.arrival[0].id
+    run_time = found.run_time(uniform("not ended", name), uniform("not ended", *found.group))
+    return job._replace(arrival=(job.arrival[0], run_time, *job.arrival[2:]))
 
 
 def history_of(

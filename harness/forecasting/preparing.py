@@ -9,7 +9,7 @@ from harness.errors import Fault, InputError, TraceError
 from harness.forecasting.futures import Settings, World
 from harness.forecasting.history import History
 from harness.forecasting.present import Now
-from harness.forecasting.run_times import Draws, RunTimes
+from harness.forecasting.run_times import Draws, Ended, RunTimes
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
@@ -39,7 +39,7 @@ def world_of(
             reason = possible(each.job) if each.waits else None
             if reason is not None:
                 never[place] = reason
-    run_times = RunTimes(()) if known is None else known.run_times
+    run_times = RunTimes(Ended(())) if known is None else known.run_times
     world = World(
         cluster,
         settings,

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, final
 
 from harness.forecasting.traits import GROUPS, Traits, key_of_group
 
@@ -73,24 +74,67 @@ class Draws(NamedTuple):
         return max(found, self.elapsed + 1)
 
 
+class Ran(NamedTuple):
+    """A job that has ended.
+
+    Attributes:
+        traits: what is known of it.
+        time: how long it ran, microseconds.
+        end: when it ended, microseconds on any clock.
+    """
+
+    traits: Traits
+    time: int
+    end: int
+
+
+class Ended:
+    """The jobs of a history that ended, by group: made once for all the times by which something is asked.
+
+    Args:
+        jobs: in the order in which the latest are told apart; ascending by end where `by` is asked.
+    """
+
+    def __init__(self, jobs: Iterable[Ran]) -> None:
+        self._ends: list[int] = []
+        self._groups: dict[tuple[int, tuple[str, ...]], tuple[list[int], list[int]]] = {}
+        keys: dict[Traits, list[tuple[int, tuple[str, ...]]]] = {}
+        for traits, time, end in jobs:
+            self._ends.append(end)
+            found = keys.get(traits)
+            if found is None:
+                of_level = ((level, key_of_group(traits, names)) for level, names in enumerate(GROUPS))
+                found = keys[traits] = [(level, key) for level, key in of_level if key is not None]
+            for each in found:
+                group = self._groups.get(each)
+                if group is None:
+                    group = self._groups[each] = ([], [])
+                group[0].append(end)
+                group[1].append(time)
+
+    def count(self, now: int | None) -> int:
+        """How many had ended by a time; all of them where that is None."""
+        return len(self._ends) if now is None else bisect_right(self._ends, now)
+
+    def group(self, level: int, key: tuple[str, ...], now: int | None) -> Sequence[int]:
+        """How long the jobs of a group ran that had ended by a time, in order; of all where that is None."""
+        ends, times = self._groups.get((level, key), ((), ()))
+        return times if now is None else times[: bisect_right(ends, now)]
+
+
 class RunTimes:
     """How long the jobs of a history ran, by group.
 
     Args:
-        ran: traits and run time of each job, microseconds, in the order of their ends.
+        ended: the jobs.
+        now: the time by which they have ended; None where all of them count.
     """
 
-    def __init__(self, ran: Iterable[tuple[Traits, int]]) -> None:
+    def __init__(self, ended: Ended, now: int | None = None) -> None:
+        self._ended = ended
+        self._now = now
+        self.count = ended.count(now)
         self._groups: dict[tuple[int, tuple[str, ...]], _Group] = {}
-        self.count = 0
-        for traits, time in ran:
-            self.count += 1
-            for level, names in enumerate(GROUPS):
-                key = key_of_group(traits, names)
-                if key is not None:
-                    self._groups.setdefault((level, key), _Group()).add(time)
-        for group in self._groups.values():
-            group.close()
         self._known: dict[tuple[int, tuple[str, ...], int], Sequence[int]] = {}
 
     def draws(self, traits: Traits, elapsed: int, limit: int | None) -> Draws | None:
@@ -104,10 +148,10 @@ class RunTimes:
         widest: Draws | None = None
         for level, names in enumerate(GROUPS):
             key = key_of_group(traits, names)
-            group = None if key is None else self._groups.get((level, key))
-            if group is None or key is None:
+            if key is None:
                 continue
-            longer = group.count - bisect_right(group.ascending, elapsed)
+            group = self._group(level, key)
+            longer = len(group.times) - bisect_right(group.ascending, elapsed)
             if longer:
                 widest = Draws(_told(names), (str(level), *key), elapsed, (), limit)
             if longer >= LEAST:
@@ -123,31 +167,29 @@ class RunTimes:
         """The latest of a group that ran longer than so long."""
         known = self._known.get((level, key, elapsed))
         if known is None:
-            latest = (time for time in reversed(self._groups[level, key].times) if time > elapsed)
+            latest = (time for time in reversed(self._group(level, key).times) if time > elapsed)
             known = self._known[level, key, elapsed] = list(islice(latest, RECENT))[::-1]
         return known
+
+    def _group(self, level: int, key: tuple[str, ...]) -> _Group:
+        group = self._groups.get((level, key))
+        if group is None:
+            group = self._groups[level, key] = _Group(self._ended.group(level, key, self._now))
+        return group
 
 
 def _told(names: tuple[str, ...]) -> str:
     return f"jobs of the same {' and '.join(names)}" if names else ALL
 
 
+@final
 class _Group:
-    """Run times of one group, in the order in which they were added and in ascending order."""
+    """Run times of one group, in the order in which they were told and in ascending order."""
 
-    __slots__ = ("ascending", "times")
+    def __init__(self, times: Sequence[int]) -> None:
+        self.times = times
 
-    def __init__(self) -> None:
-        self.times: list[int] = []
-        self.ascending: list[int] = []
-
-    @property
-    def count(self) -> int:
-        return len(self.times)
-
-    def add(self, time: int) -> None:
-        self.times.append(time)
-
-    def close(self) -> None:
-        """No more is added."""
-        self.ascending = sorted(self.times)
+    @cached_property
+    def ascending(self) -> list[int]:
+        """From the shortest to the longest."""
+        return sorted(self.times)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.forecasting.run_times import ALL, LEAST, LIMIT, TAIL, RunTimes
+from harness.forecasting.run_times import ALL, LEAST, LIMIT, TAIL, Ended, Ran, RunTimes
 from harness.forecasting.traits import Traits, stem_of
 from harness.generate.uniform import uniform
 from harness.units import HOUR, MINUTE
@@ -17,7 +17,12 @@ def _mixed(count: int) -> RunTimes:
     """So many jobs of `_LONG` run 1, 2, 3... hours, as many of `_SHORT` run 1, 2, 3... minutes."""
     hours = [(_LONG, number * HOUR) for number in range(1, count + 1)]
     minutes = [(_SHORT, number * MINUTE) for number in range(1, count + 1)]
-    return RunTimes([each for pair in zip(hours, minutes, strict=True) for each in pair])
+    return _ran([each for pair in zip(hours, minutes, strict=True) for each in pair])
+
+
+def _ran(jobs: list[tuple[Traits, int]], by: int | None = None) -> RunTimes:
+    """Jobs that ended at 1, 2, 3... in this order."""
+    return RunTimes(Ended(Ran(*job, end) for end, job in enumerate(jobs, 1)), by)
 
 
 def test_a_run_time_is_drawn_from_jobs_of_the_same_queue_size_and_name() -> None:
@@ -40,13 +45,21 @@ def test_who_has_run_for_some_time_is_drawn_among_those_that_ran_longer() -> Non
 
 def test_too_few_of_a_group_that_ran_longer_widen_it() -> None:
     """One of fewer than LEAST is left for the group that all jobs of its queue make."""
-    run_times = RunTimes(
-        [(_LONG, HOUR)] * (LEAST - 1) + [(Traits("", "q", "cpu 2", "other"), 2 * HOUR)] * LEAST
-    )
+    run_times = _ran([(_LONG, HOUR)] * (LEAST - 1) + [(Traits("", "q", "cpu 2", "other"), 2 * HOUR)] * LEAST)
     draws = run_times.draws(_LONG, 0, None)
     assert draws is not None
     assert draws.source == "jobs of the same queue"
     assert len(draws.values) == 2 * LEAST - 1
+
+
+def test_what_has_not_ended_by_a_time_is_not_known_then() -> None:
+    """Of 40 jobs that end one after the other the first 25 count at 25; each time has its own answer."""
+    jobs = [(_LONG, number * HOUR) for number in range(1, 41)]
+    for by in (25, 40, 30):
+        known = _ran(jobs, by)
+        draws = known.draws(_LONG, 0, None)
+        assert draws is not None
+        assert (known.count, list(draws.values)) == (by, [number * HOUR for number in range(1, by + 1)])
 
 
 def test_what_is_not_known_of_a_job_makes_no_group() -> None:
@@ -81,7 +94,7 @@ def test_without_a_limit_half_of_those_that_ran_longest_run_as_long_again() -> N
     draws = _mixed(40).draws(_LONG, 100 * HOUR, None)
     assert draws is not None
     assert (draws.source, draws.run_time(0.5, 0)) == (TAIL, 200 * HOUR)
-    assert RunTimes(()).draws(_LONG, 0, None) is None
+    assert _ran([]).draws(_LONG, 0, None) is None
 
 
 @pytest.mark.parametrize(
