@@ -53,9 +53,10 @@ from harness.registries import RegisterMetric, RegisterPolicy, RegisterReader
 from harness.trace.reader import Reading
 
 if TYPE_CHECKING:
-    from harness.api import compare, forecast, isolated, make_report, replay, replay_all, sweep
+    from harness.api import compare, forecast, isolated, make_report, replay, replay_all, sweep, tune
     from harness.comparison import Comparison
     from harness.experiments.experiment import Experiment
+    from harness.experiments.tuned import Tuned
     from harness.explanation.explain import explain
     from harness.forecasting.forecast import Forecast
     from harness.runs.plan import Plan
@@ -67,6 +68,8 @@ _LAZY = {
     "isolated": "harness.api",
     "replay_all": "harness.api",
     "sweep": "harness.api",
+    "tune": "harness.api",
+    "Tuned": "harness.experiments.tuned",
     "forecast": "harness.api",
     "Forecast": "harness.forecasting.forecast",
     "Experiment": "harness.experiments.experiment",
@@ -117,6 +120,7 @@ __all__ = [
     "Request",
     "Run",
     "TraceError",
+    "Tuned",
     "Unnominate",
     "View",
     "Wake",
@@ -132,6 +136,7 @@ __all__ = [
     "replay",
     "replay_all",
     "sweep",
+    "tune",
 ]
 
 

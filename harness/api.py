@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from harness.experiments.experiment import Experiment
     from harness.experiments.making import Made
     from harness.experiments.sweeping import State
+    from harness.experiments.tuned import Tuned
     from harness.forecasting.forecast import Forecast
     from harness.policy import PolicyFactory
     from harness.report.report import Report
@@ -46,6 +47,7 @@ __all__ = [
     "replay",
     "replay_all",
     "sweep",
+    "tune",
 ]
 
 
@@ -202,6 +204,42 @@ def sweep(
     asked = spec_of(spec, source="the experiment") if isinstance(spec, Mapping) else load_spec(Path(spec))
     made = Sweep(prepared(asked, plugins or load()), Path(output))
     return made.run(workers=workers, executor=executor, watch=watch)
+
+
+def tune(
+    spec: str | Path | Mapping[str, Any],
+    *,
+    output: str | Path = "results",
+    workers: int | None = None,
+    executor: Executor | None = None,
+    plugins: Plugins | None = None,
+) -> Tuned:
+    """Search for values of knobs, settings and options that are better than today's (extra `tune`).
+
+    The search is on some weeks of the trace; what it found is held against today's configuration on others. A
+    search that was stopped goes on where it was. `print(tuned)` says what was found, `tuned.patch` is the
+    winner's patch of the manifests. In a script this belongs under `if __name__ == "__main__"`, as all that
+    begins processes.
+
+    Args:
+        spec: a file, or its fields as a mapping; docs/experiments.md describes them.
+        output: all that is tried is kept as the experiment `<output>/<name>`.
+        workers: how many processes replay; 1 is this process. By default as many as there is work for.
+        executor: replays instead, see `sweep`.
+        plugins: what `harness.plugins.load()` gave; loaded when absent.
+
+    Raises:
+        SpecError: the specification, or something that it names, cannot be used; all faults at once.
+        InputError: Optuna is not installed.
+        OptionError: an objective was not measured, or both workers and an executor are given.
+        ReplayError: the present configuration cannot be replayed, or the executor is gone.
+        RunError: something cannot be written.
+    """
+    from harness.experiments.tuner import Tuner
+    from harness.experiments.tuning import load_tuning, tuning_of
+
+    asked = tuning_of(spec, source="the tuning") if isinstance(spec, Mapping) else load_tuning(Path(spec))
+    return Tuner(asked, plugins or load(), Path(output)).run(workers=workers, executor=executor)
 
 
 def forecast(

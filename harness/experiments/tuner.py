@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -17,14 +18,15 @@ from harness.cluster.difference_patch import difference_patch
 from harness.cluster.turning import is_knob, turned
 from harness.errors import Fault, InputError, ReplayError, SpecError
 from harness.experiments.bench import SETTINGS, Bench
-from harness.experiments.crew import Crew
+from harness.experiments.crew import Crew, crew_for
 from harness.experiments.experiment import Experiment
 from harness.experiments.folder import Folder
-from harness.experiments.making import Item, Made
+from harness.experiments.making import Item, Made, Replays
 from harness.experiments.objectives import found_as, measured_as
 from harness.experiments.preparing import prepared
-from harness.experiments.search import Found, Trial, best_of, plain, search
+from harness.experiments.search import Found, best_of, plain, search
 from harness.experiments.spec import PLUGIN, SEED, Factor, Point, Value
+from harness.experiments.tuned import Tuned
 from harness.experiments.tuning import Tuning
 from harness.metrics.measurement import Measurement
 from harness.plugins import Plugins
@@ -36,29 +38,6 @@ _HALVES = 2
 _USUAL: Mapping[str, Value] = {"on-preemption": "restart", "scale-arrivals": 1}
 
 
-@dataclass(frozen=True, slots=True)
-class Tuned:
-    """What a tuning found.
-
-    Attributes:
-        experiment: all items that were made, of both windows.
-        objectives: what was sought.
-        trials: all that was tried, the present configuration first.
-        winner: the best trial; None where nothing is better.
-        held_out: what the present configuration and the winner lead to on the held-out weeks.
-        patch: the winner's knobs as a patch over the manifests; empty where none of them changed.
-        items: the first items of the present configuration and of the winner, on the held-out weeks.
-    """
-
-    experiment: Experiment
-    objectives: Sequence[Measurement]
-    trials: Sequence[Trial]
-    winner: Trial | None
-    held_out: tuple[Found, Found] | None
-    patch: Sequence[Mapping[str, Any]]
-    items: tuple[int, int] | None
-
-
 @dataclass
 class Tuner:
     """Carries a tuning out.
@@ -66,7 +45,7 @@ class Tuner:
     Args:
         tuning: what is sought.
         plugins: whose policies are replayed.
-        root: the folder of the experiment.
+        output: where the folder of the experiment is.
 
     Raises:
         SpecError: something cannot be read or used; every fault with its field.
@@ -74,7 +53,7 @@ class Tuner:
 
     tuning: Tuning
     plugins: Plugins
-    root: Path
+    output: Path
     bench: Bench = field(init=False)
     windows: tuple[str, str] = field(init=False)
     today: Point = field(init=False)
@@ -89,14 +68,32 @@ class Tuner:
         factor = Factor(WINDOW, (*self.tuning.parts, *self.windows))
         self.bench = prepared(replace(self.tuning.spec, groups=(*groups, (factor,))), self.plugins)
 
-    def tune(self, crew: Crew[Item, Made]) -> Tuned:
+    @property
+    def root(self) -> Path:
+        """The folder of the experiment."""
+        return self.output / self.tuning.spec.name
+
+    def run(self, *, workers: int | None = None, executor: Executor | None = None) -> Tuned:
         """Search, and hold what is best against the present configuration on the held-out weeks.
 
+        Args:
+            workers: how many processes of this machine replay; by default as many as there is work for. One
+                is this process.
+            executor: replays instead, wherever it is.
+
         Raises:
-            ReplayError: the present configuration cannot be replayed.
-            OptionError, RunError: an objective was not measured; a file cannot be written.
+            ReplayError: the present configuration cannot be replayed, or the executor is gone.
+            OptionError, RunError: an objective was not measured, or both workers and an executor are given; a
+                file cannot be written.
             InputError: Optuna is not installed.
         """
+        seeds = 1 if self.tuning.spec.seeds is None else self.tuning.spec.seeds.count
+        replays = Replays(self.bench.inputs, self.root / "runs")
+        most = self.tuning.at_once * seeds
+        with crew_for(replays, most, workers=workers, executor=executor) as (crew, _):
+            return self._tuned(crew)
+
+    def _tuned(self, crew: Crew[Item, Made]) -> Tuned:
         self._folder = Folder(self.root)
         first = self._frames([self.today], self.windows[0], crew)[0]
         if first is None:
@@ -148,7 +145,18 @@ class Tuner:
             held_out = None if today is None or other is None else (today, other)
             items = (self._number(self.today), self._number(winner.point))
         patch = [] if winner is None else self._patch(winner.point)
-        return Tuned(self._kept(), objectives, tried, winner, held_out, patch, items)
+        return Tuned(
+            self._kept(),
+            self.windows,
+            self.tuning.parts,
+            self.today,
+            objectives,
+            tried,
+            winner,
+            held_out,
+            patch,
+            items,
+        )
 
     # --- what is there today ------------------------------------------------------------------------------
 

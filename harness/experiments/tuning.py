@@ -60,19 +60,32 @@ def load_tuning(path: Path) -> Tuning:
     Raises:
         SpecError: the file cannot be read, or is faulty; every fault with its line or its field.
     """
-    content = read_content(path)
-    source = str(path)
+    return tuning_of(read_content(path), source=str(path), folder=path.parent, name=plain_stem(path))
+
+
+def tuning_of(content: Any, *, source: str, folder: Path = Path(), name: str = "tuning") -> Tuning:
+    """The tuning that a mapping describes.
+
+    Args:
+        content: the fields of the file, as plain values.
+        source: what messages call it.
+        folder: what relative paths are relative to.
+        name: what it is called where it does not say so.
+
+    Raises:
+        SpecError: every fault with its field.
+    """
     if not isinstance(content, Mapping) or not isinstance(content.get("tune"), Mapping):
         raise SpecError(source, [Fault("tune", "is missing: what is searched, and for what?")], hint=_HINT)
-    rest = {name: value for name, value in content.items() if name != "tune"}
-    spec = spec_of(rest, source=source, folder=path.parent, name=plain_stem(path))
+    rest = {key: value for key, value in content.items() if key != "tune"}
+    spec = spec_of(rest, source=source, folder=folder, name=name)
     faults: list[Fault] = []
     fields = Fields(content["tune"], "", faults, "tune")
-    varied = [name for name in ("vary", "zip", "exclude", "random") if name in rest]
-    faults += [Fault(name, "is for harness sweep; what is tuned stands in tune.space") for name in varied]
-    for name, several in (("traces", spec.traces), ("clusters", spec.clusters), ("plugins", spec.arms)):
+    varied = [key for key in ("vary", "zip", "exclude", "random") if key in rest]
+    faults += [Fault(key, "is for harness sweep; what is tuned stands in tune.space") for key in varied]
+    for key, several in (("traces", spec.traces), ("clusters", spec.clusters), ("plugins", spec.arms)):
         if len(several) > 1:
-            faults.append(Fault(name, "must be one for a tuning"))
+            faults.append(Fault(key, "must be one for a tuning"))
     if "patches" in rest:
         faults.append(Fault("patches", "cannot be tuned; patch the manifests, and tune those"))
     ranges, choices = _space(fields)
@@ -93,7 +106,7 @@ def load_tuning(path: Path) -> Tuning:
     if bool(tuning.search) != bool(tuning.held_out):
         fields.fault("held-out", "and search are given together, or neither is")
     _check_parts(fields, tuning)
-    faults += [Fault(name, "is not known here; is it misspelt?") for name in fields.unread()]
+    faults += [Fault(key, "is not known here; is it misspelt?") for key in fields.unread()]
     if faults:
         raise SpecError(source, faults, hint=_HINT)
     return tuning

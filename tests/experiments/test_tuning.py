@@ -13,6 +13,7 @@ import yaml
 from cli_environment import called
 from small_clusters import queues
 
+import harness
 from harness.cluster.difference_patch import difference_patch
 from harness.cluster.load import load_cluster
 from harness.errors import SpecError
@@ -102,6 +103,26 @@ def test_what_does_worse_than_others_on_a_part_is_not_replayed_on_the_whole(
     points = items.count("0d..1d")  # the search may ask for one of them twice
     assert points - int(pruned) <= items.count("0d..5d") < points
     assert "100 % of the gain survives on the held-out weeks" in told
+
+
+def test_python_tunes_as_the_command_does(
+    tuning: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By a file, and by its fields; what was found can be printed, and is a value."""
+    pytest.importorskip("optuna", reason="optuna is not installed (extra tune)")
+    spec = tuning()
+    assert called(["tune", str(spec), "-o", str(tmp_path / "one"), "--workers", "1"]) == 0
+    told = capsys.readouterr().out
+    found = harness.tune(spec, output=tmp_path / "two", workers=1)
+    assert told.startswith(f"{found}\n")
+    assert found.winner is not None
+    assert found.held_out is not None
+    patched = load_cluster(tmp_path / "cluster.yaml").patched(found.patch)
+    assert patched.knobs("*.quota[cpu]") == {name: found.winner.point[name] for name in (A, B)}
+    fields = yaml.safe_load(spec.read_text())
+    fields |= {name: str(tmp_path / fields[name]) for name in ("trace", "cluster")}
+    again = harness.tune({**fields, "experiment": "tune"}, output=tmp_path / "two", workers=1)
+    assert (again.trials, again.patch) == (found.trials, found.patch)
 
 
 @pytest.mark.parametrize(
