@@ -21,15 +21,18 @@ QUIET = (
 )
 
 
+# Of the whole file, before pages are made that nobody looks at.
+playwright = pytest.importorskip("playwright.sync_api", reason="no browser test: pip install playwright")
+EXECUTABLE = next(filter(None, map(shutil.which, BROWSERS)), None)
+if EXECUTABLE is None:
+    pytest.skip("no browser test: no Chromium is installed", allow_module_level=True)
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """A headless Chromium, driven by playwright; skips where either is not installed."""
-    api = pytest.importorskip("playwright.sync_api", reason="no browser test: pip install playwright")
-    executable = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if executable is None:
-        pytest.skip("no browser test: no Chromium is installed")
-    with api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=executable, args=list(QUIET))
+    """A headless Chromium, driven by playwright."""
+    with playwright.sync_playwright() as driven:
+        started = driven.chromium.launch(executable_path=EXECUTABLE, args=list(QUIET))
         yield started
         started.close()
 
