@@ -7,7 +7,7 @@ import os
 import pytest
 from fuzz.__main__ import tried
 
-_BLOCK = 200
+_BLOCK = 400
 
 
 def assert_all_well(seeds: range, **how: bool) -> None:

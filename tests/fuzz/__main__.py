@@ -58,9 +58,9 @@ class Worker:
         process.stdin.write(json.dumps([seed, self._thorough]) + "\n")
         process.stdin.flush()
 
-        def over() -> bool:
+        def over(seconds: float) -> bool:
             try:
-                found.append(self._answers.get_nowait())
+                found.append(self._answers.get(timeout=seconds))
             except Empty:
                 return process.poll() is not None
             return True

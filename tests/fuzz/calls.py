@@ -21,6 +21,7 @@ from fuzz.judge import CPU_SECONDS, MEGABYTES, Call, Ended
 
 _TICK = os.sysconf("SC_CLK_TCK")
 _HANGS = 600  # seconds by the clock, for what waits and does not work
+_GLANCE = 0.05  # seconds between looks at what a process has used
 
 
 @contextmanager
@@ -58,7 +59,15 @@ def outside(folder: Path) -> Iterator[Call]:
             process = subprocess.Popen(
                 command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err
             )
-            stopped = watched(process.pid, lambda: process.poll() is not None, cpu=0.0)
+
+            def over(seconds: float) -> bool:
+                try:
+                    process.wait(seconds)
+                except subprocess.TimeoutExpired:
+                    return False
+                return True
+
+            stopped = watched(process.pid, over, cpu=0.0)
             if stopped:
                 process.send_signal(signal.SIGKILL)
             code = process.wait()
@@ -71,16 +80,16 @@ def outside(folder: Path) -> Iterator[Call]:
     yield call
 
 
-def watched(pid: int, over: Callable[[], bool], *, cpu: float) -> str:
+def watched(pid: int, over: Callable[[float], bool], *, cpu: float) -> str:
     """Wait for the end of a process's work; answers the limit that it broke, or nothing.
 
     Args:
         pid: the process.
-        over: whether its work is done.
+        over: waits up to so many seconds; answers whether its work is done, at once when it is.
         cpu: the CPU-seconds that it had when the work began.
     """
-    began, pause = time.monotonic(), 0.002
-    while not over():
+    began = time.monotonic()
+    while not over(_GLANCE):
         spent, used = of_process(pid)
         if spent - cpu > CPU_SECONDS:
             return f"took more than {CPU_SECONDS} CPU-s"
@@ -88,8 +97,6 @@ def watched(pid: int, over: Callable[[], bool], *, cpu: float) -> str:
             return f"took more than {MEGABYTES} MB"
         if time.monotonic() - began > _HANGS:
             return f"did not end in {_HANGS} s"
-        time.sleep(pause)
-        pause = min(2 * pause, 0.05)
     return ""
 
 
