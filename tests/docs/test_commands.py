@@ -3,43 +3,13 @@
 from __future__ import annotations
 
 import re
-import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from cli_environment import called, clean_environment
+from command_lines import carried_out
 from doc_pages import EXCEPTED, PAGES, commands, stock, why_excepted
 
 WITH_COMMANDS = [page for page in PAGES if any(why_excepted(each) is None for each in commands(page))]
-
-
-def expanded(command: str) -> tuple[list[str], str | None]:
-    """The words of a command as a shell makes them, and the file that its output goes to."""
-    words: list[str] = []
-    for word in shlex.split(command, comments=True):
-        paths = Path().glob(word) if "*" in word and "=" not in word else ()
-        found = sorted(str(path) for path in paths if not path.name.startswith("."))  # as a shell has it
-        words += found or [word]
-    if ">" in words:
-        return words[: words.index(">")], words[words.index(">") + 1]
-    return words, None
-
-
-def ended(command: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
-    """How a command ends, and what it says where it fails."""
-    words, to = expanded(command)
-    capsys.readouterr()
-    if words[0] != "harness":
-        line = [sys.executable, *words[1:]]
-        ran = subprocess.run(line, env=clean_environment(), capture_output=True, text=True, check=False)
-        return ran.returncode, ran.stderr
-    code = called(words[1:])
-    out, err = capsys.readouterr()
-    if to is not None:
-        Path(to).write_text(out)
-    return code, err
 
 
 def run_page(page: str, place: Path, capsys: pytest.CaptureFixture[str], *, whole: bool) -> None:
@@ -49,7 +19,7 @@ def run_page(page: str, place: Path, capsys: pytest.CaptureFixture[str], *, whol
         f"{command}\n{said}"
         for command in commands(page)
         if why_excepted(command) is None
-        for code, said in [ended(command, capsys)]
+        for code, _, said in [carried_out(command, capsys)]
         if code
     ]
     assert not failed, "\n\n".join(failed)
