@@ -307,6 +307,7 @@ def compare(
     *,
     baseline: str | None = None,
     shake: int | str | Shake | None = None,
+    isolated: bool = False,
     workers: int | None = None,
     plugins: Plugins | None = None,
 ) -> Comparison:
@@ -317,6 +318,8 @@ def compare(
         baseline: label or folder of the run that the others are compared with; the first by default.
         shake: compare so many twins of each run, such as `10` or `10@SEED`, see `harness.trace.shake`: then
             every difference has an interval. Twins that are not there are replayed, and kept.
+        isolated: measure the runs against each of their quotas alone first, as `isolated` does, and their
+            twins too, which takes as much again as the twins themselves.
         workers: how many twins are replayed at once, see `replay_all`.
         plugins: what `harness.plugins.load()` gave; loaded when absent and something is to be replayed.
 
@@ -327,16 +330,23 @@ def compare(
     """
     from harness.comparison import Comparison
 
+    comparison = Comparison.of(runs, baseline=baseline)  # also: can they be compared at all?
+    chosen_by, shared = comparison.head.chosen, comparison.pairs.same_arrivals
+    if isolated:
+        from harness.runs.isolated import Isolated
+
+        plugins = plugins or load()
+        measured = Isolated(comparison.runs, plugins).measured(workers=workers)
+        comparison = Comparison(measured, chosen=chosen_by)
     if shake is None:
-        return Comparison.of(runs, baseline=baseline)
+        return comparison
     from harness.runs.twins import Twins
     from harness.trace.shake import Shake
 
     chosen = shake if isinstance(shake, Shake) else Shake.parse(shake)
-    opened = [run if isinstance(run, Run) else Run.open(run) for run in runs]
-    shared = Comparison(opened, baseline=baseline).pairs.same_arrivals  # also: can they be compared at all?
-    twins = Twins(opened, chosen, lambda: plugins or load(), shared=shared).replayed(workers=workers)
-    return Comparison(opened, baseline=baseline, shake=chosen, twins=twins)
+    found = Twins(comparison.runs, chosen, lambda: plugins or load(), shared=shared, isolated=isolated)
+    twins = found.replayed(workers=workers)
+    return Comparison(comparison.runs, chosen=chosen_by, shake=chosen, twins=twins)
 
 
 def isolated(

@@ -78,11 +78,21 @@ def shaken(
     shake: Shake,
     plugins: Callable[[], Plugins],
     *,
+    isolated: bool = False,
     workers: int | None,
     command: str,
     quiet: bool,
 ) -> Comparison:
     """The same comparison over twins of its runs; those that are not stored are replayed.
+
+    Args:
+        comparison: of the runs.
+        shake: which twins.
+        plugins: gives what they use.
+        isolated: whether they are measured against their quotas alone, as the runs were.
+        workers: how many replays are made at once.
+        command: the command line, for the twins' provenance.
+        quiet: whether only errors are told.
 
     Raises:
         HarnessError: some replays failed; the twins of the others are kept.
@@ -91,11 +101,12 @@ def shaken(
     from harness.runs.twins import Twins
 
     runs = comparison.runs
-    twins = Twins(runs, shake, plugins, shared=comparison.pairs.same_arrivals)
-    jobs = max(run.info["trace"]["jobs"] for run in runs)
+    twins = Twins(runs, shake, plugins, shared=comparison.pairs.same_arrivals, isolated=isolated)
+    jobs = max(run.info["trace"]["jobs"] for run in runs) * (2 if isolated else 1)
     while not twins.complete:
         if not quiet:
             told = f"shaking: {len(twins.requests):,} replays of {shake.told()}"
+            told += ", and of each with its quotas one by one" if isolated else ""
             click.echo(printable(f"{told}; each is kept, and not made again"), err=True)
         with ProgressBars([each.called for each in twins.requests], jobs, shown=not quiet) as progress:
             twins.replay(workers=workers, watch=progress.watch, over=progress.over, command=command)

@@ -6,9 +6,11 @@ again. What cannot be told is said in sentences, which the run keeps with its me
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -17,11 +19,11 @@ from harness.errors import InputError
 from harness.metrics.finish_time import FINISH_TIME, Sharing, measurements, sharing
 from harness.metrics.levels import holders
 from harness.plugins import Plugins
+from harness.runs.asked import request_of
 from harness.runs.request import Request
 from harness.runs.run import ISOLATED, Run
 from harness.runs.side_by_side import Watch, carry_out, runs_of
 from harness.runs.store import added
-from harness.runs.twins import request_of
 from harness.units import format_amount
 
 _BUSY = ("progress", "waiting", "starting", "restoring")
@@ -33,6 +35,8 @@ class Isolated:
     Args:
         runs: all of whose tables are there.
         plugins: replay what is not there.
+        aside: where runs with one quota alone are kept as long as that folder lasts; by default beside the
+            runs, for good.
 
     Attributes:
         requests: the runs with one quota alone, of one run after the other.
@@ -41,8 +45,8 @@ class Isolated:
         RunError: a run cannot be replayed from what it says of itself; says why.
     """
 
-    def __init__(self, runs: Sequence[Run], plugins: Plugins) -> None:
-        self._runs, self._plugins = runs, plugins
+    def __init__(self, runs: Sequence[Run], plugins: Plugins, *, aside: Path | None = None) -> None:
+        self._runs, self._plugins, self._aside = runs, plugins, aside
         self._refused: dict[int, str] = {}
         self._asked: list[tuple[int, str]] = []
         self.requests: list[Request] = []
@@ -51,7 +55,7 @@ class Isolated:
             if not quotas:
                 self._refused[place] = "no job counts against a quota, so there is nothing to be alone on"
                 continue
-            request = replace(request_of(run, plugins), output=run.path.parent.parent)
+            request = replace(request_of(run, plugins), output=aside or run.path.parent.parent)
             requests = [replace(request, alone=each.name) for each in quotas]
             try:
                 requests[0].plan(plugins)
@@ -100,7 +104,16 @@ class Isolated:
         found = {} if refused is not None else sharing(run, alone)
         rows = list(measurements(found, holders(run)))
         said = [f"{FINISH_TIME}: not measured: {refused}"] if refused is not None else list(_left_out(found))
-        return added(run, rows, {ISOLATED: said})
+        spent = {} if self._aside is None else _with_those_aside(run, alone.values())
+        return added(run, rows, {ISOLATED: said, **spent})
+
+
+def _with_those_aside(run: Run, alone: Iterable[Run]) -> dict[str, Any]:
+    """What a run says of its cost, with that of runs which nobody will find."""
+    provenance = run.info["provenance"]
+    several = [each.info["provenance"] for each in (run, *alone)]
+    costs = {name: round(sum(each[name] for each in several), 3) for name in ("wall_seconds", "cpu_seconds")}
+    return {"provenance": {**provenance, **costs}}
 
 
 def _beyond_quotas(run: Run, alone: Mapping[str, Run]) -> Iterator[str]:

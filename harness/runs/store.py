@@ -79,7 +79,7 @@ class Store:
             HarnessError: whatever stopped the replay; nothing is left behind.
         """
         if keep == "nothing":
-            with _aside() as folder:
+            with aside() as folder:
                 info = replay_into(folder, plan, plugins, watch, command, keep)
                 return Run(None, info, metrics=Run(folder, info).metrics)
         path = self.path(plan)
@@ -128,7 +128,7 @@ def _again(run: Run, info: Mapping[str, Any]) -> Run:
 
 
 @contextmanager
-def _aside() -> Iterator[Path]:
+def aside() -> Iterator[Path]:
     """A folder for a run of which nothing is kept; what processes that died left of theirs is removed.
 
     Raises:

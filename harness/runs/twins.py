@@ -13,16 +13,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from harness.errors import InputError, RunError
+from harness.errors import RunError
 from harness.metrics.measurement import Window
 from harness.metrics.shared_window import measure_shared
 from harness.plugins import Plugins
+from harness.runs.asked import request_of
+from harness.runs.isolated_twins import IsolatedTwin, is_measured, measured_as
 from harness.runs.plan import TWINS
 from harness.runs.request import Request
-from harness.runs.run import Run
+from harness.runs.run import ISOLATED, Run
 from harness.runs.side_by_side import Outcome, Watch, carry_out, runs_of
 from harness.runs.store import with_windows
-from harness.trace.calibration import Calibration
 from harness.trace.shake import Shake, Twin
 
 
@@ -38,12 +39,20 @@ class Twins:
         shake: which twins.
         plugins: gives them where something is to be replayed; called once at most.
         shared: whether the runs have equal arrivals.
+        isolated: whether twins are measured against their quotas alone, where that could be done of the run.
     """
 
     def __init__(
-        self, runs: Sequence[Run], shake: Shake, plugins: Callable[[], Plugins], *, shared: bool
+        self,
+        runs: Sequence[Run],
+        shake: Shake,
+        plugins: Callable[[], Plugins],
+        *,
+        shared: bool,
+        isolated: bool = False,
     ) -> None:
         self._runs, self._twins = runs, shake.twins
+        self._isolated = [isolated and is_measured(run) for run in runs]
         self._shared = shared and len(runs) > 1
         self._load = plugins
         self._plugins: Plugins | None = None
@@ -72,15 +81,16 @@ class Twins:
             if place not in self._of_runs and self._plugins is not None:
                 self._of_runs[place] = request_of(self._runs[place], self._plugins)
                 self._twins[0].calibration(self._of_runs[place].calibration)  # is there what is to be shaken?
-        return [
-            replace(
-                self._of_runs[place],
-                twin=twin,
-                keep="all" if self._shared else "metrics",
-                output=self._runs[place].path.parent.parent,
-            )
-            for place, twin in self._missing
-        ]
+        return [self._request(place, twin) for place, twin in self._missing]
+
+    def _request(self, place: int, twin: Twin) -> Request:
+        request = replace(
+            self._of_runs[place],
+            twin=twin,
+            keep="all" if self._shared else "metrics",
+            output=self._runs[place].path.parent.parent,
+        )
+        return IsolatedTwin.of(request) if self._isolated[place] else request
 
     def replay(
         self,
@@ -113,9 +123,11 @@ class Twins:
                 outcomes[number] = outcome
                 place, twin = self._missing[number]
                 if isinstance(outcome, Run):
+                    made = outcome
                     if twin in self._there[place]:
                         self._before[place, twin] = self._there[place][twin]
-                    self._there[place][twin] = outcome
+                        made = measured_as(outcome, self._before[place, twin])
+                    self._there[place][twin] = made
                     self._made.add((place, twin))
                     self._settle(twin)
                 if over is not None:
@@ -149,7 +161,9 @@ class Twins:
     def _lacks(self, place: int, twin: Twin) -> bool:
         """Whether a run's twin is to be replayed."""
         run, end = self._there[place].get(twin), self._end(twin)
-        return run is None or (end is not None and run.window.end > end and end not in run.windows)
+        if run is None or (self._isolated[place] and ISOLATED not in run.info):
+            return True
+        return end is not None and run.window.end > end and end not in run.windows
 
     def _end(self, twin: Twin) -> int | None:
         """When the window ends that the twins of one number share; None as long as that is not known."""
@@ -221,55 +235,3 @@ def _codes(info: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 def _folders(folder: Path) -> list[Path]:
     return sorted(folder.iterdir()) if folder.is_dir() else []
-
-
-def request_of(run: Run, plugins: Plugins) -> Request:
-    """What a run is the answer to: what was asked for, or the same as far as the run says it.
-
-    Raises:
-        RunError: asked for again it would be another run, or none; says why.
-    """
-    if (quota := run.info["settings"].get("alone")) is not None:
-        raise RunError(
-            f"{run.path} has quota {quota!r} alone, and neither twins nor other quotas",
-            hint="give the run of all quotas",
-        )
-    if run.request is not None:
-        return run.request
-    try:
-        request = _told(run)
-        found = request.plan(plugins).run_name
-    except InputError as error:
-        raise _cannot(run, error.message) from error
-    if found != run.info["run"]:
-        raise _cannot(run, "the code, the trace, the manifests or what was done to them is not the same now")
-    return request
-
-
-def _told(run: Run) -> Request:
-    """The request that a run tells of."""
-    info, settings = run.info, run.info["settings"]
-    provenance = info["provenance"]
-    return Request(
-        provenance["trace"],
-        plugin=info["policy"]["name"],
-        cluster=provenance["cluster"] or None if not info["cluster"]["assumed"] else None,
-        options=info["policy"]["options"],
-        label=info["label"],
-        on_preemption=settings["on_preemption"],
-        grace_period=settings["grace_period_us"],
-        startup=settings.get("startup_us", 0),
-        until=settings["until_us"],
-        scale_arrivals=settings["scale_arrivals"],
-        calibration=Calibration.parse(**settings.get("calibration", {})),
-        output=run.path.parent.parent,
-        at_start=settings.get("at_start"),
-    )
-
-
-def _cannot(run: Run, why: str) -> RunError:
-    command = run.info["provenance"].get("command")
-    how = f"{command} --shake N" if command else "harness.compare(runs, shake=N) where it was replayed"
-    return RunError(
-        f"{run.path} has no twins, and cannot be replayed: {why}", hint=f"replay it with them: {how}"
-    )

@@ -9,7 +9,7 @@ from small_clusters import queues
 
 
 def test_who_is_worse_off_together_is_told(harness: Callable, write_trace: Callable[..., Path]) -> None:
-    """Asked again nothing is replayed; twins are not measured so."""
+    """Asked again nothing is replayed."""
     jobs = ({"queue": "ab"[number % 2], "submit_time": number, "request.cpu": 2000} for number in range(6))
     trace = write_trace(*jobs)
     (trace.parent / "trace.cluster.yaml").write_text(queues({"a": {"cpu": "2"}, "b": {"cpu": "2"}}))
@@ -20,6 +20,19 @@ def test_who_is_worse_off_together_is_told(harness: Callable, write_trace: Calla
     assert line.split()[1:4] == ["0.0", "%", "0.0"]
     again = harness("replay", trace, "-p", "none", "-p", "kueue-classic", "--isolated")
     assert again.out == first.out
-    refused = harness("replay", trace, "--isolated", "--shake", "2")
-    assert refused.code == 2
-    assert "--isolated does not go with --shake" in refused.err
+
+
+def test_twins_are_measured_so_too(harness: Callable, write_trace: Callable[..., Path]) -> None:
+    """With `--shake` every line has an interval, also that of who is worse off; nothing is made twice."""
+    jobs = ({"queue": "ab"[number % 2], "submit_time": number, "request.cpu": 2000} for number in range(6))
+    trace = write_trace(*jobs)
+    (trace.parent / "trace.cluster.yaml").write_text(queues({"a": {"cpu": "2"}, "b": {"cpu": "2"}}))
+    command = ("replay", trace, "-p", "none", "-p", "kueue-classic", "--isolated", "--shake", "2")
+    first = harness(*command)
+    assert first.code == 0
+    assert "4 replays of 2 twins (arrivals ±30s; seed 0), and of each with its quotas one by one" in first.err
+    (line,) = (line for line in first.out.split("\n") if line.startswith("fairness.sharing_violations"))
+    assert line.split()[-1] in "=~▲▼△▽"
+    again = harness(*command)
+    assert again.out == first.out
+    assert "shaking" not in again.err

@@ -220,3 +220,70 @@ def test_a_slow_recomputation_agrees(replayed: Replayed, tmp_path: Path, *, door
     }
     assert found.keys() == {"a", "b"}
     agrees(run, pl.read_parquet(tmp_path / "trace.parquet"), found)
+
+
+# --- over twins -------------------------------------------------------------------------------------------
+
+
+def test_twins_are_measured_as_each_would_be_by_itself(replayed: Replayed) -> None:
+    """A twin's rho is that of the same twin replayed by itself, and so is the mean over twins."""
+    runs = [replayed(*JOBS, cluster=queues(HALVES), plugin=each) for each in ("none", "kueue-classic")]
+    comparison = harness.compare(runs, shake="2,arrivals=4s", isolated=True)
+    (row,) = comparison.rows("fairness.finish_time", scope="quota=a")
+    for place, of_run in enumerate(comparison.twins):
+        values = []
+        for number, twin in enumerate(of_run, start=1):
+            by_itself = replayed(
+                *JOBS,
+                cluster=queues(HALVES),
+                plugin=runs[place].info["policy"]["name"],
+                twin=f"{number},arrivals=4s",
+            )
+            (by_itself,) = harness.isolated([by_itself])
+            assert values_of(twin) == values_of(by_itself)
+            values.append(values_of(twin)["finish_time", "quota=a"])
+        assert len(set(values)) == 2
+        assert row.values[place] == pytest.approx((values[0] * values[1]) ** 0.5)
+
+
+def test_of_twins_only_metrics_are_kept(replayed: Replayed) -> None:
+    """Runs with one quota alone go with the tables of the twin; asked again nothing is replayed."""
+    run = replayed(*JOBS, cluster=queues(HALVES))
+    (measured,) = harness.compare([run], shake=2, isolated=True).runs
+    assert len(folders(measured)) == 2, "of the run itself, and not of twins"
+    twins = sorted((run.path.parent / ".twins" / run.path.name).glob("*/run.json"))
+    made = {path: path.stat().st_mtime_ns for path in twins}
+    assert {harness.Run.open(path.parent).kept for path in twins} == {"metrics"}
+    harness.compare([run], shake=2, isolated=True)
+    harness.compare([run], shake=2)
+    assert {path: path.stat().st_mtime_ns for path in twins} == made
+
+
+def test_twins_that_were_there_are_replayed_once_more_for_it(replayed: Replayed) -> None:
+    """Their tables are gone; what else was measured of them stays as it was."""
+    runs = [replayed(*JOBS, cluster=queues(HALVES), plugin=each) for each in ("none", "kueue-classic")]
+    before = harness.compare(runs, shake=2)
+    after = harness.compare(runs, shake=2, isolated=True)
+    names = {row.measured.metric for row in before.rows()}
+    assert [row for row in after.rows() if row.measured.metric in names] == before.rows()
+    assert {row.measured.metric for row in after.rows()} - names == {"fairness.sharing_violations"}
+
+
+def test_another_comparison_does_not_take_it_from_twins(replayed: Replayed) -> None:
+    """Where a run that ends earlier comes in, twins are replayed again for the window they share with it."""
+    late = [
+        replayed(*JOBS, cluster=queues(HALVES), plugin="kueue-classic", grace_period=time, label=label)
+        for label, time in (("late", "90s"), ("later", "150s"))
+    ]
+    first = harness.compare(late, shake=2, isolated=True)
+    harness.compare([replayed(*JOBS, cluster=queues(HALVES)), *late], shake=2)
+    again = harness.compare(late, shake=2)
+    assert again.rows("fairness.finish_time", scope=None) == first.rows("fairness.finish_time", scope=None)
+
+
+def test_what_cannot_be_told_of_a_run_is_not_tried_in_its_twins(replayed: Replayed) -> None:
+    """On nodes kube-scheduler keeps to no quotas."""
+    (measured,) = harness.compare(
+        [replayed(*JOBS, cluster=queues(HALVES, nodes=1))], shake=2, isolated=True
+    ).twins
+    assert all(values_of(twin) == {} for twin in measured)
