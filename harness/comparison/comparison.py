@@ -120,6 +120,11 @@ class Comparison:
         return {key: row.value for key, row in measurements_of(self.runs[place]).items()}
 
     @property
+    def measured(self) -> Sequence[Mapping[Key, Measurement]]:
+        """All that was measured of each run."""
+        return self._figures.measured
+
+    @property
     def shares_window(self) -> bool:
         """Whether all runs are measured over the same time throughout."""
         return all(run.window == self.window for run in self.runs)

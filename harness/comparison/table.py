@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from harness.comparison.changes import Row
 from harness.comparison.figures import changed, key_of, name_of, shown
 from harness.comparison.headlines import ALARMS, BRIEF, SHOWN
+from harness.comparison.missing import about_missing
 from harness.comparison.ping_pong import about_loops
 from harness.comparison.recommendation import recommendation
 from harness.comparison.samples import LOST
@@ -267,6 +268,7 @@ def remarks(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
         yield from _about_changes(comparison, shown)
     elif not names[0].startswith(runs[0].info["policy"]["name"]):
         yield f"{names[0]}: plugin {runs[0].info['policy']['name']}"
+    yield from about_missing([line.row for line in shown], comparison.measured)
     yield from _about_windows(comparison, shown)
     if any(line.measured.metric.startswith(_OF_CAPACITY) for line in shown):
         yield from _about_capacity(comparison)

@@ -1,0 +1,48 @@
+"""Why `-` stands in a table where others have a value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from harness.comparison.changes import Row
+from harness.comparison.figures import Key, shown
+from harness.metrics.measurement import Measurement
+from harness.metrics.scopes import ALL
+
+_CENSORED = ("wait.first_start", "delay", "jct", "slowdown.bounded")
+"""Of these jobs that have not come so far count as longer; see `harness.metrics.survival`."""
+
+_UNFINISHED: Key = ("jobs.unfinished", ALL, "")
+_NAMED = 6
+
+
+def about_missing(rows: Sequence[Row], measured: Sequence[Mapping[Key, Measurement]]) -> Iterator[str]:
+    """What `-` means in these lines, in sentences; nothing where none stands there.
+
+    Args:
+        rows: the lines.
+        measured: for each run what was measured of it.
+    """
+    unfinished = [bool(of_run[_UNFINISHED].value) if _UNFINISHED in of_run else False for of_run in measured]
+    unreached, other = [], []
+    for row in rows:
+        about = row.measured
+        lacking = [at for at, value in enumerate(row.values) if shown(value, about.unit) == "-"]
+        if lacking:
+            family, _, statistic = about.metric.rpartition(".")
+            waits = family in _CENSORED and statistic != "mean" and all(unfinished[at] for at in lacking)
+            (unreached if waits else other).append(about.metric)
+    if unreached:
+        yield (
+            f"- of {_named(unreached)}: not reached, since too many jobs had not come so far when the replay "
+            "ended; wait.never_started and jobs.unfinished say how many"
+        )
+    if other:
+        yield f"- of {_named(other)}: there is nothing that it could be of, or it was not measured"
+
+
+def _named(metrics: Sequence[str]) -> str:
+    """Metrics by name, each once."""
+    names = list(dict.fromkeys(metrics))
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

@@ -1,0 +1,40 @@
+"""A `-` in a table is explained below it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from small_clusters import queues
+
+import harness
+
+
+def compared(write_trace: Callable[..., Path], tmp_path: Path, until: str | None) -> harness.Comparison:
+    """Ten jobs of 10 s for one core, one after the other; without capacity for memory."""
+    (tmp_path / "c.yaml").write_text(queues({"a": {"cpu": "1"}}))
+    jobs = ({"queue": "a", "duration": 10} for _ in range(10))
+    run = harness.replay(
+        write_trace(*jobs), cluster=tmp_path / "c.yaml", until=until, output=tmp_path / "results"
+    )
+    return harness.compare([run])
+
+
+def test_a_percentile_that_is_not_reached_is_told(write_trace: Callable[..., Path], tmp_path: Path) -> None:
+    """After 35 s four of ten jobs have started: half of the waits are known to be longer, and no more."""
+    found = compared(write_trace, tmp_path, "35s")
+    told = (
+        "- of wait.first_start.p50, wait.first_start.p95: not reached, since too many jobs had not come so "
+        "far when the replay ended; wait.never_started and jobs.unfinished say how many"
+    )
+    assert told in found.table("wait.first_start.p*5*").split("\n")
+    assert told.replace("_", "\\_") in found.markdown("wait.first_start.p*5*")
+    assert "\n- of " not in found.table("wait.first_start.mean")
+
+
+def test_other_absent_values_are_told_as_such(write_trace: Callable[..., Path], tmp_path: Path) -> None:
+    """Nothing was preempted, so nothing was restarted, though all jobs finished."""
+    found = compared(write_trace, tmp_path, None)
+    told = "- of disruption.time_to_restart.p50: there is nothing that it could be of, or it was not measured"
+    assert told in found.table("disruption.time_to_restart.p50").split("\n")
+    assert "- of" not in found.table()
