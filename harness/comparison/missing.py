@@ -24,7 +24,8 @@ def about_missing(rows: Sequence[Row], measured: Sequence[Mapping[Key, Measureme
         measured: for each run what was measured of it.
     """
     unfinished = [bool(of_run[_UNFINISHED].value) if _UNFINISHED in of_run else False for of_run in measured]
-    unreached, other = [], []
+    unreached: list[str] = []
+    other: list[str] = []
     for row in rows:
         about = row.measured
         lacking = [at for at, value in enumerate(row.values) if shown(value, about.unit) == "-"]
