@@ -39,7 +39,7 @@ def about_missing(rows: Sequence[Row], measured: Sequence[Mapping[Key, Measureme
             "ended; wait.never_started and jobs.unfinished say how many"
         )
     if other:
-        yield f"- of {_named(other)}: there is nothing that it could be of, or it was not measured"
+        yield f"- of {_named(other)}: there was no such job or event, or it was not measured"
 
 
 def _named(metrics: Sequence[str]) -> str:

@@ -35,6 +35,6 @@ def test_a_percentile_that_is_not_reached_is_told(write_trace: Callable[..., Pat
 def test_other_absent_values_are_told_as_such(write_trace: Callable[..., Path], tmp_path: Path) -> None:
     """Nothing was preempted, so nothing was restarted, though all jobs finished."""
     found = compared(write_trace, tmp_path, None)
-    told = "- of disruption.time_to_restart.p50: there is nothing that it could be of, or it was not measured"
+    told = "- of disruption.time_to_restart.p50: there was no such job or event, or it was not measured"
     assert told in found.table("disruption.time_to_restart.p50").split("\n")
     assert "- of" not in found.table()
