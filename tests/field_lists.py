@@ -22,6 +22,7 @@ _GROUPS = {
     "koordinator": "scheduling.sigs.k8s.io",
     "ack": "scheduling.sigs.k8s.io",
     "kubescheduler": "kubescheduler.config.k8s.io",
+    "kube": "scheduling.k8s.io",
 }
 _OTHER_GROUPS = {
     "PriorityClass": "scheduling.k8s.io",
@@ -70,7 +71,7 @@ def listed_kinds() -> Iterator[ListedKind]:
         rows = _rows(path.stem)
         if kind not in ("Configuration", "KubeSchedulerConfiguration"):
             rows = metadata + rows
-        if kind == "Workload":
+        if (source, kind) == ("kueue", "Workload"):
             rows += [[f"{_TEMPLATE}.{row[0]}", *row[1:]] for row in pod if row[0] != "spec"]
         paths = [row[0] for row in rows]
         above = {each.rpartition(".")[0].removesuffix("[]") for each in paths}
@@ -174,6 +175,8 @@ _PROFILE = {
 
 def objects(listed: ListedKind) -> list[dict[str, Any]]:
     """An object of a kind that has much of what it can have, and after it those that it refers to."""
+    if listed.group == "scheduling.k8s.io" and listed.kind != "PriorityClass":
+        return [_scheduling_group(listed)]
     made, *others = deepcopy(_objects(listed))
     spec = made.get("spec", {})
     match listed.kind:
@@ -229,6 +232,20 @@ def _objects(listed: ListedKind) -> list[dict[str, Any]]:
     raise AssertionError(f"there is no object of {listed}")
 
 
+def _scheduling_group(listed: ListedKind) -> dict[str, Any]:
+    """A Workload or PodGroup of kube-scheduler's own."""
+    groups = {"podGroups": [{"name": "workers", "policy": {"gang": {"minCount": 3}}}]}
+    templates = {"podGroupTemplates": [{"name": "workers", "schedulingPolicy": {"gang": {"minCount": 3}}}]}
+    group = {"schedulingPolicy": {"gang": {"minCount": 3}}}
+    of_workload = groups if listed.version == "v1alpha1" else templates
+    return {
+        "apiVersion": f"{listed.group}/{listed.version}",
+        "kind": listed.kind,
+        "metadata": {"name": "g", "namespace": "default"},
+        "spec": of_workload if listed.kind == "Workload" else group,
+    }
+
+
 def _named(kind: str) -> dict[str, Any]:
     return next(each for each in OTHERS if each["kind"] == kind)
 
@@ -258,7 +275,7 @@ _VALUES: Mapping[str, list[Any]] = {
     "nodeTaintsPolicy": ["Honor"],
     "whenUnsatisfiable": ["DoNotSchedule"],
     "initContainers[].restartPolicy": ["Always"],
-    "spec.preemptionPolicy": ["PreemptLowerPriority"],
+    "spec.preemptionPolicy": ["PreemptLowerPriority", "Never"],
     "template.spec.preemptionPolicy": ["Never"],
     "axUnavailable": ["30%", 1],
     "multiPoint.disabled[].name": ["DefaultPreemption"],

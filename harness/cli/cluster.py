@@ -171,6 +171,15 @@ def _content(cluster: Cluster) -> dict[str, Any]:
             {"namespace": group.namespace, "name": group.name, "min_member": group.min_member}
             for group in cluster.pod_groups.values()
         ],
+        "scheduling_groups": [
+            {
+                "namespace": group.namespace,
+                "workload": group.workload,
+                "name": group.name,
+                "min_count": group.min_count,
+            }
+            for group in cluster.scheduling_groups.values()
+        ],
         "custom_resources": {
             kind: {name: told(value) for name, value in found.items()}
             for kind, found in cluster.custom_resources.items()
@@ -260,6 +269,7 @@ def _counts(content: Mapping[str, Any]) -> str:
             ("local queue", "local_queues"),
             ("elastic quota", "elastic_quotas"),
             ("pod group", "pod_groups"),
+            ("scheduling group", "scheduling_groups"),
             ("namespace", "namespaces"),
             ("Workload", "workloads"),
             ("Pod", "pods"),

@@ -30,6 +30,7 @@ from harness.cluster.model import (
 from harness.cluster.node_kinds import amount_text, canonical, digest, node_kinds, taint_text
 from harness.cluster.pod_groups import PodGroup
 from harness.cluster.scheduler_configuration import SchedulerConfiguration
+from harness.cluster.scheduling_groups import SchedulingGroup
 from harness.cluster.selectors import LabelSelector, Requirement, Taint
 from harness.cluster.topology import Topology
 
@@ -53,6 +54,7 @@ _KINDS: Mapping[str, type] = {
     "WorkloadPriorityClass": PriorityClass,
     "PodDisruptionBudget": PodDisruptionBudget,
     "PodGroup": PodGroup,
+    "pod group of kube-scheduler": SchedulingGroup,
     "KubeSchedulerConfiguration": SchedulerConfiguration,
     "Configuration of Kueue": KueueConfiguration,
 }
@@ -132,6 +134,7 @@ def _objects(cluster: Cluster) -> dict[str, Objects]:
         cluster.workload_priority_classes,
         budgets,
         {"/".join(key): each for key, each in cluster.pod_groups.items()},
+        {"/".join(filter(None, key)): each for key, each in cluster.scheduling_groups.items()},
         {} if cluster.scheduler is None else {"": cluster.scheduler},
         {} if cluster.kueue is None else {"": cluster.kueue},
     )

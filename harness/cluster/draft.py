@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from harness.cluster.pod_groups import PodGroup
     from harness.cluster.pods import Pod
     from harness.cluster.scheduler_configuration import SchedulerConfiguration
+    from harness.cluster.scheduling_groups import GroupKey, SchedulingGroup
     from harness.cluster.topology import Topology
     from harness.cluster.workloads import Workload
     from harness.policy import PodSet
@@ -139,6 +140,7 @@ class Draft:
     pods: Objects[tuple[str, str], Pod] = field(default_factory=Objects)
     disruption_budgets: Objects[tuple[str, str], PodDisruptionBudget] = field(default_factory=Objects)
     pod_groups: Objects[tuple[str, str], PodGroup] = field(default_factory=Objects)
+    scheduling_groups: Objects[GroupKey, SchedulingGroup] = field(default_factory=Objects)
     schedulers: Objects[str, SchedulerConfiguration] = field(default_factory=Objects)
     kueue_configurations: list[KueueConfiguration] = field(default_factory=list)
     quota_trees: Objects[str, str] = field(default_factory=Objects)

@@ -16,6 +16,11 @@ from harness.cluster.draft import Draft
 from harness.cluster.kind import Kind, KindSpec
 from harness.cluster.kueue_configuration import read_kueue_configuration
 from harness.cluster.pod_groups import read_pod_group
+from harness.cluster.scheduling_groups import (
+    check_scheduling_groups,
+    read_scheduling_pod_group,
+    read_scheduling_workload,
+)
 from harness.cluster.topology import check_topologies, read_topology
 from harness.cluster.workloads import read_workload
 from harness.plugins import installed_kinds
@@ -25,6 +30,7 @@ KUEUE_CONFIGURATION = "config.kueue.x-k8s.io"
 """The API group of Kueue's own Configuration."""
 
 _KUEUE = ("v1beta1", "v1beta2")
+_SCHEDULING_WORKLOAD = ("v1alpha1", "v1alpha2", "v1alpha3", "v1beta1")
 
 OURS: Mapping[tuple[str, str], Kind] = {
     ("", "Node"): Kind(("v1",), core.read_node, core_fields.NODE),
@@ -37,6 +43,12 @@ OURS: Mapping[tuple[str, str], Kind] = {
     ("policy", "PodDisruptionBudget"): Kind(("v1",), scheduling.read_budget, core_fields.DISRUPTION_BUDGET),
     ("scheduling.x-k8s.io", "PodGroup"): Kind(("v1alpha1",), read_pod_group, scheduling_fields.POD_GROUP),
     ("scheduling.sigs.k8s.io", "PodGroup"): Kind(("v1alpha1",), read_pod_group, scheduling_fields.POD_GROUP),
+    ("scheduling.k8s.io", "Workload"): Kind(
+        _SCHEDULING_WORKLOAD, read_scheduling_workload, scheduling_fields.SCHEDULING_WORKLOAD
+    ),
+    ("scheduling.k8s.io", "PodGroup"): Kind(
+        _SCHEDULING_WORKLOAD[1:], read_scheduling_pod_group, scheduling_fields.SCHEDULING_POD_GROUP
+    ),
     ("kubescheduler.config.k8s.io", "KubeSchedulerConfiguration"): Kind(
         ("v1alpha1", "v1beta1", "v1beta2", "v1beta3", "v1"),
         scheduling.read_configuration,
@@ -63,6 +75,7 @@ CHECKS: tuple[Callable[[Draft], None], ...] = (
     kueue.check_kueue,
     check_topologies,
     scheduling.check_scheduling,
+    check_scheduling_groups,
 )
 """Rules between objects of our kinds, checked once all of them were read, before those of plugins."""
 

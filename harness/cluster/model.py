@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from harness.cluster.pod_groups import PodGroup
     from harness.cluster.pods import Pod
     from harness.cluster.scheduler_configuration import SchedulerConfiguration
+    from harness.cluster.scheduling_groups import GroupKey, SchedulingGroup
     from harness.cluster.topology import Topology
     from harness.cluster.workloads import Workload
 
@@ -222,7 +223,8 @@ class Cluster:
         workloads: Kueue's Workloads, in the order of the manifests.
         pods: pods that run already, or wait; in the order of the manifests.
         disruption_budgets: PodDisruptionBudgets, in the order of the manifests.
-        pod_groups: PodGroups, by namespace and name.
+        pod_groups: PodGroups of scheduler-plugins, by namespace and name.
+        scheduling_groups: pod groups of kube-scheduler's own, by namespace, Workload and name.
         elastic_quotas: the nodes of the ElasticQuotaTree, else the ElasticQuotas, by name.
         scheduler: the KubeSchedulerConfiguration; None when none is given.
         kueue: Kueue's own Configuration; None when none is given.
@@ -255,6 +257,7 @@ class Cluster:
     scale: Fraction = Fraction(1)
     topologies: Mapping[str, Topology] = field(default_factory=frozen, metadata=NEWER)
     custom_resources: Mapping[str, Mapping[str, Any]] = field(default_factory=frozen, metadata=NEWER)
+    scheduling_groups: Mapping[GroupKey, SchedulingGroup] = field(default_factory=Frozen, metadata=NEWER)
 
     @cached_property
     def capacity(self) -> Mapping[str, int]:

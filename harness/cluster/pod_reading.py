@@ -20,6 +20,7 @@ from harness.cluster.pod_rules import (
     read_term,
 )
 from harness.cluster.pods import DEFAULT_CPU, DEFAULT_MEMORY, DEFAULT_SCHEDULER, Pod, PodSpec
+from harness.cluster.scheduling_groups import read_group_reference
 from harness.cluster.selectors import read_toleration
 from harness.cluster.workloads import read_time
 from harness.errors import Fault
@@ -66,6 +67,7 @@ def read_pod(fields: Fields) -> Pod:
         any(preempted),
         ended,
         read_scheduler(spec),
+        read_group_reference(spec),
     )
 
 

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import final
+from typing import TYPE_CHECKING, final
 
 from harness.cluster.model import NEWER
 from harness.cluster.selectors import LabelSelector, Requirement, Toleration
 from harness.frozen import Frozen
+
+if TYPE_CHECKING:
+    from harness.cluster.scheduling_groups import GroupReference
 
 DEFAULT_SCHEDULER = "default-scheduler"
 
@@ -175,6 +178,7 @@ class Pod:
         preempted: whether it carries kube-scheduler's condition that it was preempted.
         ended: whether its phase is Succeeded or Failed.
         scheduler: which scheduler finds a node for it; "" for Kubernetes' default.
+        group: the pod group of kube-scheduler's own that it names; None where it names none.
     """
 
     name: str
@@ -192,3 +196,4 @@ class Pod:
     preempted: bool = False
     ended: bool = False
     scheduler: str = field(default="", metadata=NEWER)
+    group: GroupReference | None = field(default=None, metadata=NEWER)

@@ -44,6 +44,7 @@ from harness.cluster.node_kinds import taint_text
 from harness.cluster.pod_groups import Membership, PodGroup, group_name, membership_of
 from harness.cluster.pods import Pod, PodSpec
 from harness.cluster.scheduler_configuration import SchedulerConfiguration
+from harness.cluster.scheduling_groups import GroupReference, SchedulingGroup
 from harness.cluster.selectors import Requirement, Taint, Toleration
 from harness.cluster.topology import Topology, TopologyRequest
 from harness.cluster.wait_for_pods_ready import WaitForPodsReady
@@ -72,6 +73,7 @@ __all__ = [
     "ElasticQuota",
     "FlavorFungibility",
     "FlavorQuotas",
+    "GroupReference",
     "KueueConfiguration",
     "LocalQueue",
     "Membership",
@@ -86,6 +88,7 @@ __all__ = [
     "ResourceGroup",
     "ResourceQuota",
     "SchedulerConfiguration",
+    "SchedulingGroup",
     "Taint",
     "Toleration",
     "Topology",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.models.cluster import Cluster
+from harness.models.cluster import Cluster, GroupReference
 
 
 def ignored_groups(cluster: Cluster, how: str) -> Iterator[str]:
@@ -13,6 +13,19 @@ def ignored_groups(cluster: Cluster, how: str) -> Iterator[str]:
         first = "/".join(next(iter(cluster.pod_groups)))
         more = f" and {len(cluster.pod_groups) - 1:,} more" if len(cluster.pod_groups) > 1 else ""
         yield f"PodGroup {first}{more}: spec.minMember does not count: {how}"
+
+
+def ignored_scheduling_groups(cluster: Cluster) -> Iterator[str]:
+    """That pod groups of kube-scheduler's own do not count, as they do not where its gangs are off."""
+    groups = cluster.scheduling_groups
+    if groups:
+        namespace, workload, name = next(iter(groups))
+        first = GroupReference(name, workload).text(namespace)
+        more = f" and {len(groups) - 1:,} more" if len(groups) > 1 else ""
+        yield (
+            f"{first}{more}: minCount does not count: kube-scheduler's own gangs are off; "
+            "default-preemption approximates them with gangScheduling=true"
+        )
 
 
 def stopped_queues(cluster: Cluster) -> Iterator[str]:

@@ -16,6 +16,7 @@ from harness.cluster.fields import Fields
 from harness.cluster.model import Cluster
 from harness.cluster.node_kinds import taint_text
 from harness.cluster.pod_groups import MIN_AVAILABLE_LABEL, group_name, membership_of
+from harness.cluster.scheduling_groups import GroupReference, missing, read_group_reference
 from harness.cluster.selectors import Taint, Toleration, read_toleration
 from harness.trace.job_rows import job_rows
 from harness.trace.schema import DEFAULT_NAMESPACE, entries
@@ -35,12 +36,15 @@ _TOO_SMALL = (
     "they wait for ever, except where a plugin places pods one by one"
 )
 
+_WAIT_FOR_EVER = "they wait for ever where kube-scheduler's own gangs are on"
+
 
 def unreached(trace: Trace, cluster: Cluster) -> Iterator[str]:
     """Sentences about disruption budgets and pod groups without pods, taints that keep all out, and so on."""
     yield from _budgets(trace, cluster)
     yield from _taints(trace, cluster)
     yield from _pod_groups(trace, cluster)
+    yield from _scheduling_groups(trace, cluster)
     yield from _templates(trace)
 
 
@@ -163,6 +167,51 @@ def _pod_groups(trace: Trace, cluster: Cluster) -> Iterator[str]:
         elif sizes[key] > count and key in of_gangs:
             said.add("pod group", "/".join(key), _IN_PART)
     yield from said.sentences()
+
+
+def _scheduling_groups(trace: Trace, cluster: Cluster) -> Iterator[str]:
+    """What is odd about groups of kube-scheduler's own; they count only where its gangs are on."""
+    said = Warnings()
+    sizes = Counter((pod.namespace, pod.group) for pod in cluster.pods if pod.group is not None)
+    for job, namespace, group, pods in _references(trace):
+        sizes[namespace, group] += pods
+        if group.key(namespace) not in cluster.scheduling_groups:
+            said.add("job", job, f"pod_template names {missing(group, namespace)}")
+    named = {group.key(namespace) for namespace, group in sizes}
+    for key in cluster.scheduling_groups:
+        if key not in named:
+            namespace, workload, name = key
+            what = "no pod of the trace or the manifests names it"
+            _add(said, GroupReference(name, workload).text(namespace), what)
+    for (namespace, group), count in sizes.items():
+        found = cluster.scheduling_groups.get(group.key(namespace))
+        if found is not None and found.min_count is not None and count < found.min_count:
+            what = f"has {count:,} pods in the trace and the manifests, and minCount is {found.min_count:,}"
+            _add(said, group.text(namespace), f"{what}: {_WAIT_FOR_EVER}")
+    yield from said.sentences()
+
+
+def _add(said: Warnings, group: str, what: str) -> None:
+    """Say something of a group, whose text begins with its kind."""
+    kind, _, name = group.partition(" ")
+    said.add(kind, name, what)
+
+
+def _references(trace: Trace) -> Iterator[tuple[str, str, GroupReference, int]]:
+    """Job, namespace, group and number of the trace's pods that name a group of kube-scheduler's own."""
+    frame = trace.frame
+    if "pod_template" not in frame.columns:
+        return
+    found: dict[str, GroupReference | None] = {}
+    names = [name for name in ("job_id", "namespace", "pods", "pod_template") if name in frame.columns]
+    for row in frame.select(names).drop_nulls("pod_template").iter_rows(named=True):
+        text = row["pod_template"]
+        if text not in found:
+            fields = Fields(json.loads(text), "pod_template", [])
+            found[text] = read_group_reference(fields.child("spec") if "spec" in fields else fields)
+        group = found[text]
+        if group is not None:
+            yield row["job_id"], row.get("namespace") or DEFAULT_NAMESPACE, group, row.get("pods") or 1
 
 
 _InGroup: TypeAlias = tuple[str, Mapping[str, str], int, bool]

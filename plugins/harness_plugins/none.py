@@ -31,7 +31,7 @@ from harness import (
     hookimpl,
 )
 from harness.errors import InputError, OptionError
-from harness.models.ignored import ignored_groups, stopped_queues
+from harness.models.ignored import ignored_groups, ignored_scheduling_groups, stopped_queues
 from harness.models.job_quotas import BORROW, NO_QUOTA, Assignment, Quotas, Request
 from harness.models.kube.running import running_jobs
 from harness_plugins.kube.policy import GANG, PERCENTAGE, fits_no_node, pods_alone
@@ -100,7 +100,8 @@ def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
 
 
 def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """PodGroups, where pods are placed alone or jobs start whole; and stopped queues, where quotas decide."""
+    """Pod groups, where pods are placed alone or jobs start whole; and stopped queues of quotas."""
+    yield from ignored_scheduling_groups(cluster)
     if cluster.nodes:
         yield from pods_alone(cluster, options)
         return

@@ -151,15 +151,3 @@ def test_odd_groups_are_named_before_the_replay(write_trace: Callable[..., Path]
     ]
     assert "until then those that are hold their nodes in vain" in said[3]
     assert "they wait for ever" in said[4]
-
-
-@pytest.mark.parametrize(("kind", "version"), [("PodGroup", "v1alpha2"), ("Workload", "v1alpha1")])
-def test_kube_schedulers_own_groups_are_not_read(kind: str, version: str) -> None:
-    """They are of another API group than those of scheduler-plugins; a warning says what is assumed."""
-    spec = {"schedulingPolicy": {"gang": {"minCount": 4}}}
-    api = f"scheduling.k8s.io/{version}"
-    group = {"apiVersion": api, "kind": kind, "metadata": {"name": "g", "namespace": "n"}, "spec": spec}
-    found = cluster_from([group], "test")
-    assert not found.pod_groups
-    instead = "pods are in no group of kube-scheduler's own"
-    assert found.warnings == (f"{kind} ({api}): 1 object is not read: {instead}",)

@@ -130,7 +130,6 @@ _OF_ALL: list[Row] = [
     *modelled("nodeSelector{}", "overhead{}", "hostNetwork", "terminationGracePeriodSeconds"),
     *assumed(_NO_DEVICES, "resourceClaims"),
     *assumed("no pod is stopped because it runs for long", "activeDeadlineSeconds"),
-    *assumed("the pod is placed as if it were in no group", "schedulingGroup"),
     *harmless("a debugger adds them to pods that run, and they ask for nothing", "ephemeralContainers"),
     *harmless("a pod is ready once it runs", "readinessGates"),
     *harmless(
@@ -142,10 +141,17 @@ _OF_ALL: list[Row] = [
     ),
 ]  # fmt: skip
 
+_OF_GROUPS: list[Row] = modelled(
+    "schedulingGroup.podGroupName",
+    *(f"workloadRef.{name}" for name in ("name", "podGroup", "podGroupReplicaKey")),
+)
+"""The pod group of kube-scheduler's own that a pod names, in both spellings."""
+
 _USUAL = ("default-scheduler",)
 
 SPEC: list[Row] = [
     *_OF_ALL,
+    *_OF_GROUPS,
     *tolerations("tolerations"),
     *harmless(_INSIDE, *_PORT_NAMES),
     *modelled("nodeName", "priority", "priorityClassName", "preemptionPolicy"),
@@ -155,7 +161,7 @@ SPEC: list[Row] = [
 ]
 """A Pod's `spec`."""
 
-TEMPLATE: list[Row] = [
+_TEMPLATE: list[Row] = [
     *_OF_ALL,
     *modelled(*(f"tolerations[].{name}" for name in (*TOLERATION, "tolerationSeconds"))),
     *modelled("priority", "priorityClassName", *_PORT_NAMES),
@@ -165,9 +171,14 @@ TEMPLATE: list[Row] = [
     *assumed("Kueue preempts for the pods", "preemptionPolicy", usual=("PreemptLowerPriority",)),
     *harmless("Kueue takes its own gate away when it admits", "schedulingGates"),
 ]
+
+TEMPLATE: list[Row] = [
+    *_TEMPLATE,
+    *assumed("the pods are placed as if they were in no group", "schedulingGroup"),
+]
 """The `spec` of the pods that a Workload stands for."""
 
-POD_TEMPLATE = Coverage(TEMPLATE)
+POD_TEMPLATE = Coverage(_TEMPLATE, _OF_GROUPS)
 """The `spec` of a trace's pods, as its column `pod_template` has it."""
 
 KOORDINATORS_GANG: list[Row] = [

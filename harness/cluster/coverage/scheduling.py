@@ -1,4 +1,4 @@
-"""PodGroup and KubeSchedulerConfiguration.
+"""PodGroups, Workloads of `scheduling.k8s.io` and KubeSchedulerConfiguration.
 
 Fields of the latter: https://kubernetes.io/docs/reference/config-api/kube-scheduler-config.v1/
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from harness.cluster.coverage.common import STATUS, metadata
 from harness.cluster.coverage.pods import KOORDINATORS_GANG
-from harness.cluster.coverage.verdicts import Coverage, Row, assumed, harmless, modelled
+from harness.cluster.coverage.verdicts import Coverage, Row, assumed, harmless, modelled, only
 
 POD_GROUP = Coverage(
     metadata(namespaced=True),
@@ -19,6 +19,41 @@ POD_GROUP = Coverage(
         "a group is placed at one instant, so no pod waits for the others", "spec.scheduleTimeoutSeconds"
     ),
 )
+
+_CONTROLLER = "it names what the group, or its template, was made for"
+_ONE_BY_ONE = "pods preempt, and are preempted, one by one, each by its own priority"
+_LATER = ("v1alpha2", "v1alpha3", "v1beta1")
+
+SCHEDULING_WORKLOAD = Coverage(
+    only(
+        ("v1alpha1",),
+        [
+            *metadata(namespaced=True),
+            *modelled(
+                *(f"spec.podGroups[].{name}" for name in ("name", "policy.basic", "policy.gang.minCount"))
+            ),
+            *harmless(_CONTROLLER, "spec.controllerRef"),
+        ],
+    ),
+    only(
+        _LATER,
+        harmless("PodGroups have copies of its templates", "apiVersion", "kind", "metadata", "spec"),
+    ),
+)
+"""Of kube-scheduler's own."""
+
+SCHEDULING_POD_GROUP = Coverage(
+    metadata(namespaced=True),
+    STATUS,
+    modelled("spec.schedulingPolicy.basic", "spec.schedulingPolicy.gang.minCount"),
+    harmless(_CONTROLLER, "spec.podGroupTemplateRef", "spec.workloadRef"),
+    assumed("pods of a group may be on any nodes", "spec.schedulingConstraints"),
+    assumed(_ONE_BY_ONE, "spec.disruptionMode", usual=("Pod", {"single": {}})),
+    assumed(_ONE_BY_ONE, "spec.preemptionPolicy", usual=("PreemptLowerPriority",)),
+    assumed(_ONE_BY_ONE, "spec.priority", "spec.priorityClassName"),
+    assumed("devices are not allocated", "spec.resourceClaims"),
+    assumed("every pod group is one by itself", "spec.parentCompositePodGroupName"),
+)  # fmt: skip
 
 _POINTS = (
     "bind", "filter", "permit", "placementGenerate", "placementScore", "postBind", "postFilter", "preBind",

@@ -1,40 +1,51 @@
 """kube-scheduler's own gangs: pods are held until enough of them exist, and bound once enough have a place.
 
 An approximation: the rules are those of upstream's pages on Kubernetes v1.35, and no recording confirms
-them. Each rule names its page: `page` is kubernetes.io/docs/concepts/scheduling-eviction/gang-scheduling/
-as of v1.35, `KEP` www.kubernetes.dev/resources/keps/4671/. What neither says is listed in
-docs/kube-scheduler.md.
+them. Each rule names its page: below kubernetes.io/docs/concepts/, as of v1.35, `page` is
+scheduling-eviction/gang-scheduling/, `reference` workloads/pods/workload-reference/ and `policies`
+workloads/workload-api/policies/; `KEP` is www.kubernetes.dev/resources/keps/4671/. What none of them says is
+listed in docs/kube-scheduler.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, final
 
-from harness.models.kube.pod import PodInfo
-from harness.policy import Wake
-from harness.units import MINUTE
+from harness.cluster.scheduling_groups import GroupKey, GroupReference, SchedulingGroup
+from harness.models.kube.pod import PodInfo, Refusal
+from harness.policy import Job, Wake
+from harness.units import INT64_MAX, MINUTE
 
 TIMEOUT = 5 * MINUTE
 """How long pods wait for the rest of their gang with a place of their own (page: fixed)."""
 
 
+_NEVER = INT64_MAX
+"""The `minCount` of a group that is not there."""
+
+_Key: TypeAlias = int | tuple[str, GroupReference]
+"""The index of a job, or a namespace and the group that pods of it name."""
+
+
 @final
 class GangRefusal:
-    """Why pods of a gang have no place any more, for the record.
+    """Why pods of a gang are not bound, for the record.
 
     Args:
         message: a sentence without its end.
+        other: why one of them has no place, if that is known.
     """
 
-    __slots__ = ("_message",)
+    __slots__ = ("_message", "_other")
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, other: Refusal | None = None) -> None:
         self._message = message
+        self._other = other
 
     def detail(self) -> dict[str, Any]:
-        """The sentence."""
-        return {"message": self._message}
+        """The sentence, and what nodes lack."""
+        return {"message": self._message, **({} if self._other is None else self._other.detail())}
 
 
 @final
@@ -44,6 +55,7 @@ class PermitGang:
     Attributes:
         key: what tells it apart.
         least: its `minCount`.
+        name: what messages call its group; "" for that of one job.
         held: the pods that are not tried before more of them exist.
         unplaced: the pods that are tried and have no place.
         waiting: the pods that have a place and wait for others, in the order in which they got it.
@@ -52,11 +64,12 @@ class PermitGang:
         gave_up_at: what had happened when it last gave up, see `PermitGangs`; None where it never did.
     """
 
-    __slots__ = ("bound", "deadline", "gave_up_at", "held", "key", "least", "unplaced", "waiting")
+    __slots__ = ("bound", "deadline", "gave_up_at", "held", "key", "least", "name", "unplaced", "waiting")
 
-    def __init__(self, key: int, least: int) -> None:
+    def __init__(self, key: _Key, least: int, name: str = "") -> None:
         self.key = key
         self.least = least
+        self.name = name
         self.held: dict[PodInfo, None] = {}
         self.unplaced: dict[PodInfo, None] = {}
         self.waiting: dict[PodInfo, None] = {}
@@ -74,33 +87,64 @@ class PermitGang:
         """How many of its pods exist."""
         return self.placed + len(self.unplaced) + len(self.held)
 
+    def waits(self) -> str:
+        """What it waits for, as a sentence without its end."""
+        if self.least == _NEVER:
+            return f"{self.name} is not there, and its pods wait for it"
+        if self.held:
+            return self.of_its_pods(self.existing, "arrived, and the others are waited for")
+        return self.of_its_pods(self.placed, "got a place, and the others are waited for")
+
+    def of_its_pods(self, count: int, what: str) -> str:
+        """A sentence about so many of the pods that it takes."""
+        sentence = f"{count:,} of the {self.least:,} pods that it takes {what}"
+        return f"{self.name}: {sentence}" if self.name else sentence
+
 
 @final
 class PermitGangs:
     """Which pods of gangs are tried, which wait with a place, and for how long.
 
-    A gang is a job of the trace that makes progress only as a whole. Its `minCount` is `min_pods`, else the
-    number of its pods.
+    A gang is the pods that name one group whose policy is `gang`, of any job (reference), or a job of the
+    trace that makes progress only as a whole and names none; its `minCount` is then `min_pods`, else the
+    number of its pods. Pods of a group with the policy `basic` are scheduled one by one (policies).
+
+    Args:
+        groups: the groups that there are.
 
     Attributes:
         happened: how many pods have arrived, gone, or been bound together with others.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, groups: Mapping[GroupKey, SchedulingGroup]) -> None:
         self.happened = 0
-        self._gangs: dict[int, PermitGang] = {}
+        self._groups = groups
+        self._gangs: dict[_Key, PermitGang] = {}
         self._waiting: dict[PermitGang, None] = {}  # those of which pods wait, by deadline
+        self._untold: dict[PermitGang, None] = {}  # those of which it is to be said what they wait for
         self._woken: Wake | None = None
 
     def of(self, pod: PodInfo) -> PermitGang | None:
-        """The gang of a pod; None where it is on its own."""
-        job = pod.job
-        if job is None or not job.gang:
+        """The gang of a pod; None where it is on its own.
+
+        Pods that name a group which is not there wait for ever: it does not come during a replay (reference).
+        """
+        job, group = pod.job, pod.group
+        if job is None or (group is None and not job.gang):
             return None
-        gang = self._gangs.get(job.index)
-        if gang is None:
-            least = sum(pod_set.min_count for pod_set in job.pod_sets)
-            gang = self._gangs[job.index] = PermitGang(job.index, least)
+        key: _Key = job.index if group is None else (job.namespace, group)
+        gang = self._gangs.get(key)
+        if gang is not None:
+            return gang
+        if group is None:
+            gang = PermitGang(key, sum(pod_set.min_count for pod_set in job.pod_sets))
+        else:
+            found = self._groups.get(group.key(job.namespace))
+            if found is not None and found.min_count is None:
+                return None
+            least = found.min_count if found is not None and found.min_count is not None else _NEVER
+            gang = PermitGang(key, least, group.text(job.namespace))
+        self._gangs[key] = gang
         return gang
 
     def arrive(self, pod: PodInfo) -> Sequence[PodInfo]:
@@ -114,6 +158,7 @@ class PermitGangs:
             return (pod,)
         gang.held[pod] = None
         if gang.existing < gang.least:
+            self._untold[gang] = None
             return ()
         tried = tuple(gang.held)
         gang.unplaced |= gang.held
@@ -138,6 +183,8 @@ class PermitGangs:
             if gang.deadline is None:
                 gang.deadline = now + TIMEOUT
                 self._waiting[gang] = None
+                if gang.gave_up_at is None:
+                    self._untold[gang] = None
             return ()
         bound = tuple(gang.waiting)
         self._wait_no_more(gang)
@@ -174,6 +221,18 @@ class PermitGangs:
             gang.bound -= 1
         if not gang.existing:
             del self._gangs[gang.key]
+
+    def news(self) -> Iterator[tuple[PodInfo, GangRefusal]]:
+        """What gangs wait for since this was asked last, and for each of their jobs a pod that waits."""
+        for gang in self._untold:
+            pods: dict[Job | None, PodInfo] = {}
+            for pod in (*gang.held, *gang.waiting):
+                pods.setdefault(pod.job, pod)
+            lacks = next((pod.peers.refusal for pod in gang.unplaced), None)
+            why = GangRefusal(gang.waits(), lacks)
+            for pod in pods.values():
+                yield pod, why
+        self._untold.clear()
 
     def late(self, now: int) -> PermitGang | None:
         """The next gang whose pods have waited for the rest for too long; None where there is none."""

@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol, final
 
+from harness.cluster.fields import Fields
 from harness.cluster.model import Cluster
-from harness.cluster.pod_reading import manifest_of, pod_spec_of
+from harness.cluster.pod_reading import manifest_of, pod_spec_of, template_of
+from harness.cluster.scheduling_groups import GroupReference, read_group_reference
 from harness.errors import ClusterError, Fault
 from harness.models.kube.cache import Cache
 from harness.models.kube.placement.scheduling import Scheduling
@@ -22,7 +24,9 @@ class Kind(NamedTuple):
         template: what the scheduler looks at.
         node: the node on which they run already, or "".
         start: since when, microseconds since 1970; None where that is not known.
-        never: why they fit no node even when all are empty; None when they fit one, or run on it.
+        never: why they fit no node even when all are empty, or wait for a group that is not there; None when
+            they may be placed, or run already.
+        group: the pod group of kube-scheduler's own that they name; None where they name none.
         ours: whether the scheduler that is replayed finds a node for them, once they do not run any more.
     """
 
@@ -30,6 +34,7 @@ class Kind(NamedTuple):
     node: str
     start: int | None
     never: Never | None
+    group: GroupReference | None
     ours: bool
 
 
@@ -56,11 +61,13 @@ class Kinds:
     Args:
         scheduler: its nodes count.
         cluster: says whose pods are scheduled.
+        groups: whether pods wait for ever that name a pod group of kube-scheduler's own which is not there.
     """
 
-    def __init__(self, scheduler: Nodes, cluster: Cluster) -> None:
+    def __init__(self, scheduler: Nodes, cluster: Cluster, *, groups: bool = False) -> None:
         self._scheduler = scheduler
         self._cluster = cluster
+        self._groups = groups
         self._kinds: dict[tuple[PodSet, str], Kind] = {}
         self._impossible: dict[Shape, str] = {}
 
@@ -72,14 +79,19 @@ class Kinds:
         """
         kind = self._kinds.get((pod_set, job.namespace))
         if kind is None:
-            template = self._template(job, pod_set)
+            template, group = self._read(job, pod_set)
             found = manifest_of(pod_set)
             node, start = (found.node, found.start) if found is not None else ("", None)
             why = "" if node else self.fits_none(template.shape)
-            never = Never("nodes", why) if why else None
+            never = Never("nodes", why) if why else None if node else self._lacks(group, job.namespace)
             ours = found is None or self._cluster.schedules(found)
-            kind = self._kinds[pod_set, job.namespace] = Kind(template, node, start, never, ours)
+            kind = self._kinds[pod_set, job.namespace] = Kind(template, node, start, never, group, ours)
         return kind
+
+    def _lacks(self, group: GroupReference | None, namespace: str) -> Never | None:
+        if group is None or not self._groups or group.key(namespace) in self._cluster.scheduling_groups:
+            return None
+        return Never(group.text(namespace), "it is not there, and its pods wait for it")
 
     def never(self, job: Job) -> Never | None:
         """Why some pod of a job can never run; None when all of them may."""
@@ -107,17 +119,18 @@ class Kinds:
         said = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
         return f"0/{len(cache.nodes)} nodes could run it even when empty: {said}"
 
-    def _template(self, job: Job, pod_set: PodSet) -> Template:
+    def _read(self, job: Job, pod_set: PodSet) -> tuple[Template, GroupReference | None]:
         faults: list[Fault] = []
         where = f"job {job.id}, pod set {pod_set.name}"
         spec = pod_spec_of(pod_set, job.namespace, faults, where)
+        group = read_group_reference(Fields(template_of(pod_set, [], where), where, faults))
         if _asked(spec.requests) != _asked(pod_set.requests):
             faults.append(
                 Fault(f"{where}: pod_template", "its containers request other amounts than the job")
             )
         if faults:
             raise ClusterError("the trace", faults)
-        return self._scheduler.templates.of(job.namespace, pod_set.labels, spec)
+        return self._scheduler.templates.of(job.namespace, pod_set.labels, spec), group
 
 
 def _asked(requests: Mapping[str, int]) -> dict[str, int]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol, final
 
 from harness.cluster.pods import HostPort, PodSpec
+from harness.cluster.scheduling_groups import GroupReference
 from harness.policy import Job
 
 Requests = tuple[tuple[int, int], ...]
@@ -139,6 +140,7 @@ class PodInfo:
     Attributes:
         name: its name within the namespace.
         job, pod: whose it is, and its number there.
+        group: the pod group of kube-scheduler's own that it names; None where it names none.
         start: when it started, as a number that grows with time.
         node: position of the node that it is bound to, -1 while it is not.
         nominated: name of the node where a preemption made room for it, or "".
@@ -153,6 +155,7 @@ class PodInfo:
     __slots__ = (
         "backoff",
         "failures",
+        "group",
         "job",
         "keeps",
         "name",
@@ -181,6 +184,7 @@ class PodInfo:
         preempts: bool,
         job: Job | None = None,
         pod: int = 0,
+        group: GroupReference | None = None,
     ) -> None:
         self.name = name
         self.template = template
@@ -190,6 +194,7 @@ class PodInfo:
         self.quota: Any = None
         self.job = job
         self.pod = pod
+        self.group = group
         self.start = NOT_STARTED
         self.node = -1
         self.nominated = ""

@@ -53,6 +53,7 @@ class PodPolicy:
             tried again and again.
         latency: how long it takes until the scheduler knows that an evicted pod is gone, microseconds; None
             where it knows at once however often that happens, see `Evictions`.
+        groups: see `Kinds`; of those jobs, too, `gives_up` says whether they are rejected.
 
     Raises:
         InputError: the cluster has no nodes.
@@ -66,10 +67,11 @@ class PodPolicy:
         never: Possible | None = None,
         gives_up: bool = True,
         latency: int | None = None,
+        groups: bool = False,
     ) -> None:
         require_nodes(cluster)
         self.scheduler = scheduler
-        self._kinds = Kinds(self.scheduler, cluster)
+        self._kinds = Kinds(self.scheduler, cluster, groups=groups)
         self._gives_up = gives_up
         self._never = never
         self._rejected: list[tuple[Job, Never]] = []
@@ -138,7 +140,9 @@ class PodPolicy:
         if successor and not kind.ours:
             return
         name = job.pod_name(pod, successor)
-        info = PodInfo(name, kind.template, job.priority, preempts=job.preempts, job=job, pod=pod)
+        info = PodInfo(
+            name, kind.template, job.priority, preempts=job.preempts, job=job, pod=pod, group=kind.group
+        )
         self._pods[key] = info
         if not successor:
             self._evictions.arrive()

@@ -137,6 +137,7 @@ class Scheduler:
         yield from self._try_pods()
         if self._gangs is not None:
             yield from self._time_out(self._gangs)
+            yield from [refuse(pod, why) for pod, why in self._gangs.news()]
         wake = self.next_wake()
         if wake is not None:
             yield wake
@@ -227,8 +228,7 @@ class Scheduler:
                 self.queue.discard(pod)
                 self.queue.add_unschedulable(pod, _BY_ITS_GANG)
             if is_first:
-                some = f"{placed:,} of the {gang.least:,} pods that it takes had a place"
-                why = f"{some} for {TIMEOUT // MINUTE} minutes and gave it up"
+                why = gang.of_its_pods(placed, f"had a place for {TIMEOUT // MINUTE} minutes and gave it up")
                 yield refuse(pods[0], GangRefusal(why))
             yield from self._try_pods()
         wake = gangs.next_wake()

@@ -8,6 +8,7 @@ from typing import Any
 from harness import Cluster, Option
 from harness.errors import InputError
 from harness.models.cluster import ACK, CAPACITY, KOORDINATORS, semantics_of
+from harness.models.ignored import ignored_scheduling_groups
 from harness.units import MINUTE, parse_duration
 from harness_plugins.kube.policy import ALONE, GANG, GANG_SCHEDULING, TOGETHER
 from harness_plugins.kube.policy import OPTIONS as KUBE_OPTIONS
@@ -32,7 +33,7 @@ def places_gangs(cluster: Cluster, options: Mapping[str, Any]) -> bool:
 
 
 def ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Which semantics the manifests chose, or are not heeded; and PodGroups where pods are placed alone."""
+    """Which semantics the manifests chose, or are not heeded; and pod groups that do not count."""
     asked: str | None = options["semantics"]
     native = semantics_of(cluster.elastic_quotas)
     if cluster.elastic_quotas and asked is None and native != ACK:
@@ -43,6 +44,7 @@ def ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str
         yield what + (f": {_LEFT_OUT[asked]}" if native == KOORDINATORS else "")
     if not places_gangs(cluster, options):
         yield from kube_pods_alone(cluster, {**options, GANG.name: ALONE})
+    yield from ignored_scheduling_groups(cluster)
 
 
 def parse_label(text: str) -> tuple[str, str | None] | None:

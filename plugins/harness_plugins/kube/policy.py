@@ -10,7 +10,7 @@ from harness import Cluster, Option, Possible, View, boolean
 from harness.errors import InputError
 from harness.models.cluster import SchedulerConfiguration
 from harness.models.evictions import LATENCY
-from harness.models.ignored import ignored_groups
+from harness.models.ignored import ignored_groups, ignored_scheduling_groups
 from harness.models.kube.gang_scheduling import PermitGangs
 from harness.models.kube.kinds import Kinds
 from harness.models.kube.policy import PodPolicy, require_nodes
@@ -57,10 +57,12 @@ def pods_alone(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
 
 
 def ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """PodGroups where pods are placed alone; and that kube-scheduler's own gangs are an approximation."""
+    """Pod groups that do not count; and that kube-scheduler's own gangs are an approximation."""
     yield from pods_alone(cluster, options)
     if options.get(GANG_SCHEDULING.name):
         yield _APPROXIMATION
+    else:
+        yield from ignored_scheduling_groups(cluster)
 
 
 def configuration_of(cluster: Cluster, options: Mapping[str, Any]) -> SchedulerConfiguration:
@@ -77,13 +79,14 @@ def configuration_of(cluster: Cluster, options: Mapping[str, Any]) -> SchedulerC
 
 
 def fits_no_node(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Which jobs fit no node even when all are empty.
+    """Which jobs fit no node even when all are empty, or name a pod group that counts and is not there.
 
     Raises:
         InputError: the cluster has no nodes, or an option is out of its range.
     """
     require_nodes(cluster)
-    return Kinds(Scheduler(cluster, configuration_of(cluster, options)), cluster).never
+    groups = bool(options.get(GANG_SCHEDULING.name))
+    return Kinds(Scheduler(cluster, configuration_of(cluster, options)), cluster, groups=groups).never
 
 
 def default_preemption(
@@ -106,6 +109,6 @@ def default_preemption(
     Raises:
         InputError: the cluster has no nodes, or an option is out of its range.
     """
-    gangs = PermitGangs() if options.get(GANG_SCHEDULING.name) else None
+    gangs = PermitGangs(cluster.scheduling_groups) if options.get(GANG_SCHEDULING.name) else None
     scheduler = Scheduler(cluster, configuration_of(cluster, options), gangs=gangs)
-    return PodPolicy(cluster, scheduler, gives_up=gives_up, latency=latency)
+    return PodPolicy(cluster, scheduler, gives_up=gives_up, latency=latency, groups=gangs is not None)

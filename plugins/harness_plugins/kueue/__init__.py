@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness import Cluster, Option, Policy, PolicyFactory, Possible, RegisterPolicy, View, hookimpl
 from harness.models.evictions import LATENCY
-from harness.models.ignored import ignored_groups
+from harness.models.ignored import ignored_groups, ignored_scheduling_groups
 from harness_plugins.kueue.options import (
     BY_NAME,
     BY_NAMESPACE,
@@ -132,6 +132,7 @@ def _answer(module: str, name: str) -> Callable[[Mapping[str, Any]], Any]:
 def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
     """PodGroups, for a Workload stands for all pods of a job, and a delay of checks that nobody has."""
     yield from ignored_groups(cluster, "Kueue admits a job as a whole, or what its min_pods allow")
+    yield from ignored_scheduling_groups(cluster)
     delay = parse_check_delays(options["admissionCheckDelay"])
     if delay and not any(queue.checks for queue in cluster.cluster_queues.values()):
         yield "option admissionCheckDelay does nothing: no ClusterQueue has an admission check"

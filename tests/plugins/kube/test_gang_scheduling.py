@@ -39,6 +39,11 @@ def bound(happened: Decisions) -> list[tuple[float, str | None]]:
     return [(row.time / SECOND, row.pod) for row in happened.of("bind")]
 
 
+def told(happened: Decisions) -> list[Any]:
+    """What was said of gangs."""
+    return [row for row in happened.of("refuse") if row.detail and "message" in row.detail]
+
+
 def at_least(least: int, pods: int, **requests: int) -> tuple[PodSet, ...]:
     """Pods of which fewer are enough."""
     return (PodSet("main", pods, least, requests),)
@@ -65,8 +70,13 @@ def test_after_five_minutes_all_places_are_given_up() -> None:
     jobs.job("late", at=2, cpu=2, seconds=5)
     happened = replay(jobs)
     assert happened.starts() == {"long": 0, "gang": LONG, "late": 1 + TIMEOUT}
-    why = [row.detail["message"] for row in happened.of("refuse") if row.detail and "message" in row.detail]
-    assert why == ["1 of the 2 pods that it takes had a place for 5 minutes and gave it up"]
+    of_its_pods = "1 of the 2 pods that it takes"
+    assert [(row.time / SECOND, row.detail["message"]) for row in told(happened)] == [
+        (1, f"{of_its_pods} got a place, and the others are waited for"),
+        (1 + TIMEOUT, f"{of_its_pods} had a place for 5 minutes and gave it up"),
+    ]
+    nodes = told(happened)[0].detail["nodes"]
+    assert nodes == {"Insufficient cpu": {"count": 2}}  # why the other one has none
 
 
 def test_gangs_that_lock_each_other_up_are_freed_by_the_timeout() -> None:
@@ -104,9 +114,12 @@ def test_a_pod_that_waits_for_its_gang_gives_way_to_a_more_important_one() -> No
     happened = replay(jobs)
     assert happened.starts() == {"long": 0, "top": 2, "gang": 100}
     assert happened.of("preempt") == []
-    said = [row.detail for row in happened.of("refuse") if row.detail and "message" in row.detail]
     message = "it waited for its gang, and its place went to a more important pod"
-    assert said == [{"pod": "gang-0", "message": message}]
+    said = [(row.time / SECOND, row.detail) for row in told(happened)]
+    assert [(time, detail["message"]) for time, detail in said if "nodes" in detail] == [
+        (time, "1 of the 2 pods that it takes got a place, and the others are waited for") for time in (1, 12)
+    ]
+    assert [each for each in said if "nodes" not in each[1]] == [(2, {"pod": "gang-0", "message": message})]
 
 
 def test_gangs_too_large_for_the_cluster_do_not_keep_a_replay_going_for_ever() -> None:
@@ -114,8 +127,8 @@ def test_gangs_too_large_for_the_cluster_do_not_keep_a_replay_going_for_ever() -
     jobs = Script().job("a", cpu=1, pods=5).job("b", cpu=1, pods=5)
     happened = replay(jobs, FOUR)
     assert happened.starts() == {}
-    refused = [row.time / SECOND for row in happened.of("refuse") if row.detail and "message" in row.detail]
-    assert refused == [TIMEOUT, 2 * TIMEOUT]
+    gave_up = [row.time / SECOND for row in told(happened) if "gave it up" in row.detail["message"]]
+    assert gave_up == [TIMEOUT, 2 * TIMEOUT]
 
 
 def test_who_comes_after_such_gangs_still_gets_what_they_give_up() -> None:
@@ -170,7 +183,7 @@ def test_pods_of_a_gang_are_held_until_enough_of_them_exist() -> None:
     """Of four pods three are enough; when one is gone, its successor does not wait for others of those."""
     job = Script().job("gang", pod_sets=at_least(3, 4, cpu=1))["gang"]
     template = Templates({"cpu": 0}, lambda namespace, labels: ()).of("default", {}, PodSpec())
-    gangs = PermitGangs()
+    gangs = PermitGangs({})
     pods = [PodInfo(f"p{n}", template, 0, preempts=True, job=job, pod=n) for n in range(4)]
     assert [list(gangs.arrive(pod)) for pod in pods] == [[], [], pods[:3], [pods[3]]]
     gangs.leave(pods[0])
