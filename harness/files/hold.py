@@ -72,7 +72,7 @@ def put_back(place: Path) -> None:
     """Where a place is empty because somebody is just exchanging it: wait, or undo it if they died."""
     end = time.monotonic() + _PATIENCE
     with suppress(OSError):
-        while not os.path.lexists(place) and time.monotonic() < end:
+        while not _there(place) and time.monotonic() < end:
             moved = [_lock_of(old) for old in place.parent.glob(f"{_PREFIX}*{_OLD}")]
             locks = [lock for lock in moved if _place(lock) == place.name]
             if not locks:
@@ -131,14 +131,27 @@ def _clear(lock: Path) -> None:
 def _settle(lock: Path, place: Path | None) -> None:
     """Put back what was moved from its place, and remove the rest; the lock file last."""
     old = _hidden(lock, _OLD)
-    if os.path.lexists(old):
+    if _there(old):
         if place is None:
             return  # the lock file is spoilt: where this belongs is for its owner to say
-        if not os.path.lexists(place):
+        if not _there(place):
             old.rename(place)
     remove(old)
     remove(_hidden(lock))
     lock.unlink()
+
+
+def _there(path: Path) -> bool:
+    """Whether there is anything; `os.path.lexists` says no as well when the disk does not say.
+
+    Raises:
+        OSError: it cannot be told.
+    """
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _take(descriptor: int) -> bool:
@@ -185,7 +198,7 @@ def _touched(lock: Path) -> float:
     """When anything that belongs to a lock file was changed last, in seconds."""
     hidden = _hidden(lock)
     times = [lock.stat().st_mtime]
-    times += [each.lstat().st_mtime for each in (hidden, *hidden.rglob("*")) if os.path.lexists(each)]
+    times += [each.lstat().st_mtime for each in (hidden, *hidden.rglob("*")) if _there(each)]
     return max(times)
 
 

@@ -192,7 +192,9 @@ class Explorer:
     def _kept_hidden(self, fault: Injected) -> bool:
         """Whether the fault may keep hidden files from being removed."""
         if fault.call.kind == "function":
-            return fault.call.file in ("hold.py:_settle", "hold.py:remove")
+            return fault.call.file in ("hold.py:_settle", "hold.py:_there", "hold.py:remove")
+        if self.world.lacks and fault.call.kind == "look" and fault.call.file == self.run_before:
+            return True  # the old run is kept beside its place until that is known to hold the new one
         return hidden(fault.call.file) and fault.call.kind in ("remove", "open", "read", "look", "lock")
 
     def _outcome(self, fault: Injected, ended: Ended) -> str:
