@@ -45,9 +45,9 @@ def _answers(run: Run, window: Window) -> pl.DataFrame:
     """Refusals and admissions: `time, job, action`, and what each says of a place in a topology.
 
     An admission says in which domains pods are `placed`; a refusal says that pods are `unplaced`, and it is
-    for a place `alone` where there is quota for all.
+    for a place `alone` where there was quota for all when the head was looked at, or is after its cycle.
     """
-    says = {"placed": '"spans"', "unplaced": '"unplaced":true', "alone": '"short":{}'}
+    says = {"placed": '"spans"', "unplaced": '"unplaced":true', "was": '"lacks":"place"', "is": '"short":{}'}
     detail = pl.col("detail").cast(pl.String)
     return (
         run.micros("decisions")
@@ -61,6 +61,7 @@ def _answers(run: Run, window: Window) -> pl.DataFrame:
                 for name, text in says.items()
             },
         )
+        .with_columns(alone=pl.col("was") | pl.col("is"))
         .collect()
     )
 

@@ -61,12 +61,31 @@ def test_who_is_refused_for_a_place_alone_waits_for_it(measured: Callable[..., A
         {**job, "pods": 3, "duration": 30, "submit_time": 0},
         {**job, "pods": 2, "duration": 60, "submit_time": 0},
         {**job, "pods": 3, "duration": 10, "submit_time": 5},
-        {**job, "pods": 3, "duration": 10, "submit_time": 5, "request.cpu": 2000},
+        {**job, "pods": 2, "duration": 10, "submit_time": 5, "request.cpu": 2000},
         cluster=racks(),
         plugin="kueue-classic",
     )
     assert value("topology.no_place") == 1
     assert value("topology.no_place.wait") == 25
+
+
+def test_who_lacked_quota_before_waits_for_a_place_from_when_there_is_quota(
+    measured: Callable[..., Any],
+) -> None:
+    """All 8 cores are taken until 20 s; then 4 are free, 2 in each rack, and from 30 s on a whole rack."""
+    job = {"queue": "q", "request.cpu": 1000, "submit_time": 0}
+    tight = {**job, "pods": 2, "topology_required": "kubernetes.io/hostname"}
+    value = measured(
+        {**tight, "duration": 20},
+        {**tight, "duration": 30},
+        {**tight, "duration": 20},
+        {**tight, "duration": 60},
+        {**job, "pods": 3, "duration": 10, "submit_time": 5, "topology_required": "example.com/rack"},
+        cluster=racks(),
+        plugin="kueue-classic",
+    )
+    assert value("topology.no_place") == 1
+    assert value("topology.no_place.wait") == 10
 
 
 def test_a_run_without_a_topology_has_none(measured: Callable[..., Any]) -> None:

@@ -224,7 +224,8 @@ class KueuePolicy:
                 continue
             detail = self._details.refusal(refused, scheduler.offers(refused.workload))
             if lacking := scheduler.room_for(refused):
-                detail = {**detail, "message": lacking, "unplaced": True}
+                alone = {"lacks": "place"} if refused.assignment.lacks_place else {}
+                detail = {**detail, "message": lacking, "unplaced": True, **alone}
             yield Refuse(refused.workload.job, refused.reason, detail)
 
     def _end(self, workload: Workload, pods: range) -> None:

@@ -92,7 +92,7 @@ def resting(
 
 def entry(workload: Workload, *, reason: str = "FailedAfterNomination") -> Entry:
     """A head that was served, and of which nothing came but a reason."""
-    assignment = Assignment(PREEMPT if reason else FIT, 0, (), 0, (), (), (), (), False, (), ())
+    assignment = Assignment(PREEMPT if reason else FIT, 0, (), 0, (), (), (), (), False, (), False, ())
     found = Entry(workload, assignment, resumed=False, marked=False)
     found.reason = reason
     return found

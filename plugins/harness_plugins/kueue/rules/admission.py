@@ -28,7 +28,14 @@ PENDING_PREEMPTION = "PendingPreemption"
 FAILED_AFTER_NOMINATION = "FailedAfterNomination"
 
 _REPORTED = (NO_PREEMPTION_CANDIDATES, NO_QUOTA)
-"""Reasons that are recorded, once for each while a workload waits."""
+"""Reasons that are recorded, once for each while a workload waits, and once more for a place alone."""
+
+_NO_PLACE = "no place"
+
+
+def why_not(assignment: Assignment, reason: str) -> str:
+    """What tells apart the refusals of a workload: the reason, or that it lacks nothing but a place."""
+    return _NO_PLACE if assignment.lacks_place else reason
 
 
 class Admitted(NamedTuple):
@@ -119,9 +126,11 @@ class AdmissionCycle:
         for entry in entries:
             if entry.reason:
                 self._requeue(entry)
-                if entry.reason in _REPORTED and entry.reason not in entry.workload.place.reported:
-                    entry.workload.place.reported += (entry.reason,)
-                    self.refused.append(Refused(entry.workload, entry.assignment, entry.reason))
+                if entry.reason in _REPORTED:
+                    why, place = why_not(entry.assignment, entry.reason), entry.workload.place
+                    if why not in place.reported:
+                        place.reported += (why,)
+                        self.refused.append(Refused(entry.workload, entry.assignment, entry.reason))
 
     def _nominate(self, workload: Workload, cycle: int) -> Entry:
         """A head's entry; it has its reason already if to serve it would change nothing."""

@@ -33,6 +33,7 @@ class Assignment(NamedTuple):
         tried: the flavors that were looked at.
         untried: whether some group still has a flavor that was not looked at.
         placed: where its pods go in the topologies of its flavors.
+        lacks_place: whether there is quota for it and no place in a topology, beside the pods that are there.
         targets: whom to preempt for it.
     """
 
@@ -46,6 +47,7 @@ class Assignment(NamedTuple):
     tried: Tried
     untried: bool
     placed: tuple[Placed, ...]
+    lacks_place: bool
     targets: Sequence[Target]
 
     def with_targets(self, targets: Sequence[Target]) -> Assignment:
@@ -108,5 +110,6 @@ def assembled(
         tried=tried,
         untried=any(flavor != START_OVER for chosen in tried for flavor in chosen),
         placed=(),
+        lacks_place=False,
         targets=(),
     )

@@ -150,14 +150,16 @@ class Assigner:
         asked = topologies.asked(offers, assignment.chosen, assignment.counts)
         if asked is None:
             return assignment._replace(mode=NO_FIT), None
-        placed = oracle.place(asked) if assignment.mode == FIT else None
+        lacks_place = assignment.mode == FIT
+        placed = oracle.place(asked) if lacks_place else None
         if placed is not None:
             return assignment._replace(placed=placed), asked
         placed = asked.place(empty=True)
         if placed is None:
-            return assignment._replace(mode=NO_FIT), asked
+            return assignment._replace(mode=NO_FIT, lacks_place=lacks_place), asked
         need = tuple(sorted(asked.cells.union(assignment.need)))
-        return assignment._replace(mode=PREEMPT, need=need, placed=placed), asked
+        found = assignment._replace(mode=PREEMPT, need=need, placed=placed, lacks_place=lacks_place)
+        return found, asked
 
     def _assign_together(
         self,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import final
 
 from harness.memo import Memo
-from harness_plugins.kueue.rules.admission import NO_PREEMPTION_CANDIDATES, NO_QUOTA, reserves
+from harness_plugins.kueue.rules.admission import NO_PREEMPTION_CANDIDATES, NO_QUOTA, reserves, why_not
 from harness_plugins.kueue.rules.assignment import FIT, NO_FIT, Assignment
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.preemption_oracle import available, height
@@ -179,11 +179,12 @@ class CachedNoFits:
         pending = self._pending[queue.number]
         if pending.strict or not self._by_class or no_fit.turn_matters:
             return False
-        if no_fit.assignment.mode == NO_FIT:
-            reported = NO_QUOTA in place.reported
+        assignment = no_fit.assignment
+        if assignment.mode == NO_FIT:
+            reported = why_not(assignment, NO_QUOTA) in place.reported
         else:
             marked = pending.preemptor is workload
-            reported = NO_PREEMPTION_CANDIDATES in place.reported
+            reported = why_not(assignment, NO_PREEMPTION_CANDIDATES) in place.reported
             reported = reported and not reserves(workload, self._gates, marked=marked)
         return reported and no_fit.still(self._cache, queue, self._reasons, self.version(queue))
 
