@@ -91,7 +91,8 @@ class Kinds:
     def _lacks(self, group: GroupReference | None, namespace: str) -> Never | None:
         if group is None or not self._groups or group.key(namespace) in self._cluster.scheduling_groups:
             return None
-        return Never(group.text(namespace), "it is not there, and its pods wait for it")
+        name = group.text(namespace)
+        return Never(name, f"{name} is not there, and its pods wait for it")
 
     def never(self, job: Job) -> Never | None:
         """Why some pod of a job can never run; None when all of them may."""

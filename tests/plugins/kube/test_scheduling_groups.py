@@ -145,7 +145,11 @@ def test_jobs_that_name_a_group_that_is_not_there_are_rejected(spelling: str) ->
     jobs = Script().job("w", pod_sets=pods(1, reference(spelling, "drivers"))).job("other", at=1, cpu=2)
     happened = replay(jobs, node("n1"), group(spelling, gang={"minCount": 1}))
     (row,) = happened.of("reject")
-    assert (row.job, row.reason) == ("w", "it is not there, and its pods wait for it")
+    group_of = {
+        "workloadRef": "Workload default/train, pod group drivers",
+        "schedulingGroup": "PodGroup default/drivers",
+    }
+    assert (row.job, row.reason) == ("w", f"{group_of[spelling]} is not there, and its pods wait for it")
     assert happened.starts() == {"other": 1}
     off = replay(jobs, node("n1"), group(spelling, gang={"minCount": 1}), gangScheduling=False)
     assert off.starts() == {"w": 0, "other": 1}
