@@ -56,10 +56,9 @@ def test_the_first_one_is_the_oldest_of_all_that_are_not_inadmissible(
         elif step == 5 and place % 2:
             pending.requeue_inadmissible()
             inadmissible.clear()
-        elif step == 5:
-            back = min(place % 3, len(inadmissible))
-            pending.undo_inadmissible(back)
-            del inadmissible[len(inadmissible) - back :]
+        elif step == 5 and inadmissible:
+            pending.undo_inadmissible()
+            del inadmissible[-1]
         left = [each for each in present if each.place.equivalence_class not in inadmissible]
         assert pending.first() is min(left, key=lambda each: (each.timestamp, each.uid), default=None)
         assert set(pending.active()) == set(left)

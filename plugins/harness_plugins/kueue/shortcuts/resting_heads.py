@@ -19,11 +19,7 @@ from harness_plugins.kueue.rules.heads import CycleHeads
 from harness_plugins.kueue.state.pending_queue import PendingQueue
 from harness_plugins.kueue.state.workload import Workload
 
-_Run = tuple[PendingQueue, int, Workload | None]
-"""A queue, how many heads of it became inadmissible, one a cycle, and the head after these."""
-
 _NONE = CycleHeads([], inadmissible=False, cycles=0, number=0)
-_FAR = 1 << 62
 
 
 @final
@@ -53,7 +49,7 @@ class RestingHeads:
     ) -> None:
         self._pending = pending
         self._still_inadmissible = still_inadmissible
-        self._by_name = by_name
+        self._by_name = by_name and len({each.queue.root for each in pending}) > 1
         self._by_class = by_class
         # Root -> the root that stands for all trees that take room from each other.
         self._one = {each.queue.root: each.queue.root for each in pending} | dict.fromkeys(
@@ -95,39 +91,38 @@ class RestingHeads:
         """Find the first workload of every queue that has any; they stay in their queues.
 
         Cycles in which nothing has to be looked at change nothing but who is inadmissible, so they are gone
-        through at once, queue by queue, up to the first one in which some queue has a head to look at.
+        through at once, up to the first one in which some queue has a head to look at.
         """
         if self._to_requeue:
             self._requeue()
         self._looked_at = []
         if not self._active:
             return _NONE
-        looked_at: list[Workload] = []
-        runs: list[_Run] = []
-        last = _FAR  # the cycle in which some head is to be looked at, counted from 0
-        for number in sorted(self._active):
-            pending = self._pending[number]
-            inadmissible = 0
-            while (
-                (head := pending.first()) is not None
-                and inadmissible <= last
-                and self._still_inadmissible(head)
-            ):
-                pending.set_class_inadmissible(head.place.equivalence_class)
-                inadmissible += 1
-            if head is not None and inadmissible <= last:
-                if inadmissible < last:
-                    last = inadmissible
-                    looked_at = []
-                looked_at.append(head)
-            if inadmissible:
-                self._inadmissible[pending.queue.root][number] = None
-                runs.append((pending, inadmissible, head))
-            elif head is None:
-                self._active.remove(number)
-        if not looked_at:
-            return self._only_inadmissible(runs) if runs else _NONE
-        return self._up_to(last, looked_at, runs)
+        still_inadmissible = self._still_inadmissible
+        queues = [self._pending[number] for number in sorted(self._active)]
+        cycles = number = 0
+        while queues:
+            looked_at: list[Workload] = []
+            inadmissible: list[PendingQueue] = []  # those whose head becomes so in this cycle
+            for pending in queues:
+                head = pending.first()
+                if head is None:
+                    self._active.remove(pending.queue.number)
+                elif still_inadmissible(head):
+                    pending.set_class_inadmissible(head.place.equivalence_class)
+                    inadmissible.append(pending)
+                else:
+                    looked_at.append(head)
+            if inadmissible and not cycles:
+                for pending in inadmissible:
+                    self._inadmissible[pending.queue.root][pending.queue.number] = None
+            if inadmissible or looked_at:
+                cycles += 1
+                number += len(inadmissible)
+            if looked_at:
+                return self._look_at(looked_at, inadmissible, cycles, number)
+            queues = inadmissible
+        return CycleHeads([], inadmissible=True, cycles=cycles, number=number) if cycles else _NONE
 
     def settle(self, entries: Iterable[Entry], left_out: Collection[Workload]) -> None:
         """The cycle is over: heads rest in the trees in which the next cycle would go the same way."""
@@ -161,39 +156,35 @@ class RestingHeads:
         # Others may have taken notice: of what it reserved, or of its share.
         return entry.reserved or not self._by_class or len(entry.workload.cluster_queue.path) > 1
 
-    def _only_inadmissible(self, runs: list[_Run]) -> CycleHeads:
-        """All that was to be tried is inadmissible now."""
-        self._active.clear()
-        numbers = [each for _, each, _ in runs]
-        return CycleHeads([], inadmissible=True, cycles=max(numbers), number=sum(numbers))
+    def _look_at(
+        self, looked_at: list[Workload], inadmissible: list[PendingQueue], cycles: int, number: int
+    ) -> CycleHeads:
+        """The heads of a cycle of which some have to be looked at.
 
-    def _up_to(self, last: int, looked_at: list[Workload], runs: list[_Run]) -> CycleHeads:
-        """The heads of the cycle `last`; whoever's turn would come after it is not inadmissible yet."""
-        number = len(looked_at)
-        for one in {self._one[head.cluster_queue.root] for head in looked_at} & self._at_rest.keys():
-            heads = [self._pending[each].first() for each in self._at_rest[one]]
-            looked_at += [head for head in heads if head is not None]
-            number += len(heads) * (last + 1)
-            self.reactivate(one)
+        Args:
+            looked_at: those.
+            inadmissible: the queues whose head becomes inadmissible in this cycle.
+            cycles: how many cycles there are, up to this one.
+            number: how many heads became inadmissible in them.
+        """
+        number += len(looked_at)
+        if self._at_rest:
+            for one in {self._one[head.cluster_queue.root] for head in looked_at} & self._at_rest.keys():
+                heads = [self._pending[each].first() for each in self._at_rest[one]]
+                looked_at += [head for head in heads if head is not None]
+                number += len(heads) * cycles
+                self.reactivate(one)
         look_at_all = self._by_name and len({head.cluster_queue.root for head in looked_at}) > 1
-        any_inadmissible = False
-        for pending, inadmissible, head in runs:
-            if inadmissible > last:
-                number += last + 1
-                pending.undo_inadmissible(inadmissible - last - (not look_at_all))
-                if look_at_all:
-                    head = pending.first()
-                    assert head is not None
-                    looked_at.append(head)
-                else:
-                    any_inadmissible = True
-            else:
-                number += inadmissible
-                if head is None:
-                    self._active.remove(pending.queue.number)
+        if look_at_all and inadmissible:
+            for pending in inadmissible:
+                pending.undo_inadmissible()
+                head = pending.first()
+                assert head is not None
+                looked_at.append(head)
+            inadmissible = []
         looked_at.sort(key=_number)
         self._looked_at = looked_at
-        return CycleHeads(looked_at, any_inadmissible, last + 1, number)
+        return CycleHeads(looked_at, bool(inadmissible), cycles, number)
 
     def _requeue(self) -> None:
         for root in self._to_requeue:

@@ -213,12 +213,10 @@ class PendingQueue:
         equivalence_class.inadmissible = True
         self._inadmissible_classes.append(equivalence_class)
 
-    def undo_inadmissible(self, classes: int) -> None:
-        """Take back that the last so many classes became inadmissible."""
-        if classes:
-            for _ in range(classes):
-                self._inadmissible_classes.pop().inadmissible = False
-            self._start_over()
+    def undo_inadmissible(self) -> None:
+        """Take back that the last class became inadmissible."""
+        self._inadmissible_classes.pop().inadmissible = False
+        self._start_over()
 
     def requeue_inadmissible(self) -> None:
         """Let everything that is inadmissible try again."""
