@@ -35,18 +35,36 @@ class CachedNoFit:
     Args:
         assignment: the assignment; it is good for the whole equivalence class of a workload.
         generation: of the queue, when its own state was looked at last.
+        version: of the queue's tree, when all of it was looked at last.
         checks: how its flavor-resources stood.
         no_place: what had no place in a topology although there was quota; None for nothing.
         searches: the searches for targets.
         why: for each search that others' doing has a part in, why it failed.
+
+    Attributes:
+        assignment: the assignment.
+        turn_matters: whether it may come to something else when it is served, after what others reserved
+            before it. What has a place in an empty topology is assigned again then if it has none. That finds
+            no more than before, unless others may give up something: their shares are different by then.
     """
 
-    __slots__ = ("_checks", "_generation", "_no_place", "_outdated", "_searches", "_why", "assignment")
+    __slots__ = (
+        "_checks",
+        "_fails_at",
+        "_generation",
+        "_holds_at",
+        "_no_place",
+        "_searches",
+        "_why",
+        "assignment",
+        "turn_matters",
+    )
 
     def __init__(
         self,
         assignment: Assignment,
         generation: int,
+        version: int,
         checks: list[Check],
         no_place: WorkloadTopology | None,
         searches: list[FailedSearch],
@@ -58,7 +76,8 @@ class CachedNoFit:
         self._no_place = no_place
         self._searches = searches
         self._why = why
-        self._outdated = -1
+        self._holds_at, self._fails_at = version, -1
+        self.turn_matters = bool(assignment.placed and why)
 
     def still(self, cache: Cache, queue: ClusterQueueState, reasons: Reasons, version: int) -> bool:
         """Whether all that it rests on is so now.
@@ -71,9 +90,11 @@ class CachedNoFit:
             reasons: tells why searches fail.
             version: of the queue's tree.
         """
-        if version == self._outdated:
+        if version == self._holds_at:
+            return True
+        if version == self._fails_at:
             return False
-        self._outdated = version
+        self._fails_at = version
         changed = queue.generation != self._generation
         for cell, amount, (was_available, was_height) in self._checks:
             if available(cache, queue, cell, amount) is not was_available:
@@ -85,23 +106,15 @@ class CachedNoFit:
             if found is None:
                 return False
             self._generation, self._why = queue.generation, found
+            self.turn_matters = bool(self.assignment.placed and found)
         else:
             for why in self._why:
                 if not reasons.still_no_targets(why):
                     return False
         if self._no_place is not None and self._no_place.place() is not None:
             return False
-        self._outdated = -1
+        self._holds_at, self._fails_at = version, -1
         return True
-
-    @property
-    def turn_matters(self) -> bool:
-        """Whether it may come to something else when it is served, after what others reserved before it.
-
-        What has a place in an empty topology is assigned again then if it has none. That finds no more than
-        before, unless others may give up something: their shares are different by then.
-        """
-        return bool(self.assignment.placed and self._why)
 
 
 @final
@@ -167,7 +180,13 @@ class CachedNoFits:
         why = _why_all_fail(oracle.failed, self._reasons)
         if why is not None:  # else what was in vain before may be so again
             self._known[workload.place.equivalence_class.key] = CachedNoFit(
-                assignment, queue.generation, oracle.checks, oracle.no_place, oracle.failed, why
+                assignment,
+                queue.generation,
+                self.version(queue),
+                oracle.checks,
+                oracle.no_place,
+                oracle.failed,
+                why,
             )
 
     def still_inadmissible(self, workload: Workload) -> bool:
