@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import final
+from typing import Any, TypeVarTuple, final
+
+_Ts = TypeVarTuple("_Ts")
 
 
 @final
@@ -16,18 +18,18 @@ class AfterCycle:
 
     def __init__(self) -> None:
         self.cycling = False
-        self._afterwards: list[Callable[[], None]] = []
+        self._afterwards: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
 
-    def then(self, follow: Callable[[], None]) -> None:
+    def then(self, follow: Callable[[*_Ts], None], *about: *_Ts) -> None:
         """Let the scheduler know of something: at once, or when its cycle is over."""
         if self.cycling:
-            self._afterwards.append(follow)
+            self._afterwards.append((follow, about))
         else:
-            follow()
+            follow(*about)
 
     def end(self) -> None:
         """The cycle is over."""
         self.cycling = False
-        for follow in self._afterwards:
-            follow()
+        for follow, about in self._afterwards:
+            follow(*about)
         self._afterwards.clear()

@@ -70,7 +70,10 @@ class Executions:
         They are made `delay` later, when its admission checks are ready.
         """
         job = workload.job
-        self._known.setdefault(workload, _Execution()).holding = True
+        execution = self._known.get(workload)
+        if execution is None:
+            execution = self._known[workload] = _Execution()
+        execution.holding = True
         self.times.admitted(workload, now + delay)
         if self._binder is not None:
             self._binder.start(job, flavors, counts, placed, now + delay)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, final
 
 from harness.models.cluster import Cluster
@@ -197,7 +196,7 @@ class KueuePolicy:
             return
         self._now = now
         if self.scheduler.local_queues is not None:
-            self._after.then(partial(self.scheduler.advance, now))
+            self._after.then(self.scheduler.advance, now)
         if self._binder is not None:
             self._binder.advance(now)
 
@@ -214,7 +213,7 @@ class KueuePolicy:
                     yield Refuse(outcome.workload.job, WAITING, _FOR_PODS)
                     while pods_ready.blocks:
                         yield None
-                self._after.then(partial(scheduler.reserve, outcome, self._now))
+                self._after.then(scheduler.reserve, outcome, self._now)
                 yield self._admit(outcome)
             else:
                 yield from self._preempt(outcome, self._now)
@@ -232,7 +231,7 @@ class KueuePolicy:
         """Some or all pods of a workload have ended."""
         self._evictions.progressed += 1
         self._executions.ended(workload, pods)
-        self._after.then(partial(self._give_back, workload, pods))
+        self._after.then(self._give_back, workload, pods)
 
     def _give_back(self, workload: Workload, pods: range) -> None:
         """What pods held that have ended is free, as soon as the scheduler knows."""
@@ -252,18 +251,18 @@ class KueuePolicy:
 
     def _return(self, workload: Workload) -> None:
         """An evicted workload's quota is free, and it waits again unless it stays away from its queue."""
-        self._after.then(partial(self.scheduler.free, workload))
+        self._after.then(self.scheduler.free, workload)
         self._executions.gone(workload)
         if not self._limits.keeps_out(workload):
             self._queue_up(workload)
 
     def _evict(self, target: Target, now: int) -> None:
         """Let the scheduler know that a workload was told to go."""
-        self._after.then(partial(self.scheduler.evict, target, now))
+        self._after.then(self.scheduler.evict, target, now)
 
     def _queue_up(self, workload: Workload) -> None:
         """Let a workload wait, as soon as the scheduler knows."""
-        self._after.then(partial(self._enqueue, workload))
+        self._after.then(self._enqueue, workload)
 
     def _enqueue(self, workload: Workload) -> None:
         """A workload waits in its queue; where that or its LocalQueue is inactive, for good."""

@@ -311,13 +311,12 @@ class Scheduler:
         taken: list[Workload] = []
         left_out: list[Workload] = []
         for workload in heads.workloads:
-            pending = self._by_number[workload.cluster_queue.number]
             if workload.place.namespace_mismatch:
-                pending.set_namespace_mismatch(workload)
+                self._queue_of(workload).set_namespace_mismatch(workload)
                 left_out.append(workload)
             elif workload.asks.valid:
                 taken.append(workload)
-            elif not pending.strict:
+            elif not (pending := self._queue_of(workload)).strict:
                 pending.set_inadmissible(workload)
                 left_out.append(workload)
         busy = bool(left_out)

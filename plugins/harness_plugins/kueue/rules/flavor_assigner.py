@@ -72,7 +72,11 @@ class Assigner:
         self._pods = {
             cell for cell, (_, resource) in enumerate(self._tree.flavor_resources) if resource == PODS
         }
-        self._implicit_preference = gates.flavor_fungibility_implicit_preference_default
+        implicit = gates.flavor_fungibility_implicit_preference_default
+        self._rather_preempt = {
+            queue: prefers_preemption(queue.spec.fungibility, implicit=implicit)
+            for queue in cache.queues.values()
+        }
 
     def assign(
         self,
@@ -221,8 +225,8 @@ class Assigner:
         oracle: Oracle,
     ) -> Choice | None:
         """Go through a group's flavors until one is good enough; answers the best seen."""
-        fungibility = oracle.workload.cluster_queue.spec.fungibility
-        rather = prefers_preemption(fungibility, implicit=self._implicit_preference)
+        queue = oracle.workload.cluster_queue
+        fungibility, rather = queue.spec.fungibility, self._rather_preempt[queue]
         best: tuple[int, Quality, tuple[Quality, ...]] | None = None
         for flavor in range(start, len(group.cells)):
             cells = group.cells[flavor]

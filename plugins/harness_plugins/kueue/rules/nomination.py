@@ -6,7 +6,7 @@ Upstream: `nominate` and `getAssignments` in pkg/scheduler/scheduler.go; `NextFl
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, final
+from typing import Protocol, TypeAlias, final
 
 from harness_plugins.kueue.rules.assignment import FIT, PREEMPT, Assignment
 from harness_plugins.kueue.rules.feature_gates import Gates
@@ -17,12 +17,8 @@ from harness_plugins.kueue.rules.preemption_oracle import Oracle, OracleFactory
 from harness_plugins.kueue.state.last_assignment import Chosen, LastAssignment, Tried
 from harness_plugins.kueue.state.workload import Workload
 
-
-class Nomination(NamedTuple):
-    """What a head is assigned, and whether its scan went on after the flavors that were tried before."""
-
-    assignment: Assignment
-    resumed: bool
+Nomination: TypeAlias = tuple[Assignment, bool]
+"""What a head is assigned, and whether its scan went on after the flavors that were tried before."""
 
 
 class Nominates(Protocol):
@@ -64,7 +60,7 @@ class Nominator:
         tried = self.where_to_go_on(workload, cycle)
         assignment = self.assign(workload, tried)
         self.remember(workload, assignment, cycle)
-        return Nomination(assignment, bool(tried))
+        return assignment, bool(tried)
 
     def reassign(self, workload: Workload, first: Assignment, cycle: int, *, changed: bool) -> Assignment:
         """Assign again within a cycle, to the flavors that were chosen before."""

@@ -26,9 +26,13 @@ class FlatOrder:
 
     def __call__(self, entries: list[Entry]) -> Iterator[Entry]:
         """The entries in order; of those that have a reason from the start some are left out."""
-        queues = [entry.workload.cluster_queue for entry in entries]
-        if len(entries) < 2 or any(queue.root != queues[0].root or len(queue.path) > 1 for queue in queues):
-            return self._order(entries)
+        if len(entries) < 2:
+            return iter(entries)
+        root = entries[0].workload.cluster_queue.root
+        for entry in entries:
+            queue = entry.workload.cluster_queue
+            if queue.root != root or len(queue.path) > 1:
+                return self._order(entries)
         waiting = [entry for entry in entries if not entry.reason]
         if len(waiting) > 1:
             waiting.sort(key=lambda entry: self._order.key(entry, entry.workload.cluster_queue.node))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, final
+from typing import final
 
 from harness.memo import Memo
 from harness_plugins.kueue.rules.assignment import Assignment
@@ -14,13 +14,8 @@ from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.last_assignment import Tried
 from harness_plugins.kueue.state.workload import Workload
 
-
-class _Kept(NamedTuple):
-    """The assignment of a workload. Valid for the version of the tree, and by content for `tried`."""
-
-    assignment: Assignment
-    version: int
-    tried: Tried
+_Kept = tuple[Assignment, int, Tried]
+"""The assignment of a workload. Valid for the version of the tree, and by content for `tried`."""
 
 
 @final
@@ -59,11 +54,13 @@ class KeptNominations:
         assignment = None if tried else self._no_fits.of(workload, version)
         if assignment is None:
             kept = self._known.get(workload)
-            if kept is None or kept.version != version or kept.tried != tried:
-                kept = self._known[workload] = _Kept(self._look(workload, tried), version, tried)
-            assignment = kept.assignment
+            if kept is not None and kept[1:] == (version, tried):
+                assignment = kept[0]
+            else:
+                assignment = self._look(workload, tried)
+                self._known[workload] = assignment, version, tried
         nominator.remember(workload, assignment, cycle)
-        return Nomination(assignment, bool(tried))
+        return assignment, bool(tried)
 
     def reassign(self, workload: Workload, first: Assignment, cycle: int, *, changed: bool) -> Assignment:
         """Assign again within a cycle, to the flavors that were chosen before.

@@ -6,7 +6,7 @@ that all others together would give up too little, which is looked at again when
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, final
+from typing import NamedTuple, Protocol, TypeAlias, final
 
 from harness.memo import Memo
 from harness.models.cluster import TO_FINAL_SHARE
@@ -29,21 +29,11 @@ from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 
+Freeable: TypeAlias = tuple[int, Share, list[Amounts] | None]
+"""What holders of a queue would give up for an incoming: what each of them holds, None where that is enough.
 
-class Freeable(NamedTuple):
-    """What holders of a queue would give up for an incoming.
-
-    Valid for the generation of that queue, and by content for the share of the incoming's.
-
-    Attributes:
-        generation: of the queue.
-        share: of the incoming's queue, with the incoming.
-        amounts: what each of them holds; None where it is enough for the incoming.
-    """
-
-    generation: int
-    share: Share
-    amounts: list[Amounts] | None
+Valid for the generation of that queue, which comes first, and by content for the share of the incoming's,
+which comes next."""
 
 
 class FailedSearch(NamedTuple):
@@ -68,7 +58,7 @@ class NoTargets(NamedTuple):
 class Reasons(Protocol):
     """Tells why searches of one way of choosing targets fail."""
 
-    def find_targets(self, incoming: Incoming) -> tuple[list[Target], FailedSearch]:
+    def find_targets(self, incoming: Incoming) -> tuple[list[Target], FailedSearch | None]:
         """Choose whom to preempt; where that is nobody, the failed search tells more."""
 
     def no_targets(self, failed: FailedSearch) -> NoTargets | None:
@@ -94,9 +84,10 @@ class ClassicReasons:
         self._cache = cache
         self._search = search
 
-    def find_targets(self, incoming: Incoming) -> tuple[list[Target], FailedSearch]:
+    def find_targets(self, incoming: Incoming) -> tuple[list[Target], FailedSearch | None]:
         """Choose whom to preempt."""
-        return self._search.find_targets(incoming), FailedSearch(incoming, _NOTHING_KNOWN)
+        targets = self._search.find_targets(incoming)
+        return targets, None if targets else FailedSearch(incoming, _NOTHING_KNOWN)
 
     def no_targets(self, failed: FailedSearch) -> NoTargets | None:
         """That others do not count, and the queue itself has no candidate."""
@@ -131,15 +122,17 @@ class FairReasons:
         self._search = search
         self._ranking = ShareRanking(cache, shares)
 
-    def find_targets(self, incoming: Incoming) -> tuple[list[Target], FailedSearch]:
+    def find_targets(self, incoming: Incoming) -> tuple[list[Target], FailedSearch | None]:
         """Choose whom to preempt; in vain, what was taken is what others would give up."""
-        found = self._search.search(incoming)
-        failed = FailedSearch(incoming, Memo())
-        if not (found.targets or found.takes_back):
-            for queue in found.queues:
-                amounts = _held_in(queue, found.taken)
-                failed.freeable[queue] = Freeable(queue.generation, found.share, amounts)
-        return found.targets, failed
+        targets, queues, share, takes_back, taken = self._search.search(incoming)
+        if targets:
+            return targets, None
+        freeable: Memo[ClusterQueueState, Freeable] = Memo()
+        if not takes_back:
+            for queue in queues:
+                amounts = _held_in(queue, taken) if taken else []
+                freeable[queue] = queue.generation, share, amounts
+        return [], FailedSearch(incoming, freeable)
 
     def no_targets(self, failed: FailedSearch) -> NoTargets | None:
         """That the queue itself has no candidate, and others would give up too little, if anything."""
@@ -200,8 +193,8 @@ class FairReasons:
         if queue is None or queue.spec.by_usage:
             return None
         known = failed.freeable.get(queue)
-        if known is not None and known.generation == queue.generation and known.share == share:
-            return known.amounts
+        if known is not None and known[0] == queue.generation and known[1] == share:
+            return known[2]
         incoming = failed.incoming
         own = incoming.queue
         allowed = allowed_by(own.spec.preemption.reclaim_within_cohort, incoming.workload)
@@ -215,7 +208,7 @@ class FairReasons:
             for target in search.targets:
                 put_back(tree, target.workload)
             amounts = None if enough else _held_in(queue, search.targets)
-        failed.freeable[queue] = Freeable(queue.generation, share, amounts)
+        failed.freeable[queue] = queue.generation, share, amounts
         return amounts
 
     def _exhaust(self, search: FairSearch, candidates: Candidates, queue: ClusterQueueState) -> bool:
@@ -242,8 +235,9 @@ def has_own_candidates(cache: Cache, incoming: Incoming) -> bool:
     allowed = allowed_by(queue.spec.preemption.within_cluster_queue, incoming.workload)
     if allowed is None:
         return False
-    whatever_its_time = Allowed(allowed.below)
-    return has_candidate(cache.holders[queue.node], incoming.mask, whatever_its_time)
+    if allowed.newer_than is not None:
+        allowed = Allowed(allowed.below)  # whatever its time
+    return has_candidate(cache.holders[queue.node], incoming.mask, allowed)
 
 
 def _held_in(queue: ClusterQueueState, targets: list[Target]) -> list[Amounts]:

@@ -73,7 +73,7 @@ class RecordedOracle:
             incoming = Incoming(self.workload, self.workload.cluster_queue, requests, need, topology)
             found, failed = self._reasons.find_targets(incoming)
             self._known[question] = found
-            if found:
+            if failed is None:
                 self.found_targets = True
             else:
                 self.failed.append(failed)

@@ -102,19 +102,22 @@ class Cache:
     def reclaim(self, workload: Workload, usage: Amounts) -> None:
         """A workload goes on with less: some of its pods have ended."""
         queue = workload.cluster_queue
-        self.remove_holder(workload)
+        holders = self.holders[queue.node]
+        holders.remove_holder(workload)
         self.tree.refund(queue.node, workload.usage)
         self.tree.charge(queue.node, usage)
         workload.usage = usage
-        self.add_holder(workload)
+        holders.add_holder(workload)
         self._changed(queue)
 
     def evict(self, workload: Workload) -> None:
         """A workload was told to go; it still holds its quota."""
-        self.remove_holder(workload)
+        queue = workload.cluster_queue
+        holders = self.holders[queue.node]
+        holders.remove_holder(workload)
         workload.evicted = True
-        self.add_holder(workload)
-        self._changed(workload.cluster_queue)
+        holders.add_holder(workload)
+        self._changed(queue)
 
     def add_holder(self, workload: Workload) -> None:
         """Enter a workload among the holders of its queue; usage is not touched."""
