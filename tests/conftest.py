@@ -16,6 +16,33 @@ settings.register_profile("harness", deadline=None, derandomize=True)
 settings.load_profile("harness")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """With several workers (pytest-xdist), tests that share what is made once go to one of them."""
+    if config.getoption("numprocesses", None) and config.getoption("dist") == "no":
+        config.option.dist = "loadgroup"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Groups those tests, and begins with what takes longest, so that no worker is left alone with it."""
+    for item in items:
+        if (shared := _shared(item)) is not None:
+            item.add_marker(pytest.mark.xdist_group(shared))
+    items.sort(key=lambda item: item.get_closest_marker("early") is None)
+
+
+def _shared(item: pytest.Item) -> str | None:
+    """The widest place, a folder or a file, whose tests share a fixture that this test asks for.
+
+    What has the scope of the session is cheap, and made once in every worker.
+    """
+    info = getattr(item, "_fixtureinfo", None)
+    asked = [found[-1] for found in info.name2fixturedefs.values()] if info is not None else []
+    shared = [fixture.baseid for fixture in asked if fixture.scope in ("package", "module")]
+    return min(shared, key=len, default=None)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def no_waiting_for_the_disk() -> Iterator[None]:
     """Thousands of small runs need not survive a power failure; tests/faults runs commands that do wait."""

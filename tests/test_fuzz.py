@@ -20,6 +20,7 @@ def assert_all_well(seeds: range, **how: bool) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.early
 @pytest.mark.parametrize("first", range(0, 2000, _BLOCK))
 def test_mutated_input_is_read_or_refused_by_name(first: int) -> None:
     """Exit code 0, 1 or 2, a message where it is no run, nothing left behind, in 20 CPU-s and 2 GB."""

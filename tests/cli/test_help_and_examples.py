@@ -53,7 +53,7 @@ def examples() -> list[str]:
     return list(dict.fromkeys(found))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with what the examples name, all of it small."""
     place = tmp_path_factory.mktemp("stocked")

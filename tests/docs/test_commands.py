@@ -25,6 +25,7 @@ def run_page(page: str, place: Path, capsys: pytest.CaptureFixture[str], *, whol
     assert not failed, "\n\n".join(failed)
 
 
+@pytest.mark.early
 @pytest.mark.parametrize("page", WITH_COMMANDS)
 def test_a_page_works_from_top_to_bottom_on_cut_traces(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

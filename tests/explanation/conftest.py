@@ -21,7 +21,7 @@ ON_NODES = ("none", "default-preemption", "elasticquota", "auto")
 BY_ADMISSION = ("kueue-classic", "fairsharing")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def philly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the trace of a busy morning and two small clusters: with nodes, and with quotas alone."""
     folder = tmp_path_factory.mktemp("philly")
@@ -56,7 +56,7 @@ def philly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def run_of(philly: Path) -> Callable[[str], Run]:
     """The run of a policy; Kueue's admit without nodes and hear at once of what is gone."""
 

@@ -74,6 +74,7 @@ def replayed(rows: pl.DataFrame, cluster: str, plugin: Any, **settings: Any) -> 
         agrees(run, rows)
 
 
+@pytest.mark.early
 @settings(max_examples=25)
 @given(st.data())
 def test_metrics_of_random_runs_are_what_their_decisions_say(data: st.DataObject) -> None:

@@ -10,7 +10,7 @@ from report_runs import HOSTILE, write
 import harness
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> list[harness.Run]:
     """Two runs of jobs in queues with hostile names, with room for two of them; the second run preempts."""
     folder = tmp_path_factory.mktemp("hostile")
@@ -26,7 +26,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> list[harness.Run]:
     ]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[harness.Run]:
     """Two runs of 300 jobs of three queues with quotas, on nodes; the second one preempts."""
     folder = tmp_path_factory.mktemp("plain")
@@ -53,26 +53,26 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[harness.Run]:
     ]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def charts() -> None:
     """Skips where charts cannot be drawn."""
     pytest.importorskip("altair", reason="charts need altair: pip install 'harness-replay[report]'")
     pytest.importorskip("vl_convert", reason="charts need vl-convert: pip install 'harness-replay[report]'")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def page(charts: None, runs: list[harness.Run]) -> str:
     """The page of two plain runs."""
     return harness.make_report(runs).html()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def hostile_page(charts: None, hostile: list[harness.Run]) -> str:
     """The page of two runs with hostile names."""
     return harness.make_report(hostile, command="harness report <b>").html()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def live_page(charts: None, hostile: list[harness.Run]) -> str:
     """An interactive page of a run with hostile names."""
     return harness.make_report(hostile[1:]).html(interactive=True)

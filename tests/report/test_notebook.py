@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 NOTEBOOK = Path("docs", "examples", "fair-sharing.ipynb")
 
 
+@pytest.mark.early
 @pytest.mark.filterwarnings("default")  # of Jupyter's own
 def test_the_notebook_answers_its_question(tmp_path: Path) -> None:
     """In a copy of the checkout's folders; every cell that is committed with an output has one again."""

@@ -21,6 +21,7 @@ PLUGINS = loaded()
 FIRST, END = (int(seed) for seed in os.environ.get("WORLDS", "0:1000").split(":"))
 
 
+@pytest.mark.early
 @pytest.mark.parametrize("tens", range(6))
 def test_sixty_worlds_with_every_plugin(tens: int, tmp_path: Path) -> None:
     """Each under one of the settings; what is wrong comes with the command that shows it."""
