@@ -108,6 +108,17 @@ def resolve(declared: Iterable[Option], given: Mapping[str, Any], *, owner: str)
         raise OptionError(f"{owner}, {error.message}", hint=error.hint) from error
 
 
+def refuse_set(owner: str, meaningless: Iterable[Option], options: Mapping[str, Any], because: str) -> None:
+    """Refuse options that mean nothing for a cluster, and have another value than their default.
+
+    Raises:
+        OptionError: one of them was set.
+    """
+    for option in meaningless:
+        if options[option.name] != option.default:
+            raise OptionError(f"{owner}: option {option.name} means nothing here: {because}")
+
+
 def factor(what: str, value: str | float | Fraction, *, hint: str) -> Fraction:
     """A positive factor that something is scaled by, exact: `2`, `0.5` or `1/8`.
 

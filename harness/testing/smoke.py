@@ -45,8 +45,6 @@ def test_replays_are_what_could_be(tmp_path: Path) -> None:
     trace = api.read_trace(path, load())
     cluster = api.read_cluster(path.with_suffix(".cluster.yaml"), trace)
     for plugin in PLUGINS:
-        if plugin == "backfill":  # replays without nodes
-            continue
         run = harness.replay(path, plugin=plugin, until="3h", output=tmp_path)
         assert run.info["outcome"]["jobs"] > 0
         assert not check_run(run, cluster, trace)

@@ -10,7 +10,7 @@ for exactly the same share one, because where the first of them does not fit non
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from heapq import heapify, heappop, heappush
 from typing import Any
 
@@ -30,10 +30,11 @@ from harness import (
     Why,
     hookimpl,
 )
-from harness.errors import InputError, OptionError
+from harness.errors import InputError
 from harness.models.ignored import ignored_groups, ignored_scheduling_groups, stopped_queues
 from harness.models.job_quotas import BORROW, NO_QUOTA, Assignment, Quotas, Request
 from harness.models.kube.running import running_jobs
+from harness.options import refuse_set
 from harness_plugins.kube.policy import GANG, PERCENTAGE, fits_no_node, pods_alone
 from harness_plugins.kube_scheduler import kube_scheduler
 
@@ -84,9 +85,9 @@ def without_preemption(cluster: Cluster, view: View, options: Mapping[str, Any])
     if not cluster.nodes:
         if not cluster.cluster_queues:
             raise InputError("the cluster has neither nodes nor ClusterQueues, so there is nothing to run on")
-        _refuse(NODE_OPTIONS, options, "the cluster has no nodes")
+        refuse_set("none", NODE_OPTIONS, options, "the cluster has no nodes")
         return JobQueue(cluster, view, options)
-    _refuse(QUEUE_OPTIONS, options, "the cluster has nodes, so kube-scheduler's own queue decides")
+    refuse_set("none", QUEUE_OPTIONS, options, "the cluster has nodes, so kube-scheduler's own queue decides")
     settings = {option.name: options[option.name] for option in NODE_OPTIONS}
     return kube_scheduler(cluster, view, {**settings, "disablePreemption": True})
 
@@ -107,12 +108,6 @@ def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[st
         return
     yield from ignored_groups(cluster, "without nodes, jobs start as a whole")
     yield from stopped_queues(cluster)
-
-
-def _refuse(meaningless: Iterable[Option], options: Mapping[str, Any], because: str) -> None:
-    for option in meaningless:
-        if options[option.name] != option.default:
-            raise OptionError(f"none: option {option.name} means nothing here: {because}")
 
 
 Entry = tuple[int, int, Job, Request]

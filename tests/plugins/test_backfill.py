@@ -7,50 +7,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from batch_jobs import Batch
+from batch_jobs import backfilled as replay
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import Cluster, Job
+from harness import Cluster
 from harness.errors import InputError
 from harness.options import resolve
 from harness.plugins import load
-from harness.policy import ENDLESS, Arrival
-from harness.testing import Decisions, Script, nodes, pool, queues, replayed
+from harness.policy import ENDLESS
+from harness.testing import Script, pool, queues
 from harness.testing.worlds import random_world
 from harness.units import HOUR, MINUTE, SECOND
-from harness_plugins.backfill import OPTIONS, backfilling
+from harness_plugins.backfill import OPTIONS
 from harness_plugins.backfill.expected import STEPS, Expected
 
 PROCESSORS = 5
-
-
-class Batch(Script):
-    """A script whose jobs state a requested run time and a user; clairvoyant."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._stated: dict[str, tuple[float | None, str]] = {}
-
-    def asks(self, name: str, *, requested: float | None = None, user: str = "", **job: Any) -> Batch:
-        """Add a job that asks for so many seconds; without them, for as long as it runs."""
-        self._stated[name] = (job.get("seconds", 1) if requested is None else requested, user)
-        self.job(name, **job)
-        return self
-
-    def chunks(self) -> Any:
-        """The jobs as the engine takes them."""
-        for chunk in super().chunks():
-            yield [self._with(*arrival) for arrival in chunk]
-
-    def _with(self, job: Job, work: int, *rest: Any) -> Arrival:
-        requested, user = self._stated.get(job.id, (None, ""))
-        asked = None if requested is None else round(requested * SECOND)
-        return (replace(job, requested=asked, user=user, duration=work), work, *rest)
-
-
-def replay(jobs: Script, cluster: Cluster, **options: Any) -> Decisions:
-    """A replay with `backfill`, unnamed options at their defaults."""
-    return replayed(backfilling, jobs, cluster, options=resolve(OPTIONS, options, owner="backfill"))
 
 
 def crowd() -> Batch:
@@ -214,11 +187,9 @@ def test_queues_of_other_cohorts_are_queues_of_their_own() -> None:
         assert starts == {"runs": 0, "waits": 10, "else": 2, "more": 15}
 
 
-def test_nodes_are_refused_by_name_and_so_is_a_cluster_without_anything() -> None:
-    """Backfilling here counts processors, it places nothing."""
-    with pytest.raises(InputError, match="places nothing on nodes, and the cluster has nodes"):
-        replay(Script().job("a", cpu=1), nodes(n1={"cpu": 1}))
-    with pytest.raises(InputError, match="has no ClusterQueues"):
+def test_a_cluster_without_anything_is_refused_by_name() -> None:
+    """There is nothing to run on."""
+    with pytest.raises(InputError, match="neither nodes nor ClusterQueues"):
         replay(Script().job("a", cpu=1), Cluster())
 
 

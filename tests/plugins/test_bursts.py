@@ -28,7 +28,7 @@ EVERY = [
     ("backfill", False),
     ("kueue-classic", False),
     ("fairsharing", False),
-    *((plugin, True) for plugin in ("none", "default-preemption", "elasticquota", "auto")),
+    *((plugin, True) for plugin in ("none", "backfill", "default-preemption", "elasticquota", "auto")),
     *((plugin, True) for plugin in ("kueue-classic", "fairsharing")),
 ]
 

@@ -23,8 +23,9 @@ from harness import (
     hookimpl,
 )
 from harness.errors import InputError
-from harness.models.ignored import stopped_queues
-from harness.models.job_quotas import BORROW, Quotas
+from harness.models.ignored import ignored_groups, ignored_scheduling_groups, stopped_queues
+from harness.models.job_quotas import BORROW
+from harness.options import refuse_set
 from harness.units import parse_duration
 
 OPTIONS = (
@@ -68,7 +69,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
     register(
         "backfill",
         backfilling,
-        help="EASY and conservative backfilling of whole jobs within quotas, without nodes",
+        help="EASY and conservative backfilling of whole jobs, on nodes or within quotas",
         options=OPTIONS,
         clairvoyant=True,
         ignored_fields=_ignored_fields,
@@ -80,33 +81,40 @@ def backfilling(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Pol
     """The scheduler for a cluster.
 
     Raises:
-        InputError: the cluster has nodes, or it has no queues.
+        InputError: the cluster has neither nodes nor queues.
+        OptionError: an option that means nothing on nodes was set.
     """
     from harness_plugins.backfill.policy import Backfill  # which listing plugins does without
 
-    _check(cluster)
+    _check(cluster, options)
     return Backfill(cluster, options)
 
 
-def _check(cluster: Cluster) -> None:
+def _check(cluster: Cluster, options: Mapping[str, Any]) -> None:
     if cluster.nodes:
-        raise InputError(
-            "backfill starts whole jobs within quotas and places nothing on nodes, and the cluster has nodes",
-            hint="give ClusterQueues without nodes, or use a policy that places pods",
-        )
-    if not cluster.cluster_queues:
-        raise InputError("the cluster has no ClusterQueues, so there is nothing to run on")
+        refuse_set("backfill", (BORROW,), options, "the cluster has nodes, and quotas do not count")
+    elif not cluster.cluster_queues:
+        raise InputError("the cluster has neither nodes nor ClusterQueues, so there is nothing to run on")
 
 
 def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    _check(cluster)
-    quotas = Quotas(cluster, borrow=options["borrow"])
+    from harness_plugins.backfill.policy import offer_of
+
+    _check(cluster, options)
+    offer = offer_of(cluster, options)
 
     def possible(job: Job) -> Never | None:
-        return quotas.request(job).never
+        return offer.request(job).never
 
     return possible
 
 
 def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    yield from stopped_queues(cluster)
+    """PodGroups; quotas where there are nodes, and stopped queues where there are none."""
+    yield from ignored_groups(cluster, "jobs start as a whole")
+    yield from ignored_scheduling_groups(cluster)
+    if cluster.nodes:
+        if cluster.cluster_queues:
+            yield "ClusterQueues do not count: the cluster has nodes, and these alone decide who starts"
+    else:
+        yield from stopped_queues(cluster)

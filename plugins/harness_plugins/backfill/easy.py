@@ -1,8 +1,8 @@
 """EASY backfilling: a job may pass those before it if it does not delay the first of them.
 
-The first waiting job has a reservation: the moment at which, as jobs are expected to end, it has quota.
-Another one starts before it if it is expected to be over by then, or if the first one has quota then with it,
-too.
+The first waiting job has a reservation: the moment at which, as jobs are expected to end, it finds room.
+Another one starts before it if it is expected to be over by then, or if the first one finds room then with
+it, too.
 What is free after a job ended at that very moment counts as free then.
 """
 
@@ -10,135 +10,118 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Generic
 
-from harness import Admit, Decision, Refuse
-from harness.models.job_quotas import NO_QUOTA, Assignment, Cells, Quotas, Request
+from harness import Decision
 from harness.policy import ENDLESS
+from harness_plugins.backfill.capacity import A, Capacity, R, V
 from harness_plugins.backfill.expected import Expected
-from harness_plugins.backfill.jobs import Running, Waiting
+from harness_plugins.backfill.jobs import Entry, Running, Waiting
 
 
-class Reservation(NamedTuple):
-    """When the first waiting job is expected to have quota, and what is used then without it."""
-
-    at: int
-    usage: list[int]
-
-
-class Easy:
-    """The jobs of one quota tree.
+class Easy(Generic[R, A, V]):
+    """The jobs of one quota tree, or of all nodes.
 
     Shortcut: while nothing ends and no expected end moves, jobs that could not start cannot start later
     either, because what is free only shrinks. Until then only new jobs are looked at (`_fresh`).
     """
 
-    def __init__(self, quotas: Quotas, expected: Expected) -> None:
-        self._quotas = quotas
+    def __init__(self, capacity: Capacity[R, A, V], expected: Expected) -> None:
+        self._capacity = capacity
         self._expected = expected
-        self._waiting: list[Waiting] = []
-        self._shapes: dict[Request, int] = {}  # what waiting jobs ask for -> how many of them
-        self._running: list[tuple[tuple[int, int], Running]] = []  # by expected end
-        self._fresh: list[Waiting] = []
+        self._waiting: list[Waiting[R]] = []
+        self._shapes: dict[R, int] = {}  # what waiting jobs ask for -> how many of them
+        self._running: list[Entry[A]] = []  # by expected end
+        self._fresh: list[Waiting[R]] = []
         self._settled = False  # whether nothing has ended or moved since all were looked at
-        self._reservation: Reservation | None = None
+        self._reservation: V | None = None  # the last one that was made
+        self._holds = False  # whether nothing has ended or moved since it was
         self._told = -1  # index of the last job that was said to lack quota
 
-    def add(self, waiting: Waiting) -> None:
+    def add(self, waiting: Waiting[R]) -> None:
         """A job waits."""
         insort(self._waiting, waiting)
         self._shapes[waiting.request] = self._shapes.get(waiting.request, 0) + 1
         self._fresh.append(waiting)
 
-    def end(self, running: Running, now: int) -> None:
-        """A job has ended, and gives back its quota."""
-        self._quotas.refund(running.assignment)
+    def end(self, running: Running[A], now: int) -> None:
+        """A job has ended, and gives back what it held."""
+        self._capacity.refund(running.assignment)
         del self._running[bisect_left(self._running, (running.place, running))]
         self._settled = False
 
-    def decide(self, now: int) -> Iterator[tuple[Decision, Running | None]]:
+    def decide(self, now: int) -> Iterator[tuple[Decision, Running[A] | None]]:
         """Start the jobs that may start now: decisions, with the job that each starts."""
         self._prolong(now)
-        waiting, fresh = self._waiting, self._fresh
+        capacity, waiting, fresh = self._capacity, self._waiting, self._fresh
         self._fresh = []
-        while waiting and (assignment := self._quotas.assign(waiting[0].request, waiting[0].job)) is not None:
+        while waiting and (assignment := self._for_first(waiting[0])) is not None:
             self._settled = False
-            yield Admit(waiting[0].job, assignment.flavors), self._start(waiting[0], assignment, now)
+            yield from self._start(waiting[0], assignment, now)
         if not waiting:
             return
         head = waiting[0]
         if head.job.index != self._told:
             self._told = head.job.index
-            yield Refuse(head.job, NO_QUOTA, self._quotas.shortage(head.request)), None
-        if self._settled and head not in fresh:
+            refusal = capacity.refusal(head.request, head.job)
+            if refusal is not None:
+                yield refusal, None
+        if self._settled and head not in fresh and not capacity.others_matter:
             candidates = sorted(fresh)
             roomy = {each.request for each in candidates}
         else:
-            self._settled, self._reservation = True, None
+            self._settled, self._holds = True, False
             candidates = waiting[1:]
-            roomy = {request for request in self._shapes if self._quotas.has_room(request)}
+            roomy = {request for request in self._shapes if capacity.has_room(request)}
         yield from self._backfill(head, candidates, roomy, now)
 
+    def _for_first(self, head: Waiting[R]) -> A | None:
+        """What the first waiting job can have now."""
+        assignment = self._capacity.assign(head.request, head.job)
+        known = self._reservation
+        if assignment is None and known is not None and known.job is head.job:
+            return self._capacity.reserved(known)
+        return assignment
+
     def _backfill(
-        self, head: Waiting, candidates: list[Waiting], roomy: set[Request], now: int
-    ) -> Iterator[tuple[Decision, Running | None]]:
-        """Start those candidates that do not delay the first job; only what `roomy` holds may have quota."""
-        quotas = self._quotas
-        delaying: set[tuple[int, Cells]] = set()  # what delays the first job where it is held then
+        self, head: Waiting[R], candidates: list[Waiting[R]], roomy: set[R], now: int
+    ) -> Iterator[tuple[Decision, Running[A] | None]]:
+        """Start those candidates that do not delay the first job; only what `roomy` holds may find room."""
+        capacity = self._capacity
         for each in candidates:
             if not roomy:
                 return
             if each.request not in roomy:
                 continue
-            assignment = quotas.assign(each.request, each.job)
+            assignment = capacity.assign(each.request, each.job)
             if assignment is None:
                 roomy.discard(each.request)
                 continue
-            if self._reservation is None:
-                self._reservation = self._reserve(head, now)
-            taken = assignment.node, assignment.cells
-            if _end(now, each.expected) > self._reservation.at and (
-                taken in delaying or self._delays(assignment, self._reservation.usage, head)
-            ):
-                delaying.add(taken)
-                continue
-            yield Admit(each.job, assignment.flavors), self._start(each, assignment, now)
+            reservation = self._reserved_for(head)
+            if _end(now, each.expected) > reservation.at:
+                assignment = capacity.beside(reservation, each.request, each.job, assignment)
+            if assignment is not None:
+                yield from self._start(each, assignment, now)
 
-    def _reserve(self, head: Waiting, now: int) -> Reservation:
-        """The first moment at which a job has quota, when jobs end as expected."""
-        quotas = self._quotas
-        held = quotas.usage
-        quotas.usage = list(held)
-        at = None
-        for (end, _), running in self._running:
-            if at is not None and end > at:
-                break
-            quotas.refund(running.assignment)
-            if at is None and quotas.has_room(head.request):
-                at = end
-        then, quotas.usage = quotas.usage, held
-        return Reservation(ENDLESS if at is None else at, then)
+    def _reserved_for(self, head: Waiting[R]) -> V:
+        """The first job's reservation."""
+        known = self._reservation
+        if known is None or not self._holds:
+            before = known if known is not None and known.job is head.job else None
+            known = self._capacity.reserve(head.request, head.job, self._running, before)
+            self._reservation, self._holds = known, True
+        return known
 
-    def _delays(self, assignment: Assignment, then: list[int], head: Waiting) -> bool:
-        """Whether quota that is held at the reservation leaves the first job without; else it is held."""
-        quotas = self._quotas
-        held, quotas.usage = quotas.usage, then
-        quotas.charge(assignment)
-        delays = not quotas.has_room(head.request)
-        if delays:
-            quotas.refund(assignment)
-        quotas.usage = held
-        return delays
-
-    def _start(self, waiting: Waiting, assignment: Assignment, now: int) -> Running:
+    def _start(self, waiting: Waiting[R], assignment: A, now: int) -> Iterator[tuple[Decision, Running[A]]]:
         del self._waiting[bisect_left(self._waiting, waiting)]
         self._shapes[waiting.request] -= 1
         if not self._shapes[waiting.request]:
             del self._shapes[waiting.request]
-        self._quotas.charge(assignment)
+        self._capacity.charge(assignment)
         running = Running(waiting.job, assignment, now, _end(now, waiting.expected))
         insort(self._running, (running.place, running))
-        return running
+        for decision in self._capacity.decisions(waiting.job, assignment):
+            yield decision, running
 
     def _prolong(self, now: int) -> None:
         """Move the expected ends of jobs that have outlived them."""

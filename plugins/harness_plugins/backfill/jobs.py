@@ -2,47 +2,51 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, final
+from typing import Generic, NamedTuple, TypeVar, final
 
 from harness import Job
-from harness.models.job_quotas import Assignment, Request
 from harness.policy import ENDLESS
 from harness_plugins.backfill.expected import Expected
+
+R = TypeVar("R")
+A = TypeVar("A")
 
 Key = tuple[int, int]
 """What waiting jobs are ordered by; the job's index decides ties."""
 
 
-class Waiting(NamedTuple):
+class Waiting(NamedTuple, Generic[R]):
     """A job that waits; the index within the key is unique, so nothing behind the key is ever compared."""
 
     key: Key
     job: Job
-    request: Request
+    request: R
     expected: int
 
 
 @final
-class Running:
+class Running(Generic[A]):
     """A job that runs.
 
     Attributes:
         job: the job.
-        assignment: the quota that it holds.
+        assignment: what it holds.
         began: when it started, microseconds.
         end: when it is expected to end.
         step: how often its expected end was moved because it ran longer.
+        pods: how many of its pods have not ended.
         ending: whether it ends at this very instant, and what it holds is not given back yet.
     """
 
-    __slots__ = ("assignment", "began", "end", "ending", "job", "step")
+    __slots__ = ("assignment", "began", "end", "ending", "job", "pods", "step")
 
-    def __init__(self, job: Job, assignment: Assignment, began: int, end: int) -> None:
+    def __init__(self, job: Job, assignment: A, began: int, end: int) -> None:
         self.job = job
         self.assignment = assignment
         self.began = began
         self.end = end
         self.step = 0
+        self.pods = job.pods
         self.ending = False
 
     def prolong(self, expected: Expected, now: int) -> None:
@@ -54,3 +58,7 @@ class Running:
     def place(self) -> tuple[int, int]:
         """What running jobs are ordered by: their expected ends."""
         return self.end, self.job.index
+
+
+Entry = tuple[tuple[int, int], Running[A]]
+"""A running job behind its place in the order of expected ends."""

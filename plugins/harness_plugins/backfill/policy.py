@@ -1,4 +1,4 @@
-"""The policy `backfill`: what happens at one instant, event by event, for each quota tree."""
+"""The policy `backfill`: what happens at one instant, event by event, for each quota tree or all nodes."""
 
 from __future__ import annotations
 
@@ -6,15 +6,23 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness import Cluster, Decision, Job, Never, Reject, Why
-from harness.models.job_quotas import Quotas
 from harness_plugins.backfill.conservative import Conservative
 from harness_plugins.backfill.easy import Easy
 from harness_plugins.backfill.expected import Expected
 from harness_plugins.backfill.jobs import Key, Running, Waiting
+from harness_plugins.backfill.on_nodes import OnNodes
+from harness_plugins.backfill.on_quotas import OnQuotas
+
+Offer = OnNodes | OnQuotas
+
+
+def offer_of(cluster: Cluster, options: Mapping[str, Any]) -> Offer:
+    """What there is to run on: nodes where there are any, else quotas."""
+    return OnNodes(cluster) if cluster.nodes else OnQuotas(cluster, options)
 
 
 class Backfill:
-    """Whole jobs within quotas. Trees of quotas are cluster queues of their own: none delays another's jobs.
+    """Whole jobs, on nodes or within quotas. No tree of quotas delays jobs of another one.
 
     The engine delivers what happens at an instant before it asks once. A batch scheduler decides after each
     event, so events are kept and played here one by one, in the order that `ties` says: ends in the order in
@@ -22,30 +30,32 @@ class Backfill:
     """
 
     def __init__(self, cluster: Cluster, options: Mapping[str, Any]) -> None:
-        self._quotas = Quotas(cluster, borrow=options["borrow"])
+        self._offer: Any = offer_of(cluster, options)
         self._expected = Expected(options)
-        self._algorithm = Easy if options["algorithm"] == "easy" else Conservative
+        self._algorithm: type[Any] = Easy if options["algorithm"] == "easy" else Conservative
         self._order = options["order"]
         self._ties = options["ties"]
-        self._trees: dict[int, Easy | Conservative] = {}
-        self._running: dict[int, Running] = {}
-        self._ended: list[Running] = []
+        self._trees: dict[int, Easy[Any, Any, Any] | Conservative[Any, Any, Any]] = {}
+        self._running: dict[int, Running[Any]] = {}
+        self._ended: list[Running[Any]] = []
         self._arrived: list[Job] = []
         self._rejected: list[tuple[Job, Never]] = []
 
     def submit(self, job: Job, pods: range, now: int) -> None:
         """A job arrived."""
-        never = self._quotas.request(job).never
+        never = self._offer.request(job).never
         if never is None:
             self._arrived.append(job)
         else:
             self._rejected.append((job, never))
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
-        """A job ended."""
-        running = self._running.pop(job.index)
+        """A job ended, or some of its pods did; the others end at this very instant."""
+        running = self._running[job.index]
         running.ending = True
-        self._ended.append(running)
+        running.pods -= len(pods)
+        if not running.pods:
+            self._ended.append(self._running.pop(job.index))
 
     def cycle(self, now: int) -> Iterator[Decision]:
         """Play the events of the instant, and decide after each, or after all of them."""
@@ -69,21 +79,22 @@ class Backfill:
             for job in arrived:
                 yield from self._decide(self._arrive(job), now)
 
-    def _end(self, running: Running, now: int) -> int:
+    def _end(self, running: Running[Any], now: int) -> int:
         """A job ends; answers the tree that it ran in."""
-        home = running.assignment.home
+        home: int = running.assignment.home
         self._expected.ended(running.job, now - running.began)
         self._trees[home].end(running, now)
         return home
 
     def _arrive(self, job: Job) -> int:
         """A job waits; answers the tree that it waits in."""
-        request = self._quotas.request(job)
+        request = self._offer.request(job)
+        home: int = request.home
         expected = max(1, self._expected.of(job))
-        if request.home not in self._trees:
-            self._trees[request.home] = self._algorithm(self._quotas, self._expected)
-        self._trees[request.home].add(Waiting(self._key(job, expected), job, request, expected))
-        return request.home
+        if home not in self._trees:
+            self._trees[home] = self._algorithm(self._offer, self._expected)
+        self._trees[home].add(Waiting(self._key(job, expected), job, request, expected))
+        return home
 
     def _key(self, job: Job, expected: int) -> Key:
         match self._order:
@@ -95,11 +106,16 @@ class Backfill:
                 return 0, job.index
 
     def _decide(self, home: int, now: int) -> Iterator[Decision]:
-        for decision, started in self._trees[home].decide(now):
-            if started is not None:
-                self._running[started.job.index] = started
-            yield decision
+        """Decide; and again while jobs start that others may have waited for."""
+        again = True
+        while again:
+            again = False
+            for decision, started in self._trees[home].decide(now):
+                if started is not None:
+                    self._running[started.job.index] = started
+                    again = self._offer.others_matter
+                yield decision
 
 
-def _arrival(running: Running) -> int:
+def _arrival(running: Running[Any]) -> int:
     return running.job.index

@@ -1,0 +1,237 @@
+"""Nodes with the pods of whole jobs on them, now or as they are expected to be.
+
+Which node a pod gets is for kube-scheduler's filters and scores to say (`harness.models.kube`). A job gets
+nodes for all of its pods or for none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, final
+
+from harness import Cluster, Job, Never, PodSet
+from harness.models.cluster import SchedulerConfiguration
+from harness.models.kube.cache import Cache
+from harness.models.kube.kinds import Kinds
+from harness.models.kube.node import NodeInfo
+from harness.models.kube.placement.scheduling import Diagnosis, Scheduling
+from harness.models.kube.pod import PodInfo, Templates
+from harness.models.kube.refusal import node_detail
+
+_FINE = 1 << 20
+"""Parts of a node's amount in which requests are compared."""
+
+
+@final
+class Places:
+    """The nodes of a job's pods.
+
+    Attributes:
+        home: all nodes are one cluster.
+        job: the job.
+        nodes: positions of the nodes, pod by pod; a plan may change them until the job starts.
+    """
+
+    __slots__ = ("job", "nodes")
+    home = 0
+
+    def __init__(self, job: Job, nodes: Sequence[int]) -> None:
+        self.job = job
+        self.nodes = nodes
+
+
+class Failure(NamedTuple):
+    """Why a job finds no nodes.
+
+    Attributes:
+        pod: the first of its pods that finds none.
+        detail: the figures, with those before it in place.
+        by_nodes: whether no rule between pods had to do with it.
+    """
+
+    pod: PodInfo
+    detail: Mapping[str, Any]
+    by_nodes: bool
+
+
+@final
+class Floor:
+    """Nodes and the jobs on them.
+
+    All nodes are looked at for every pod (`percentageOfNodesToScore` does not count), the largest pods of a
+    job first.
+
+    Args:
+        cluster: has the nodes.
+
+    Attributes:
+        cache: the nodes with the pods on them.
+        templates: what pods have in common.
+        scheduling: finds a node for a pod.
+        between_pods: whether a job was seen whose pods have rules that look at other pods.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        configuration = cluster.scheduler or SchedulerConfiguration()
+        self.cache = Cache(cluster)
+        self.templates = Templates(self.cache.resources, _no_budgets)
+        self.scheduling = Scheduling(
+            self.cache, percentage=100, hard_affinity_weight=configuration.hard_pod_affinity_weight
+        )
+        self.between_pods = False
+        self._kinds = Kinds(self, cluster)
+        allocatable = [node.allocatable for node in self.cache.nodes]
+        self._most = [max(amounts) for amounts in zip(*allocatable, strict=True)]
+        self._pods: dict[int, list[PodInfo]] = {}
+        self._turns: dict[tuple[PodSet, ...], Sequence[int]] = {}
+        self._there: dict[int, Sequence[int]] = {}
+
+    # --- who is there -------------------------------------------------------------------------------------
+
+    def put(self, places: Places) -> None:
+        """The pods of a job are on their nodes."""
+        self._there[places.job.index] = places.nodes
+        for pod, node in zip(self._of(places.job), places.nodes, strict=True):
+            self.cache.add_pod(pod, self.cache.nodes[node])
+
+    def take(self, job: Job) -> None:
+        """They no longer are."""
+        del self._there[job.index]
+        for pod in self._of(job):
+            self.cache.remove_pod(pod)
+
+    def forget(self, job: Job) -> None:
+        """A job has ended, and is not heard of again."""
+        if job.index in self._there:
+            self.take(job)
+        self._pods.pop(job.index, None)
+
+    def show(self, there: Mapping[int, Places]) -> None:
+        """Have these jobs there, by index, and nobody else."""
+        gone = [
+            index for index, nodes in self._there.items() if index not in there or there[index].nodes != nodes
+        ]
+        for index in gone:
+            for pod in self._pods[index]:
+                self.cache.remove_pod(pod)
+            del self._there[index]
+        for index, places in there.items():
+            if index not in self._there:
+                self.put(places)
+
+    # --- who could be -------------------------------------------------------------------------------------
+
+    def never(self, job: Job) -> Never | None:
+        """Why one of its pods fits no node even when all are empty; None where each fits one."""
+        return self._kinds.never(job)
+
+    def find(self, job: Job) -> Places | None:
+        """Nodes for all pods of a job, with all who are there; None where there are none."""
+        pods = self._of(job)
+        placed, failed = self._place(job)
+        nodes = None if failed is not None else tuple(pod.node for pod in pods)
+        self._undo(placed)
+        return None if nodes is None else Places(job, nodes)
+
+    def failure(self, job: Job) -> Failure | None:
+        """Why there are none; None where there are some."""
+        placed, failed = self._place(job)
+        why = None
+        if failed is not None:
+            pod, diagnosis = failed
+            why = Failure(pod, node_detail(diagnosis), diagnosis.by_nodes_alone)
+        self._undo(placed)
+        return why
+
+    def fits(self, places: Places) -> bool:
+        """Whether all pods of a job pass the filters of given nodes."""
+        pods = dict(zip(self._of(places.job), places.nodes, strict=True))
+        placed = []
+        for pod in self._in_turn(places.job):
+            node = self.cache.nodes[pods[pod]]
+            state, nodes = self.scheduling.pre_filter(pod), self.scheduling.shape_nodes(pod.template.shape)
+            if self.scheduling.filter(pod, node, state, nodes) is not None:
+                break
+            self.cache.add_pod(pod, node)
+            placed.append(pod)
+        self._undo(placed)
+        return len(placed) == len(pods)
+
+    def has_room(self, job: Job) -> bool:
+        """Whether each pod of a job for itself finds a node with room."""
+        kinds = [self._kinds.of(job, pod_set) for pod_set in job.pod_sets]
+        return all(self.scheduling.shape_nodes(kind.template.shape).any_fits for kind in kinds)
+
+    @contextmanager
+    def limited(self, other: Floor, nodes: Sequence[int]) -> Iterator[None]:
+        """Leave some nodes no more room than they have on another floor."""
+        lost: list[tuple[NodeInfo, list[int], int]] = []
+        for position in dict.fromkeys(nodes):
+            here, there = self.cache.nodes[position], other.cache.nodes[position]
+            less = [max(0, mine - its) for mine, its in zip(here.free, there.free, strict=True)]
+            lost.append((here, less, max(0, here.slots - there.slots)))
+        for node, less, slots in lost:
+            self._lessen(node, less, slots)
+        yield
+        for node, less, slots in lost:
+            self._lessen(node, [-amount for amount in less], -slots)
+
+    def _lessen(self, node: NodeInfo, amounts: Sequence[int], slots: int) -> None:
+        for resource, amount in enumerate(amounts):
+            node.free[resource] -= amount
+        node.slots -= slots
+        self.cache.touch(node)
+
+    def _place(self, job: Job) -> tuple[list[PodInfo], tuple[PodInfo, Diagnosis] | None]:
+        """Put pods on nodes one by one: those that found one, and which did not."""
+        placed: list[PodInfo] = []
+        for pod in self._in_turn(job):
+            found = self.scheduling.schedule(pod)
+            if not isinstance(found, NodeInfo):
+                return placed, (pod, found)
+            self.cache.add_pod(pod, found)
+            placed.append(pod)
+        return placed, None
+
+    def _undo(self, placed: Sequence[PodInfo]) -> None:
+        for pod in reversed(placed):
+            self.cache.remove_pod(pod)
+
+    # --- pods ---------------------------------------------------------------------------------------------
+
+    def _of(self, job: Job) -> list[PodInfo]:
+        """The pods of a job, in their order."""
+        pods = self._pods.get(job.index)
+        if pods is None:
+            pods = self._pods[job.index] = []
+            for number in range(job.pods):
+                template = self._kinds.of(job, job.pod_set_of(number)).template
+                self.between_pods = self.between_pods or not template.alone
+                pods.append(
+                    PodInfo(
+                        job.pod_name(number, 0), template, job.priority, preempts=False, job=job, pod=number
+                    )
+                )
+        return pods
+
+    def _in_turn(self, job: Job) -> list[PodInfo]:
+        """The same, the largest first: by what it asks for most of, as a part of the largest node's."""
+        pods = self._of(job)
+        if len(job.pod_sets) == 1:
+            return pods
+        turns = self._turns.get(job.pod_sets)
+        if turns is None:
+            turns = self._turns[job.pod_sets] = sorted(
+                range(len(pods)), key=lambda each: -self._size(pods[each])
+            )
+        return [pods[each] for each in turns]
+
+    def _size(self, pod: PodInfo) -> int:
+        asked = pod.template.shape.requests
+        return max((amount * _FINE // max(1, self._most[resource]) for resource, amount in asked), default=0)
+
+
+def _no_budgets(namespace: str, labels: Mapping[str, str]) -> tuple[int, ...]:
+    """PodDisruptionBudgets do not count, because nobody is evicted."""
+    return ()

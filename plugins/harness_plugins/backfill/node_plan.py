@@ -1,0 +1,160 @@
+"""Which jobs are on which nodes from now on, as they are expected to run.
+
+A reservation is a moment. The plan is what happens when all that runs ends as expected: at each moment whose
+turn it is the job is placed as it would be then, on the nodes that it was planned on where these are still
+free, else on others. A job can be reserved a moment if it finds nodes then and everybody who comes later
+still does at the moment that is reserved for it. So nobody is delayed, and nobody waits for certain nodes
+where others would do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, final
+
+from harness import Job
+from harness.policy import ENDLESS
+from harness_plugins.backfill.floor import Floor, Places
+
+
+@final
+class Span:
+    """When a job is on its nodes."""
+
+    __slots__ = ("end", "places", "start")
+
+    def __init__(self, places: Places, start: int, end: int) -> None:
+        self.places = places
+        self.start = start
+        self.end = end
+
+
+class Event(NamedTuple):
+    """A job starts, or ends; at one moment ends come first."""
+
+    time: int
+    starts: bool
+    number: int
+    span: Span
+
+
+@final
+class NodePlan:
+    """The plan of all jobs, see `capacity.Plan`.
+
+    Args:
+        floor: nodes on which nobody is but by this plan.
+    """
+
+    def __init__(self, floor: Floor) -> None:
+        self._floor = floor
+        self._spans: dict[int, Span] = {}
+        self._now = 0
+
+    def forget(self, now: int) -> None:
+        """See `Plan`."""
+        self._now = now
+        for index in [index for index, span in self._spans.items() if span.end <= now]:
+            del self._spans[index]
+
+    def charge(self, assignment: Places, start: int, end: int) -> None:
+        """See `Plan`: a job that runs longer stays where it is."""
+        known = self._spans.get(assignment.job.index)
+        if known is None:
+            self._spans[assignment.job.index] = Span(assignment, start, end)
+        else:
+            known.end = end
+
+    def refund(self, assignment: Places, start: int, end: int) -> None:
+        """See `Plan`."""
+        known = self._spans.get(assignment.job.index)
+        if known is None:
+            return
+        known.end = start
+        if start <= known.start:
+            del self._spans[assignment.job.index]
+
+    def earliest(self, request: object, job: Job, length: int, now: int) -> tuple[int, Places]:
+        """See `Plan`; `ENDLESS` and no nodes where rules between pods leave none at any moment.
+
+        Nobody finds room when others start, unless its pods are to be near theirs.
+        """
+        floor, events = self._floor, self._events(now)
+        self._show(now)
+        start, done, hopeful = now, 0, True
+        while True:
+            moved = self._moved(job, start, min(start + length, ENDLESS), events[done:]) if hopeful else None
+            if moved is not None:
+                places, *others = moved
+                for each in others:
+                    self._spans[each.job.index].places.nodes = each.nodes
+                return start, places
+            if done == len(events):
+                return ENDLESS, Places(job, ())
+            start, hopeful = events[done].time, floor.between_pods
+            while done < len(events) and events[done].time == start:
+                event = events[done]
+                hopeful = hopeful or not event.starts
+                if event.starts:
+                    floor.put(event.span.places)
+                else:
+                    floor.take(event.span.places.job)
+                done += 1
+
+    def may_begin_before(self, time: int, request: object) -> bool:
+        """See `Plan`."""
+        return time > self._now
+
+    def _moved(self, job: Job, start: int, end: int, events: Iterable[Event]) -> list[Places] | None:
+        """The nodes of a job that starts at a moment, then those of jobs that others would do for; or None.
+
+        Who starts before or at that moment keeps its nodes.
+
+        Args:
+            job: the job.
+            start: the moment, which the floor shows.
+            end: when it is expected to end.
+            events: what happens after that moment.
+        """
+        floor = self._floor
+        places = floor.find(job)
+        if places is None:
+            return None
+        found = [places]
+        floor.put(places)
+        differs, runs = end, True  # from when on everything is as it was planned; whether the job runs
+        for event in events:
+            if event.time >= differs:
+                break
+            if runs and event.time >= end:
+                floor.take(job)
+                runs = False
+            own: Places | None = event.span.places
+            assert own is not None
+            if not event.starts:
+                floor.take(own.job)
+                continue
+            if not floor.fits(own):
+                own = floor.find(own.job)
+                if own is None:
+                    self._show(start)
+                    return None
+                found.append(own)
+                differs = max(differs, event.span.end)
+            floor.put(own)
+        return found
+
+    def _show(self, time: int) -> None:
+        """Have those on the floor who are there at a time."""
+        there = {index: span.places for index, span in self._spans.items() if span.start <= time < span.end}
+        self._floor.show(there)
+
+    def _events(self, now: int) -> Sequence[Event]:
+        """What happens after now, in order."""
+        found = []
+        for index, span in self._spans.items():
+            if span.start < span.end:
+                if span.start > now:
+                    found.append(Event(span.start, True, index, span))
+                found.append(Event(span.end, False, index, span))
+        return sorted(found)

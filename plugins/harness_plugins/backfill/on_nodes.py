@@ -1,0 +1,203 @@
+"""Jobs on nodes: all pods of a job are placed at once, by kube-scheduler's filters and scores.
+
+The first waiting job's reservation is a moment at which its pods find nodes. Which nodes these are may change
+as others start beside it; that there are some at that moment does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import final
+
+from harness import Bind, Cluster, Decision, Job, Never, PodSet, Refuse
+from harness.models.kube.refusal import UNSCHEDULABLE
+from harness.policy import ENDLESS
+from harness_plugins.backfill.floor import Floor, Places
+from harness_plugins.backfill.jobs import Entry
+from harness_plugins.backfill.node_plan import NodePlan
+
+
+@final
+class NodeRequest:
+    """What jobs of one shape ask for.
+
+    Attributes:
+        job: one of them.
+        home: all nodes are one cluster.
+        never: why no such job can ever run, or None.
+    """
+
+    __slots__ = ("home", "job", "never")
+
+    def __init__(self, job: Job, never: Never | None) -> None:
+        self.job = job
+        self.home = 0
+        self.never = never
+
+
+@final
+class NodeReservation:
+    """When the first waiting job is expected to find nodes.
+
+    Attributes:
+        at, job: see `capacity.Reservation`.
+        places: the nodes; None where there are none even when all that ends has ended.
+        refused: who would take them, by what it asks for.
+    """
+
+    __slots__ = ("at", "job", "places", "refused")
+
+    def __init__(self, job: Job, at: int, places: Places | None) -> None:
+        self.job = job
+        self.at = at
+        self.places = places
+        self.refused: set[NodeRequest] = set()
+
+
+@final
+class OnNodes:
+    """The nodes of a cluster, see `capacity.Capacity`."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._now = Floor(cluster)
+        self._then = Floor(cluster)  # as it is expected to be when the first waiting job starts, without it
+        self._requests: dict[tuple[str, tuple[PodSet, ...]], NodeRequest] = {}
+        self._empty: Floor | None = None
+
+    @property
+    def others_matter(self) -> bool:
+        """See `Capacity`: pods may have to be near other ones."""
+        return self._now.between_pods
+
+    def request(self, job: Job) -> NodeRequest:
+        """See `Capacity`."""
+        key = job.namespace, job.pod_sets
+        found = self._requests.get(key)
+        if found is None:
+            found = self._requests[key] = NodeRequest(job, self._never(job))
+        return found
+
+    def assign(self, request: NodeRequest, job: Job) -> Places | None:
+        """See `Capacity`."""
+        return self._now.find(job)
+
+    def has_room(self, request: NodeRequest) -> bool:
+        """See `Capacity`."""
+        return self._now.has_room(request.job)
+
+    def fits(self, assignment: Places) -> bool:
+        """See `Capacity`."""
+        return self._now.fits(assignment)
+
+    def charge(self, assignment: Places) -> None:
+        """See `Capacity`."""
+        self._now.put(assignment)
+
+    def refund(self, assignment: Places) -> None:
+        """See `Capacity`."""
+        for floor in (self._now, self._then):
+            floor.forget(assignment.job)
+
+    def decisions(self, job: Job, assignment: Places) -> Iterator[Decision]:
+        """See `Capacity`: one binding for pods that follow each other onto a node."""
+        first = 0
+        for node, pods in groupby(assignment.nodes):
+            last = first + len(list(pods))
+            yield Bind(job, range(first, last), self._now.cache.nodes[node].name)
+            first = last
+
+    def refusal(self, request: NodeRequest, job: Job) -> Refuse | None:
+        """See `Capacity`."""
+        failure = self._now.failure(job)
+        if failure is None:
+            return None
+        pod = {"pod": failure.pod.name} if job.pods > 1 else {}
+        return Refuse(job, UNSCHEDULABLE, {**pod, **failure.detail})
+
+    def reserve(
+        self,
+        request: NodeRequest,
+        job: Job,
+        running: Sequence[Entry[Places]],
+        before: NodeReservation | None,
+    ) -> NodeReservation:
+        """See `Capacity`.
+
+        Pods are placed one by one, so that a job can find no nodes where there are more than before; those
+        that were reserved before are nodes for it all the same.
+        """
+        floor = self._then
+        floor.show({each.job.index: each.assignment for _, each in running})
+        for end, group in groupby(running, key=_end):
+            for _, each in group:
+                floor.take(each.job)
+            places = floor.find(job)
+            if places is None and before is not None and before.places is not None:
+                places = before.places if floor.fits(before.places) else None
+            if places is not None:
+                return NodeReservation(job, end, places)
+        return NodeReservation(job, ENDLESS, None)
+
+    def reserved(self, reservation: NodeReservation) -> Places | None:
+        """See `Capacity`."""
+        places = reservation.places
+        return places if places is not None and self._now.fits(places) else None
+
+    def beside(
+        self, reservation: NodeReservation, request: NodeRequest, job: Job, assignment: Places
+    ) -> Places | None:
+        """See `Capacity`: on the nodes that suit it best, else on those that are not reserved."""
+        if request in reservation.refused or reservation.places is None:
+            return None
+        if self._leave(reservation, assignment):
+            return assignment
+        others = self._but_reserved(job, reservation.places)
+        if others is not None and self._leave(reservation, others):
+            return others
+        reservation.refused.add(request)
+        return None
+
+    def plan(self) -> NodePlan:
+        """See `Capacity`."""
+        return NodePlan(self._then)
+
+    def _leave(self, reservation: NodeReservation, places: Places) -> bool:
+        """Whether the reservation can be kept with a job on some nodes, which then is there."""
+        floor = self._then
+        floor.put(places)
+        found = floor.find(reservation.job)
+        if found is None:
+            floor.take(places.job)
+            return False
+        reservation.places = found
+        return True
+
+    def _but_reserved(self, job: Job, reserved: Places) -> Places | None:
+        """Nodes for a job that it can have beside what is reserved."""
+        then = self._then
+        then.put(reserved)
+        with self._now.limited(then, reserved.nodes):
+            found = self._now.find(job)
+        then.take(reserved.job)
+        return found
+
+    def _never(self, job: Job) -> Never | None:
+        """Why a job can never run: a pod of it fits no node, or not all of them do together."""
+        never = self._now.never(job)
+        if never is not None or job.pods == 1:
+            return never
+        if self._empty is None:
+            self._empty = Floor(self._cluster)
+        failure = self._empty.failure(job)
+        self._empty.forget(job)
+        if failure is None or not failure.by_nodes:
+            return None
+        return Never(
+            "nodes", f"its {job.pods:,} pods do not fit on the nodes together, even when all are empty"
+        )
+
+
+def _end(entry: Entry[Places]) -> int:
+    return entry[0][0]

@@ -1,0 +1,103 @@
+"""Jobs within quotas: what they share are amounts, and one is as good as another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, final
+
+from harness import Admit, Cluster, Decision, Job, Refuse
+from harness.models.job_quotas import NO_QUOTA, Assignment, Cells, Quotas, Request
+from harness.policy import ENDLESS
+from harness_plugins.backfill.jobs import Entry
+from harness_plugins.backfill.profile import Profile
+
+
+@final
+class QuotaReservation:
+    """When the first waiting job is expected to have quota.
+
+    Attributes:
+        at, job: see `capacity.Reservation`.
+        request: what it asks for.
+        usage: what is used then without it.
+        delaying: what delays it where it is held then.
+    """
+
+    __slots__ = ("at", "delaying", "job", "request", "usage")
+
+    def __init__(self, job: Job, request: Request, at: int, usage: list[int]) -> None:
+        self.job = job
+        self.request = request
+        self.at = at
+        self.usage = usage
+        self.delaying: set[tuple[int, Cells]] = set()
+
+
+@final
+class OnQuotas:
+    """The quota trees of a cluster, see `Capacity`."""
+
+    others_matter = False
+
+    def __init__(self, cluster: Cluster, options: Mapping[str, Any]) -> None:
+        quotas = self._quotas = Quotas(cluster, borrow=options["borrow"])
+        self.request = quotas.request
+        self.assign = quotas.assign
+        self.has_room = quotas.has_room
+        self.fits = quotas.fits
+        self.charge = quotas.charge
+        self.refund = quotas.refund
+
+    def decisions(self, job: Job, assignment: Assignment) -> Iterator[Decision]:
+        """See `Capacity`."""
+        yield Admit(job, assignment.flavors)
+
+    def refusal(self, request: Request, job: Job) -> Refuse | None:
+        """See `Capacity`."""
+        return None if self.has_room(request) else Refuse(job, NO_QUOTA, self._quotas.shortage(request))
+
+    def reserve(
+        self,
+        request: Request,
+        job: Job,
+        running: Sequence[Entry[Assignment]],
+        before: QuotaReservation | None,
+    ) -> QuotaReservation:
+        """See `Capacity`."""
+        quotas = self._quotas
+        held = quotas.usage
+        quotas.usage = list(held)
+        at = None
+        for (end, _), each in running:
+            if at is not None and end > at:
+                break
+            quotas.refund(each.assignment)
+            if at is None and quotas.has_room(request):
+                at = end
+        then, quotas.usage = quotas.usage, held
+        return QuotaReservation(job, request, ENDLESS if at is None else at, then)
+
+    def reserved(self, reservation: QuotaReservation) -> Assignment | None:
+        """See `Capacity`: amounts are there, or they are not."""
+        return None
+
+    def beside(
+        self, reservation: QuotaReservation, request: Request, job: Job, assignment: Assignment
+    ) -> Assignment | None:
+        """See `Capacity`."""
+        taken = assignment.node, assignment.cells
+        if taken in reservation.delaying:
+            return None
+        quotas = self._quotas
+        held, quotas.usage = quotas.usage, reservation.usage
+        quotas.charge(assignment)
+        delays = not quotas.has_room(reservation.request)
+        if delays:
+            quotas.refund(assignment)
+            reservation.delaying.add(taken)
+        quotas.usage = held
+        return None if delays else assignment
+
+    def plan(self) -> Profile:
+        """See `Capacity`."""
+        return Profile(self._quotas)
