@@ -55,7 +55,16 @@ def imported(path: Path, known: dict[str, Path], *, when_run: bool) -> set[str]:
 
 def test_the_wheel_holds_exactly_the_two_packages(tmp_path: Path) -> None:
     """Nothing of tests or a folder called `plugins` lands in site-packages; traces lie within the package."""
-    command = [sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path), str(ROOT)]
+    command = [
+        sys.executable,
+        "-m",
+        "build",
+        "--wheel",
+        "--no-isolation",
+        "--outdir",
+        str(tmp_path),
+        str(ROOT),
+    ]
     subprocess.run(command, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
     names = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
