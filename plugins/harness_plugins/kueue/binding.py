@@ -99,9 +99,12 @@ class Binder:
         first = 0
         for pod_set in job.pod_sets:
             chosen = tuple(flavors.get(pod_set.name, _NO_FLAVORS).values())
-            domains = _domains(places.get(pod_set.name))
+            place = places.get(pod_set.name)
+            domains = _domains(place) if place is not None else iter(())
             last = first + pod_set.count
-            left = [pod for pod in range(first, last) if pod not in ended]
+            left: Sequence[int] = range(first, last)
+            if ended:
+                left = [pod for pod in left if pod not in ended]
             # Pods that have ended are among those that were admitted, wherever they are.
             fewer = pod_set.count - counts.get(pod_set.name, pod_set.count)
             for pod in left[: max(0, len(left) - fewer)]:
@@ -175,10 +178,8 @@ class Binder:
         return template
 
 
-def _domains(placed: Placed | None) -> Iterator[Domain]:
+def _domains(placed: Placed) -> Iterator[Domain]:
     """The domain of each pod of a pod set, in order."""
-    if placed is None:
-        return
     tree = placed.flavor.tree
     for leaf, pods in placed.leaves:
         values = tree.values[tree.leaves.start + leaf]

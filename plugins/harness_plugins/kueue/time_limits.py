@@ -5,7 +5,7 @@ Limits are `waitForPodsReady` and `maximumExecutionTimeSeconds`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import final
 
 from harness.policy import Preempt, Reject, Wake
@@ -37,6 +37,7 @@ class TimeLimits:
         forget: Callable[[Workload], None],
     ) -> None:
         self._executions = executions
+        self._times = executions.times
         self._pods_ready = pods_ready
         self._evict = evict
         self._enqueue = enqueue
@@ -51,31 +52,34 @@ class TimeLimits:
                 self._given_up.append(workload)
             if self._pods_ready.stays_away(workload):
                 return True
-        if self._executions.times.is_over(workload):
+        if self._times.is_over(workload):
             self._expired.append(workload)
             return True
         return False
 
-    def enforce(self, now: int) -> Iterator[Preempt | Reject]:
+    def enforce(self, now: int) -> Iterable[Preempt | Reject]:
         """All that follows from the time now."""
-        if self._expired or self._executions.times.is_due(now):
-            yield from self._end_executions(now)
+        if self._pods_ready is None and not self._expired and not self._times.is_due(now):
+            return ()  # as nearly always, and this is asked in every cycle
+        return self._enforce(now)
+
+    def _enforce(self, now: int) -> Iterator[Preempt | Reject]:
+        yield from self._end_executions(now)
         if self._pods_ready is not None:
             yield from self._end_terms(self._pods_ready, now)
             yield from self._deactivate(self._pods_ready)
 
-    def wakes(self, now: int) -> Iterator[Wake]:
+    def wakes(self, now: int) -> Sequence[Wake]:
         """The instants to ask for."""
         term = self._pods_ready.next_wake(now) if self._pods_ready is not None else None
-        if term is not None:
-            yield Wake(term)
-        end = self._executions.times.next_wake(now)
-        if end is not None:
-            yield Wake(end)
+        end = self._times.next_wake(now)
+        if term is None and end is None:
+            return ()
+        return [Wake(each) for each in (term, end) if each is not None]
 
     def _end_executions(self, now: int) -> Iterator[Preempt | Reject]:
         """Evict those that were admitted for as long as they may be, and give them up once they are gone."""
-        for workload in self._executions.times.due(now):
+        for workload in self._times.due(now):
             self._executions.timed_out(workload, now)
             self._evict(Target(workload, EXCEEDED), now)
             yield Preempt(workload.job, None, EXCEEDED)

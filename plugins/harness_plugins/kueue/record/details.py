@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, final
 
 from harness.memo import Memo
@@ -147,17 +147,19 @@ class DecisionDetails:
             self._known[key] = detail
         return detail
 
-    def changed_shares(self) -> Iterator[QueueShare]:
+    def changed_shares(self) -> Iterable[QueueShare]:
         """The shares of the queues that have another one than when they were asked for last."""
         changed = self._cache.changed
         if self._shares is None or not changed:
-            return
+            return ()
+        found = []
         for node in sorted(changed):
             share = self._shares.of(node)[1]
             if share != self._told.get(node):
                 self._told[node] = share
-                yield QueueShare(changed[node].name, self._shares.ratio(node), published(share))
+                found.append(QueueShare(changed[node].name, self._shares.ratio(node), published(share)))
         changed.clear()
+        return found
 
     def _message(self, preemptor: Workload, victim: Workload, reason: str) -> str:
         """The message of the conditions Evicted and Preempted."""

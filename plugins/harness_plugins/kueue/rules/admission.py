@@ -209,8 +209,10 @@ class AdmissionCycle:
 
     def _fits(self, assignment: Assignment, node: int, victims: dict[Workload, None]) -> bool:
         """Whether the quota for an assignment is there once all victims, its own among them, are gone."""
-        tree = self._tree
-        gone = [*victims, *[target.workload for target in assignment.targets]]
+        tree, targets = self._tree, assignment.targets
+        if not (victims or targets):
+            return fits(tree, node, assignment.usage, borrowing=True)
+        gone = [*victims, *[target.workload for target in targets]]
         for workload in gone:
             remove(tree, workload)
         enough = fits(tree, node, assignment.usage, borrowing=True)

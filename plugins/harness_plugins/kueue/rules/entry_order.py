@@ -25,7 +25,10 @@ class ClassicOrder:
 
     def __call__(self, entries: list[Entry]) -> Iterator[Entry]:
         """The entries in order."""
-        return iter(sorted((entry for entry in entries if not entry.reason), key=self._key))
+        waiting = [entry for entry in entries if not entry.reason]
+        if len(waiting) > 1:
+            waiting.sort(key=self._key)
+        return iter(waiting)
 
     def _key(self, entry: Entry) -> tuple[bool, int, int, int, str]:
         workload = entry.workload
