@@ -96,11 +96,40 @@ def test_runs_in_between_end_as_evictions_with_the_word_of_the_record(
         grace_period="30s",
     )
     assert times(run) == {"j0": (2, 35, "finished", 1)}
-    evictions = run.decisions.filter(pl.col("action") == "evict")
-    assert evictions["reason"].to_list() == ["PREEMPTED"]
+    (hit,) = run.decisions.filter(pl.col("action").is_in(["preempt", "evict"])).iter_rows(named=True)
+    assert (hit["action"], hit["reason"], hit["by"]) == ("preempt", "PREEMPTED", None)
     assert run.jobs["progress_lost"].dt.total_seconds().to_list() == [lost]
     held = run.micros("stints").select("start", "end").collect().sort("start").rows()
     assert held == [(2 * SECOND, 22 * SECOND), (30 * SECOND, 35 * SECOND)]
+
+
+def test_runs_that_were_preempted_are_preemptions_and_others_are_not(tmp_path: Path) -> None:
+    """Slurm's and Kueue's word for it, or what a run's record says beside a rule; a failed node is none.
+
+    Whoever took the place is not known: nothing is counted by preemptor, and nobody hits back.
+    """
+    cells = [
+        runs((2, 4, "PREEMPTED"), (6, 8, "Preempted"), (9, 10, "COMPLETED")),
+        runs((2, 5, "NODE_FAIL"), (6, 9, "COMPLETED")),
+        json.dumps([{"start": 1, "end": 3, "state": "InCohort", "preempted": True}, {"start": 4, "end": 5}]),
+    ]
+    rows = [
+        {"recorded_start": 2, "recorded_end": 10, "recorded_runs": cells[0]},
+        {"recorded_start": 2, "recorded_end": 9, "recorded_runs": cells[1]},
+        {"recorded_start": 1, "recorded_end": 5, "recorded_runs": cells[2]},
+    ]
+    run = played(tmp_path, rows)
+    found = run.metrics.filter(pl.col("scope") == "all")
+    values = dict(found.select("metric", "value").iter_rows())
+    assert values["disruption.preemptions"] == 3
+    assert values["disruption.preempted_jobs"] == 2
+    assert values["disruption.victims_per_preemptor.max"] is None
+    assert values["disruption.rework"] == values["disruption.thrash"] == values["disruption.ping_pong"] == 0
+    assert "preempted (PREEMPTED)" in harness.explain(run, "j0").text()
+    write_trace(outcome_of(run, PLUGINS), tmp_path / "again.parquet")
+    again = pl.read_parquet(tmp_path / "again.parquet")
+    assert again["recorded_preemptions"].to_list() == [2, 0, 1]
+    assert again["recorded_restarts"].to_list() == [2, 1, 1]
 
 
 def test_what_contradicts_itself_is_played_as_near_as_can_be_and_counted(tmp_path: Path) -> None:
@@ -184,6 +213,8 @@ def test_the_record_of_a_replay_is_that_replay(tmp_path: Path, plugin: str, node
         assert held[1].equals(held[0])
     evicted = again.jobs["preemptions"].sum()
     assert 0 < evicted <= first.jobs["preemptions"].sum()  # some were evicted before they made any progress
+    hits = [run.decisions.filter(pl.col("action") == "preempt").height for run in (first, again)]
+    assert 0 < hits[1] <= hits[0]
     assert not list(notes_of(again.info))
 
 

@@ -169,7 +169,7 @@ class Referee:
             self.refuse(job, "it was evicted already and is not gone yet")
         if by is not None and (by is job or by.index not in lifecycle.lives):
             self.refuse(job, f"job {by.id} cannot be its preemptor: it is the same job or not alive")
-        action = EVICT if by is None else PREEMPT
+        action = EVICT if by is None and not preempt.unnamed else PREEMPT
         note = {"by": by, "reason": preempt.reason, "detail": preempt.detail or None}
         if life.admitted:
             if preempt.pods is not None and preempt.pods != life.every_pod:

@@ -198,7 +198,8 @@ def _decided(decision: Decision) -> Said:
         case Preempt(job, by, reason, pods):
             which = "" if pods is None else f", {_pods(job, pods)},"
             if by is None:
-                return _about("evict", f"evict {job.id}{which}: {reason}", decision.detail, job)
+                what = "preempt" if decision.unnamed else "evict"
+                return _about(what, f"{what} {job.id}{which}: {reason}", decision.detail, job)
             text = f"preempt {job.id}{which} for {by.id}: {reason}"
             return _about("preempt", text, decision.detail, job, by)
         case Nominate(job, pod, node):

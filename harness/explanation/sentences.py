@@ -106,7 +106,7 @@ class Sentences:
     def _evicted(self, event: Event) -> str:
         figures = event.figures
         if not event.others:
-            text = f"evicted{_because(event)}"
+            text = f"{'preempted' if event.what == 'preempt' else 'evicted'}{_because(event)}"
         else:
             text = f"preempted by {self._side(event.others[0])}{_because(event)}"
         if figures.round > 1:

@@ -60,6 +60,8 @@ def hits_back(preemptions: pl.DataFrame, within: int) -> HitsBack:
     latest: dict[tuple[str, str], int] = {}
     thrash = rework = 0
     for time, victim, beneficiary in preemptions.select("time", "victim", "beneficiary").iter_rows():
+        if beneficiary is None:
+            continue  # nobody knows for whom
         before = latest.get((beneficiary, victim))
         if before is not None and time - before <= within:
             thrash += victim != beneficiary

@@ -43,7 +43,9 @@ def _counts(run: Run, window: Window, pods: pl.DataFrame, each: pl.DataFrame) ->
     yield _count("preemptions_per_1000_jobs", 1000 * each.height / arrived if arrived else None)
     hours = _dominant_hours(run, window)
     yield _count("preemptions_per_1000_hours", 1000 * each.height / hours if hours else None)
-    yield from _spread("victims_per_preemptor", each.group_by("by").len()["len"], "mean", "p95", "max")
+    yield from _spread(
+        "victims_per_preemptor", each.drop_nulls("by").group_by("by").len()["len"], "mean", "p95", "max"
+    )
 
 
 def _dominant_hours(run: Run, window: Window) -> float | None:

@@ -70,6 +70,7 @@ class Preempt:
         reason: the component's own word for the rule, such as `InCohortReclamation`.
         pods: which of its pods; None means all that hold resources and are not terminating yet.
         detail: the figures that justify it.
+        unnamed: whether some job does take its place though nobody knows which: recorded as a preemption.
     """
 
     job: Job
@@ -77,6 +78,7 @@ class Preempt:
     reason: str
     pods: range | None = None
     detail: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    unnamed: bool = False
 
 
 @final

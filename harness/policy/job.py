@@ -53,11 +53,13 @@ class RecordedRun(NamedTuple):
         start: when it started; never before the job arrived, nor before its earlier run ended.
         end: when it ended; `ENDLESS` where it had not when the record was made.
         why: how it ended, in the record's own word; "" where that does not say.
+        preempted: whether it ended because another job took its place.
     """
 
     start: int
     end: int
     why: str
+    preempted: bool = False
 
 
 @final

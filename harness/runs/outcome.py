@@ -29,6 +29,7 @@ class _Span(NamedTuple):
     start: int
     end: int | None
     state: str
+    preempted: bool
 
 
 def outcome_of(run: Run, plugins: Plugins, trace: Path | None = None) -> Trace:
@@ -80,7 +81,7 @@ def _recorded(trace: Trace, run: Run) -> pl.DataFrame:
         found[RUNS].append(runs_text(_cell(each, trace) for each in runs) if len(runs) > 1 else None)
         found[STATE].append(state)
         found["recorded_restarts"].append(max(0, len(runs) - 1))
-        found["recorded_preemptions"].append(sum(each.state not in ("FINISHED", "") for each in runs))
+        found["recorded_preemptions"].append(sum(each.preempted for each in runs))
     table = pl.DataFrame(found, schema_overrides={START: pl.Int64, END: pl.Int64, RUNS: pl.String})
     kind: Any = trace.frame.schema["submit_time"]
     table = table.with_columns((pl.col(START, END) + trace.origin).cast(kind))
@@ -94,6 +95,7 @@ def _cell(span: _Span, trace: Trace) -> dict[str, Any]:
         "start": _time(span.start, trace),
         "end": None if span.end is None else _time(span.end, trace),
         "state": span.state,
+        **({"preempted": True} if span.preempted else {}),
     }
 
 
@@ -117,7 +119,7 @@ def _spans(run: Run) -> dict[int, list[_Span]]:
     decisions = run.micros("decisions").filter(wanted & pl.col("job").is_not_null())
     found: dict[int, list[_Span]] = {}
     held: dict[int, int] = {}
-    why: dict[int, str] = {}
+    why: dict[int, tuple[str, bool]] = {}
     for job, time, action, holding, reason in (
         decisions.select("job", "time", "action", "holding", "reason").collect().iter_rows()
     ):
@@ -125,12 +127,12 @@ def _spans(run: Run) -> dict[int, list[_Span]]:
             held[job] = time
             why.pop(job, None)
         elif action in ("preempt", "evict"):
-            why.setdefault(job, reason or action)
+            why.setdefault(job, (reason or action, action == "preempt"))
         if holding == -1:
-            state = "FINISHED" if action == "finish" and job not in why else why.get(job, "")
-            _add(found, starts, job, _Span(held.pop(job), time, state))
+            state, preempted = why.get(job, ("FINISHED" if action == "finish" else "", False))
+            _add(found, starts, job, _Span(held.pop(job), time, state, preempted))
     for job, since in held.items():
-        _add(found, starts, job, _Span(since, None, ""))
+        _add(found, starts, job, _Span(since, None, "", preempted=False))
     return found
 
 
@@ -139,4 +141,4 @@ def _add(found: dict[int, list[_Span]], starts: dict[int, list[int]], job: int, 
     begun = [start for start in starts.get(job, ()) if start >= held.start]
     begun = [start for start in begun if held.end is None or start <= held.end]
     if begun:
-        found.setdefault(job, []).append(_Span(begun[0], held.end, held.state))
+        found.setdefault(job, []).append(held._replace(start=begun[0]))

@@ -3,7 +3,8 @@
 `recorded_start` and `recorded_end` are those of a job's first and last run. A job of several runs names them
 all in `recorded_runs`, a JSON list of objects with `start`, `end` and, where it is known, `state`: times are
 texts in ISO 8601 (without an offset in UTC) where the trace has timestamps, else microseconds since its
-origin.
+origin. A run whose state is `Preempted` in any case of letters, or that has `preempted: true` beside another
+word, was preempted; any other that ended before the last one was evicted.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 START, END, RUNS, STATE = "recorded_start", "recorded_end", "recorded_runs", "recorded_state"
+
+_PREEMPTED = "preempted"
+"""What Slurm and Kueue say of a run that had to make room, in small letters."""
 
 _UNSTARTED = "never started, or the record does not say when: they wait until the end"
 _UNENDED = "had not ended when the record was made: they run until the end"
@@ -91,7 +95,7 @@ def record_of(trace: Trace, jobs: pl.DataFrame, submit: pl.Series) -> Record:
     )
     for place, (arrival, start, end, texts, state) in enumerate(rows):
         if texts is None:
-            spans = [] if start is None else [(start, end, str(state or ""))]
+            spans = [] if start is None else [_Span(start, end, str(state or ""), preempted=False)]
         else:
             try:
                 spans = list(_read(texts, trace))
@@ -107,7 +111,16 @@ def record_of(trace: Trace, jobs: pl.DataFrame, submit: pl.Series) -> Record:
     return Record(runs, tuple(f"{said[each]:,} jobs {each}" for each in _ORDER if said[each]))
 
 
-def _played(spans: Iterable[tuple[int, int | None, str]], arrival: int) -> tuple[list[RecordedRun], set[str]]:
+class _Span(NamedTuple):
+    """A run as it is written down; `end` is None where nobody says when it ended."""
+
+    start: int
+    end: int | None
+    why: str
+    preempted: bool
+
+
+def _played(spans: Iterable[_Span], arrival: int) -> tuple[list[RecordedRun], set[str]]:
     """The runs of one job as they can be played, and what had to be changed for that.
 
     None starts before the arrival or before the end of the one before it. A run without an end ended when the
@@ -116,9 +129,9 @@ def _played(spans: Iterable[tuple[int, int | None, str]], arrival: int) -> tuple
     changed: set[str] = set()
     runs: list[RecordedRun] = []
     free = arrival
-    ordered = sorted(spans, key=lambda span: span[0])
-    following = [start for start, *_ in ordered[1:]]
-    for (begun, ended, why), after in zip_longest(ordered, following):
+    ordered = sorted(spans, key=lambda span: span.start)
+    following = [span.start for span in ordered[1:]]
+    for (begun, ended, why, preempted), after in zip_longest(ordered, following):
         start = max(begun, free)
         end = after if ended is None else ended
         if start > begun:
@@ -129,11 +142,11 @@ def _played(spans: Iterable[tuple[int, int | None, str]], arrival: int) -> tuple
         elif end < begun:
             changed.add(_BACKWARDS)
         free = max(start, end)
-        runs.append(RecordedRun(start, free, why))
+        runs.append(RecordedRun(start, free, why, preempted))
     return runs, changed if runs else {_UNSTARTED}
 
 
-def _read(text: str, trace: Trace) -> Iterator[tuple[int, int | None, str]]:
+def _read(text: str, trace: Trace) -> Iterator[_Span]:
     """The runs of a cell.
 
     Raises:
@@ -146,7 +159,9 @@ def _read(text: str, trace: Trace) -> Iterator[tuple[int, int | None, str]]:
         start = _time(run["start"], trace)
         if start is None:
             raise ValueError
-        yield start, _time(run.get("end"), trace), str(run.get("state") or "")
+        why = str(run.get("state") or "")
+        preempted = run.get("preempted") is True or why.casefold() == _PREEMPTED
+        yield _Span(start, _time(run.get("end"), trace), why, preempted)
 
 
 def _time(value: object, trace: Trace) -> int | None:

@@ -1,7 +1,8 @@
 """The plugin `recorded`: every job does what the trace says happened to it.
 
 It decides nothing. A job starts as a whole when its first run did and is evicted when that ended, unless it
-was the last one; then the next run starts. Nodes and flavors are not recorded, so none are given, and nothing
+was the last one; then the next run starts. Where the record says that it was preempted, it is, by nobody who
+is known. Nodes and flavors are not recorded, so none are given, and nothing
 limits what runs at once: what is beyond the cluster's capacity is counted by the run.
 """
 
@@ -54,7 +55,8 @@ class Recorded:
                 _, index, job = heappop(self._evictions)
                 if index not in self._runs:
                     continue  # a last run without any length was over with the one before it
-                yield Preempt(job, by=None, reason=job.recorded[self._runs[index] - 1].why or RUN_ENDED)
+                run = job.recorded[self._runs[index] - 1]
+                yield Preempt(job, by=None, reason=run.why or RUN_ENDED, unnamed=run.preempted)
             while _due(self._starts, now):
                 _, index, job = heappop(self._starts)
                 begun = self._runs.get(index, 0)
