@@ -53,8 +53,8 @@ HARNESS = str(Path(sys.executable).with_name("harness"))
 
 @pytest.fixture
 def long_trace(folder: Path, write_trace: Callable[..., Path]) -> Path:
-    """Ten thousand jobs, one a second."""
-    rows = [{"submit_time": number, "duration": 1} for number in range(10_000)]
+    """Three thousand jobs, one a second."""
+    rows = [{"submit_time": number, "duration": 1} for number in range(3_000)]
     return Path(shutil.move(write_trace(*rows), folder / "long.parquet"))
 
 
@@ -89,13 +89,13 @@ def test_progress_is_drawn_on_a_terminal(folder: Path, long_trace: Path, install
     out, shown = on_terminal(folder, command, PYTHONPATH=str(site))
     drawn = re.findall(r"\r\x1b\[K([^\r\n\x1b]+)", shown)
     assert any(
-        re.match(r"slow █+░* \d+ %  [\d,]+ of 10,000 jobs  \S+ simulated  [\d,]+ jobs/s  \S+ left$", line)
+        re.match(r"slow █+░* \d+ %  [\d,]+ of 3,000 jobs  \S+ simulated  [\d,]+ jobs/s  \S+ left$", line)
         for line in drawn
     ), shown
     assert out.startswith("metric")
     assert "\r" not in out
     _, last = shown.rsplit("\x1b[K", 1)
-    assert last.startswith("slow: 10,000 jobs in")
+    assert last.startswith("slow: 3,000 jobs in")
     _, narrow = on_terminal(folder, [*command, "--force"], columns=30, PYTHONPATH=str(site))
     lines = re.findall(r"\r\x1b\[K([^\r\n\x1b]+)", narrow)
     assert lines
@@ -183,6 +183,9 @@ SEVERAL = SLOW.replace("import time", "import os\n    import time").replace(
 )
 
 
+_TWO = ("--workers", "2")  # so short ones would be replayed in one process
+
+
 @pytest.mark.parametrize("ending", ["ctrl-C", "killed"])
 def test_replays_side_by_side_end_together(
     ending: str, folder: Path, long_trace: Path, install: Callable
@@ -190,7 +193,7 @@ def test_replays_side_by_side_end_together(
     """Ctrl-C reaches all processes and is told once; who is killed leaves none behind."""
     site = install("slow_policy", SLOW)
     process = subprocess.Popen(
-        [HARNESS, "replay", "long.parquet", "-p", "slow@a", "-p", "slow@b", "--set", "pause=5000"],
+        [HARNESS, "replay", "long.parquet", "-p", "slow@a", "-p", "slow@b", *_TWO, "--set", "pause=5000"],
         cwd=folder,
         env=clean_environment() | {"PYTHONPATH": str(site)},
         stdout=subprocess.PIPE,

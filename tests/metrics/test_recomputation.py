@@ -75,7 +75,7 @@ def replayed(rows: pl.DataFrame, cluster: str, plugin: Any, **settings: Any) -> 
 
 
 @pytest.mark.early
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(st.data())
 def test_metrics_of_random_runs_are_what_their_decisions_say(data: st.DataObject) -> None:
     """Whole jobs and pods, gangs and not, with and without preemption, graces, ends and losses.
