@@ -19,6 +19,7 @@ import polars as pl
 
 from harness.errors import InputError, OptionError
 from harness.generate.uniform import key_of, uniforms
+from harness.memo import Memo
 from harness.options import did_you_mean
 from harness.trace.calibration import Calibration
 from harness.trace.trace import Trace
@@ -32,6 +33,8 @@ MOST_TWINS = 10_000
 _MOST_DIGITS = 18
 _MOST_NOISE = Fraction(1, 2)
 _PARTS = 10**6  # durations are moved by so many parts of themselves, in whole numbers
+_OF_TRACES: Memo[str, pl.Series] = Memo(2)
+"""The digest of a trace -> a number for each of its rows."""
 _FORM = "write N[@SEED], such as 10 or 10@7; then, as wanted: ,arrivals=30s ,ties ,durations=1% ,priorities"
 _OPTIONS = ("arrivals", "ties", "durations", "priorities")
 
@@ -97,7 +100,7 @@ class Twin:
     def of(self, trace: Trace) -> Trace:
         """The twin of a trace; of its jobs it is all the same that is not to be moved."""
         shaking, frame = self.shaking, trace.frame
-        jobs = _numbers(frame["job_id"])
+        jobs = _numbers(trace)
         if shaking.ties:
             at, draw = frame["submit_time"].to_physical(), self._drawn("ties", jobs)
             order = pl.DataFrame({"at": at, "draw": draw}).with_row_index("row")
@@ -243,7 +246,12 @@ def _per_cent(part: Fraction) -> str:
     return f"{float(100 * part):.6g}%"
 
 
-def _numbers(names: pl.Series) -> pl.Series:
-    """A number for each job that its id alone decides."""
-    sums = (blake2b(name.encode(), digest_size=8).digest() for name in names.to_list())
-    return pl.Series([int.from_bytes(each, "little") for each in sums], dtype=pl.UInt64)
+def _numbers(trace: Trace) -> pl.Series:
+    """A number for each job that its id alone decides; those of one trace are kept for its other twins."""
+    found = _OF_TRACES.get(trace.digest)
+    if found is None:
+        names = trace.frame["job_id"].to_list()
+        sums = (blake2b(name.encode(), digest_size=8).digest() for name in names)
+        found = pl.Series([int.from_bytes(each, "little") for each in sums], dtype=pl.UInt64)
+        _OF_TRACES[trace.digest] = found
+    return found

@@ -70,6 +70,14 @@ def test_a_job_draws_the_same_whatever_jobs_are_beside_it(opened: Callable[..., 
     assert twin.frame.group_by("job_id").agg(pl.col("submit_time").n_unique())["submit_time"].max() == 1
 
 
+def test_what_is_kept_of_one_trace_is_not_taken_for_another(opened: Callable[..., Trace]) -> None:
+    """Two jobs that change places draw what they drew, also right after the trace in which they stood."""
+    rows = [{"job_id": name, "submit_time": 100} for name in ("x", "y")]
+    ours, theirs = opened(*rows), opened(*reversed(rows))
+    assert submits(Twin(1).of(ours)) == submits(Twin(1).of(theirs))[::-1]
+    assert submits(Twin(2).of(ours)) != submits(Twin(1).of(ours))
+
+
 def test_twins_differ_by_number_and_seed_and_begin_alike(opened: Callable[..., Trace]) -> None:
     """Ten twins are the first ten of twenty; another seed has others."""
     trace = opened(*({"submit_time": 100 + number} for number in range(20)))
