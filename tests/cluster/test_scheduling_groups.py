@@ -238,6 +238,7 @@ def test_odd_groups_are_named_before_the_replay(write_trace: Callable[..., Path]
         ("none", {"gang": "all-or-nothing"}, 1),
         ("default-preemption", {"gang": "all-or-nothing", "gangScheduling": False}, 1),
         ("default-preemption", {"gang": "pods", "gangScheduling": True}, 0),
+        ("backfill", {}, 1),
         ("elasticquota", {"gang": None, "semantics": "ack"}, 1),
         ("auto", {"gang": None, "semantics": "koordinator"}, 1),
         ("kueue-classic", {"admissionCheckDelay": "0s"}, 1),
