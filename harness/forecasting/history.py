@@ -98,7 +98,7 @@ def _end_of(job: Past) -> int:
 def _drawn(job: Past, now: int, run_times: RunTimes) -> Past | None:
     """A job that had not ended by now with a run time that is drawn; None where nothing says how long."""
     start = job.submit if job.end is None else job.end - job.run_time
-    found = run_times.draws(job.traits, max(0, now - start), job.arrival[0].requested)
+    found = run_times.draws(job.traits, max(0, now - start), None)
     if found is None:
         return None
     name = job.arrival[0].id

@@ -10,6 +10,7 @@ from harness.forecasting.futures import Settings, World
 from harness.forecasting.history import History
 from harness.forecasting.present import Now
 from harness.forecasting.run_times import Draws, Ended, RunTimes
+from harness.forecasting.traits import LEVELS, key_of_group
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
@@ -64,4 +65,32 @@ def _draws(now: Now, run_times: RunTimes) -> list[Draws]:
             "(maximumExecutionTimeSeconds)",
             hint="--history TRACE gives jobs that ran, in any format that harness trace convert reads",
         )
-    return [draws for draws in found if draws is not None]
+    known = [draws for draws in found if draws is not None]
+    running = _Running(now)
+    return [
+        draws.beside(running.alike(draws)) if each.waits else draws
+        for each, draws in zip(now.present, known, strict=True)
+    ]
+
+
+class _Running:
+    """How long those have run that run now, by group."""
+
+    def __init__(self, now: Now) -> None:
+        self._running = now.running
+        self._levels = dict(LEVELS)
+        self._known: dict[int, dict[tuple[str, ...], list[int]]] = {}
+
+    def alike(self, draws: Draws) -> list[int]:
+        """Those of the group that somebody is drawn from."""
+        if not draws.values:
+            return []
+        level, key = int(draws.group[0]), draws.group[1:]
+        groups = self._known.get(level)
+        if groups is None:
+            groups = self._known[level] = {}
+            for each in self._running:
+                own = key_of_group(each.traits, self._levels[level])
+                if own is not None:
+                    groups.setdefault(own, []).append(each.elapsed)
+        return groups.get(key, [])

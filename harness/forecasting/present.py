@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from harness.cluster.workloads import Workload
 from harness.errors import OptionError
-from harness.forecasting.traits import Traits, traits_of
+from harness.forecasting.traits import Traits, limit_of, traits_of
 from harness.policy import Job
 
 if TYPE_CHECKING:
@@ -45,10 +45,13 @@ class Present(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What a trace says of a job that no manifest does: whose it is, and the longest that it was to run."""
+    """What a trace says of a job that no manifest does: whose it is, and how long it asked to run.
+
+    Nothing ends a job of a trace that runs longer, so that this is no limit.
+    """
 
     user: str
-    limit: int | None
+    requested: int | None
 
 
 @dataclass(frozen=True)
@@ -103,8 +106,8 @@ def now_of(
         manifest: Workload | Pod = workloads[job.id] if job.id in workloads else pods[job.id]
         present = _present(job, traits_of(job, cluster), manifest, time)
         if said is not None and job.id in said:
-            user, limit = said[job.id]
-            present = present._replace(traits=present.traits._replace(user=user), limit=limit)
+            user, requested = said[job.id]
+            present = present._replace(traits=present.traits._replace(user=user, limit=limit_of(requested)))
         found.append(present)
     return Now(time, found)
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import islice
+from itertools import accumulate, islice
 from typing import NamedTuple, final
 
-from harness.forecasting.traits import GROUPS, Traits, key_of_group
+from harness.forecasting.traits import LEVELS, Traits, key_of_group
 
 LEAST = 20
 """So many jobs of a group must have run longer for a job to be drawn among them."""
@@ -24,6 +24,9 @@ RECENT = 1000
 
 PARTS = 4
 """A future draws the jobs of one group from so large a part of it: a quarter."""
+
+STEPS = 16
+"""At so many places of a group its parts are weighed by what runs now."""
 
 ALL = "all jobs"
 LIMIT, TAIL = "the requested limit", "the time run so far"
@@ -42,6 +45,8 @@ class Draws(NamedTuple):
         elapsed: how long it has run, microseconds.
         values: run times, in the order of their ends.
         limit: the longest that it may run; None for no limit.
+        likely: how likely the part of a future begins up to each of so many equal steps of the group; empty
+            where one step is as likely as another.
     """
 
     source: str
@@ -49,6 +54,7 @@ class Draws(NamedTuple):
     elapsed: int
     values: Sequence[int]
     limit: int | None
+    likely: Sequence[float] = ()
 
     def run_time(self, number: float, part: float) -> int:
         """The run time for two numbers in [0, 1), microseconds; longer than what has elapsed.
@@ -58,12 +64,11 @@ class Draws(NamedTuple):
 
         Args:
             number: which of that part.
-            part: where the part begins.
+            part: where the part begins, if any is as likely as another.
         """
         if self.values:
             count = len(self.values)
-            size = max(count // PARTS, min(LEAST, count))
-            found = self.values[int(part * count + number * size) % count]
+            found = self.values[int(self._begin(part) * count + number * _size(count)) % count]
         elif self.source == TAIL:
             found = round(self.elapsed / max(1 - number, 1 / _LONGEST_TAIL))
         else:
@@ -72,6 +77,46 @@ class Draws(NamedTuple):
         if self.limit is not None:
             found = min(found, self.limit)
         return max(found, self.elapsed + 1)
+
+    def beside(self, running: Sequence[int]) -> Draws:
+        """The same for one that waits, given how long jobs of its group have run that run now.
+
+        A part of the group is as likely as it is that jobs of it run longer than these have (Bayes' rule): a
+        user's series of long jobs shows by those that still run, and it waits longer than one of short ones.
+
+        Args:
+            running: how long each has run, microseconds.
+        """
+        if not running or not self.values:
+            return self
+        count = len(self.values)
+        size = _size(count)
+        weights = []
+        for step in range(STEPS):
+            first = (2 * step + 1) * count // (2 * STEPS)
+            part = sorted(self.values[(first + place) % count] for place in range(size))
+            weights.append([(size - bisect_right(part, time) + 0.5) / (size + 1) for time in running])
+        likely = [1.0] * STEPS
+        for factors in zip(*weights, strict=True):
+            likely = [each * by for each, by in zip(likely, factors, strict=True)]
+            most = max(likely)
+            likely = [each / most for each in likely]
+        total = sum(likely)
+        return self._replace(likely=tuple(each / total for each in accumulate(likely)))
+
+    def _begin(self, part: float) -> float:
+        """Where the part begins, as a share of the group."""
+        if not self.likely:
+            return part
+        step = min(bisect_right(self.likely, part), STEPS - 1)
+        below = self.likely[step - 1] if step else 0.0
+        width = self.likely[step] - below
+        return (step + ((part - below) / width if width else 0.5)) / STEPS
+
+
+def _size(count: int) -> int:
+    """How many of a group make a part."""
+    return max(count // PARTS, min(LEAST, count))
 
 
 class Ran(NamedTuple):
@@ -103,7 +148,7 @@ class Ended:
             self._ends.append(end)
             found = keys.get(traits)
             if found is None:
-                of_level = ((level, key_of_group(traits, names)) for level, names in enumerate(GROUPS))
+                of_level = ((level, key_of_group(traits, names)) for level, names in LEVELS)
                 found = keys[traits] = [(level, key) for level, key in of_level if key is not None]
             for each in found:
                 group = self._groups.get(each)
@@ -146,7 +191,7 @@ class RunTimes:
             limit: the longest that it may run, microseconds; None for no limit.
         """
         widest: Draws | None = None
-        for level, names in enumerate(GROUPS):
+        for level, names in LEVELS:
             key = key_of_group(traits, names)
             if key is None:
                 continue

@@ -22,7 +22,16 @@ class Traits(NamedTuple):
     queue: str
     size: str
     stem: str
+    limit: str = ""
 
+
+LIMITED: tuple[tuple[str, ...], ...] = (
+    ("user", "queue", "size", "stem", "limit"),
+    ("queue", "size", "stem", "limit"),
+    ("user", "queue", "size", "limit"),
+    ("user", "queue", "limit"),
+)
+"""Groups of jobs that may run equally long at most: the narrowest, for nothing tells more of a run time."""
 
 GROUPS: tuple[tuple[str, ...], ...] = (
     ("user", "queue", "size", "stem"),
@@ -36,6 +45,9 @@ GROUPS: tuple[tuple[str, ...], ...] = (
 )
 """Which traits the jobs of a group share, from the narrowest group to all jobs."""
 
+LEVELS = tuple(enumerate((*LIMITED, *GROUPS), -len(LIMITED)))
+"""All groups with their numbers, which draws depend on: limits leave the draws of jobs without one alone."""
+
 
 def key_of_group(traits: Traits, group: tuple[str, ...]) -> tuple[str, ...] | None:
     """What a job has of a group's traits; None where one of them is not known."""
@@ -46,7 +58,13 @@ def key_of_group(traits: Traits, group: tuple[str, ...]) -> tuple[str, ...] | No
 def traits_of(job: Job, cluster: Cluster) -> Traits:
     """The traits of a job; its queue is the ClusterQueue that its own leads to."""
     queue = cluster.cluster_queue_of(job.namespace, job.queue)
-    return Traits(job.user, job.queue if queue is None else queue.name, size_of(job), stem_of(job.id))
+    name = job.queue if queue is None else queue.name
+    return Traits(job.user, name, size_of(job), stem_of(job.id), limit_of(job.requested))
+
+
+def limit_of(limit: int | None) -> str:
+    """The longest that a job may run, as a trait: people ask for few different times."""
+    return "" if limit is None else str(limit)
 
 
 def size_of(job: Job) -> str:

@@ -57,6 +57,15 @@ def test_a_record_that_repeats_itself_is_forecast_exactly(tmp_path: Path) -> Non
     assert (held.starts, held.moments, held.error) == (5, 5, 0)
 
 
+def test_nothing_ends_a_job_that_runs_longer_than_it_asked(tmp_path: Path) -> None:
+    """All ask for half an hour; the starts are known to the second all the same."""
+    path = record(tmp_path)
+    frame = pl.read_parquet(path).with_columns(requested_time=timedelta(minutes=30))
+    frame.write_parquet(path)
+    held = Asked(tmp_path / "cluster.yaml", path, futures=3).judged(5, load(), workers=1)
+    assert (held.covered, held.error) == (1.0, 0)
+
+
 def test_a_cluster_that_does_otherwise_shows(tmp_path: Path) -> None:
     """There all starts come 2 h after the quota was free; the model does not know why."""
     asked = Asked(tmp_path / "cluster.yaml", record(tmp_path, late=2), futures=3)

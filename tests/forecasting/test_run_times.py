@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.forecasting.run_times import ALL, LEAST, LIMIT, TAIL, Ended, Ran, RunTimes
+from harness.forecasting.run_times import ALL, LEAST, LIMIT, TAIL, Draws, Ended, Ran, RunTimes
 from harness.forecasting.traits import Traits, stem_of
 from harness.generate.uniform import uniform
 from harness.units import HOUR, MINUTE
@@ -111,3 +111,32 @@ def test_without_a_limit_half_of_those_that_ran_longest_run_as_long_again() -> N
 def test_a_stem_is_what_stays_of_a_name(name: str, stem: str) -> None:
     """Numbers and what Kubernetes generates go."""
     assert stem_of(name) == stem
+
+
+def test_one_that_waits_runs_like_those_of_its_group_that_run_now() -> None:
+    """Of series of 1 h and of 9 h jobs the second is likelier where three have run 3 h, else as likely."""
+    jobs = [(_LONG, HOUR)] * 100 + [(_LONG, 9 * HOUR)] * 100
+    alone = _ran(jobs).draws(_LONG, 0, None)
+    assert alone is not None
+    assert alone.beside(()) == alone
+    beside = alone.beside([3 * HOUR] * 3)
+
+    def share(draws: Draws) -> float:
+        found = [draws.run_time(uniform(number, "n"), uniform(number, "p")) for number in range(2000)]
+        return found.count(9 * HOUR) / len(found)
+
+    assert share(alone) == pytest.approx(0.5, abs=0.05)
+    assert share(beside) > 0.85
+    assert share(alone.beside([MINUTE] * 3)) == pytest.approx(0.5, abs=0.05)
+    assert share(alone.beside([100 * HOUR])) == pytest.approx(0.5, abs=0.05)  # nobody ran so long
+
+
+def test_who_may_run_equally_long_runs_alike() -> None:
+    """Jobs of one user, queue and size that ask for 10 h run 8 h, those that ask for 1 h run minutes."""
+    asked = [Traits("u", "q", "cpu 1", "", limit) for limit in ("36000000000", "3600000000")]
+    jobs = [(asked[0], 8 * HOUR), (asked[1], MINUTE)] * LEAST
+    for traits, time in ((asked[0], 8 * HOUR), (asked[1], MINUTE)):
+        draws = _ran(jobs).draws(traits, 0, None)
+        assert draws is not None
+        assert set(draws.values) == {time}
+        assert draws.source == "jobs of the same user and queue and size and limit"
