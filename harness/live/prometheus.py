@@ -29,6 +29,9 @@ _LONGEST = 30.0
 _LEAST = 15
 """Seconds: what is too much in so little time is too much."""
 
+_MOST_PIECES = 20_000
+"""Of one metric: two years by the hour. More is a wrong date, or more than anybody waits for."""
+
 _TOO_MUCH = ("exceeded maximum resolution", "too many samples", "timed out", "too large")
 
 
@@ -94,8 +97,15 @@ def fetch(
         haste: by what waits before further tries are divided.
 
     Raises:
-        InputError: the server cannot be reached, or refuses.
+        InputError: the server cannot be reached, or refuses; it answers something else; or the time is too
+            long to be asked for in such pieces.
     """
+    pieces = -(-(end - begin) // window)
+    if pieces > _MOST_PIECES:
+        raise InputError(
+            f"that much time is {pieces:,} pieces for each metric, more than {_MOST_PIECES:,}",
+            hint="give a longer --window, or a shorter time",
+        )
     answered = False
     for metric in METRICS:
         at, size = begin, window
@@ -146,18 +156,37 @@ def _page(metric: str, answer: Any) -> Page:
             f"{metric}: the answer is none of Prometheus: it has no data.result",
             hint="is it the address before /api/v1/query?",
         )
+    for number, series in enumerate(result, 1):
+        if not _is_series(series):
+            raise InputError(
+                f"{metric}: series {number:,} of the answer is none of Prometheus: labels in `metric` and "
+                "samples [time, text] in `values` are wanted",
+                hint="ask what answers there for the same query, with curl",
+            )
     if metric == _PHASE:  # a phase has four series of zeros for each one that is so
         result = [kept for each in result if (kept := _of_ones(each))]
         answer = {**answer, "data": {**data, "result": result}}  # type: ignore[dict-item]
-    samples = sum(len(each.get("values", ())) for each in result if isinstance(each, Mapping))
+    samples = sum(len(each["values"]) for each in result)
     return Page(metric, answer, len(result), samples)
 
 
-def _of_ones(series: Any) -> Any:
+def _is_series(series: Any) -> bool:
+    """Whether it is a series of a range of time, with samples that are numbers as text."""
+    if not isinstance(series, Mapping) or not isinstance(series.get("metric"), Mapping):
+        return False
+    values = series.get("values")
+    return isinstance(values, list) and all(
+        isinstance(each, list)
+        and len(each) == 2
+        and isinstance(each[0], (int, float))
+        and isinstance(each[1], str)
+        for each in values
+    )
+
+
+def _of_ones(series: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """A series without its samples of zero; None if no other is left."""
-    if not isinstance(series, Mapping) or not isinstance(series.get("values"), list):
-        return series
-    values = [each for each in series["values"] if not (isinstance(each, list) and each[-1:] == ["0"])]
+    values = [each for each in series["values"] if each[1] != "0"]
     return {**series, "values": values} if values else None
 
 

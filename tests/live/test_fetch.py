@@ -235,6 +235,10 @@ def test_a_secret_is_sent_and_never_shown(
         (["URL", "o.json", *SPAN, "--set", "tenant=x"], "--set is for the reader"),
         (["URL", "o.json", *SPAN, "--selector", 'job="x"'], "has no series of kube-state-metrics then"),
         (["URL/x", "o.json", *SPAN], "the server answers 404"),
+        (
+            ["URL", "o.json", "--from", "0001-01-02", "--to", "9999-12-30"],
+            "pieces for each metric, more than 20,000",
+        ),
         (["http://127.0.0.1:9", "o.json", *SPAN], "the server does not answer: it cannot be connected to"),
     ],
 )
@@ -252,6 +256,33 @@ def test_what_cannot_be_is_said(
     url = serve().url
     assert called(["trace", "fetch", *(word.replace("URL", url) for word in words)]) == 2
     assert message in capfd.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        [{"metric": {"__name__": "kube_pod_created"}, "value": [1, "2"]}],
+        [{"metric": {"__name__": "kube_pod_created"}, "values": [[1, 2]]}],
+        [{"metric": {"__name__": "kube_pod_created"}, "values": [["1", "2", "3"]]}],
+        [{"values": [[1, "2"]]}],
+        ["series"],
+    ],
+)
+@pytest.mark.parametrize("name", ["o.json", "o.parquet"])
+def test_an_answer_that_is_none_of_prometheus_is_refused(
+    serve: Callable[..., FakePrometheus],
+    result: list[Any],
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Kept answers are read later, where nobody can ask again; so nothing is kept."""
+    answer = {"status": "success", "data": {"resultType": "vector", "result": result}}
+    monkeypatch.setattr(FakePrometheus, "answer", lambda *_: (200, answer))
+    assert called(["trace", "fetch", serve().url, str(tmp_path / name), *SPAN]) == 2
+    assert "kube_pod_created: series 1 of the answer is none of Prometheus" in capfd.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
