@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -27,6 +28,7 @@ def site() -> ModuleType:
     return module
 
 
+@cache
 def anchors(page: Path) -> set[str]:
     """What a forge calls the headings of a page: lower case, without signs, hyphens for spaces; numbered."""
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)

@@ -62,8 +62,8 @@ def test_records_equal_those_of_a_plain_reading(
     trace = opened(name)
     text = gzip.decompress(recorded(name).read_bytes()).decode()
     start = next(int(line.split(":")[1]) for line in text.splitlines() if line.startswith("; UnixStartTime"))
-    records = [line.split() for line in text.splitlines() if not line.startswith(";")]
-    sample = records[::5000]
+    records = [line for line in text.splitlines() if not line.startswith(";")]
+    sample = [record.split() for record in records[::5000]]
     wanted = trace.frame.filter(pl.col("job_id").is_in([record[0] for record in sample]))
     jobs = {row["job_id"]: row for row in wanted.iter_rows(named=True)}
     checked = 0
