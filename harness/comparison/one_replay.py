@@ -73,7 +73,7 @@ class OneReplay:
             return _REPLAY
         if not paired.blocks:
             return Evidence(Ground.FEW)
-        if paired.congested:
+        if paired.congested(statistic.name):
             return Evidence(Ground.CONGESTED)
         interval = paired.interval(statistic.name)
         return Evidence(Ground.FEW) if interval is None else Evidence(Ground.BLOCKS, interval)
@@ -83,11 +83,12 @@ class OneReplay:
         several = list(changes)
         undecided = {change.ground for change in several if change.verdict is Verdict.OPEN}
         if any(change.interval is not None for change in several):
-            from harness.statistics.bootstrap import BLOCKS, RESAMPLES, SEED
+            from harness.statistics.bootstrap import BLOCKS
+            from harness.statistics.resamples import RESAMPLES, SEED
 
             yield (
                 f"[95 % interval]: paired bootstrap over {BLOCKS} blocks of jobs in order of arrival, "
-                f"{RESAMPLES:,} resamples, seed {SEED}"
+                f"{RESAMPLES:,} resamples, seed {SEED}, corrected for skewness"
             )
             yield gates(tests)
         if Ground.CONGESTED in undecided:

@@ -4,9 +4,13 @@ A replay is deterministic, so what varies is which jobs there were. Jobs that ar
 therefore *blocks* of jobs in order of arrival are drawn, the same ones for both runs. That is right where
 blocks are much longer than what goes on from one job to the next, which `harness.statistics.plateau` tests.
 
-Where both values can only be above 0 the interval is of their ratio. Intervals are percentiles of the
-differences over resamples, a little wider than their nominal ones because blocks are few (Hesterberg, "What
-teachers should know about the bootstrap", 2015).
+Where both values can only be above 0 the interval is of their ratio. The error of a mean or percentile is
+that of its resamples, a little larger because blocks are few (Hesterberg, "What teachers should know about
+the bootstrap", 2015), and as much larger as longer blocks show it to be. A busy time that a trace has by
+chance makes both a difference and its error larger, so that intervals are corrected for skewness
+(`ends_of_mean`), as Tafazzoli and Wilson do for batch means ("Skart: a skewness- and autoregression-adjusted
+batch-means procedure for simulation analysis", IIE Transactions 43, 2011); that of blocks is seen by leaving
+out one after the other. Intervals of sums of lost work are percentiles of the resamples.
 """
 
 from __future__ import annotations
@@ -21,11 +25,11 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from harness.statistics.plateau import levels_off
-from harness.statistics.significance import CONFIDENCE, Interval, p_value, t_quantile
+from harness.statistics.plateau import levels_off, memory
+from harness.statistics.resamples import RESAMPLES, SEED, times
+from harness.statistics.significance import CONFIDENCE, Interval, t_quantile
+from harness.statistics.skewed import ends_of_mean, p_of_mean, skewness
 
-RESAMPLES = 1000
-SEED = 1
 BLOCKS = 32
 LEAST_JOBS = 128
 """Of fewer jobs than this nothing can be said."""
@@ -52,13 +56,33 @@ class Paired:
         sides = [side.filter(known).cast(pl.Float64).to_numpy() for side in (base, other)]
         self.blocks = BLOCKS if len(sides[0]) >= LEAST_JOBS else 0
         self._sides = sides
-        self._samples = [_Sample(side, self.blocks) for side in sides] if self.blocks else []
+        self._congested: dict[bool, bool] = {}
 
     @cached_property
-    def congested(self) -> bool:
-        """Whether blocks of jobs are too much alike, in one run or in what it differs from the other by."""
+    def _samples(self) -> list[_Sample]:
+        return [_Sample(side, self.blocks) for side in self._sides] if self.blocks else []
+
+    def congested(self, statistic: str) -> bool:
+        """Whether blocks of jobs are too much alike, in one run or in what it differs from the other by.
+
+        Of sums of lost work by their means, since few jobs lose most of it; else by their ranks.
+
+        Args:
+            statistic: as of `interval`.
+        """
+        ranked = statistic != "total"
+        if ranked not in self._congested:
+            base, other = (np.nan_to_num(side) for side in self._sides)
+            every = (base, other, other - base)
+            self._congested[ranked] = not all(levels_off(each, ranked=ranked) for each in every)
+        return self._congested[ranked]
+
+    @cached_property
+    def _memory(self) -> float:
+        """How many times as large as independent blocks show it the error of the difference of means is."""
         base, other = (np.nan_to_num(side) for side in self._sides)
-        return not all(map(levels_off, (base, other, other - base)))
+        means = base.mean(), other.mean()
+        return memory(other / means[1] - base / means[0] if min(means) > 0 else other - base, self.blocks)
 
     def interval(self, statistic: str) -> Interval | None:
         """The interval of how much a statistic of the other run is above the baseline's.
@@ -72,20 +96,24 @@ class Paired:
         if not self._samples:
             return None
         sides = np.stack([sample.resampled(statistic) for sample in self._samples])
-        base, other = sides[:, np.isfinite(sides).all(axis=0)]
-        if len(base) < RESAMPLES // 2:
+        known: NDArray[np.bool_] = np.all(np.isfinite(sides), axis=0)
+        if np.count_nonzero(known[:RESAMPLES]) < RESAMPLES // 2 or not known[RESAMPLES:].all():
             return None
-        ratio = bool(min(base.min(), other.min()) > 0)
+        ratio = bool(sides[:, known].min() > 0)
+        base, other = sides
         found = np.log(other / base) if ratio else other - base
-        freedom = self.blocks - 1
-        wider = sqrt(self.blocks / freedom)
-        tail = float(ndtr(-wider * t_quantile((1 + CONFIDENCE) / 2, freedom)))
-        low, centre, high = (float(each) for each in np.quantile(found, (tail, 0.5, 1 - tail)))
+        resamples, (whole, *without) = found[:RESAMPLES][known[:RESAMPLES]], found[RESAMPLES:].tolist()
+        wider = sqrt(self.blocks / (self.blocks - 1))
         if statistic == "total":
             before, after = (sample.sums() for sample in self._samples)
             p = _sign_flipped(after - before)
+            tail = float(ndtr(-wider * t_quantile((1 + CONFIDENCE) / 2, self.blocks - 1)))
+            low, high = (float(each) for each in np.quantile(resamples, (tail, 1 - tail)))
         else:
-            p = p_value(centre, wider * float(found.std(ddof=1)), freedom)
+            error = wider * self._memory * float(resamples.std(ddof=1))
+            about = (whole, error, -skewness(without), self.blocks)
+            p = p_of_mean(*about)
+            low, high = ends_of_mean(*about)
         if ratio:
             low, high = exp(low), exp(high)
         return Interval(low, high, p, self.blocks, ratio)
@@ -105,9 +133,12 @@ class _Sample:
         return np.bincount(self._block, self._values, self._blocks).astype(np.float64)
 
     def resampled(self, statistic: str) -> Numbers:
-        """A statistic's value in each resample, NaN where no job with a value was drawn."""
+        """A statistic's value in each resample, NaN where no job with a value was drawn.
+
+        Then that of all values, and those without the first block, without the second, and so on.
+        """
         if not len(self._values):
-            return np.full(RESAMPLES, np.nan)
+            return np.full(RESAMPLES + 1 + self._blocks, np.nan)
         if statistic == "total":
             return self._drawn(self.sums())
         if statistic == "mean":
@@ -140,7 +171,7 @@ class _Sample:
         height = np.maximum((self._count - 1) * share, 0)
         place = np.floor(height)
         at = np.minimum((until <= place[:, None]).sum(axis=1), cells - 1)
-        row = np.arange(RESAMPLES)
+        row = np.arange(len(until))
         reached = until[row, at]
         before = np.where(at > 0, until[row, np.maximum(at - 1, 0)], 0)
         step = (high[at] - low[at]) / np.maximum(reached - before - 1, 1)
@@ -153,11 +184,8 @@ class _Sample:
 
 @lru_cache(maxsize=4)
 def _times(blocks: int) -> Numbers:
-    """How often each block is drawn in each resample."""
-    draw = random.Random(SEED).random  # noqa: S311 - drawn for statistics, alike in every version
-    drawn = np.array([int(draw() * blocks) for _ in range(RESAMPLES * blocks)]).reshape(RESAMPLES, blocks)
-    cells = (drawn + blocks * np.arange(RESAMPLES)[:, None]).ravel()
-    return np.bincount(cells, minlength=RESAMPLES * blocks).reshape(RESAMPLES, blocks).astype(np.float64)
+    """How often each block is drawn in each resample; then all of them once, and all but one."""
+    return np.concatenate([times(blocks), np.ones((1, blocks)), 1 - np.eye(blocks)])
 
 
 @lru_cache(maxsize=4)

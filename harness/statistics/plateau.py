@@ -6,10 +6,13 @@ estimates on averages of correlated data", Journal of Chemical Physics 91, 1989)
 correlation of neighbouring blocks, which is what is tested here, at every length.
 
 Where a queue is congested, its waits remember each other for so long that the few long blocks of a trace show
-no plateau, or only seem to: in a trace that by chance had few long queues both the estimate and the memory
-that shows are too small. Therefore short blocks already must be little alike: of the 1,024 that the finest
-level has, the estimate may rise by at most 45 % with their first doubling. Both bounds were chosen on queues
-with known waits, see docs/statistics.md.
+no plateau, or only seem to: in a trace that by chance had few long queues the estimate, the memory that shows
+and with it the difference of two runs are all too small. Whether an interval is printed should therefore
+depend on that chance as little as can be. So correlations are of the ranks of blocks (as in Bartels, "The
+rank version of von Neumann's ratio test for randomness", Journal of the American Statistical Association 77,
+1982), which a few long queues hardly change; and already short blocks must be little alike: of the 1,024 of
+the finest level, neighbours may correlate by at most 1/8. That bound was chosen on queues with known waits,
+at loads and with seeds other than those that docs/statistics.md reports.
 """
 
 from __future__ import annotations
@@ -24,33 +27,66 @@ FINEST = 1024
 
 COARSEST = 64
 
-_FIRST_RISE = 0.45
-_RISE = 2.0  # standard errors of a correlation that is not there
+_FIRST = 1 / 8
+_LATER = 3.0  # standard errors of a correlation that is not there: there are twelve chances to be wrong
 
 
-def levels_off(values: NDArray[np.float64]) -> bool:
+def levels_off(values: NDArray[np.float64], *, ranked: bool = True) -> bool:
     """Whether the estimate of the error of the mean levels off.
 
     Args:
         values: a series in order of time, of at least 128 values.
+        ranked: whether correlations are of ranks; else of the means of blocks as they are, for what a few
+            values have most of.
     """
     blocks = FINEST
     while 2 * blocks > len(values):
         blocks //= 2
-    rises = _rises(values, blocks)
-    return rises[0] <= _FIRST_RISE and all(
-        rise <= _RISE / sqrt(blocks >> level) for level, rise in enumerate(rises) if level
+    first, *later = _correlations(values, blocks, ranked=ranked)
+    return first <= _FIRST and all(
+        found <= _LATER / sqrt(blocks >> level) for level, found in enumerate(later, start=1)
     )
 
 
-def _rises(values: NDArray[np.float64], blocks: int) -> list[float]:
-    """By which part the estimate rises when blocks are joined in pairs, level by level."""
+def memory(values: NDArray[np.float64], blocks: int) -> float:
+    """How many times as large the error of the mean is as so many blocks show it.
+
+    By the largest of the estimates from half and twice as many and from these: where blocks have nothing
+    in common all are of the same error, and the largest of them is on the safe side.
+
+    Args:
+        values: a series in order of time.
+        blocks: how many; the series has at least twice as many values.
+    """
+    means = _means(values, 2 * blocks)
+    squares = []
+    for _ in range(3):
+        squares.append(float(means.var(ddof=1)) / len(means))
+        means = (means[::2] + means[1::2]) / 2
+    return sqrt(max(squares) / squares[1]) if squares[1] > 0 else 1.0
+
+
+def _means(values: NDArray[np.float64], blocks: int) -> NDArray[np.float64]:
     edges = np.arange(blocks + 1) * len(values) // blocks
-    means = np.add.reduceat(values, edges[:-1]) / np.diff(edges)
+    found: NDArray[np.float64] = np.add.reduceat(values, edges[:-1]) / np.diff(edges)
+    return found
+
+
+def _correlations(values: NDArray[np.float64], blocks: int, *, ranked: bool) -> list[float]:
+    """That of neighbouring blocks, level by level."""
+    means = _means(values, blocks)
     found = []
     while len(means) >= COARSEST:
-        off = means - means.mean()
+        sizes = _ranks(means) if ranked else means
+        off = sizes - sizes.mean()
         square = float(off @ off)
         found.append(float(off[1:] @ off[:-1]) / square if square > 0 else 0.0)
         means = (means[::2] + means[1::2]) / 2
+    return found
+
+
+def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The place of each in order of size, from 1; equal ones share theirs."""
+    _, which, count = np.unique(values, return_inverse=True, return_counts=True)
+    found: NDArray[np.float64] = (np.cumsum(count) - (count - 1) / 2)[which]
     return found

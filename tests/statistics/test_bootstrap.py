@@ -11,8 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.statistics.bootstrap import BLOCKS, LEAST_JOBS, RESAMPLES, Paired, _Sample, _times
-from harness.statistics.plateau import levels_off
-from harness.statistics.significance import CONFIDENCE, holm, of_pairs, p_value, t_quantile
+from harness.statistics.plateau import levels_off, memory
+from harness.statistics.resamples import times
+from harness.statistics.significance import (
+    CONFIDENCE,
+    LEAST_WIDENED,
+    LEVEL,
+    holm,
+    of_pairs,
+    p_value,
+    t_quantile,
+    widened,
+)
+from harness.statistics.skewed import ends_of_mean, p_of_mean, skewness
 
 
 def independent(seed: int, jobs: int, factor: float) -> tuple[pl.Series, pl.Series]:
@@ -98,9 +109,19 @@ def test_a_congested_pair_is_known_by_either_run() -> None:
     draw = np.random.default_rng(2)
     calm = pl.Series(draw.exponential(size=9000))
     jammed = pl.Series(np.abs(draw.normal(size=9000).cumsum()))
-    assert not Paired(calm, calm * 1.1).congested
-    assert Paired(jammed, jammed).congested
-    assert Paired(calm, jammed).congested
+    assert not Paired(calm, calm * 1.1).congested("mean")
+    assert Paired(jammed, jammed).congested("mean")
+    assert Paired(calm, jammed).congested("mean")
+
+
+def test_a_few_large_losses_are_told_though_small_ones_follow_each_other() -> None:
+    """Their sum is as good as independent; ranks, which all blocks count alike in, are not."""
+    draw = np.random.default_rng(5)
+    lost = np.where(np.arange(9_000) // 500 % 2, 1.0, 0.0)
+    lost[draw.integers(0, 9_000, 200)] += draw.exponential(500, size=200)
+    paired = Paired(pl.Series(np.zeros(9_000)), pl.Series(lost))
+    assert paired.congested("mean")
+    assert not paired.congested("total")
 
 
 @given(
@@ -131,7 +152,8 @@ def test_blocks_are_drawn_alike_everywhere() -> None:
     draw = random.Random(1).random
     first = [int(draw() * BLOCKS) for _ in range(BLOCKS)]
     assert _times(BLOCKS)[0].tolist() == [first.count(block) for block in range(BLOCKS)]
-    assert _times(BLOCKS).sum(axis=1).tolist() == [BLOCKS] * RESAMPLES
+    assert _times(BLOCKS).sum(axis=1).tolist() == [BLOCKS] * (RESAMPLES + 1) + [BLOCKS - 1] * BLOCKS
+    assert times(BLOCKS, 7).tolist() == _times(BLOCKS)[:7].tolist()
 
 
 # --- twins ------------------------------------------------------------------------------------------------
@@ -165,6 +187,65 @@ def test_what_never_varies_is_certain(ratio: bool, nothing: float) -> None:
     assert other is not None
     assert (other.low, other.p, other.certain) == (pytest.approx(2), 0, True)
     assert of_pairs([1], [2], ratio=ratio) is None
+
+
+def test_ten_values_of_which_one_is_far_off_have_a_wider_interval() -> None:
+    """Most resamples do not have it, and take it for unlikely; of fewer than 8 values nobody knows."""
+    even = [float(value) for value in range(10)]
+    skewed = [0.0, 1.0, 2.0, 1.0, 0.0, 2.0, 1.0, 0.0, 1.0, 40.0]
+    assert 1 <= widened(even) < 1.2
+    assert widened(skewed) > 1.5
+    assert widened(skewed[-LEAST_WIDENED + 1 :]) == 1
+
+
+def test_widening_is_the_share_of_resamples_beyond_it() -> None:
+    """Counted out: the ratio that 95 of 100 resamples of the values do not exceed, over Student's."""
+    values = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0]
+    ratios = []
+    for drawn in times(8, 4_000):
+        sample = np.repeat(values, drawn.astype(int))
+        if len(set(sample)) > 1:
+            ratios.append(abs(sample.mean() - np.mean(values)) / (sample.std(ddof=1) / 8**0.5))
+    assert widened(values) == pytest.approx(np.quantile(ratios, 0.95) / t_quantile(0.975, 7))
+
+
+@given(
+    st.lists(
+        st.floats(-5, 5, allow_subnormal=False).map(lambda value: round(value, 3)), min_size=2, max_size=12
+    )
+)
+def test_p_is_below_the_level_only_where_0_is_outside(differences: list[float]) -> None:
+    """A verdict and its interval never contradict each other."""
+    interval = of_pairs([0.0] * len(differences), differences, ratio=False)
+    assert interval is not None
+    assert interval.has_nothing == (interval.p >= LEVEL)
+
+
+@given(st.floats(-9, 9), st.floats(0.01, 3), st.floats(-5, 5), st.sampled_from([3, 10, 32]))
+def test_skewed_ends_and_p_say_the_same(estimate: float, error: float, skew: float, count: int) -> None:
+    """And neither end is nearer than Student's."""
+    low, high = ends_of_mean(estimate, error, skew, count)
+    wide = error * t_quantile((1 + CONFIDENCE) / 2, count - 1)
+    assert low <= estimate - wide + 1e-9
+    assert high >= estimate + wide - 1e-9
+    p = p_of_mean(estimate, error, skew, count)
+    assert (low <= 0 <= high) == (p >= LEVEL) or abs(p - LEVEL) < 1e-9
+
+
+def test_an_interval_reaches_further_to_the_side_of_a_long_tail() -> None:
+    """Of values with a long tail above, the mean is more often far below the truth than far above it."""
+    low, high = ends_of_mean(0, 1, 2, 10)
+    assert high > -low
+    assert skewness([0, 0, 0, 9]) > 0 > skewness([9, 9, 9, 0])
+    assert skewness([0, 1, 2]) == skewness([1, 2]) == 0
+
+
+def test_memory_makes_errors_larger() -> None:
+    """Where longer blocks vary more than shorter ones would have it; never smaller."""
+    draw = np.random.default_rng(3)
+    assert 1 <= memory(draw.normal(size=8_000), 32) < 1.5
+    assert memory(np.repeat(draw.normal(size=16), 500), 32) > 1.3
+    assert memory(np.zeros(200), 32) == 1
 
 
 def test_students_t() -> None:

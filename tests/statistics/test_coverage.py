@@ -70,28 +70,21 @@ def test_mean_waits_are_those_of_the_formulas(script: ModuleType, kind: int) -> 
 
 @pytest.mark.slow
 def test_intervals_over_twins_cover_the_truth_as_often_as_they_say(script: ModuleType) -> None:
-    """In 93 to 97 % of 2,000 repetitions, at every load but one, as docs/statistics.md says."""
-    wrong = [row for row in script.twin_rows(2_000, 5_000) if not 0.93 <= row[3] <= 0.97]
-    assert [row[:3] for row in wrong] == [(script.QUEUES[1].name, 0.8, "mean")]
-    assert wrong[0][3] > 0.915
-    assert wrong[0][4] < -1.5, "that is due to the skewness of its differences"
-
-
-@pytest.mark.slow
-def test_more_twins_mend_what_skewness_breaks(script: ModuleType) -> None:
-    """Of that trace twenty and forty twins cover as often as wanted."""
-    for count, least in ((20, 0.93), (40, 0.935)):
-        rows = script.twin_rows(20_000 // count, 5_000, [0.8], twins=count)
-        (covered,) = (row[3] for row in rows if row[0] == script.QUEUES[1].name and row[2] == "mean")
-        assert covered >= least
+    """In 93 to 97 % of 2,000 repetitions, at every load; Student's t alone does not where they are skewed."""
+    rows = list(script.twin_rows(2_000, 5_000))
+    assert not [row for row in rows if not 0.93 <= row[3] <= 0.97]
+    (lowest,) = (row for row in rows if row[4] < 0.93)
+    assert lowest[:3] == (script.QUEUES[1].name, 0.8, "mean")
+    assert lowest[5] < -1.5
 
 
 @pytest.mark.slow
 def test_intervals_of_one_replay_cover_where_they_are_printed(script: ModuleType) -> None:
-    """In at least 90 % of those repetitions in which they are printed in more than a few; else refused."""
+    """In at least 90 % of those repetitions in which they are printed, at every load; else refused."""
     rows = list(script.replay_rows(2_000, 82_247))
-    assert not [row for row in rows if row[3] >= 0.05 and (row[4] or 0) < 0.9]
-    assert all(row[3] < 0.005 for row in rows if row[1] >= 0.95)
+    assert not [row for row in rows if row[4] is not None and row[4] < 0.9]
+    assert all(row[3] < 0.005 for row in rows if row[1] >= 0.8)
+    assert next(row[3] for row in rows) > 0.4
 
 
 @pytest.mark.slow
