@@ -232,7 +232,9 @@ def gain(before: float, after: float, better: str) -> float:
 
 def _optuna() -> Any:
     try:
-        found = import_module("optuna")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # in notebooks, of progress bars that are not shown
+            found = import_module("optuna")
     except ImportError as error:
         raise InputError("optuna is not installed", hint=_INSTALL) from error
     found.logging.set_verbosity(found.logging.ERROR)

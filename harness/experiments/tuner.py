@@ -256,9 +256,10 @@ class Tuner:
         (base,) = self.bench.inputs.clusters.values()
         arm = self.tuning.spec.arms[0].label
         cluster = cluster_for(base, self.bench.trace({PLUGIN: arm}))
-        return difference_patch(
-            cluster, turned(cluster, {name: value for name, value in point.items() if is_knob(name)})
-        )
+        changed = {
+            name: value for name, value in point.items() if is_knob(name) and value != self.today[name]
+        }
+        return difference_patch(cluster, turned(cluster, changed))
 
 
 def _mean(frame: pl.DataFrame, measured: Measurement) -> float | None:

@@ -119,6 +119,8 @@ def test_python_tunes_as_the_command_does(
     assert found.held_out is not None
     patched = load_cluster(tmp_path / "cluster.yaml").patched(found.patch)
     assert patched.knobs("*.quota[cpu]") == {name: found.winner.point[name] for name in (A, B)}
+    changed = {name for name, value in found.winner.point.items() if value != found.today[name]}
+    assert {f"ClusterQueue/{each['metadata']['name']}.quota[cpu]" for each in found.patch} == changed
     fields = yaml.safe_load(spec.read_text())
     fields |= {name: str(tmp_path / fields[name]) for name in ("trace", "cluster")}
     again = harness.tune({**fields, "experiment": "tune"}, output=tmp_path / "two", workers=1)

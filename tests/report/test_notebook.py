@@ -1,4 +1,4 @@
-"""The example notebook runs from beginning to end; what is committed of it is small and names no machine."""
+"""The example notebooks run from beginning to end; what is committed is small and names no machine."""
 
 from __future__ import annotations
 
@@ -10,33 +10,48 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-NOTEBOOK = Path("docs", "examples", "fair-sharing.ipynb")
+EXAMPLES = Path("docs", "examples")
+NOTEBOOKS = ("fair-sharing.ipynb", "weights.ipynb")
 
 
 @pytest.mark.early
 @pytest.mark.filterwarnings("default")  # of Jupyter's own
-def test_the_notebook_answers_its_question(tmp_path: Path) -> None:
-    """In a copy of the checkout's folders; every cell that is committed with an output has one again."""
+def test_the_notebook_about_fair_sharing_answers_its_question(tmp_path: Path) -> None:
+    """What it says of fair shares and of lost work."""
+    answer = carried_out("fair-sharing.ipynb", tmp_path)
+    assert re.search(r"the distance from fair shares by -\d+%", answer)
+    assert re.search(r"If it resumes, .* 0.0% is thrown away instead of 0.0%", answer)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+def test_the_notebook_about_weights_answers_its_question(tmp_path: Path) -> None:
+    """What is gained on the weeks of the search is not gained on those that were held out."""
+    pytest.importorskip("optuna", reason="optuna is not installed (extra tune)")
+    answer = carried_out("weights.ipynb", tmp_path)
+    assert re.search(r"mean wait: \+\d+\.\d% gained on the weeks of the search, -\d", answer)
+    assert "keep the weights" in answer
+
+
+def carried_out(name: str, folder: Path) -> str:
+    """The last answer of a notebook, in a copy of the checkout; every committed output is there again."""
     nbformat = pytest.importorskip("nbformat", reason="no notebook: pip install 'harness-replay[notebook]'")
     client = pytest.importorskip("nbclient", reason="no notebook: pip install 'harness-replay[notebook]'")
     pytest.importorskip("ipykernel", reason="no notebook: pip install 'harness-replay[notebook]'")
-    committed = nbformat.read(ROOT / NOTEBOOK, as_version=4)
-    place = (tmp_path / NOTEBOOK).parent
-    place.mkdir(parents=True)
-    (tmp_path / "traces").mkdir()
+    committed = nbformat.read(ROOT / EXAMPLES / name, as_version=4)
+    shutil.copytree(ROOT / EXAMPLES, folder / EXAMPLES)
+    (folder / "traces").mkdir()
     for path in (ROOT / "traces").glob("philly.*"):
-        shutil.copy(path, tmp_path / "traces")
+        shutil.copy(path, folder / "traces")
     fresh = nbformat.from_dict(committed)
     client.NotebookClient(
-        fresh, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(place)}}
+        fresh, timeout=3000, kernel_name="python3", resources={"metadata": {"path": str(folder / EXAMPLES)}}
     ).execute()
     for before, now in zip(committed.cells, fresh.cells, strict=True):
         if before.cell_type == "code":
             assert outputs(now) == outputs(before)
     last = [cell for cell in fresh.cells if cell.cell_type == "code"][-1]
-    answer = "".join(each.text for each in last.outputs)
-    assert re.search(r"the distance from fair shares by -\d+%", answer)
-    assert re.search(r"If it resumes, .* 0.0% is thrown away instead of 0.0%", answer)
+    return "".join(each.text for each in last.outputs)
 
 
 def outputs(cell: Any) -> set[str]:
@@ -44,9 +59,10 @@ def outputs(cell: Any) -> set[str]:
     return {each.output_type for each in cell.outputs}
 
 
-def test_the_committed_notebook_is_small_and_plain() -> None:
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_committed_notebook_is_small_and_plain(name: str) -> None:
     """Run from beginning to end, no pictures, no paths, nothing to complain about."""
-    text = (ROOT / NOTEBOOK).read_text(encoding="utf-8")
+    text = (ROOT / EXAMPLES / name).read_text(encoding="utf-8")
     assert len(text) < 60_000
     assert not re.search(r"/(tmp|home|root|work|Users|mnt)/", text)
     assert "image/png" not in text
