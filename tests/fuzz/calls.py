@@ -55,7 +55,8 @@ def outside(folder: Path) -> Iterator[Call]:
 
     def call(words: list[str]) -> Ended:
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-            command = [str(Path(sys.executable).with_name("harness")), *words]
+            given = [word.partition("\0")[0] for word in words]  # where the system ends an argument
+            command = [str(Path(sys.executable).with_name("harness")), *given]
             process = subprocess.Popen(
                 command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err
             )
