@@ -17,7 +17,7 @@ from harness.comparison.changes import Evidence, Ground, Verdict, gates
 from harness.comparison.figures import Key, key_of
 from harness.comparison.one_replay import measurements_of
 from harness.errors import RunError
-from harness.statistics.significance import LEAST_WIDENED, of_pairs
+from harness.statistics.significance import of_pairs
 
 if TYPE_CHECKING:
     from harness.comparison.changes import Change
@@ -98,9 +98,8 @@ class Shaken:
             yield "arrivals differ, so each twin is measured over its own window"
         if any(change.interval is not None and not change.exact for change in several):
             yield (
-                f"[95 % interval]: Student's t of paired differences, from {LEAST_WIDENED} twins on as wide "
-                "as their bootstrap has it; of logarithms where all values are above 0; it is of this trace, "
-                "not of other months"
+                "[95 % interval]: Student's t of paired differences, of logarithms where all values are "
+                "above 0; it is of this trace, not of other months"
             )
             yield gates(tests)
         if any(change.ground is Ground.FEW and change.verdict is Verdict.OPEN for change in several):

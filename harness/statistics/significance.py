@@ -9,16 +9,9 @@ from collections.abc import Sequence
 from math import exp, fsum, log, sqrt
 from typing import NamedTuple
 
-from harness.statistics.resamples import times
-
 CONFIDENCE = 0.95
 LEVEL = 1 - CONFIDENCE
-LEAST_WIDENED = 8
-"""Of fewer values many resamples have only one or two different ones, and show no spread."""
 
-_SAME_VALUE = 1e-9  # of the variance
-_RESAMPLES = 4_000  # of which the share beyond a bound is known to a third of a per cent
-_MOST_WIDENED = 200  # values: means of more are as good as normal
 _SAME = 1e-12  # of values that are computed from equal ones in another order
 
 
@@ -51,7 +44,7 @@ class Interval(NamedTuple):
 
 
 def of_pairs(base: Sequence[float], other: Sequence[float], *, ratio: bool) -> Interval | None:
-    """Student's interval of paired differences, as much wider as these show it to be needed (`widened`).
+    """Student's interval of paired differences.
 
     Where all pairs differ by the same, the interval is a point, and p is 0, or 1 for no difference.
 
@@ -78,7 +71,6 @@ def of_pairs(base: Sequence[float], other: Sequence[float], *, ratio: bool) -> I
         ends, p = (point, point), 0.0 if point else 1.0
     else:
         error = sqrt(fsum((value - centre) ** 2 for value in differences) / (count - 1) / count)
-        error *= widened(differences)
         wide = error * t_quantile((1 + CONFIDENCE) / 2, count - 1)
         ends, p = (centre - wide, centre + wide), p_value(centre, error, count - 1)
     low, high = map(_factor, ends) if ratio else ends
@@ -105,35 +97,6 @@ def t_quantile(share: float, freedom: int) -> float:
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, share))
-
-
-def widened(differences: Sequence[float]) -> float:
-    """How many times as wide as Student's an interval of the mean of some values is to be; at least once.
-
-    Student's t takes values to be normally distributed. Where they are not, the mean is more often further
-    from the truth than t says, in units of its error. How far, to whichever side, is seen in resamples of the
-    values: the symmetric bootstrap-t (Hall, "On symmetric bootstrap confidence intervals", Journal of the
-    Royal Statistical Society B 50, 1988), by which intervals cover as often as they say up to terms of 1/n^2.
-    Of fewer than 8 values, and of very many, it is Student's t alone. p is of the same ratio, so that it is
-    below the level where 0 is outside, and only there.
-
-    Args:
-        differences: the values.
-    """
-    import numpy as np
-
-    count = len(differences)
-    if not LEAST_WIDENED <= count <= _MOST_WIDENED:
-        return 1.0
-    drawn, values = times(count, _RESAMPLES), np.array(differences)
-    values = values - values.mean()
-    means = drawn @ values / count
-    squares = (drawn @ values**2 / count - means**2) * count / (count - 1)
-    spread = squares > _SAME_VALUE * float(values @ values) / count  # else one value was drawn all the time
-    if not spread.any():
-        return 1.0
-    ratios = np.abs(means[spread]) / np.sqrt(squares[spread] / count)
-    return max(1.0, float(np.quantile(ratios, CONFIDENCE)) / t_quantile((1 + CONFIDENCE) / 2, count - 1))
 
 
 def holm(values: Sequence[float]) -> list[float]:

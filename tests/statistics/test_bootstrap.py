@@ -15,13 +15,11 @@ from harness.statistics.plateau import levels_off, memory
 from harness.statistics.resamples import times
 from harness.statistics.significance import (
     CONFIDENCE,
-    LEAST_WIDENED,
     LEVEL,
     holm,
     of_pairs,
     p_value,
     t_quantile,
-    widened,
 )
 from harness.statistics.skewed import ends_of_mean, p_of_mean, skewness
 
@@ -187,26 +185,6 @@ def test_what_never_varies_is_certain(ratio: bool, nothing: float) -> None:
     assert other is not None
     assert (other.low, other.p, other.certain) == (pytest.approx(2), 0, True)
     assert of_pairs([1], [2], ratio=ratio) is None
-
-
-def test_ten_values_of_which_one_is_far_off_have_a_wider_interval() -> None:
-    """Most resamples do not have it, and take it for unlikely; of fewer than 8 values nobody knows."""
-    even = [float(value) for value in range(10)]
-    skewed = [0.0, 1.0, 2.0, 1.0, 0.0, 2.0, 1.0, 0.0, 1.0, 40.0]
-    assert 1 <= widened(even) < 1.2
-    assert widened(skewed) > 1.5
-    assert widened(skewed[-LEAST_WIDENED + 1 :]) == 1
-
-
-def test_widening_is_the_share_of_resamples_beyond_it() -> None:
-    """Counted out: the ratio that 95 of 100 resamples of the values do not exceed, over Student's."""
-    values = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0]
-    ratios = []
-    for drawn in times(8, 4_000):
-        sample = np.repeat(values, drawn.astype(int))
-        if len(set(sample)) > 1:
-            ratios.append(abs(sample.mean() - np.mean(values)) / (sample.std(ddof=1) / 8**0.5))
-    assert widened(values) == pytest.approx(np.quantile(ratios, 0.95) / t_quantile(0.975, 7))
 
 
 @given(
