@@ -308,9 +308,8 @@ def test_the_baseline_is_told_and_how_it_was_chosen(
     assert head(first, second, baseline="2s") == "baseline 2s (plugin kueue-classic): as asked for"
     alone = harness.compare([first]).table()
     assert alone.startswith("metric")
-    assert alone.endswith(
-        "\n1s: plugin kueue-classic\nshares are of a capacity of 160 cpu, 32 nvidia.com/gpu (5 nodes)"
-    )
+    assert "\n1s: plugin kueue-classic\n" in alone
+    assert alone.endswith("\nshares are of a capacity of 160 cpu, 32 nvidia.com/gpu (5 nodes)")
 
 
 def test_long_lists_of_differences_are_cut_in_tables() -> None:
