@@ -83,8 +83,7 @@ class OneReplay:
         several = list(changes)
         undecided = {change.ground for change in several if change.verdict is Verdict.OPEN}
         if any(change.interval is not None for change in several):
-            from harness.statistics.bootstrap import BLOCKS
-            from harness.statistics.resamples import RESAMPLES, SEED
+            from harness.statistics.bootstrap import BLOCKS, RESAMPLES, SEED
 
             yield (
                 f"[95 % interval]: paired bootstrap over {BLOCKS} blocks of jobs in order of arrival, "

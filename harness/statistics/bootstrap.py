@@ -26,10 +26,11 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from harness.statistics.plateau import levels_off, memory
-from harness.statistics.resamples import RESAMPLES, SEED, times
 from harness.statistics.significance import CONFIDENCE, Interval, t_quantile
 from harness.statistics.skewed import ends_of_mean, p_of_mean, skewness
 
+RESAMPLES = 1000
+SEED = 1
 BLOCKS = 32
 LEAST_JOBS = 128
 """Of fewer jobs than this nothing can be said."""
@@ -185,7 +186,11 @@ class _Sample:
 @lru_cache(maxsize=4)
 def _times(blocks: int) -> Numbers:
     """How often each block is drawn in each resample; then all of them once, and all but one."""
-    return np.concatenate([times(blocks), np.ones((1, blocks)), 1 - np.eye(blocks)])
+    draw = random.Random(SEED).random  # noqa: S311 - drawn for statistics, alike in every version
+    drawn = np.array([int(draw() * blocks) for _ in range(RESAMPLES * blocks)]).reshape(RESAMPLES, blocks)
+    cells = (drawn + blocks * np.arange(RESAMPLES)[:, None]).ravel()
+    times = np.bincount(cells, minlength=RESAMPLES * blocks).reshape(RESAMPLES, blocks)
+    return np.concatenate([times.astype(np.float64), np.ones((1, blocks)), 1 - np.eye(blocks)])
 
 
 @lru_cache(maxsize=4)

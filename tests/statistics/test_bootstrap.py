@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from harness.statistics.bootstrap import BLOCKS, LEAST_JOBS, RESAMPLES, Paired, _Sample, _times
 from harness.statistics.plateau import levels_off, memory
-from harness.statistics.resamples import times
 from harness.statistics.significance import (
     CONFIDENCE,
     LEVEL,
@@ -151,7 +150,6 @@ def test_blocks_are_drawn_alike_everywhere() -> None:
     first = [int(draw() * BLOCKS) for _ in range(BLOCKS)]
     assert _times(BLOCKS)[0].tolist() == [first.count(block) for block in range(BLOCKS)]
     assert _times(BLOCKS).sum(axis=1).tolist() == [BLOCKS] * (RESAMPLES + 1) + [BLOCKS - 1] * BLOCKS
-    assert times(BLOCKS, 7).tolist() == _times(BLOCKS)[:7].tolist()
 
 
 # --- twins ------------------------------------------------------------------------------------------------

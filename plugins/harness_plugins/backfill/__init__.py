@@ -98,13 +98,13 @@ def _check(cluster: Cluster, options: Mapping[str, Any]) -> None:
 
 
 def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    from harness_plugins.backfill.policy import offer_of
+    from harness_plugins.backfill.policy import capacity_of
 
     _check(cluster, options)
-    offer = offer_of(cluster, options)
+    capacity = capacity_of(cluster, options)
 
     def possible(job: Job) -> Never | None:
-        return offer.request(job).never
+        return capacity.request(job).never
 
     return possible
 

@@ -14,7 +14,7 @@ from typing import NamedTuple, final
 
 from harness import Job
 from harness.policy import ENDLESS
-from harness_plugins.backfill.floor import Floor, Places
+from harness_plugins.backfill.snapshot import Places, Snapshot
 
 
 @final
@@ -43,11 +43,11 @@ class NodePlan:
     """The plan of all jobs, see `capacity.Plan`.
 
     Args:
-        floor: nodes on which nobody is but by this plan.
+        snapshot: nodes on which nobody is but by this plan.
     """
 
-    def __init__(self, floor: Floor) -> None:
-        self._floor = floor
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
         self._spans: dict[int, Span] = {}
         self._now = 0
 
@@ -79,7 +79,7 @@ class NodePlan:
 
         Nobody finds room when others start, unless its pods are to be near theirs.
         """
-        floor, events = self._floor, self._events(now)
+        snapshot, events = self._snapshot, self._events(now)
         self._show(now)
         start, done, hopeful = now, 0, True
         while True:
@@ -91,14 +91,14 @@ class NodePlan:
                 return start, places
             if done == len(events):
                 return ENDLESS, Places(job, ())
-            start, hopeful = events[done].time, floor.between_pods
+            start, hopeful = events[done].time, snapshot.between_pods
             while done < len(events) and events[done].time == start:
                 event = events[done]
                 hopeful = hopeful or not event.starts
                 if event.starts:
-                    floor.put(event.span.places)
+                    snapshot.put(event.span.places)
                 else:
-                    floor.take(event.span.places.job)
+                    snapshot.take(event.span.places.job)
                 done += 1
 
     def may_begin_before(self, time: int, request: object) -> bool:
@@ -112,42 +112,42 @@ class NodePlan:
 
         Args:
             job: the job.
-            start: the moment, which the floor shows.
+            start: the moment, which the snapshot shows.
             end: when it is expected to end.
             events: what happens after that moment.
         """
-        floor = self._floor
-        places = floor.find(job)
+        snapshot = self._snapshot
+        places = snapshot.find(job)
         if places is None:
             return None
         found = [places]
-        floor.put(places)
+        snapshot.put(places)
         differs, runs = end, True  # from when on everything is as it was planned; whether the job runs
         for event in events:
             if event.time >= differs:
                 break
             if runs and event.time >= end:
-                floor.take(job)
+                snapshot.take(job)
                 runs = False
             own: Places | None = event.span.places
             assert own is not None
             if not event.starts:
-                floor.take(own.job)
+                snapshot.take(own.job)
                 continue
-            if not floor.fits(own):
-                own = floor.find(own.job)
+            if not snapshot.fits(own):
+                own = snapshot.find(own.job)
                 if own is None:
                     self._show(start)
                     return None
                 found.append(own)
                 differs = max(differs, event.span.end)
-            floor.put(own)
+            snapshot.put(own)
         return found
 
     def _show(self, time: int) -> None:
-        """Have those on the floor who are there at a time."""
+        """Have those in the snapshot who are there at a time."""
         there = {index: span.places for index, span in self._spans.items() if span.start <= time < span.end}
-        self._floor.show(there)
+        self._snapshot.show(there)
 
     def _events(self, now: int) -> Sequence[Event]:
         """What happens after now, in order."""

@@ -13,9 +13,9 @@ from typing import final
 from harness import Bind, Cluster, Decision, Job, Never, PodSet, Refuse
 from harness.models.kube.refusal import UNSCHEDULABLE
 from harness.policy import ENDLESS
-from harness_plugins.backfill.floor import Floor, Places
 from harness_plugins.backfill.jobs import Entry
 from harness_plugins.backfill.node_plan import NodePlan
+from harness_plugins.backfill.snapshot import Places, Snapshot
 
 
 @final
@@ -61,10 +61,12 @@ class OnNodes:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._now = Floor(cluster)
-        self._then = Floor(cluster)  # as it is expected to be when the first waiting job starts, without it
+        self._now = Snapshot(cluster)
+        self._then = Snapshot(
+            cluster
+        )  # as it is expected to be when the first waiting job starts, without it
         self._requests: dict[tuple[str, tuple[PodSet, ...]], NodeRequest] = {}
-        self._empty: Floor | None = None
+        self._empty: Snapshot | None = None
 
     @property
     def others_matter(self) -> bool:
@@ -97,8 +99,8 @@ class OnNodes:
 
     def refund(self, assignment: Places) -> None:
         """See `Capacity`."""
-        for floor in (self._now, self._then):
-            floor.forget(assignment.job)
+        for snapshot in (self._now, self._then):
+            snapshot.forget(assignment.job)
 
     def decisions(self, job: Job, assignment: Places) -> Iterator[Decision]:
         """See `Capacity`: one binding for pods that follow each other onto a node."""
@@ -128,14 +130,14 @@ class OnNodes:
         Pods are placed one by one, so that a job can find no nodes where there are more than before; those
         that were reserved before are nodes for it all the same.
         """
-        floor = self._then
-        floor.show({each.job.index: each.assignment for _, each in running})
+        snapshot = self._then
+        snapshot.show({each.job.index: each.assignment for _, each in running})
         for end, group in groupby(running, key=_end):
             for _, each in group:
-                floor.take(each.job)
-            places = floor.find(job)
+                snapshot.take(each.job)
+            places = snapshot.find(job)
             if places is None and before is not None and before.places is not None:
-                places = before.places if floor.fits(before.places) else None
+                places = before.places if snapshot.fits(before.places) else None
             if places is not None:
                 return NodeReservation(job, end, places)
         return NodeReservation(job, ENDLESS, None)
@@ -165,11 +167,11 @@ class OnNodes:
 
     def _leave(self, reservation: NodeReservation, places: Places) -> bool:
         """Whether the reservation can be kept with a job on some nodes, which then is there."""
-        floor = self._then
-        floor.put(places)
-        found = floor.find(reservation.job)
+        snapshot = self._then
+        snapshot.put(places)
+        found = snapshot.find(reservation.job)
         if found is None:
-            floor.take(places.job)
+            snapshot.take(places.job)
             return False
         reservation.places = found
         return True
@@ -189,7 +191,7 @@ class OnNodes:
         if never is not None or job.pods == 1:
             return never
         if self._empty is None:
-            self._empty = Floor(self._cluster)
+            self._empty = Snapshot(self._cluster)
         failure = self._empty.failure(job)
         self._empty.forget(job)
         if failure is None or not failure.by_nodes:

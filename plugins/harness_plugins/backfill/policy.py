@@ -13,11 +13,9 @@ from harness_plugins.backfill.jobs import Key, Running, Waiting
 from harness_plugins.backfill.on_nodes import OnNodes
 from harness_plugins.backfill.on_quotas import OnQuotas
 
-Offer = OnNodes | OnQuotas
 
-
-def offer_of(cluster: Cluster, options: Mapping[str, Any]) -> Offer:
-    """What there is to run on: nodes where there are any, else quotas."""
+def capacity_of(cluster: Cluster, options: Mapping[str, Any]) -> OnNodes | OnQuotas:
+    """What jobs share: nodes where there are any, else quotas."""
     return OnNodes(cluster) if cluster.nodes else OnQuotas(cluster, options)
 
 
@@ -30,7 +28,7 @@ class Backfill:
     """
 
     def __init__(self, cluster: Cluster, options: Mapping[str, Any]) -> None:
-        self._offer: Any = offer_of(cluster, options)
+        self._capacity: Any = capacity_of(cluster, options)
         self._expected = Expected(options)
         self._algorithm: type[Any] = Easy if options["algorithm"] == "easy" else Conservative
         self._order = options["order"]
@@ -43,7 +41,7 @@ class Backfill:
 
     def submit(self, job: Job, pods: range, now: int) -> None:
         """A job arrived."""
-        never = self._offer.request(job).never
+        never = self._capacity.request(job).never
         if never is None:
             self._arrived.append(job)
         else:
@@ -88,11 +86,11 @@ class Backfill:
 
     def _arrive(self, job: Job) -> int:
         """A job waits; answers the tree that it waits in."""
-        request = self._offer.request(job)
+        request = self._capacity.request(job)
         home: int = request.home
         expected = max(1, self._expected.of(job))
         if home not in self._trees:
-            self._trees[home] = self._algorithm(self._offer, self._expected)
+            self._trees[home] = self._algorithm(self._capacity, self._expected)
         self._trees[home].add(Waiting(self._key(job, expected), job, request, expected))
         return home
 
@@ -113,7 +111,7 @@ class Backfill:
             for decision, started in self._trees[home].decide(now):
                 if started is not None:
                     self._running[started.job.index] = started
-                    again = self._offer.others_matter
+                    again = self._capacity.others_matter
                 yield decision
 
 

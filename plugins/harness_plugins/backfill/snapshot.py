@@ -56,8 +56,8 @@ class Failure(NamedTuple):
 
 
 @final
-class Floor:
-    """Nodes and the jobs on them.
+class Snapshot:
+    """Nodes and the jobs on them at one moment, which may be one to come.
 
     All nodes are looked at for every pod (`percentageOfNodesToScore` does not count), the largest pods of a
     job first.
@@ -164,8 +164,8 @@ class Floor:
         return all(self.scheduling.shape_nodes(kind.template.shape).any_fits for kind in kinds)
 
     @contextmanager
-    def limited(self, other: Floor, nodes: Sequence[int]) -> Iterator[None]:
-        """Leave some nodes no more room than they have on another floor."""
+    def limited(self, other: Snapshot, nodes: Sequence[int]) -> Iterator[None]:
+        """Leave some nodes no more room than they have in another snapshot."""
         lost: list[tuple[NodeInfo, list[int], int]] = []
         for position in dict.fromkeys(nodes):
             here, there = self.cache.nodes[position], other.cache.nodes[position]
