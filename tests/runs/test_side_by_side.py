@@ -244,6 +244,30 @@ def test_a_script_replays_side_by_side_under_a_guard(world: Callable[..., Reques
     assert "its process ended before it had begun" in bad.stderr
 
 
+BEGINS = """
+import signal
+from multiprocessing import get_context
+from harness.runs.children import signals_blocked
+
+def told():
+    print(*sorted(each.name for each in signal.pthread_sigmask(signal.SIG_BLOCK, [])), flush=True)
+
+if __name__ == "__main__":
+    for _ in range(2):
+        process = get_context("spawn").Process(target=told)
+        with signals_blocked():
+            process.start()
+        process.join()
+"""
+
+
+def test_processes_begin_with_signals_blocked(tmp_path: Path) -> None:
+    """The first one, too: a ctrl-C while it loads what it needs would be told as a defect."""
+    (tmp_path / "begins.py").write_text(BEGINS)
+    told = subprocess.check_output([sys.executable, tmp_path / "begins.py"], text=True)
+    assert told == "SIGHUP SIGINT SIGTERM\n" * 2
+
+
 def test_every_error_can_go_to_another_process() -> None:
     """With what it says, its hint, and all that is its own."""
     own = [each for each in vars(errors).values() if isinstance(each, type)]
