@@ -1,13 +1,17 @@
-"""Why `-` stands in a table where others have a value."""
+"""Why `-` stands in a table where others have a value, and what is in none of its lines."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+
+import polars as pl
 
 from harness.comparison.changes import Row
 from harness.comparison.figures import Key, shown
 from harness.metrics.measurement import Measurement
 from harness.metrics.scopes import ALL
+from harness.runs.run import Run
 
 _CENSORED = ("wait.first_start", "delay", "jct", "slowdown.bounded")
 """Of these jobs that have not come so far count as longer; see `harness.metrics.survival`."""
@@ -40,6 +44,24 @@ def about_missing(rows: Sequence[Row], measured: Sequence[Mapping[Key, Measureme
         )
     if other:
         yield f"- of {_named(other)}: there was no such job or event, or it was not measured"
+
+
+def about_unshaken(
+    runs: Sequence[Run], measured: Sequence[Mapping[Key, Measurement]], *, isolated: Sequence[str]
+) -> Iterator[str]:
+    """Which metrics runs have and their twins have not, in a sentence; nothing where there are none.
+
+    Args:
+        runs: the runs themselves.
+        measured: what was measured of the twins of each.
+        isolated: the metrics that are measured on request only.
+    """
+    has = (run.metrics.filter(pl.col("value").is_not_null())["metric"].to_list() for run in runs)
+    known = {row.metric for of_run in measured for row in of_run.values()}
+    lacking = [name for name in dict.fromkeys(chain.from_iterable(has)) if name not in known]
+    if lacking:
+        how = "; --isolated beside --shake does that" if set(lacking) <= set(isolated) else ""
+        yield f"measured of runs, but of none of their twins: {_named(lacking)}{how}"
 
 
 def _named(metrics: Sequence[str]) -> str:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from harness.comparison.changes import Row
 from harness.comparison.figures import changed, key_of, name_of, shown
 from harness.comparison.headlines import ALARMS, BRIEF, SHOWN
-from harness.comparison.missing import about_missing
+from harness.comparison.missing import about_missing, about_unshaken
 from harness.comparison.ping_pong import about_loops
 from harness.comparison.recommendation import recommendation
 from harness.comparison.samples import LOST
+from harness.metrics.finish_time import FINISH_TIME, VIOLATIONS
 from harness.metrics.scopes import ALL
 from harness.metrics.utilization import HOURS
 from harness.text import aligned, columns, printable, shortened
@@ -269,6 +270,8 @@ def remarks(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
     elif not names[0].startswith(runs[0].info["policy"]["name"]):
         yield f"{names[0]}: plugin {runs[0].info['policy']['name']}"
     yield from about_missing([line.row for line in shown], comparison.measured)
+    if comparison.shake is not None:
+        yield from about_unshaken(runs, comparison.measured, isolated=(FINISH_TIME, VIOLATIONS))
     yield from _about_windows(comparison, shown)
     if any(line.measured.metric.startswith(_OF_CAPACITY) for line in shown):
         yield from _about_capacity(comparison)

@@ -246,6 +246,18 @@ def test_twins_are_measured_as_each_would_be_by_itself(replayed: Replayed) -> No
         assert row.values[place] == pytest.approx((values[0] * values[1]) ** 0.5)
 
 
+def test_a_comparison_says_what_its_twins_lack(replayed: Replayed) -> None:
+    """Runs that were measured so, and twins that were not: the metrics are named that no line is of."""
+    runs = [replayed(*JOBS, cluster=queues(HALVES), plugin=each) for each in ("none", "kueue-classic")]
+    runs = harness.isolated(runs)
+    said = (
+        "measured of runs, but of none of their twins: fairness.sharing_violations, fairness.finish_time; "
+        "--isolated beside --shake does that"
+    )
+    assert said in " ".join(harness.compare(runs, shake=2).table().split())
+    assert said not in " ".join(harness.compare(runs, shake=2, isolated=True).table().split())
+
+
 def test_of_twins_only_metrics_are_kept(replayed: Replayed) -> None:
     """Runs with one quota alone go with the tables of the twin; asked again nothing is replayed."""
     run = replayed(*JOBS, cluster=queues(HALVES))
