@@ -33,26 +33,23 @@ class Daily:
     def add(self, found: Shares, piece: Piece) -> None:
         """Take a piece into account."""
         start, times, end = self._window.start, piece.times, piece.end
-        ends = times.shift(-1, fill_value=end)
-        first, last = (times[0] - start) // DAY, max(0, end - start - 1) // DAY
+        first, last = (int(times[0]) - start) // DAY, max(0, end - start - 1) // DAY
         borders = [start + day * DAY for day in range(first, last + 2)]
-        begins = times.search_sorted(pl.Series(borders, dtype=pl.Int64)).to_list()
+        begins = times.searchsorted(borders).tolist()
         # A level counts with the day in which it begins; what of it lasts into the next day is moved there.
+        ends = [*times[1:].tolist(), end]
         beyond = [
             (until - 1, max(0, ends[until - 1] - border))
             for until, border in zip(begins[1:-1], borders[1:-1], strict=True)
         ]
-        spans = found.grid.spread((ends - times).cast(pl.Float64))
-        for kind, column in enumerate((found.share, found.ideal)):
-            areas = column * spans
-            for place, holder in enumerate(found.holders.to_list()):
-                cells = place * found.grid.instants
-                moved = 0.0
+        for kind, cells in enumerate((found.share, found.ideal)):
+            for holder, levels, areas in zip(found.holders.tolist(), cells, cells * piece.spans, strict=True):
+                of_holder, moved = pl.Series(areas), 0.0
                 for number, (begin, until) in enumerate(pairwise(begins)):
-                    area = moved + float(areas.slice(cells + begin, until - begin).sum())
+                    area = moved + float(of_holder.slice(begin, until - begin).sum())
                     if number < len(beyond):
                         instant, left = beyond[number]
-                        moved = column[cells + instant] * left if left else 0.0
+                        moved = float(levels[instant]) * left if left else 0.0
                         area -= moved
                     self._sums[first + number][holder][kind] += area
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import fsum
 
-import polars as pl
+import numpy as np
 
+from harness.metrics.arrays import Groups, codes, firsts, quotients
 from harness.metrics.daily import Daily
-from harness.metrics.exact import exact_sum
+from harness.metrics.exact import exact_sum, resource_times
+from harness.metrics.ideal import total
 from harness.metrics.inequality import jain
 from harness.metrics.levels import Holder, Piece, holder_of_jobs, holders, pieces, unused_quotas
 from harness.metrics.measurement import Measurement, Window, resource_hours
@@ -21,7 +23,6 @@ from harness.runs.run import Run
 from harness.units import INT64_MAX
 
 _DEFICIT = "fairness.guarantee_deficit"
-_ZERO = pl.Series([0.0])
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
@@ -53,25 +54,16 @@ class _Shares:
         if found is None:
             return
         self._daily.add(found, piece)
-        grid, share, ideal = found.grid, found.share, found.ideal
+        share, ideal, span = found.share, found.ideal, piece.spans
         compared = ideal > 0
-        ratio = (share / ideal).zip_with(compared, _ZERO)
-        sums = pl.DataFrame(
-            {
-                "span": piece.times.shift(-1, fill_value=piece.end) - piece.times,
-                "off": grid.total((share - ideal).abs()),
-                "ideal": grid.total(ideal),
-                "holders": grid.total(compared.cast(pl.Float64)),
-                "ratio": grid.total(ratio),
-                "square": grid.total(ratio * ratio),
-            }
-        )
-        self._off.append(fsum((sums["off"] / 2 * sums["span"]).to_list()))
-        self._ideal.append(fsum((sums["ideal"] * sums["span"]).to_list()))
-        several = sums.filter((pl.col("holders") >= 2) & (pl.col("square") > 0))
-        index = several["ratio"] * several["ratio"] / (several["holders"] * several["square"])
-        self._jain.append(fsum((index * several["span"]).to_list()))
-        self._compared += int(several["span"].sum())
+        ratios = quotients(share, ideal)
+        self._off.append(fsum((total(np.abs(share - ideal)) / 2 * span).tolist()))
+        self._ideal.append(fsum((total(ideal) * span).tolist()))
+        count, ratio, square = np.count_nonzero(compared, axis=0), total(ratios), total(ratios * ratios)
+        several = (count >= 2) & (square > 0)
+        index = quotients(ratio * ratio, count * square) * span
+        self._jain.append(fsum(index[several].tolist()))
+        self._compared += int(span[several].sum())
 
     def measurements(self) -> Iterator[Measurement]:
         """What has been added up."""
@@ -90,24 +82,19 @@ class _Owed:
         self._resources = run.resources
         self._users = users
         self._nominal = [
-            pl.Series([min(user.nominal.get(each, 0), INT64_MAX) if user.nominal else 0 for user in users])
+            np.array([min((user.nominal or {}).get(each, 0), INT64_MAX) for user in users], np.int64)
             for each in run.resources
         ]
         self._sums = [[0] * len(users) for _ in run.resources]
 
     def add(self, piece: Piece) -> None:
         """Take a piece into account."""
+        begins = np.flatnonzero(firsts(piece.holder))
         for number, (nominal, sums) in enumerate(zip(self._nominal, self._sums, strict=True)):
-            due = pl.min_horizontal(nominal.gather(piece.rows["holder"]), pl.col(f"demand{number}"))
-            short = (due - pl.col(f"allocated{number}")).cast(pl.Int128)
-            owed = (
-                piece.rows.select("holder", owed=short * pl.col("span"))
-                .filter(pl.col("owed") > 0)
-                .group_by("holder")
-                .agg(pl.col("owed").sum())
-            )
-            for holder, amount in owed.iter_rows():
-                sums[holder] += amount
+            due = np.minimum(nominal[piece.holder], piece.levels[f"demand{number}"])
+            short = (due - piece.levels[f"allocated{number}"]).clip(0)
+            for holder, owed in enumerate(resource_times(short, piece.span, begins)):
+                sums[holder] += owed
 
     def measurements(self, unused: Sequence[Holder]) -> Iterator[Measurement]:
         """What has been added up: for all together, then for each holder; `unused` are owed nothing."""
@@ -126,9 +113,12 @@ class _Owed:
 
 def _slowdown(run: Run, window: Window) -> Iterator[Measurement]:
     """How unequally jobs of holders are slowed down: over the holders' means of the bounded slowdown."""
-    times = job_times(run, window, "job", "slowdown").drop_nulls()
-    of_holders = times.group_by(holder_of_jobs(run).gather(times["job"]).alias("holder")).agg("slowdown")
-    means = sorted(exact_sum(values) / len(values) for values in of_holders["slowdown"])
+    times = job_times(run, window, "job", "slowdown")
+    ended = times["slowdown"].is_not_null()
+    job, slowdown = (times[name].filter(ended).to_numpy() for name in ("job", "slowdown"))
+    groups = Groups(codes(holder_of_jobs(run))[job])
+    slowdown = slowdown[groups.order]
+    means = sorted(exact_sum(some) / len(some) for some in (slowdown[rows] for _, rows in groups))
     yield Measurement("fairness.jain_slowdown", jain(means), "ratio", "higher")
     ratio = means[-1] / means[0] if means else None
     yield Measurement("fairness.max_min_slowdown", ratio, "factor", "lower")

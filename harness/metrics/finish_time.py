@@ -66,7 +66,9 @@ def measurements(found: Mapping[str, Sharing], holders: Sequence[Holder]) -> Ite
         holders: those of the run; jobs of a queue without a quota are alone on nothing.
     """
     means = {
-        quota: exact_sum(each.ratios) / len(each.ratios) for quota, each in found.items() if len(each.ratios)
+        quota: exact_sum(each.ratios.to_numpy()) / len(each.ratios)
+        for quota, each in found.items()
+        if len(each.ratios)
     }
     worse = sum(mean > TOLERATED for mean in means.values()) / len(means) if means else None
     yield Measurement(VIOLATIONS, worse, "ratio", "lower")

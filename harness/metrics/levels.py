@@ -10,8 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
+import numpy as np
 import polars as pl
 
+from harness.metrics.arrays import Groups, Ints, codes, firsts, numbers
 from harness.metrics.known import once
 from harness.metrics.measurement import Window
 from harness.metrics.scopes import QUEUE, QUOTA, Scope
@@ -47,24 +49,58 @@ class Holder(NamedTuple):
         return Scope(QUEUE if self.nominal is None else QUOTA, self.name).text
 
 
+class Moves(NamedTuple):
+    """How far holders' levels move, in order of time.
+
+    Attributes:
+        time: when.
+        holder: the number of whose levels move.
+        levels: such as `allocated<n>` for the n-th resource -> how far.
+    """
+
+    time: Ints
+    holder: Ints
+    levels: Mapping[str, Ints]
+
+    def part(self, rows: slice) -> Moves:
+        """Some of them."""
+        levels = {name: level[rows] for name, level in self.levels.items()}
+        return Moves(self.time[rows], self.holder[rows], levels)
+
+    def then(self, later: Moves) -> Moves:
+        """These, and later ones after them."""
+        levels = {name: np.concatenate((level, later.levels[name])) for name, level in self.levels.items()}
+        times, holders = (self.time, later.time), (self.holder, later.holder)
+        return Moves(np.concatenate(times), np.concatenate(holders), levels)
+
+
 class Piece(NamedTuple):
     """The levels of holders over some time.
 
     Attributes:
         times: instants, ascending; between two of them nothing changes.
         end: how long the levels at the last instant hold.
-        rows: one row a level of a holder: `holder` (its number), `at` (the number of the instant at which it
-            begins), `span` (how long it holds), and its levels, such as `allocated<n>` for the n-th resource;
-            sorted by holder and instant. Every holder has a level at instant 0.
+        holder: the number of the holder that has a level, in ascending order.
+        at: the number of the instant at which it begins, ascending for each holder, from 0.
+        span: how long it holds.
+        levels: such as `allocated<n>` for the n-th resource -> how high it is.
     """
 
-    times: pl.Series
+    times: Ints
     end: int
-    rows: pl.DataFrame
+    holder: Ints
+    at: Ints
+    span: Ints
+    levels: Mapping[str, Ints]
+
+    @property
+    def spans(self) -> Ints:
+        """How long it is from each instant to the next."""
+        return np.diff(self.times, append=self.end)
 
 
 def holders(run: Run) -> list[Holder]:
-    """Every holder that a run has jobs of, by name; its place is its number in `Piece.rows`."""
+    """Every holder that a run has jobs of, by name; its place is its number."""
     return [_holder(run, name) for name in sorted(set(holder_behind(run).values()))]
 
 
@@ -118,76 +154,94 @@ def pieces(run: Run, window: Window, *, changes: int, kinds: Sequence[str] = USE
         changes: how many a piece has, about.
         kinds: which levels, see `moves`.
     """
-    state = pl.DataFrame({"holder": pl.int_range(len(holders(run)), dtype=pl.Int32, eager=True)})
-    state = state.with_columns(pl.lit(0, pl.Int64).alias(name) for name in level_names(run, kinds))
+    number = len(holders(run))
+    state: Mapping[str, Ints] = {name: np.zeros(number, np.int64) for name in level_names(run, kinds)}
     start = window.start
-    waiting = pl.DataFrame(schema={"time": pl.Int64, **state.schema})
+    nothing = np.zeros(0, np.int64)
+    waiting = Moves(nothing, nothing, dict.fromkeys(state, nothing))
     for batch in moves(run, window, kinds):
-        waiting = pl.concat([waiting, batch])
-        while waiting.height > changes:
+        waiting = waiting.then(batch)
+        while len(waiting.time) > changes:
             # The instant of the last one may go on in what follows.
-            last = waiting["time"][changes - 1]
-            done = waiting.filter(pl.col("time") < last)
-            if done.is_empty():
+            last = int(waiting.time[changes - 1])
+            done = int(waiting.time.searchsorted(last))
+            if not done:
                 changes *= 2
                 continue
-            waiting = waiting.slice(done.height)
-            piece, state = _piece(state, done, start, last)
+            piece, state = _piece(state, waiting.part(slice(done)), start, last)
+            waiting = waiting.part(slice(done, None))
             yield piece
             start = last
     yield _piece(state, waiting, start, window.end)[0]
 
 
-def _piece(state: pl.DataFrame, changes: pl.DataFrame, start: int, end: int) -> tuple[Piece, pl.DataFrame]:
+def _piece(
+    state: Mapping[str, Ints], changes: Moves, start: int, end: int
+) -> tuple[Piece, Mapping[str, Ints]]:
     """A piece, and the levels at its end."""
-    begin = state.select(pl.lit(start, pl.Int64).alias("time"), pl.all())
-    rows = pl.concat([begin, changes]).with_columns(at=pl.col("time").rle_id())
-    times = rows["time"].rle().struct.field("value")
-    following = pl.col("holder").shift(-1) == pl.col("holder")
-    rows = (
-        rows.sort("holder", maintain_order=True)
-        .with_columns(pl.col(state.columns[1:]).cum_sum().over("holder"))
-        .filter((following & (pl.col("at").shift(-1) == pl.col("at"))).not_().fill_null(value=True))
-        .with_columns(span=pl.when(following).then(pl.col("time").shift(-1)).otherwise(end) - pl.col("time"))
-    )
-    latest = rows.filter(following.not_().fill_null(value=True)).select(state.columns)
-    return Piece(times, end, rows), latest
+    every = np.arange(len(next(iter(state.values()), ())))
+    rows = Moves(np.full(len(every), start), every, state).then(changes)
+    new = firsts(rows.time)
+    times, at = rows.time[new], new.cumsum() - 1
+    groups = Groups(rows.holder)
+    at = at[groups.order]
+    # Of what changes for a holder at one instant, only what comes of it in the end is a level.
+    stays = groups.last
+    stays[:-1] |= at[1:] != at[:-1]
+    levels = {name: groups.running(level[groups.order])[stays] for name, level in rows.levels.items()}
+    holder, at, last = groups.keys[stays], at[stays], groups.last[stays]
+    begin = times[at]
+    until = np.append(begin[1:], np.full(min(1, len(begin)), end))
+    until[last] = end
+    latest = {name: level[last] for name, level in levels.items()}
+    return Piece(times, end, holder, at, until - begin, levels), latest
 
 
-def moves(run: Run, window: Window, kinds: Sequence[str] = USED) -> Iterator[pl.DataFrame]:
-    """How far holders' levels move, in order of time: `time, holder`, and `<kind><n>` for the n-th resource.
+def moves(run: Run, window: Window, kinds: Sequence[str] = USED) -> Iterator[Moves]:
+    """How far holders' levels move, in order of time.
 
     One row a change of a queue of the trace; several of these may count against one quota. Kinds are
     `allocated`, `demand` (allocated and pending) and `held` (quota).
     """
-    levels = level_names(run, kinds)
-    read = ("time", "queue", *dict.fromkeys(column for kind in kinds for column in _COLUMNS[kind]))
+    columns = tuple(dict.fromkeys(column for kind in kinds for column in _COLUMNS[kind]))
     behind, width = holder_behind(run), len(run.resources)
     places = {holder.name: number for number, holder in enumerate(holders(run))}
-    numbers = [places[name] for name in behind.values()]
-    tenants, codes = list(behind), list(range(len(behind)))
-    before = pl.DataFrame(schema={"tenant": pl.Int32, **dict.fromkeys(levels, pl.Int64)})
+    holder_of = np.array([places[name] for name in behind.values()], np.int64)
+    tenants = pl.Enum(list(behind))
+    before = {name: np.zeros(len(behind), np.int64) for name in level_names(run, kinds)}
     left: pl.DataFrame | None = None
-    for batch in run.batches("timeline", read):
+    for batch in run.batches("timeline", ("time", "queue", *columns)):
         # Rows of one instant and tenant are together, one a resource.
         long = batch if left is None else pl.concat([left, batch])
         whole = long.height // width * width
         left, long = long.slice(whole), long.slice(0, whole)
-        tenant = long["queue"].gather_every(width).replace_strict(tenants, codes, return_dtype=pl.Int32)
-        now = {"tenant": tenant}
+        tenant = codes(long["queue"].gather_every(width).cast(tenants))
+        time, *found = numbers(long, "time", *columns)
+        time = time[::width]
+        of_columns = dict(zip(columns, found, strict=True))
+        groups = Groups(tenant)
+        moved = {}
         for number in range(width):
-            of_resource = long.gather_every(width, number)
             for kind in kinds:
-                now[f"{kind}{number}"] = of_resource.select(pl.sum_horizontal(_COLUMNS[kind])).to_series()
-        states = pl.concat([before, pl.DataFrame(now)])
-        moved = states.with_columns(
-            pl.col(name) - pl.col(name).shift(1, fill_value=0).over("tenant") for name in levels
-        ).slice(before.height)
-        before = states.group_by("tenant", maintain_order=True).last()
-        holder = moved["tenant"].replace_strict(codes, numbers, return_dtype=pl.Int32)
-        yield moved.select(long["time"].gather_every(width), holder.alias("holder"), *levels).filter(
-            pl.col("time") < window.end
-        )
+                parts = [of_columns[column][number::width] for column in _COLUMNS[kind]]
+                name = f"{kind}{number}"
+                moved[name] = _changes(sum(parts[1:], start=parts[0]), groups, before[name])
+        within = slice(int(time.searchsorted(window.end)))
+        yield Moves(time, holder_of[tenant], moved).part(within)
+
+
+def _changes(level: Ints, groups: Groups, before: Ints) -> Ints:
+    """By how much levels differ from those before of the same tenant, which go on to the last ones here."""
+    ranked = level[groups.order]
+    changes = np.empty_like(ranked)
+    changes[1:] = ranked[1:] - ranked[:-1]
+    begins = groups.begins
+    changes[begins] = ranked[begins] - before[groups.keys[begins]]
+    last = groups.last
+    before[groups.keys[last]] = ranked[last]
+    found = np.empty_like(changes)
+    found[groups.order] = changes
+    return found
 
 
 def level_names(run: Run, kinds: Sequence[str] = USED) -> list[str]:

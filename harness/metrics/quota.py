@@ -5,16 +5,20 @@ Jobs that are leaving still hold quota, and so do admitted jobs that have not st
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
+import numpy as np
 import polars as pl
 
+from harness.metrics.arrays import Groups, Ints, firsts
+from harness.metrics.exact import resource_times
 from harness.metrics.known import once
 from harness.metrics.levels import Holder, Piece, holders, moves, pieces, unused_quotas
 from harness.metrics.measurement import Measurement, Window, resource_hours
 from harness.metrics.quota_tree import QuotaTree, quota_trees
 from harness.runs.run import Run
+from harness.units import INT64_MAX
 
 _OVER, _UNBOUND = "quota.over", "quota.held_unbound"
 _CHANGES = 1 << 16  # changes of level that are looked at together
@@ -58,21 +62,18 @@ def _held_unbound(run: Run, window: Window, every: Sequence[Holder]) -> Iterator
 
 def _quota_without_pods(run: Run, window: Window) -> dict[tuple[str, str], int]:
     """For each holder and resource the quota held less what bound pods ask for, as resource-time."""
-    # A level that moves by an amount has it from then on until the end.
-    left = pl.lit(window.end) - pl.col("time")
-    amounts = [
-        ((pl.col(f"held{number}") - pl.col(f"allocated{number}")).cast(pl.Int128) * left)
-        .sum()
-        .alias(resource)
-        for number, resource in enumerate(run.resources)
-    ]
     names = [user.name for user in holders(run)]
     sums: dict[tuple[str, str], int] = {}
     for batch in moves(run, window, ("held", "allocated")):
-        for row in batch.group_by("holder").agg(amounts).iter_rows(named=True):
-            name = names[row["holder"]]
-            for resource in run.resources:
-                sums[name, resource] = sums.get((name, resource), 0) + row[resource]
+        groups = Groups(batch.holder)
+        # A level that moves by an amount has it from then on until the end.
+        left = (window.end - batch.time)[groups.order]
+        for number, resource in enumerate(run.resources):
+            unbound = (batch.levels[f"held{number}"] - batch.levels[f"allocated{number}"])[groups.order]
+            amounts = resource_times(unbound, left, groups.begins)
+            for holder, amount in zip(groups.keys[groups.begins].tolist(), amounts, strict=True):
+                key = names[holder], resource
+                sums[key] = sums.get(key, 0) + amount
     return sums
 
 
@@ -112,50 +113,48 @@ class _Over:
 
     def add(self, piece: Piece) -> None:
         """Take a piece into account."""
-        parts = piece.rows.select("holder", "at", self._held).partition_by("holder", as_dict=True)
-        levels = {holder: rows for (holder,), rows in parts.items()}
+        held = piece.levels[self._held]
+        begins = np.flatnonzero(firsts(piece.holder))
+        ends = np.append(begins[1:], len(held))
         for tree in self.trees:
-            used = {
-                place: levels[self._numbers[node.queue]]
-                for place, node in enumerate(tree.nodes)
-                if node.queue in self._numbers
-            }
+            used = {}
+            for place, node in enumerate(tree.nodes):
+                if node.queue in self._numbers:
+                    number = self._numbers[node.queue]
+                    rows = slice(begins[number], ends[number])
+                    used[place] = _Level(piece.at[rows], held[rows])
             instants = self._suspicious(tree, used, len(piece.times))
             step = max(1, _CELLS // len(tree.nodes))
             for start in range(0, len(instants), step):
-                self._add(piece, tree, used, instants.slice(start, step))
+                self._add(piece, tree, used, instants[start : start + step])
 
-    def _suspicious(self, tree: QuotaTree, used: dict[int, pl.DataFrame], instants: int) -> pl.Series:
+    def _suspicious(self, tree: QuotaTree, used: Mapping[int, _Level], instants: int) -> Ints:
         """The instants at which some node may use more than it may: as a rule there are none."""
-        found = pl.DataFrame(schema={"at": pl.UInt32, "until": pl.UInt32})
+        found = np.zeros(instants, np.bool_)
         for place, node in enumerate(tree.nodes):
             if node.bound is None:
                 continue
             # What queues keep from a cohort does not count for it; what cohorts between them keep does not
             # either, but without it no instant is missed.
             levels = [
-                used[queue].select("at", level=(pl.col(self._held) - kept).clip(0))
+                _Level(used[queue].at, (used[queue].held - min(kept, INT64_MAX)).clip(0))
                 for queue in tree.below[place]
                 if queue in used
                 for kept in (0 if queue == place else tree.nodes[queue].kept,)
             ]
-            most: list[Any] = [each["level"].max() for each in levels]
-            if sum(most) <= node.bound:
-                continue
-            total = _total(levels).with_columns(until=pl.col("at").shift(-1, fill_value=instants))
-            found.extend(total.filter(pl.col("level") > node.bound).select(found.columns).cast(found.schema))
-        return found.select(pl.int_ranges("at", "until").explode()).to_series().unique().sort()
+            if sum(int(each.held.max()) for each in levels) > node.bound:
+                found |= _total(levels, instants) > node.bound
+        return np.flatnonzero(found)
 
-    def _add(self, piece: Piece, tree: QuotaTree, used: dict[int, pl.DataFrame], instants: pl.Series) -> None:
+    def _add(self, piece: Piece, tree: QuotaTree, used: Mapping[int, _Level], instants: Ints) -> None:
         """Add up what is over at some instants."""
         held = pl.DataFrame(
             {
-                str(place): rows[self._held].gather(rows["at"].search_sorted(instants, side="right") - 1)
-                for place, rows in used.items()
+                str(place): level.held[level.at.searchsorted(instants, side="right") - 1]
+                for place, level in used.items()
             }
         )
-        span = piece.times.shift(-1, fill_value=piece.end) - piece.times
-        over = tree.over(held).select(pl.all() * span.gather(instants)).sum()
+        over = tree.over(held).select(pl.all() * pl.Series(piece.spans[instants])).sum()
         for place, amount in zip(over.columns, over.row(0), strict=True):
             name = tree.nodes[int(place)].queue
             assert name is not None
@@ -163,8 +162,16 @@ class _Over:
                 self.sums[name] = self.sums.get(name, 0) + amount
 
 
-def _total(levels: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """What levels come to together: `at` and `level`."""
-    moved = pl.col("level") - pl.col("level").shift(1, fill_value=0)
-    moves = pl.concat([each.select("at", moved) for each in levels])
-    return moves.group_by("at").agg(pl.col("level").sum()).sort("at").with_columns(pl.col("level").cum_sum())
+class _Level(NamedTuple):
+    """What a queue holds from some instants on."""
+
+    at: Ints
+    held: Ints
+
+
+def _total(levels: Sequence[_Level], instants: int) -> Ints:
+    """What levels come to together, at every instant."""
+    changes = np.zeros(instants, np.int64)
+    for each in levels:
+        changes[each.at] += np.diff(each.held, prepend=0)
+    return changes.cumsum()

@@ -8,32 +8,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import polars as pl
+import numpy as np
 
-from harness.metrics.ideal import Grid, Wants, ideal_shares
+from harness.metrics.arrays import Floats, Groups, Ints, parts, quotients
+from harness.metrics.ideal import Wants, ideal_shares
 from harness.metrics.levels import Holder, Piece
 from harness.runs.run import Run
 
 _CELLS = 1 << 20  # holders times instants that are looked at together
 _LEAST = 1 << 9
 _MOST = 1 << 17
+_FULL = 1 - 1e-6
+"""How much of a resource may be asked for so that all get it, whatever rounding does to the sum."""
 
 
 class Shares(NamedTuple):
     """The shares of holders over a piece of time.
 
     Attributes:
-        grid: the shape of the columns: holders times the instants of the piece.
-        holders: the number of each holder, in the order of the columns; those that ask for nothing throughout
-            the piece are not there.
-        share: what a holder holds at an instant, as a share.
-        ideal: what it would hold if all was shared ideally.
+        holders: the number of each holder; those that ask for nothing throughout the piece are not there.
+        share: a row for each of them, a column for each instant of the piece: what it holds, as a share.
+        ideal: likewise, what it would hold if all was shared ideally.
     """
 
-    grid: Grid
-    holders: pl.Series
-    share: pl.Series
-    ideal: pl.Series
+    holders: Ints
+    share: Floats
+    ideal: Floats
 
 
 def changes_at_once(users: Sequence[Holder]) -> int:
@@ -55,44 +55,55 @@ class Sharing:
             for number, resource in enumerate(run.resources)
             if run.capacity.get(resource)
         ]
-        self._weight = pl.Series([user.weight for user in users], dtype=pl.Float64)
+        self._weight = np.array([user.weight for user in users], np.float64)
 
     def of(self, piece: Piece) -> Shares | None:
         """The shares over a piece; None where nobody asks for anything, or no capacity is known."""
         if not self._capacity:
             return None
-        rows = self._wanting(piece.rows)
-        if rows.is_empty():
+        every = [
+            [parts(piece.levels[f"{kind}{number}"], capacity) for number, capacity in self._capacity]
+            for kind in ("allocated", "demand")
+        ]
+        top = np.maximum.reduce(every[1])
+        asks = np.zeros(len(self._weight), np.bool_)
+        asks[piece.holder[top > 0]] = True
+        rows = np.flatnonzero(asks[piece.holder])
+        if not len(rows):
             return None
-        holders = rows["holder"].unique(maintain_order=True)
-        grid = Grid(len(holders), len(piece.times))
-        place = rows["holder"].rle_id().cast(pl.Int64) * grid.instants + rows["at"]
-        first = pl.Series([0], dtype=pl.UInt32).new_from_index(0, grid.holders * grid.instants)
-        cells = first.scatter(place, 1).cum_sum() - 1
-        share, weight, demand, limit = (
-            rows[name].gather(cells) for name in ("share", "weight", "demand", "limit")
-        )
-        rates = [rows[f"rate{number}"].gather(cells) for number, _ in self._capacity]
-        return Shares(grid, holders, share, ideal_shares(grid, Wants(weight, demand, limit, rates)))
-
-    def _wanting(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """What each level means as shares, without the holders that ask for nothing in this piece."""
-        parts = [pl.col(f"demand{number}") / capacity for number, capacity in self._capacity]
-        held = [pl.col(f"allocated{number}") / capacity for number, capacity in self._capacity]
-        rows = rows.with_columns(
-            top=pl.max_horizontal(parts),
-            share=pl.max_horizontal(held),
-            weight=self._weight.gather(rows["holder"]),
-        )
-        top, weight = pl.col("top"), pl.col("weight")
-        asking = rows.filter(top > 0)["holder"].unique()
+        share = np.maximum.reduce(every[0])[rows]
+        top, asked = top[rows], [part[rows] for part in every[1]]
+        groups, at = Groups(piece.holder[rows]), piece.at[rows]
+        shape = (len(groups.begins), len(piece.times))
+        # The number of the row that says what a holder has at an instant.
+        places = at + (groups.first.cumsum() - 1) * shape[1]
+        cells = np.repeat(np.arange(len(rows)), np.diff(places, append=shape[0] * shape[1])).reshape(shape)
+        weight = self._weight[groups.keys]
         rises = (top > 0) & (weight > 0)
-        demand = pl.min_horizontal(top, pl.lit(1.0))
-        wants = {"demand": demand, "limit": demand / weight}
-        wants |= {
-            f"rate{number}": weight * part / top
-            for part, (number, _) in zip(parts, self._capacity, strict=True)
-        }
-        return rows.filter(pl.col("holder").is_in(asking.implode())).with_columns(
-            pl.when(rises).then(want).otherwise(0.0).alias(name) for name, want in wants.items()
-        )
+        demand = np.where(rises, np.minimum(top, 1.0), 0.0)
+        limit = np.where(rises, quotients(demand, weight), 0.0)
+        rates = [np.where(rises, quotients(weight * part, top), 0.0) for part in asked]
+        ideal = demand[cells]
+        short = _contended(groups, at, shape[1], [rate * limit for rate in rates])
+        if len(short):
+            some = cells[:, short]
+            of_rates = [rate[some] for rate in rates]
+            wants = Wants((weight * rises)[some], demand[some], limit[some], of_rates)
+            ideal[:, short] = ideal_shares(wants)
+        return Shares(groups.keys[groups.begins], share[cells], ideal)
+
+
+def _contended(groups: Groups, at: Ints, instants: int, asked: Sequence[Floats]) -> Ints:
+    """The instants at which not all can have what they ask for, or nearly not.
+
+    Args:
+        groups: levels by their holders.
+        at: the instant at which each begins.
+        instants: how many there are.
+        asked: of each resource, what part of it is asked for.
+    """
+    found = np.zeros(instants, np.bool_)
+    for each in asked:
+        changes = each - np.append(0.0, each[:-1]) * ~groups.first
+        found |= np.bincount(at, changes, instants).cumsum() > _FULL
+    return np.flatnonzero(found)

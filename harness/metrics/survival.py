@@ -12,8 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import polars as pl
 
+from harness.metrics.arrays import Bools, Floats, Groups, Ints, firsts, quotients
 from harness.metrics.exact import exact_sum
 
 _SAME = 1 + 1e-12
@@ -26,46 +28,49 @@ def survival(times: pl.DataFrame, statistics: Sequence[str]) -> pl.DataFrame:
     Args:
         times: a row a time, with the columns `key`; `known`, null where it has not ended; and `least`, what
             it comes to so far.
-        statistics: `mean`, `max` or percentiles such as `p95`.
+        statistics: see `estimate`.
 
     Returns:
         `key` and a column for each of these, sorted by key.
     """
-    value = pl.col("value")
-    wanted = []
+    keys, key = np.unique(times["key"].to_numpy(), return_inverse=True)
+    groups = Groups(key)
+    ended = times["known"].is_not_null().to_numpy()[groups.order]
+    value = times["known"].zip_with(times["known"].is_not_null(), times["least"]).to_numpy()[groups.order]
+    found = [estimate(value[rows], ended[rows], statistics) for _, rows in groups]
+    columns = zip(*found, strict=True)
+    of_statistics = {
+        name: pl.Series(column, dtype=pl.Float64) for name, column in zip(statistics, columns, strict=False)
+    }
+    return pl.DataFrame({"key": pl.Series(keys.tolist(), dtype=times.schema["key"]), **of_statistics})
+
+
+def estimate(times: Ints | Floats, ended: Bools, statistics: Sequence[str]) -> list[float | None]:
+    """Statistics of some times.
+
+    Args:
+        times: what each comes to, or comes to so far.
+        ended: whether it has ended.
+        statistics: `mean`, `max` or percentiles such as `p95`.
+    """
+    order = times.argsort()
+    begins = np.flatnonzero(firsts(times[order]))
+    value = times[order[begins]]
+    both = np.diff(begins, append=len(times))
+    ends = np.add.reduceat(ended[order], begins, dtype=np.int64)
+    left = len(times) - both.cumsum()
+    stay = left + both - ends
+    # Those that are longer stand for those that are censored here, too.
+    more = np.where((stay > left) & (left > 0), quotients(stay, left), 1.0).cumprod()
+    # What each that is as long stands for, and then the part that is longer, as parts of all.
+    weight = np.append(1.0, more[:-1]) / len(times)
+    longer = stay * weight
+    found: list[float | None] = []
     for name in statistics:
         if name == "mean":
-            mass = value * pl.col("weight") * pl.when(pl.col("left") == 0).then("both").otherwise("ended")
-            wanted.append(mass.alias(name))
+            found.append(exact_sum(value * weight * np.where(left == 0, both, ends)))
             continue
         percent = 100 if name == "max" else int(name[1:])
-        reached = pl.col("longer") * 100 <= (100 - percent) * _SAME
-        wanted.append(value.filter(reached).min().cast(pl.Float64).alias(name))
-    found = _curve(times).group_by("key", maintain_order=True).agg(wanted)
-    if "mean" in statistics:
-        means = [exact_sum(parts) for parts in found["mean"]]
-        found = found.with_columns(mean=pl.Series(means, dtype=pl.Float64))
+        reached = value[longer * 100 <= (100 - percent) * _SAME]
+        found.append(float(reached[0]) if len(reached) else None)
     return found
-
-
-def _curve(times: pl.DataFrame) -> pl.DataFrame:
-    """The estimate for each key and value, ascending.
-
-    Columns: `ended`, how many end there, of `both`, which are that long; `left`, how many are longer;
-    `weight`, what each that is as long stands for, as a part of all; `longer`, the part that is longer.
-    """
-    known = pl.col("known")
-    levels = (
-        times.group_by("key", value=pl.coalesce("known", "least"))
-        .agg(ended=known.count().cast(pl.Int64), both=pl.len().cast(pl.Int64))
-        .sort("key", "value")
-        .with_columns(whole=pl.col("both").sum().over("key"))
-        .with_columns(left=pl.col("whole") - pl.col("both").cum_sum().over("key"))
-        .with_columns(stay=pl.col("left") + pl.col("both") - pl.col("ended"))
-    )
-    # Those that are longer stand for those that are censored here, too.
-    passed_on = pl.when((pl.col("stay") > pl.col("left")) & (pl.col("left") > 0))
-    levels = levels.with_columns(
-        more=passed_on.then(pl.col("stay") / pl.col("left")).otherwise(1.0).cum_prod().over("key")
-    ).with_columns(weight=pl.col("more").shift(1).over("key").fill_null(1.0) / pl.col("whole"))
-    return levels.with_columns(longer=pl.col("stay") * pl.col("weight"))

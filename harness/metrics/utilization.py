@@ -8,14 +8,16 @@ right side is added up from stints.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-import polars as pl
+import numpy as np
 
+from harness.metrics import exact
+from harness.metrics.arrays import NEVER, Ints, firsts, is_text, numbers
 from harness.metrics.arrivals import asked_for
 from harness.metrics.known import once
-from harness.metrics.levels import level_names, moves
+from harness.metrics.levels import USED, level_names, moves
 from harness.metrics.measurement import Measurement, Window, resource_hours
 from harness.runs.run import Run
 from harness.units import INT64_MAX
@@ -99,60 +101,47 @@ def _resource_times(run: Run, window: Window) -> dict[str, ResourceTime]:
 
 def _from_timeline(run: Run, window: Window) -> list[tuple[int, int, int]]:
     """Integrate over change points, by piece: of each resource what was allocated, demanded and pending."""
-    levels = level_names(run)
-    total = pl.DataFrame({"time": window.start, **dict.fromkeys(levels, 0)})
-    sums = [0] * (3 * len(run.resources))
+    sums = [[0, 0, 0] for _ in run.resources]
+    last, state = window.start, dict.fromkeys(level_names(run), 0)
     for batch in moves(run, window):
-        changes = batch.group_by("time").agg(pl.col(levels).sum()).sort("time")
-        total = pl.concat([total, changes]).with_columns(pl.col(levels).cum_sum())
-        sums = _added(sums, total.select(_areas(run, total["time"][-1])))
-        total = total.tail(1)
-    sums = _added(sums, total.select(_areas(run, window.end)))
-    return list(zip(sums[::3], sums[1::3], sums[2::3], strict=True))
+        begins = np.flatnonzero(firsts(batch.time))
+        times = np.concatenate(([last], batch.time[begins]))
+        total = {}
+        for name, level in batch.levels.items():
+            changes = np.add.reduceat(level, begins) if len(begins) else level
+            total[name] = np.concatenate(([state[name]], changes)).cumsum()
+        _add_areas(run, sums, total, np.diff(times))
+        last, state = int(times[-1]), {name: int(level[-1]) for name, level in total.items()}
+    at_last = {name: np.array([level]) for name, level in state.items()}
+    _add_areas(run, sums, at_last, np.array([window.end - last]))
+    return [(allocated, demanded, pending) for allocated, demanded, pending in sums]
 
 
-def _areas(run: Run, end: int) -> Iterator[pl.Expr]:
-    """What levels come to over time: for each resource what was allocated, asked for, and waited for."""
-    span = pl.col("time").shift(-1, fill_value=end) - pl.col("time")
-    for number, resource in enumerate(run.resources):
-        capacity = pl.lit(run.capacity.get(resource, INT64_MAX))
-        yield _product(pl.col(f"allocated{number}"), span)
-        yield _product(pl.min_horizontal(f"demand{number}", capacity), span).alias(f"demand{number}")
-        waiting = pl.col(f"demand{number}") - pl.col(f"allocated{number}")
-        yield _product(waiting, span).alias(f"pending{number}")
+def _add_areas(run: Run, sums: Sequence[list[int]], levels: Mapping[str, Ints], spans: Ints) -> None:
+    """Add what levels come to over spans of time: of each resource allocated, asked for, and waited for."""
+    for number, (resource, found) in enumerate(zip(run.resources, sums, strict=True)):
+        allocated, demand = (levels[f"{kind}{number}"][: len(spans)] for kind in USED)
+        capacity = min(run.capacity.get(resource, INT64_MAX), INT64_MAX)
+        for place, level in enumerate((allocated, np.minimum(demand, capacity), demand - allocated)):
+            found[place] += exact.resource_time(level, spans)
 
 
 def _from_stints(run: Run, window: Window) -> list[tuple[int, ...]]:
     """Add up stints piece by piece: for each resource what was useful, lost, idle_held and unfinished."""
-    finished = run.columns("jobs", "finish_time")["finish_time"]
+    (finish,) = numbers(run.columns("jobs", "finish_time"), "finish_time")
+    finished = (finish != NEVER) & (finish <= window.end)
     amounts = [f"request.{resource}" for resource in run.resources]
-    # An eviction after the window has not thrown anything away yet.
-    lost = pl.when(pl.col("end") <= window.end).then("lost").otherwise(0)
-    span = pl.min_horizontal("end", pl.lit(window.end)) - pl.col("start")
-    progress = pl.col("state") == "progress"
-    spans = {"useful": (span - lost) * (progress & pl.col("done")), "lost": lost}
-    spans |= {"idle_held": span * ~progress, "unfinished": (span - lost) * (progress & ~pl.col("done"))}
-    sums = [0] * (len(spans) * len(amounts))
+    sums = [[0, 0, 0, 0] for _ in amounts]
     for batch in run.batches("stints", ("job", "start", "end", "state", "lost", *amounts)):
-        stints = batch.filter(pl.col("start") < window.end)
-        done = (finished.gather(stints["job"]) <= window.end).fill_null(value=False)
-        parts = stints.with_columns(done=done).select(
-            pl.col(amounts), *(each.alias(name) for name, each in spans.items())
-        )
-        row = parts.select(
-            _product(pl.col(amount), pl.col(name)).alias(f"{amount} {name}")
-            for amount in amounts
-            for name in spans
-        )
-        sums = _added(sums, row)
-    each = len(spans)
-    return [tuple(sums[at : at + each]) for at in range(0, len(sums), each)]
-
-
-def _added(sums: list[int], row: pl.DataFrame) -> list[int]:
-    return [total + int(value) for total, value in zip(sums, row.row(0), strict=True)]
-
-
-def _product(amount: pl.Expr, span: pl.Expr) -> pl.Expr:
-    """Resource-time: amounts of a resource times spans of microseconds do not fit 64 bits."""
-    return (amount.cast(pl.Int128) * span).sum()
+        job, start, end, lost, *held = numbers(batch, "job", "start", "end", "lost", *amounts)
+        # An eviction after the window has not thrown anything away yet.
+        lost = np.where(end <= window.end, lost, 0)
+        span = (np.minimum(end, window.end) - start).clip(0)
+        progress, done = is_text(batch["state"], "progress"), finished[job]
+        kept = (span - lost) * progress
+        # Stints that begin after the window have no span, and end after it.
+        spans = (kept * done, lost, span * ~progress, kept * ~done)
+        for found, amount in zip(sums, held, strict=True):
+            for place, part in enumerate(spans):
+                found[place] += exact.resource_time(amount, part)
+    return [tuple(found) for found in sums]

@@ -8,21 +8,23 @@ has the statistics of what they have not come to.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
 import polars as pl
 
+from harness.metrics.arrays import NEVER, Bools, Floats, Groups, Ints, codes, numbers, quantile
 from harness.metrics.arrivals import rejected, request_columns
-from harness.metrics.exact import exact_sum
+from harness.metrics.exact import exact_sum, whole_sum
 from harness.metrics.known import meanwhile
 from harness.metrics.levels import queue_names
 from harness.metrics.measurement import Measurement, Window
 from harness.metrics.progress import progress
 from harness.metrics.scopes import ALL, PRIORITY, QUEUE, Scope
-from harness.metrics.survival import survival
+from harness.metrics.survival import estimate
 from harness.runs.run import Run
-from harness.units import HOUR, INT64_MAX, SECOND
+from harness.units import HOUR, SECOND
 
 SHORTEST = 10 * SECOND
 """Jobs shorter than this count as this long in a bounded slowdown."""
@@ -62,6 +64,9 @@ _COLUMNS = (
 _KINDS = (QUEUE, PRIORITY)
 """What waits are told apart by: kinds of scopes, and columns of `job_times`."""
 
+_Figures: TypeAlias = list[float | None]
+"""The statistics of a shape, in order."""
+
 _NEVER = "wait.never_started"
 _MANY = 1 << 17  # rows
 
@@ -83,8 +88,9 @@ def measure_jobs(run: Run, window: Window, only: pl.Series | None = None) -> Ite
     jobs = _Jobs(run, window, only)
     of_all, of_scopes = _waits(jobs)
     yield from of_all
+    times = jobs.times(*_LATER)
     for name, shape in _LATER.items():
-        yield from _all_rows(_figures(jobs.times(name), shape, jobs)[ALL])
+        yield from _rows(_figures(times[name], shape, jobs, kinds=())[ALL], shape)
     yield from of_scopes
     yield from _slowdowns(jobs)
 
@@ -112,16 +118,32 @@ class _Jobs:
         """Columns of `job_times`, a row a job that counts."""
         return job_times(self._run, self._window, *columns, only=self._only)
 
-    def every(self, kind: str, times: pl.DataFrame) -> pl.Series:
-        """All values of a column in order, also those of which every job was refused.
+    @cached_property
+    def kinds(self) -> dict[str, _Kind]:
+        """What waits are told apart by."""
+        queues = queue_names(self._run).categories
+        counted = self.times(*_KINDS)
+        every = job_times(self._run, self._window, *_KINDS, only=self._every) if self._refused else counted
+        (queue, priority), (of_queue, of_priority) = (
+            (codes(times[QUEUE]), *numbers(times, PRIORITY)) for times in (every, counted)
+        )
+        there, priorities = np.unique(queue), np.unique(priority)
+        return {
+            QUEUE: _Kind([queues[code] for code in there.tolist()], there.searchsorted(of_queue)),
+            PRIORITY: _Kind(priorities.tolist(), priorities.searchsorted(of_priority)),
+        }
 
-        Args:
-            kind: the column.
-            times: it, of the jobs that count.
-        """
-        if self._refused:
-            times = job_times(self._run, self._window, kind, only=self._every)
-        return times[kind].unique().sort()
+
+class _Kind(NamedTuple):
+    """What jobs are told apart by.
+
+    Attributes:
+        names: what there is of it, in order, also where every job was refused.
+        of_jobs: the number of what each job that counts belongs to.
+    """
+
+    names: list[Any]
+    of_jobs: Ints
 
 
 def job_times(run: Run, window: Window, *columns: str, only: pl.Series | None = None) -> pl.DataFrame:
@@ -143,7 +165,7 @@ def job_times(run: Run, window: Window, *columns: str, only: pl.Series | None = 
     every = _short_times(run, window)
     if every is None:
         return _times(run, window, columns, only)
-    times = every.select(columns)
+    times = pl.DataFrame([every[name] for name in columns])
     return times if only is None else times.filter(only.gather(every["job"]))
 
 
@@ -208,204 +230,144 @@ def _parts_of_capacity(run: Run) -> list[pl.Expr]:
 
 def _waits(jobs: _Jobs) -> tuple[list[Measurement], list[Measurement]]:
     """The waits of all jobs, and of each queue and priority."""
-    times = jobs.times(*_KINDS, *_WAITS)
-    found = [_figures(times.select(*_KINDS, name), shape, jobs) for name, shape in _WAITS.items()]
-    of_all = list(chain.from_iterable(_all_rows(of_column[ALL]) for of_column in found))
-    of_all.append(_never_started(times["first_start"], ALL))
+    times = jobs.times(*_WAITS)
+    found = [(shape, _figures(times[name], shape, jobs)) for name, shape in _WAITS.items()]
+    of_all = [row for shape, figures in found for row in _rows(figures[ALL], shape)]
+    never = times["first_start"].is_null().to_numpy()
+    of_all.append(_never_started(never, ALL))
     of_scopes: list[Measurement] = []
-    for kind in _KINDS:
-        every = jobs.every(kind, times)
-        of_columns = [_rows(_in_order(of_column[kind], every), kind) for of_column in found]
-        for rows in zip(*of_columns, strict=True):
-            of_scopes += chain.from_iterable(rows)
-        of_scopes += _never_started_by(kind, times.select(kind, "first_start"), every)
+    for kind, (names, of_jobs) in jobs.kinds.items():
+        scopes = [Scope(kind, str(name)).text for name in names]
+        for place, scope in enumerate(scopes):
+            for shape, figures in found:
+                of_scopes += _rows(figures[kind], shape, place, scope)
+        groups = Groups(of_jobs)
+        parts = {place: never[groups.order[rows]] for place, rows in groups}
+        nobody = never[:0]
+        of_scopes += [_never_started(parts.get(place, nobody), each) for place, each in enumerate(scopes)]
     return of_all, of_scopes
 
 
-def _never_started(starts: pl.Series, scope: str) -> Measurement:
+def _never_started(never: Bools, scope: str) -> Measurement:
     """The part of some jobs that did not start."""
-    share = starts.null_count() / len(starts) if len(starts) else None
+    share = int(np.count_nonzero(never)) / len(never) if len(never) else None
     return Measurement(_NEVER, share, "ratio", "lower", scope)
 
 
-def _never_started_by(kind: str, starts: pl.DataFrame, every: pl.Series) -> Iterator[Measurement]:
-    """The same for each value of a column."""
-    shares = starts.group_by(kind).agg(pl.col("first_start").null_count() / pl.len())
-    for value, share in _in_order(shares, every).iter_rows():
-        yield Measurement(_NEVER, share, "ratio", "lower", Scope(kind, str(value)).text)
-
-
-def _figures(times: pl.DataFrame, shape: _Shape, jobs: _Jobs) -> dict[str, pl.DataFrame]:
-    """Every statistic of a column, of all jobs and for each value of other columns.
+def _figures(
+    times: pl.Series, shape: _Shape, jobs: _Jobs, kinds: Sequence[str] = _KINDS
+) -> dict[str, list[_Figures]]:
+    """Every statistic of a column of `job_times`, null where no job has a value.
 
     Args:
-        times: these other columns, and at last the one that is summed up.
-        shape: how it is.
-        jobs: the jobs of the rows.
+        times: the column.
+        shape: how it is summed up.
+        jobs: the jobs that it is of.
+        kinds: what they are told apart by.
 
     Returns:
-        For `ALL` one row; for each other column a row for each of its values, which stands first.
+        For `ALL` one row; for each kind a row for each of its names.
     """
-    *kinds, name = times.columns
-    column = times[name]
-    if not (shape.least and column.null_count()):
-        of_kinds = {kind: _by(times.select(kind, name), shape) for kind in kinds}
-        return {ALL: _of_sorted(column, shape), **of_kinds}
-    found = _of_survivors(times, shape, jobs)
+    known = times.cast(pl.Float64 if times.dtype.is_float() else pl.Int64).fill_null(NEVER).to_numpy()
+    ended = known != NEVER
+    least = None
+    if shape.least and not ended.all():
+        least = jobs.times(shape.least).to_series().to_numpy()
+    order = known.argsort()
+    found = {ALL: [_of_ranked(known[order], shape) if least is None else _of_survivors(known, least, shape)]}
     for kind in kinds:
-        ended = times.select(kind, name).filter(~times[kind].is_in(found[kind][kind].implode()))
-        if len(ended):
-            found[kind] = pl.concat([found[kind], _by(ended, shape)])
+        names, of_jobs = jobs.kinds[kind]
+        found[kind] = [[None] * len(shape.statistics)] * len(names)
+        groups = Groups(of_jobs[order])
+        for place, part in groups:
+            rows = order[groups.order[part]]
+            if least is None or ended[rows[0]]:
+                found[kind][place] = _of_ranked(known[rows], shape)
+            else:
+                found[kind][place] = _of_survivors(known[rows], least[rows], shape)
     return found
 
 
-def _of_survivors(times: pl.DataFrame, shape: _Shape, jobs: _Jobs) -> dict[str, pl.DataFrame]:
-    """The same of the jobs that have not all come so far: of all, and for the values that such jobs have."""
-    *kinds, name = times.columns
-    known, least = times[name], jobs.times(shape.least).to_series()
-    waiting = known.is_null()
-    code = pl.lit(0, pl.Int32)
-    keyed, values = [times.select(key=code, known=known, least=least)], {}
-    coded = 1
-    for kind in kinds:
-        values[kind] = some = times[kind].filter(waiting).unique()
-        codes = pl.int_range(coded, coded + len(some), dtype=pl.Int32, eager=True)
-        key = times[kind].replace_strict(some, codes, default=None, return_dtype=pl.Int32)
-        keyed.append(pl.DataFrame({"key": key, "known": known, "least": least}).drop_nulls("key"))
-        coded += len(some)
-    # One after the other where they are many, so as not to hold all of them several times.
-    together = [pl.concat(keyed)] if len(times) <= _MANY else keyed
-    found = pl.concat(survival(each, shape.statistics) for each in together)
-    found = found.rename({each: f"{shape.metric}.{each}" for each in shape.statistics})
-    figures, begin = {ALL: found.head(1).drop("key")}, 1
-    for kind, some in values.items():
-        rows = found.slice(begin, len(some))
-        figures[kind] = rows.drop("key").insert_column(0, some)
-        begin += len(some)
-    return figures
+def _of_survivors(known: Floats | Ints, least: Floats | Ints, shape: _Shape) -> _Figures:
+    """The same of some jobs that have not all come so far."""
+    ended = known != NEVER
+    return estimate(np.where(ended, known, least), ended, shape.statistics)
 
 
-def _of_sorted(times: pl.Series, shape: _Shape) -> pl.DataFrame:
-    """Every statistic of a column, which is sorted once so that none of them copies it again."""
-    return times.sort().to_frame().select(_statistics(times, shape))
-
-
-def _by(times: pl.DataFrame, shape: _Shape) -> pl.DataFrame:
-    """Every statistic of a column for each value of another; to group takes many times what few values take.
-
-    Therefore values of very many rows are taken one by one.
-    """
-    key, column = times.get_columns()
-    kind = key.name
-    many = key.value_counts().filter(pl.col("count") > _MANY)[kind] if len(key) > _MANY else key.head(0)
-    found = [
-        _of_sorted(column.filter(key == value), shape).insert_column(0, many.slice(place, 1))
-        for place, value in enumerate(many)
-    ]
-    rest = times.filter(~key.is_in(many.implode())) if len(many) else times
-    found.append(rest.group_by(kind).agg(_statistics(column, shape)))
-    return pl.concat(each.with_columns(pl.exclude(kind).cast(pl.Float64)) for each in found)
-
-
-def _in_order(found: pl.DataFrame, every: pl.Series) -> pl.DataFrame:
-    """A row for each value of the first column; of nulls where nothing was found."""
-    return every.to_frame().join(found, on=every.name, how="left", maintain_order="left")
-
-
-def _statistics(times: pl.Series, shape: _Shape) -> list[pl.Expr]:
-    """Every statistic of a column in microseconds, null where no job has a value."""
-    found = []
-    column = pl.col(times.name)
-    most: Any = times.max()
-    # Twice as many bits take twice the memory, and only few sums of times need them.
-    wide = int(most or 0) * len(times) > INT64_MAX
+def _of_ranked(values: Floats | Ints, shape: _Shape) -> _Figures:
+    """The same of values in order, those that are missing first."""
+    missing = int(values.searchsorted(NEVER, side="right"))
+    known = values[missing:]
+    if not len(known):
+        return [None] * len(shape.statistics)
+    found: _Figures = []
     for each in shape.statistics:
         if each == "mean":
-            whole = column.cast(pl.Int128) if wide else column
-            value = whole.sum().cast(pl.Float64) / column.count()
+            found.append(_sum(known) / len(known))
         elif each == "max":
-            value = column.max()
+            found.append(float(known[-1]))
         else:
-            value = column.quantile(int(each[1:]) / 100, interpolation="linear")
-        known = pl.when(column.count() > 0).then(value)
-        found.append(known.alias(f"{shape.metric}.{each}"))
+            found.append(quantile(known, int(each[1:]) / 100, missing))
     return found
 
 
-def _all_rows(frame: pl.DataFrame) -> list[Measurement]:
-    """The measurements of a single row of statistics."""
-    (row,) = _rows(frame)
-    return row
+def _sum(values: Floats | Ints) -> float:
+    """A sum that is rounded once."""
+    if values.dtype == np.int64:
+        return float(whole_sum(values.astype(np.int64, copy=False)))
+    return exact_sum(values.astype(np.float64, copy=False))
 
 
-def _rows(frame: pl.DataFrame, scope: str = "") -> Iterator[list[Measurement]]:
-    """For each row of statistics its measurements."""
-    # Divided as whole columns: polars rounds otherwise where there is a single value.
-    for row in frame.with_columns(pl.exclude(scope or []) / SECOND).iter_rows(named=True):
-        where = Scope(scope, str(row.pop(scope))).text if scope else ALL
-        yield [Measurement(metric, value, "s", "lower", where) for metric, value in row.items()]
+def _rows(figures: list[_Figures], shape: _Shape, place: int = 0, scope: str = ALL) -> list[Measurement]:
+    """The measurements of one row of statistics."""
+    # By its inverse, as columns are divided by a number; a single value is not.
+    values = [
+        None if value is None else value / SECOND if len(figures) == 1 else value * (1 / SECOND)
+        for value in figures[place]
+    ]
+    return [
+        Measurement(f"{shape.metric}.{name}", value, "s", "lower", scope)
+        for name, value in zip(shape.statistics, values, strict=True)
+    ]
 
 
 def _slowdowns(jobs: _Jobs) -> Iterator[Measurement]:
     """The slowdowns of all jobs, of each queue and priority, and weighted by what jobs ask for."""
-    times = jobs.times(*_KINDS, "slowdown", "weight")
-    found = _slowdowns_by(times.select(*_KINDS, "slowdown"), jobs)
-    yield from _factors(found[ALL][None], ALL)
-    yield Measurement("slowdown.weighted", _weighted(times.drop_nulls("slowdown")), "factor", "lower")
-    nothing = _of_factors(times["slowdown"].head(0))
-    for kind in _KINDS:
-        for value in jobs.every(kind, times):
-            yield from _factors(found[kind].get(value, nothing), Scope(kind, str(value)).text)
+    times = jobs.times("slowdown", "weight")
+    found = _figures(times["slowdown"], _SLOWDOWN, jobs)
+    yield from _factors(found[ALL][0], ALL)
+    yield Measurement("slowdown.weighted", _weighted(times), "factor", "lower")
+    for kind, (names, _) in jobs.kinds.items():
+        for name, figures in zip(names, found[kind], strict=True):
+            yield from _factors(figures, Scope(kind, str(name)).text)
 
 
-def _slowdowns_by(times: pl.DataFrame, jobs: _Jobs) -> dict[str, dict[Any, list[float | None]]]:
-    """For `ALL`, and for each value of each of the columns before the last, the statistics of that one."""
-    *kinds, name = times.columns
-    found: dict[str, dict[Any, list[float | None]]] = {ALL: {}, **{kind: {} for kind in kinds}}
-    if times[name].null_count():
-        frames = _of_survivors(times, _SLOWDOWN, jobs)
-        found[ALL][None] = list(frames.pop(ALL).row(0))
-        for kind, frame in frames.items():
-            found[kind] = {value: figures for value, *figures in frame.iter_rows()}
-    else:
-        found[ALL][None] = _of_factors(times[name])
-    for kind in kinds:
-        rest = times.select(kind, name).filter(~pl.col(kind).is_in(list(found[kind])))
-        for (value,), some in rest.partition_by(kind, as_dict=True, include_key=False).items():
-            found[kind][value] = _of_factors(some[name])
-    return found
-
-
-def _weighted(jobs: pl.DataFrame) -> float | None:
+def _weighted(times: pl.DataFrame) -> float | None:
     """The mean slowdown, weighted; None where nothing has a weight."""
-    whole = exact_sum(jobs["weight"])
-    return exact_sum(jobs["weight"] * jobs["slowdown"]) / whole if whole else None
+    ended = times["slowdown"].is_not_null()
+    weight, slowdown = (times[name].filter(ended).to_numpy() for name in ("weight", "slowdown"))
+    whole = exact_sum(weight)
+    return exact_sum(weight * slowdown) / whole if whole else None
 
 
-def _of_factors(values: pl.Series) -> list[float | None]:
-    """The statistics of a column without nulls, as `_SLOWDOWN` names them; nulls of an empty one."""
-    mean = exact_sum(values) / len(values) if len(values) else None
-    percents = [int(name[1:]) for name in _SLOWDOWN.statistics[1:]]
-    return [mean, *(values.quantile(each / 100, interpolation="linear") for each in percents)]
-
-
-def _factors(figures: Sequence[float | None], scope: str) -> Iterator[Measurement]:
+def _factors(figures: _Figures, scope: str) -> Iterator[Measurement]:
     for name, value in zip(_SLOWDOWN.statistics, figures, strict=True):
         yield Measurement(f"{_SLOWDOWN.metric}.{name}", value, "factor", "lower", scope)
 
 
 def _counts(run: Run, window: Window) -> Iterator[Measurement]:
-    jobs = job_times(run, window, "job", "submit", "completion")
-    finished = jobs["completion"].count()
+    times = job_times(run, window, "job", "submit", "completion")
+    job, submit, completion = numbers(times, "job", "submit", "completion")
+    ended = completion != NEVER
+    finished = int(np.count_nonzero(ended))
     # Pods of the manifests that were refused are none of these jobs.
-    refused = jobs.filter(pl.col("job").is_in(rejected(run, window).implode())).height
+    refused = int(np.count_nonzero(np.isin(job, rejected(run, window).to_numpy())))
     makespan = None
     if finished:
-        last = (pl.col("submit") + pl.col("completion")).max()
-        makespan = jobs.select(last - pl.col("submit").min()).item() / SECOND
+        makespan = int((submit + completion)[ended].max() - submit.min()) / SECOND
     hours = (window.end - window.start) / HOUR
     yield Measurement("makespan", makespan, "s", "lower")
     yield Measurement("jobs.finished", finished, "count", "higher")
-    yield Measurement("jobs.unfinished", jobs.height - finished - refused, "count", "lower")
+    yield Measurement("jobs.unfinished", len(job) - finished - refused, "count", "lower")
     yield Measurement("jobs.rejected", refused, "count", "lower")
     yield Measurement("throughput", finished / hours if hours else None, "jobs/h", "higher")

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import numpy as np
 import polars as pl
 
+from harness.metrics.exact import resource_time
+from harness.metrics.ideal import total
 from harness.metrics.levels import holders, pieces
 from harness.metrics.shares import Sharing, changes_at_once
 from harness.runs.run import Run
@@ -33,29 +36,18 @@ def deviation(run: Run) -> Deviation:
     users = holders(run)
     sharing = Sharing(run, users)
     levels: list[pl.DataFrame] = []
-    sums: list[pl.DataFrame] = []
+    sums = [0] * len(users)
     for piece in pieces(run, run.window, changes=changes_at_once(users)):
         found = sharing.of(piece)
         if found is None:
             levels.append(pl.DataFrame({"time": piece.times[:1], "level": pl.Series([0])}))
             continue
-        grid = found.grid
         off = (found.share - found.ideal) * ONE
-        levels.append(
-            pl.DataFrame({"time": piece.times, "level": (grid.total(off.abs()) / 2).round().cast(pl.Int64)})
-        )
-        span = piece.times.shift(-1, fill_value=piece.end) - piece.times
-        cells = pl.DataFrame({"off": off.round().cast(pl.Int64), "span": grid.spread(span)})
-        number = pl.int_range(pl.len()) // grid.instants
-        sums.append(
-            cells.group_by(number.alias("place"), maintain_order=True)
-            .agg((pl.col("off").cast(pl.Int128) * pl.col("span")).sum())
-            .select(found.holders.alias("holder"), "off")
-        )
-    total = max(1, (run.window.end - run.window.start)) * ONE
-    excess = dict.fromkeys((user.name for user in users), 0.0)
-    if sums:
-        for holder, off in pl.concat(sums).group_by("holder").agg(pl.col("off").sum()).iter_rows():
-            excess[users[holder].name] = off / total
+        level = np.rint(total(np.abs(off)) / 2).astype(np.int64)
+        levels.append(pl.DataFrame({"time": piece.times, "level": level}))
+        for holder, of_holder in zip(found.holders.tolist(), np.rint(off).astype(np.int64), strict=True):
+            sums[holder] += resource_time(of_holder, piece.spans)
+    whole = max(1, (run.window.end - run.window.start)) * ONE
+    excess = {user.name: off / whole for user, off in zip(users, sums, strict=True)}
     changes = pl.concat(levels).select(pl.lit(0, pl.Int32).alias("series"), "time", "level")
     return Deviation(changes, excess)

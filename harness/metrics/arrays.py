@@ -1,0 +1,124 @@
+"""Columns of numbers as arrays, and rows told apart by what they belong to.
+
+To ask a frame a question costs the same for ten rows as for ten thousand, and a run is asked hundreds; an
+array answers at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import ceil
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from harness.units import INT64_MAX
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+Floats: TypeAlias = npt.NDArray[np.float64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+
+NEVER = -INT64_MAX
+"""Stands in arrays for a time or number that is not there."""
+
+_SHORT = 1 << 16
+
+
+def numbers(frame: pl.DataFrame, *names: str) -> Iterator[Ints]:
+    """Columns of whole numbers, or of truths; `NEVER` stands for nulls."""
+    missing = [name for name in names if frame[name].null_count()]
+    if missing:
+        frame = frame.with_columns(pl.col(missing).cast(pl.Int64).fill_null(NEVER))
+    for name in names:
+        yield frame[name].to_numpy().astype(np.int64, copy=False)
+
+
+def codes(column: pl.Series) -> Ints:
+    """The number of each name of an enumeration; `NEVER` stands for nulls."""
+    (found,) = numbers(column.to_physical().to_frame(), column.name)
+    return found
+
+
+def is_text(column: pl.Series, *texts: str) -> Bools:
+    """Whether each value is one of some texts; nulls are none."""
+    found: Bools = np.zeros(len(column), np.bool_)
+    for text in texts:
+        same = column == text
+        found |= (same.fill_null(value=False) if same.null_count() else same).to_numpy()
+    return found
+
+
+def firsts(values: npt.NDArray[Any]) -> Bools:
+    """Which values are not the same as the one before."""
+    found = np.ones(len(values), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=found[1:])
+    return found
+
+
+def quantile(values: Floats | Ints, part: float, missing: int = 0) -> float:
+    """The value below which a part of some values is, linear between two of them.
+
+    Args:
+        values: in order, and at least one.
+        part: from 0 to 1.
+        missing: how many stand before them that are no values; they move how the place is rounded.
+    """
+    place = (len(values) - 1) * part + missing
+    before = int(place)
+    low, high = float(values[before - missing]), float(values[ceil(place) - missing])
+    return low if low == high else (place - before) * (high - low) + low
+
+
+def quotients(values: Floats | Ints, by: Floats | Ints, *, otherwise: float = 0.0) -> Floats:
+    """Values divided by others where these are above 0."""
+    found: Floats = np.full(np.shape(values), otherwise)
+    np.divide(values, by, out=found, where=by > 0)
+    return found
+
+
+def parts(amounts: Ints, whole: int) -> Floats:
+    """Amounts as parts of a whole, by its inverse as columns are divided by a number; a single one is not."""
+    values = amounts.astype(np.float64)
+    return values / whole if len(values) == 1 else values * (1.0 / whole)
+
+
+class Groups:
+    """Rows by what they belong to, each group in the order in which its rows are.
+
+    Args:
+        keys: the number of what each row belongs to, not negative.
+
+    Attributes:
+        order: the numbers of the rows, group by group.
+        keys: of the rows in this order.
+        first: whether a row, in this order, is the first of its group.
+        begins: the places at which groups begin.
+    """
+
+    def __init__(self, keys: Ints) -> None:
+        # Short integers are sorted digit by digit.
+        short = not len(keys) or int(keys.max()) < _SHORT
+        self.order = np.argsort(keys.astype(np.uint16) if short else keys, kind="stable")
+        self.keys = keys[self.order]
+        self.first = firsts(self.keys)
+        self.begins = np.flatnonzero(self.first)
+
+    @property
+    def last(self) -> Bools:
+        """Whether a row, in this order, is the last of its group."""
+        return np.append(self.first[1:], np.ones(min(1, len(self.first)), np.bool_))
+
+    def running(self, values: Ints) -> Ints:
+        """The sums of values, in this order, so far in their groups."""
+        sums = values.cumsum()
+        before = sums[self.begins] - values[self.begins]
+        return sums - np.repeat(before, np.diff(self.begins, append=len(values)))
+
+    def __iter__(self) -> Iterator[tuple[int, slice]]:
+        """The key of each group, ascending, and where it is in this order."""
+        ends: Iterable[int] = [*self.begins[1:].tolist(), len(self.keys)]
+        begins = self.begins.tolist()
+        for key, begin, end in zip(self.keys[self.begins].tolist(), begins, ends, strict=False):
+            yield key, slice(begin, end)
