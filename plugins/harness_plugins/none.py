@@ -147,9 +147,8 @@ class JobQueue:
         subqueue = self._subqueues.get(key)
         if subqueue is None:
             subqueue = self._subqueues[key] = SubQueue()
-        entry = (-job.priority if self._by_priority else 0, job.index, job, request)
-        heappush(subqueue.jobs, entry)
-        if subqueue.jobs[0] is entry:  # a new first job may fit where the old one did not
+        heappush(subqueue.jobs, (-job.priority if self._by_priority else 0, job.index, job, request))
+        if subqueue.jobs[0][1] == job.index:  # a new first job may fit where the old one did not
             self._open.append(subqueue)
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:

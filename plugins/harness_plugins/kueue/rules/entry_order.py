@@ -113,7 +113,7 @@ class FairOrder:
     ) -> None:
         """Find who wins in a cohort now, and enter it in the cohort above."""
         heap = heaps[cohort]
-        while heap and (heap[0][1] not in best or best[heap[0][1]][0] is not heap[0][0]):
+        while heap and (heap[0][1] not in best or best[heap[0][1]][0] != heap[0][0]):
             heappop(heap)
         above = self._tree.parent[cohort]
         if above < 0:
