@@ -10,7 +10,7 @@ from math import fsum
 
 import numpy as np
 
-from harness.metrics.arrays import Floats, Ints
+from harness.arrays import Floats, Ints
 
 _SLICE = 1 << 16
 _BITS = 62  # of a sum that is added up in 64 bits

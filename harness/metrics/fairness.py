@@ -10,7 +10,7 @@ from math import fsum
 
 import numpy as np
 
-from harness.metrics.arrays import Groups, codes, firsts, quotients
+from harness.arrays import Groups, codes, firsts, quotients
 from harness.metrics.daily import Daily
 from harness.metrics.exact import exact_sum, resource_times
 from harness.metrics.ideal import total

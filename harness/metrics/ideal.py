@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from harness.metrics.arrays import Bools, Floats, Ints, quotients
+from harness.arrays import Bools, Floats, Ints, quotients
 
 _STRIDE = 16
 

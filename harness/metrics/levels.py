@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from harness.metrics.arrays import Groups, Ints, codes, firsts, numbers
+from harness.arrays import Groups, Ints, codes, firsts, numbers
 from harness.metrics.known import once
 from harness.metrics.measurement import Window
 from harness.metrics.scopes import QUEUE, QUOTA, Scope
@@ -239,9 +239,7 @@ def _changes(level: Ints, groups: Groups, before: Ints) -> Ints:
     changes[begins] = ranked[begins] - before[groups.keys[begins]]
     last = groups.last
     before[groups.keys[last]] = ranked[last]
-    found = np.empty_like(changes)
-    found[groups.order] = changes
-    return found
+    return groups.back(changes)
 
 
 def level_names(run: Run, kinds: Sequence[str] = USED) -> list[str]:

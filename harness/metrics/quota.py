@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from harness.metrics.arrays import Groups, Ints, firsts
+from harness.arrays import Groups, Ints, firsts
 from harness.metrics.exact import resource_times
 from harness.metrics.known import once
 from harness.metrics.levels import Holder, Piece, holders, moves, pieces, unused_quotas

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from harness.metrics.arrays import Floats, Groups, Ints, parts, quotients
+from harness.arrays import Floats, Groups, Ints, parts, quotients
 from harness.metrics.ideal import Wants, ideal_shares
 from harness.metrics.levels import Holder, Piece
 from harness.runs.run import Run

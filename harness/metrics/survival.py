@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from harness.metrics.arrays import Bools, Floats, Groups, Ints, firsts, quotients
+from harness.arrays import Bools, Floats, Groups, Ints, firsts, quotients
 from harness.metrics.exact import exact_sum
 
 _SAME = 1 + 1e-12

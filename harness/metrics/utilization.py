@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from harness.arrays import NEVER, Ints, firsts, is_text, numbers
 from harness.metrics import exact
-from harness.metrics.arrays import NEVER, Ints, firsts, is_text, numbers
 from harness.metrics.arrivals import asked_for
 from harness.metrics.known import once
 from harness.metrics.levels import USED, level_names, moves

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import polars as pl
 
-from harness.metrics.arrays import NEVER, Bools, Floats, Groups, Ints, codes, numbers, quantile
+from harness.arrays import NEVER, Bools, Floats, Groups, Ints, codes, numbers, quantile
 from harness.metrics.arrivals import rejected, request_columns
 from harness.metrics.exact import exact_sum, whole_sum
 from harness.metrics.known import meanwhile

@@ -35,15 +35,15 @@ class _Chunk:
 
     def columns(self) -> dict[str, pl.Series]:
         """The columns of `jobs.parquet` that say how jobs ended."""
-        return {
-            "admitted_time": _time(self.admitted),
-            "start_time": _time(self.start),
-            "finish_time": _time(self.finish),
-            "state": pl.Series(STATES, dtype=pl.String).gather(as_series(self.state)),
-            "preemptions": as_series(self.preemptions),
-            "progress_lost": as_series(self.lost),
-            "held_idle": as_series(self.idle),
-        }
+        return pl.select(
+            admitted_time=_time(self.admitted),
+            start_time=_time(self.start),
+            finish_time=_time(self.finish),
+            state=pl.lit(pl.Series(STATES, dtype=pl.String)).gather(as_series(self.state)),
+            preemptions=as_series(self.preemptions),
+            progress_lost=as_series(self.lost),
+            held_idle=as_series(self.idle),
+        ).to_dict()
 
 
 @final
@@ -122,6 +122,6 @@ class JobResults:
         self._written += 1
 
 
-def _time(column: array[int]) -> pl.Series:
-    values = as_series(column)
-    return pl.select(pl.when(values != NEVER).then(values)).to_series()
+def _time(column: array[int]) -> pl.Expr:
+    values = pl.lit(as_series(column))
+    return pl.when(values != NEVER).then(values)

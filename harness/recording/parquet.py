@@ -76,10 +76,11 @@ class TableWriter:
         Raises:
             UnwritableError: the file takes no more.
         """
-        frame = pl.DataFrame([columns[name].alias(name) for name in self._schema])
-        frame = frame.with_columns(
-            (pl.col(name) + self._kind.origin) for name in self._schema if name in TIMES
-        ).cast(self._schema)  # type: ignore[arg-type]
+        given = pl.DataFrame([columns[name].alias(name) for name in self._schema])
+        frame = given.select(
+            (pl.col(name) + self._kind.origin if name in TIMES else pl.col(name)).cast(dtype)
+            for name, dtype in self._schema.items()
+        )
         table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
         try:
             self._writer.write_table(pa.Table.from_arrays(table.columns, schema=self._arrow))

@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
+import numpy as np
 import polars as pl
 
+from harness.arrays import Ints
 from harness.engine.events import ACTIONS, NEVER, STINTS, Amounts, Fact
 from harness.policy import Job
 from harness.recording import schemas
@@ -78,10 +80,11 @@ class ParquetRecorder:
     ) -> None:
         frame = jobs.frame
         self._job_ids = frame["job_id"]
-        self._pods = frame["pods"]
-        self._totals = {resource: frame[f"request.{resource}"] for resource in jobs.resources}
+        self._pods = frame["pods"].to_numpy()
+        self._totals = {resource: frame[f"request.{resource}"].to_numpy() for resource in jobs.resources}
         self._queues = frame["queue"]
-        names, self._tenant_codes = coded(tenants.names)
+        names, tenant_codes = coded(tenants.names)
+        self._tenant_codes = tenant_codes.to_numpy()
         self._decisions_file = TableWriter(folder / "decisions.parquet", schemas.DECISIONS, kind)
         self._stints_file = TableWriter(folder / "stints.parquet", schemas.stints(jobs.resources), kind)
         timeline = TableWriter(folder / "timeline.parquet", schemas.TIMELINE, kind)
@@ -168,39 +171,42 @@ class ParquetRecorder:
         rows = facts.rows
         if rows == 0:
             return
-        job, time, action = as_series(facts.job), as_series(facts.time), as_series(facts.action)
-        pods, pod = as_series(facts.pods), as_series(facts.pod)
+        job, time, action = np.asarray(facts.job), np.asarray(facts.time), np.asarray(facts.action)
+        pods, pod = np.asarray(facts.pods), as_series(facts.pod)
         by = pl.Series(facts.whole(facts.by), dtype=pl.Int32)
-        change = _changes(as_series(facts.change))
-        pod = pod.set(pod == NEVER, None)
-        successor = pl.zeros(rows, pl.Int32, eager=True)
-        successor = successor.scatter(list(facts.successor), list(facts.successor.values()))
+        change = _changes(np.asarray(facts.change))
+        successor = np.zeros(rows, np.int32)
+        successor[list(facts.successor)] = list(facts.successor.values())
+        row, single = as_series(facts.job), pl.lit(pod) != NEVER
+        known = pl.select(
+            action=pl.lit(pl.Series(ACTIONS, dtype=pl.String)).gather(as_series(facts.action)),
+            job_id=pl.lit(self._job_ids).gather(row),
+            pod_number=pl.when(single).then(pod),
+            successor=pl.when(single).then(pl.Series(successor)),
+            queue=pl.lit(self._queues).gather(row),
+            by=pl.lit(self._job_ids).gather(by),
+        )
         self._decisions_file.write(
             {
-                "seq": pl.int_range(self._seq, self._seq + rows, eager=True),
-                "time": time,
+                "seq": pl.Series(np.arange(self._seq, self._seq + rows)),
+                "time": as_series(facts.time),
                 "cycle": as_series(facts.cycle),
-                "action": pl.Series(ACTIONS, dtype=pl.String).gather(action),
-                "job": job,
-                "job_id": self._job_ids.gather(job),
+                "job": row,
                 "pod": pl.Series(facts.pod_name, dtype=pl.String),
-                "pod_number": pod,
-                "successor": successor.set(pod.is_null(), None),
-                "pods": pods,
-                "holding": change.holding,
-                "queue": self._queues.gather(job),
-                "by": self._job_ids.gather(by),
+                "pods": as_series(facts.pods),
+                "holding": pl.Series(change.holding),
                 "by_job": by,
                 "reason": pl.Series(facts.whole(facts.reason), dtype=pl.String),
                 "node": pl.Series(facts.node, dtype=pl.String),
                 "flavors": pl.Series(facts.whole(facts.flavors), dtype=pl.String),
                 "detail": pl.Series(facts.whole(facts.detail), dtype=pl.String),
+                **known.to_dict(),
             }
         )
         self._timeline.feed(
             time,
             action,
-            self._tenant_codes.gather(job),
+            self._tenant_codes[job],
             change,
             self._held(job, pods, facts.amounts),
             self._few_amounts(rows, facts.dropped),
@@ -214,51 +220,48 @@ class ParquetRecorder:
         kept, self._stints = self._stints, _Stints()
         if not kept.rows:
             return
-        job, pods = as_series(kept.job), as_series(kept.pods)
-        held = self._held(job, pods, kept.amounts)
+        job = as_series(kept.job)
+        held = self._held(np.asarray(kept.job), np.asarray(kept.pods), kept.amounts)
+        texts = pl.select(
+            job_id=pl.lit(self._job_ids).gather(job),
+            queue=pl.lit(self._queues).gather(job),
+            state=pl.lit(pl.Series(STINTS, dtype=pl.String)).gather(as_series(kept.state)),
+        )
         self._stints_file.write(
             {
                 "job": job,
-                "job_id": self._job_ids.gather(job),
-                "queue": self._queues.gather(job),
-                "pods": pods,
+                "pods": as_series(kept.pods),
                 "start": as_series(kept.start),
                 "end": as_series(kept.end),
-                "state": pl.Series(STINTS, dtype=pl.String).gather(as_series(kept.state)),
                 "lost": as_series(kept.lost),
-                **{f"request.{resource}": amounts for resource, amounts in held.items()},
+                **texts.to_dict(),
+                **{f"request.{resource}": pl.Series(amounts) for resource, amounts in held.items()},
             }
         )
 
-    def _held(
-        self, job: pl.Series, pods: pl.Series, exceptions: Mapping[int, Amounts]
-    ) -> dict[str, pl.Series]:
+    def _held(self, job: Ints, pods: Ints, exceptions: Mapping[int, Amounts]) -> dict[str, Ints]:
         """What the pods of each row hold of each resource."""
-        of_job = self._pods.gather(job)
+        of_job = self._pods[job]
         held = {}
         for resource, totals in self._totals.items():
-            total = totals.gather(job)
+            total = totals[job]
             # Divide first: a job's total fits 64 bits, the product of a total and a count may not.
-            amounts = pl.select(
-                pl.when(pods == of_job).then(total).otherwise(total // of_job * pods).cast(pl.Int64)
-            ).to_series()
+            amounts = np.where(pods == of_job, total, total // of_job * pods)
             if exceptions:
-                own = [each.get(resource, 0) for each in exceptions.values()]
-                amounts = amounts.scatter(list(exceptions), own)
+                amounts[list(exceptions)] = [each.get(resource, 0) for each in exceptions.values()]
             held[resource] = amounts
         return held
 
-    def _few_amounts(self, rows: int, few: Mapping[int, Amounts]) -> dict[str, pl.Series]:
+    def _few_amounts(self, rows: int, few: Mapping[int, Amounts]) -> dict[str, Ints]:
         """Resource -> amounts that few rows have, 0 elsewhere; empty where no row has any."""
-        return {
-            resource: pl.zeros(rows, pl.Int64, eager=True).scatter(
-                list(few), [each.get(resource, 0) for each in few.values()]
-            )
-            for resource in (self._totals if few else ())
-        }
+        found = {}
+        for resource in self._totals if few else ():
+            found[resource] = np.zeros(rows, np.int64)
+            found[resource][list(few)] = [each.get(resource, 0) for each in few.values()]
+        return found
 
 
-def _changes(codes: pl.Series) -> Change:
+def _changes(codes: Ints) -> Change:
     """What `FactColumns.change` says, apart."""
-    codes = codes.cast(pl.Int16) + 13
+    codes = codes.astype(np.int64) + 13
     return Change(codes % 3 - 1, codes // 9 - 1, codes // 3 % 3 - 1)

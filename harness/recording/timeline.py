@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import polars as pl
 
+from harness.arrays import Bools, Floats, Groups, Ints, firsts, parts
 from harness.engine.events import ACTIONS, BIND, FINISH, GONE, REJECT, REQUEUE, SUBMIT
-from harness.recording import schemas
 from harness.recording.parquet import TableWriter
 
 _LEVELS = ("allocated", "pending", "held")
-_SHARES = {name: schemas.TIMELINE[name] for name in ("dominant_share", "weighted_share")}
 
 
 class Change(NamedTuple):
@@ -28,9 +28,62 @@ class Change(NamedTuple):
         holding: 1 where the job begins to hold resources, -1 where it stops.
     """
 
-    quota: pl.Series
-    alive: pl.Series
-    holding: pl.Series
+    quota: Ints
+    alive: Ints
+    holding: Ints
+
+
+class _Moves(NamedTuple):
+    """What moves, and what policies say of shares.
+
+    Attributes:
+        time: when.
+        queue: the code of the queue.
+        levels: name -> how far.
+        told: whether shares are said from then on.
+        dominant: the dominant share that is; means nothing where none is said.
+        weighted: the weighted one, likewise.
+    """
+
+    time: Ints
+    queue: Ints
+    levels: Mapping[str, Ints]
+    told: Bools
+    dominant: Floats
+    weighted: Ints
+
+    def some(self, rows: Ints | Bools | slice) -> _Moves:
+        """Some of the rows."""
+        levels = {name: level[rows] for name, level in self.levels.items()}
+        times, queues, told = self.time[rows], self.queue[rows], self.told[rows]
+        return _Moves(times, queues, levels, told, self.dominant[rows], self.weighted[rows])
+
+    def then(self, later: _Moves) -> _Moves:
+        """These, and later ones after them."""
+        levels = {name: np.concatenate((level, later.levels[name])) for name, level in self.levels.items()}
+        return _Moves(
+            np.concatenate((self.time, later.time)),
+            np.concatenate((self.queue, later.queue)),
+            levels,
+            np.concatenate((self.told, later.told)),
+            np.concatenate((self.dominant, later.dominant)),
+            np.concatenate((self.weighted, later.weighted)),
+        )
+
+    def added_up(self) -> _Moves:
+        """One row for each instant and queue, in their order; of shares the last that are said of it."""
+        order = np.lexsort((self.queue, self.time))
+        rows = self.some(order)
+        begins = np.flatnonzero(firsts(rows.time) | firsts(rows.queue))
+        if not len(begins):
+            return rows
+        levels = {name: np.add.reduceat(level, begins) for name, level in rows.levels.items()}
+        last = np.maximum.reduceat(np.where(rows.told, np.arange(len(order)), -1), begins)
+        shares = rows.told[last], rows.dominant[last], rows.weighted[last]
+        told, dominant, weighted = (np.where(last >= 0, each, 0) for each in shares)
+        return _Moves(
+            rows.time[begins], rows.queue[begins], levels, told.astype(np.bool_), dominant, weighted
+        )
 
 
 class Timeline:
@@ -62,22 +115,23 @@ class Timeline:
         self._on_nodes = on_nodes
         self._allocated = _by_action({BIND: 1, GONE: -1, FINISH: -1})
         self._asked = _by_action({SUBMIT: 1, REQUEUE: 1, REJECT: -1})
-        self._columns = ["alive", "holding"]
-        self._columns += [f"{kind}{at}" for at in range(len(self._resources)) for kind in _LEVELS]
-        schema: dict[str, pl.DataType] = {"time": pl.Int64(), "queue": pl.Int32()}
-        schema |= {**dict.fromkeys(self._columns, pl.Int64()), **_SHARES}
-        self._totals = pl.DataFrame(schema=schema)
-        self._held_back: pl.DataFrame | None = None
+        columns = ["alive", "holding"]
+        columns += [f"{kind}{at}" for at in range(len(self._resources)) for kind in _LEVELS]
+        # What has come of all moves so far, for each queue.
+        self._levels = {name: np.zeros(len(queues), np.int64) for name in columns}
+        self._told = np.zeros(len(queues), np.bool_)
+        self._dominant, self._weighted = np.zeros(len(queues)), np.zeros(len(queues), np.int64)
+        self._held_back: _Moves | None = None
 
     def feed(
         self,
-        time: pl.Series,
-        action: pl.Series,
-        queue: pl.Series,
+        time: Ints,
+        action: Ints,
+        queue: Ints,
         change: Change,
-        amounts: Mapping[str, pl.Series],
-        dropped: Mapping[str, pl.Series],
-        unused: Mapping[str, pl.Series],
+        amounts: Mapping[str, Ints],
+        dropped: Mapping[str, Ints],
+        unused: Mapping[str, Ints],
         shares: Sequence[tuple[int, int, float, int]] = (),
     ) -> None:
         """Take a chunk of decisions, in order.
@@ -92,28 +146,27 @@ class Timeline:
             unused: resource -> quota given back that was never used; empty when there was none.
             shares: time, code of the queue, dominant and weighted share from then on, in order.
         """
-        grows = self._allocated.gather(action) if self._on_nodes else change.holding
-        waits = self._asked.gather(action) - grows.clip(0)
-        columns = {"time": time, "queue": queue}
-        columns |= {"alive": change.alive.cast(pl.Int64), "holding": change.holding.cast(pl.Int64)}
+        grows = self._allocated[action] if self._on_nodes else change.holding
+        waits = self._asked[action] - grows.clip(0)
+        levels = {"alive": change.alive, "holding": change.holding}
         for at, resource in enumerate(self._resources):
-            columns[f"allocated{at}"] = amounts[resource] * grows
-            pending = amounts[resource] * waits
-            columns[f"pending{at}"] = pending - dropped[resource] if dropped else pending
-            held = amounts[resource] * change.quota
-            columns[f"held{at}"] = held - unused[resource] if unused else held
-        moves = pl.DataFrame(columns).group_by("time", "queue").agg(pl.col(self._columns).sum())
-        told = pl.DataFrame(shares, schema={"time": pl.Int64, "queue": pl.Int32, **_SHARES}, orient="row")
-        parts = [moves, told] if self._held_back is None else [self._held_back, moves, told]
-        moves = pl.concat(parts, how="diagonal")
-        if len(parts) > 2 or shares:
-            moves = moves.group_by("time", "queue").agg(
-                pl.col(self._columns).sum(), pl.col(list(_SHARES)).drop_nulls().last()
-            )
+            amount = amounts[resource]
+            levels[f"allocated{at}"] = amount * grows
+            pending, held = amount * waits, amount * change.quota
+            levels[f"pending{at}"] = pending - dropped[resource] if dropped else pending
+            levels[f"held{at}"] = held - unused[resource] if unused else held
+        nothing = np.zeros(len(time), np.int64)
+        moves = _Moves(time, queue, levels, nothing.astype(np.bool_), nothing.astype(np.float64), nothing)
+        if shares:
+            moves = moves.then(self._only_told(shares))
+        if self._held_back is not None:
+            moves = self._held_back.then(moves)
+        moves = moves.added_up()
         # The next chunk may go on at the last instant of this one.
-        last = moves["time"].max()
-        self._held_back = moves.filter(pl.col("time") == last)
-        self._write(moves.filter(pl.col("time") != last))
+        last = int(moves.time.searchsorted(moves.time[-1]))
+        self._held_back = moves.some(slice(last, None))
+        if last:
+            self._write(moves.some(slice(last)))
 
     def close(self) -> None:
         """Write what was held back and finish the file."""
@@ -125,51 +178,90 @@ class Timeline:
         """Finish the file as it is."""
         self._writer.close()
 
-    def _write(self, moves: pl.DataFrame) -> None:
-        if moves.is_empty():
-            return
-        changed = pl.any_horizontal(pl.col(self._columns) != 0, pl.col(list(_SHARES)).is_not_null())
-        moves = moves.filter(changed).sort("queue", "time").select(self._totals.columns)
-        states = pl.concat([self._totals, moves]).with_columns(
-            pl.col(self._columns).cum_sum().over("queue"), pl.col(list(_SHARES)).forward_fill().over("queue")
-        )
-        self._totals = states.group_by("queue", maintain_order=True).last().select(self._totals.columns)
-        states = states.slice(states.height - moves.height).sort("time", "queue")
-        rows = states.height
-        shares = [
-            pl.col(f"allocated{at}") / self._capacity[resource]
+    def _only_told(self, shares: Sequence[tuple[int, int, float, int]]) -> _Moves:
+        """What is said of shares, where nothing moves."""
+        times, queues, dominant, weighted = zip(*shares, strict=True)
+        whole = [np.array(each, np.int64) for each in (times, queues, weighted)]
+        nothing = dict.fromkeys(self._levels, np.zeros(len(shares), np.int64))
+        told = np.ones(len(shares), np.bool_)
+        return _Moves(whole[0], whole[1], nothing, told, np.array(dominant, np.float64), whole[2])
+
+    def _write(self, moves: _Moves) -> None:
+        changed = moves.told.copy()
+        for level in moves.levels.values():
+            changed |= level != 0
+        moves = moves.some(changed)
+        rows, width = len(moves.time), len(self._resources)
+        groups = Groups(moves.queue)
+        last = groups.last
+        held = groups.keys[last]
+        states = {}
+        for name, level in moves.levels.items():
+            total = self._levels[name]
+            now = groups.running(level[groups.order]) + total[groups.keys]
+            states[name] = groups.back(now)
+            total[held] = now[last]
+        told = self._shares(moves, groups)
+        of_capacity = [
+            parts(states[f"allocated{at}"], self._capacity[resource])
             for at, resource in enumerate(self._resources)
             if self._capacity.get(resource)
         ]
-        share = states.select(pl.max_horizontal(shares) if shares else pl.lit(None, pl.Float64)).to_series()
-        if len(share) != rows:
-            share = share.new_from_index(0, rows)
         # Rows of one instant and queue stay together: interleave the resources.
-        long = pl.concat(
-            [
-                pl.DataFrame(
-                    {
-                        "at": pl.int_range(at, rows * len(self._resources), len(self._resources), eager=True),
-                        "time": states["time"],
-                        "queue": self._queues.gather(states["queue"]),
-                        "resource": pl.Series([resource]).new_from_index(0, rows),
-                        "allocated": states[f"allocated{at}"],
-                        "pending": states[f"pending{at}"],
-                        "held": states[f"held{at}"],
-                        "running_jobs": states["holding"],
-                        "pending_jobs": states["alive"] - states["holding"],
-                        "share": share,
-                        **{name: states[name] for name in _SHARES},
-                    }
-                )
-                for at, resource in enumerate(self._resources)
-            ]
+        each = np.repeat(np.arange(rows), width)
+        share = pl.Series(np.maximum.reduce(of_capacity)[each]) if of_capacity else _nulls(rows * width)
+        texts = pl.select(
+            queue=pl.lit(self._queues).gather(pl.Series(moves.queue[each])),
+            resource=pl.lit(pl.Series(self._resources)).gather(pl.Series(np.tile(np.arange(width), rows))),
         )
-        if len(self._resources) > 1:
-            long = long.sort("at")
-        self._writer.write({name: long[name] for name in long.columns if name != "at"})
+        levels = {
+            kind: np.stack([states[f"{kind}{at}"] for at in range(width)], axis=1).ravel() for kind in _LEVELS
+        }
+        self._writer.write(
+            {
+                "time": pl.Series(moves.time[each]),
+                **texts.to_dict(),
+                **{kind: pl.Series(level) for kind, level in levels.items()},
+                "running_jobs": pl.Series(states["holding"][each]),
+                "pending_jobs": pl.Series((states["alive"] - states["holding"])[each]),
+                "share": share,
+                **{name: _known(values[each], told[0][each]) for name, values in told[1].items()},
+            }
+        )
+
+    def _shares(self, moves: _Moves, groups: Groups) -> tuple[Bools, Mapping[str, Floats | Ints]]:
+        """Whether shares are known after each of some moves, and what policies said of them last."""
+        number = np.where(moves.told[groups.order], np.arange(len(moves.time)), -1)
+        latest = np.maximum.accumulate(number)
+        # What was said of another queue is not of this one.
+        new = latest >= groups.begins[groups.first.cumsum() - 1]
+        last = groups.last
+        held = groups.keys[last]
+        known = new | self._told[groups.keys]
+        found: dict[str, Floats | Ints] = {}
+        for name, said, before in (
+            ("dominant_share", moves.dominant, self._dominant),
+            ("weighted_share", moves.weighted, self._weighted),
+        ):
+            now = np.where(new, said[groups.order][latest], before[groups.keys])
+            before[held] = now[last]
+            found[name] = groups.back(now)
+        self._told[held] = known[last]
+        return groups.back(known), found
 
 
-def _by_action(moves: Mapping[int, int]) -> pl.Series:
+def _by_action(moves: Mapping[int, int]) -> Ints:
     """For each action, by its code, how far it moves a level."""
-    return pl.Series([moves.get(action, 0) for action in range(len(ACTIONS))], dtype=pl.Int8)
+    return np.array([moves.get(action, 0) for action in range(len(ACTIONS))], np.int64)
+
+
+def _nulls(rows: int) -> pl.Series:
+    return pl.Series([None], dtype=pl.Float64).new_from_index(0, rows)
+
+
+def _known(values: Floats | Ints, known: Bools) -> pl.Series:
+    """A column with nulls where nothing is known."""
+    if not known.any():
+        return _nulls(len(values))
+    column = pl.Series(values)
+    return column if known.all() else column.set(pl.Series(~known), None)

@@ -1,6 +1,6 @@
 """Columns of numbers as arrays, and rows told apart by what they belong to.
 
-To ask a frame a question costs the same for ten rows as for ten thousand, and a run is asked hundreds; an
+To ask a frame a question costs the same for ten rows as for ten thousand, and metrics ask a run hundreds; an
 array answers at once.
 """
 
@@ -115,6 +115,12 @@ class Groups:
         sums = values.cumsum()
         before = sums[self.begins] - values[self.begins]
         return sums - np.repeat(before, np.diff(self.begins, append=len(values)))
+
+    def back(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Values in this order in that of the rows again."""
+        found = np.empty_like(values)
+        found[self.order] = values
+        return found
 
     def __iter__(self) -> Iterator[tuple[int, slice]]:
         """The key of each group, ascending, and where it is in this order."""
