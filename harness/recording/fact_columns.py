@@ -19,28 +19,26 @@ _V = TypeVar("_V")
 class FactColumns:
     """Facts that are not written yet: a column for each of their attributes.
 
-    What few of them have is kept by row: the preemptor's index, reason, flavors and detail (as text),
-    `amounts`, `dropped` and `unused`; so is a pod's successor where it is not 0.
-
-    Attributes:
-        change: what changes with each row, `alive * 9 + holding * 3 + quota`.
+    What few of them have is kept by row: flavors and detail (as text), `amounts`, `dropped` and `unused`; so
+    is a pod's successor where it is not 0. The preemptor is its index.
     """
 
     __slots__ = (
-        "action", "amounts", "by", "change", "cycle", "detail", "dropped", "flavors", "job", "node", "pod",
-        "pod_name", "pods", "reason", "rows", "successor", "time", "unused",
+        "action", "alive", "amounts", "by", "cycle", "detail", "dropped", "flavors", "holding", "job", "node",
+        "pod", "pod_name", "pods", "quota", "reason", "rows", "successor", "time", "unused",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.rows = 0
         self.time, self.cycle = array("q"), array("q")
         self.job, self.pods, self.pod = (array("i") for _ in range(3))
-        self.action, self.change = array("b"), array("b")
+        self.action = array("b")
+        self.alive, self.holding, self.quota = (array("b") for _ in range(3))
         self.pod_name: list[str | None] = []
         self.node: list[str | None] = []
+        self.by: list[int | None] = []
+        self.reason: list[str | None] = []
         self.successor: dict[int, int] = {}
-        self.by: dict[int, int] = {}
-        self.reason: dict[int, str] = {}
         self.flavors: dict[int, str] = {}
         self.detail: dict[int, str] = {}
         self.amounts: dict[int, Amounts] = {}
@@ -64,8 +62,6 @@ class FactColumns:
             reason, _, dropped, unused,
         ) = zip(*facts, strict=True)  # fmt: skip
         few: tuple[tuple[dict[int, Any], Sequence[Any]], ...] = (
-            (self.by, [None if each is None else each.index for each in by]),
-            (self.reason, reason),
             (self.amounts, amounts),
             (self.dropped, dropped),
             (self.unused, unused),
@@ -86,12 +82,11 @@ class FactColumns:
             for each, number, again in zip(job, pod, successor, strict=True)
         ]
         self.node += node
-        self.change.extend(
-            [
-                9 * lives + 3 * holds + of_quota
-                for lives, holds, of_quota in zip(alive, holding, quota, strict=True)
-            ]
-        )
+        self.by += [None if each is None else each.index for each in by]
+        self.reason += reason
+        self.alive.extend(alive)
+        self.holding.extend(holding)
+        self.quota.extend(quota)
         self.rows += len(facts)
 
     def whole(self, few: Mapping[int, _V]) -> list[_V | None]:

@@ -173,8 +173,8 @@ class ParquetRecorder:
             return
         job, time, action = np.asarray(facts.job), np.asarray(facts.time), np.asarray(facts.action)
         pods, pod = np.asarray(facts.pods), as_series(facts.pod)
-        by = pl.Series(facts.whole(facts.by), dtype=pl.Int32)
-        change = _changes(np.asarray(facts.change))
+        by = pl.Series(facts.by, dtype=pl.Int32)
+        change = Change(*(np.asarray(each) for each in (facts.quota, facts.alive, facts.holding)))
         successor = np.zeros(rows, np.int32)
         successor[list(facts.successor)] = list(facts.successor.values())
         row, single = as_series(facts.job), pl.lit(pod) != NEVER
@@ -196,7 +196,7 @@ class ParquetRecorder:
                 "pods": as_series(facts.pods),
                 "holding": pl.Series(change.holding),
                 "by_job": by,
-                "reason": pl.Series(facts.whole(facts.reason), dtype=pl.String),
+                "reason": pl.Series(facts.reason, dtype=pl.String),
                 "node": pl.Series(facts.node, dtype=pl.String),
                 "flavors": pl.Series(facts.whole(facts.flavors), dtype=pl.String),
                 "detail": pl.Series(facts.whole(facts.detail), dtype=pl.String),
@@ -259,9 +259,3 @@ class ParquetRecorder:
             found[resource] = np.zeros(rows, np.int64)
             found[resource][list(few)] = [each.get(resource, 0) for each in few.values()]
         return found
-
-
-def _changes(codes: Ints) -> Change:
-    """What `FactColumns.change` says, apart."""
-    codes = codes.astype(np.int64) + 13
-    return Change(codes % 3 - 1, codes // 9 - 1, codes // 3 % 3 - 1)
