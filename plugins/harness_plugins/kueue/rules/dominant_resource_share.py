@@ -15,6 +15,7 @@ from typing import Protocol, final
 from harness.models.cluster import Cluster
 from harness.models.quota import NO_PARENT, QuotaTree, plus
 from harness.units import INT64_MAX
+from harness_plugins.kueue.state.amounts import Amounts
 
 Share = tuple[bool, float]
 """A weighted share that compares as Kueue does: infinite ones (weight 0) after all others, by their ratio."""
@@ -89,6 +90,20 @@ class DominantResourceShares:
                 if lendable > 0.0 and over * 1000.0 / lendable > ratio:
                     ratio = over * 1000.0 / lendable
         return borrowing, ratio
+
+
+def share_without(tree: QuotaTree, shares: Shares, node: int, amounts: Amounts) -> Share:
+    """The weighted share that a node would have if it used so much less.
+
+    Nothing but the node is touched: a share follows from the node's own usage.
+    """
+    usage, first = tree.usage, node * tree.width
+    for cell, amount in amounts:
+        usage[first + cell] -= amount
+    share = shares.of(node)[1]
+    for cell, amount in amounts:
+        usage[first + cell] += amount
+    return share
 
 
 def published(share: Share) -> int:

@@ -8,7 +8,7 @@ from typing import NamedTuple, final
 
 from harness.models.cluster import TO_FINAL_SHARE
 from harness_plugins.kueue.rules.candidates import candidates_of
-from harness_plugins.kueue.rules.dominant_resource_share import NOTHING, Share, Shares
+from harness_plugins.kueue.rules.dominant_resource_share import NOTHING, Share, Shares, share_without
 from harness_plugins.kueue.rules.preemption import (
     IN_CLUSTER_QUEUE,
     IN_COHORT_FAIR_SHARING,
@@ -287,6 +287,9 @@ class FairSearch:
 
     def _passes(self, queue: ClusterQueueState, usage: Amounts, theirs: int, share: Share) -> bool:
         """Whether a queue's side would still have no smaller share without a holder of as much."""
+        if theirs == queue.node:
+            final = share_without(self._tree, self._shares, theirs, usage)
+            return less_than_or_equal_to_final_share(share, final)
         self._tree.refund(queue.node, usage)
         final = self._shares.of(theirs)[1]
         self._tree.charge(queue.node, usage)

@@ -43,6 +43,7 @@ class CachedNoFit:
 
     Attributes:
         assignment: the assignment.
+        refusal: what tells apart why nothing helps it, see `why_not`.
         turn_matters: whether it may come to something else when it is served, after what others reserved
             before it. What has a place in an empty topology is assigned again then if it has none. That finds
             no more than before, unless others may give up something: their shares are different by then.
@@ -57,6 +58,7 @@ class CachedNoFit:
         "_searches",
         "_why",
         "assignment",
+        "refusal",
         "turn_matters",
     )
 
@@ -71,6 +73,9 @@ class CachedNoFit:
         why: list[NoTargets],
     ) -> None:
         self.assignment = assignment
+        self.refusal = why_not(
+            assignment, NO_QUOTA if assignment.mode == NO_FIT else NO_PREEMPTION_CANDIDATES
+        )
         self._generation = generation
         self._checks = checks
         self._no_place = no_place
@@ -193,19 +198,16 @@ class CachedNoFits:
         """Whether nothing would come of a head's turn but that it becomes inadmissible with its class."""
         place, queue = workload.place, workload.cluster_queue
         no_fit = self._known.get(place.equivalence_class.key)
-        if no_fit is None or place.last_assignment is not None:
+        if no_fit is None or no_fit.refusal not in place.reported:
             return False
         pending = self._pending[queue.number]
-        if pending.strict or not self._by_class or no_fit.turn_matters:
+        if pending.strict or no_fit.turn_matters or place.last_assignment is not None or not self._by_class:
             return False
-        assignment = no_fit.assignment
-        if assignment.mode == NO_FIT:
-            reported = why_not(assignment, NO_QUOTA) in place.reported
-        else:
-            marked = pending.preemptor is workload
-            reported = why_not(assignment, NO_PREEMPTION_CANDIDATES) in place.reported
-            reported = reported and not reserves(workload, self._gates, marked=marked)
-        return reported and no_fit.still(self._cache, queue, self._reasons, self.version(queue))
+        if no_fit.assignment.mode != NO_FIT and reserves(
+            workload, self._gates, marked=pending.preemptor is workload
+        ):
+            return False
+        return no_fit.still(self._cache, queue, self._reasons, self.version(queue))
 
 
 def _why_all_fail(searches: list[FailedSearch], reasons: Reasons) -> list[NoTargets] | None:
