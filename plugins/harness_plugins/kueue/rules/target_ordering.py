@@ -6,12 +6,14 @@ Upstream: `TargetClusterQueueOrdering` in pkg/scheduler/preemption/fairsharing/o
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import final
+from typing import TypeAlias, final
 
 from harness_plugins.kueue.rules.dominant_resource_share import NOTHING, Share, Shares
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
+
+_Rank: TypeAlias = tuple[bool] | tuple[bool, bool, bool, int, int, str]
 
 
 @final
@@ -31,7 +33,18 @@ class TargetClusterQueueOrdering:
             turn does not come.
     """
 
-    __slots__ = ("_cohorts", "_head", "_names", "_own", "_queues", "_root", "_shares")
+    __slots__ = (
+        "_cohorts",
+        "_head",
+        "_names",
+        "_own",
+        "_queues",
+        "_ranks",
+        "_root",
+        "_shares",
+        "_taken",
+        "_turns",
+    )
 
     def __init__(
         self,
@@ -48,6 +61,10 @@ class TargetClusterQueueOrdering:
         self._head = head
         self._queues: dict[int, list[ClusterQueueState]] = {}
         self._cohorts: dict[int, list[int]] = {}
+        # Cohort -> the shares of the queues right below it that may have a turn, and of the cohorts.
+        self._turns: dict[int, tuple[dict[ClusterQueueState, Share], dict[int, Share]]] = {}
+        self._ranks: dict[ClusterQueueState, _Rank] = {}
+        self._taken: ClusterQueueState | None = None
         parent = cache.tree.parent
         for queue in queues:
             above = queue.path[0] if queue.path else queue.root
@@ -61,61 +78,91 @@ class TargetClusterQueueOrdering:
                 below = above
 
     def next(self) -> ClusterQueueState | None:
-        """The queue to take from, None when there is none left."""
+        """The queue to take from, None when there is none left.
+
+        Since the turn before, nothing but that queue may have been taken from, and only its next candidate
+        may be another one.
+        """
+        if self._taken is not None:
+            self._look_again(self._taken)
         root = cohort = self._root
         way: list[int] = []
         while True:
-            queue, queue_share = self._best_queue(cohort)
-            below, below_share = self._best_cohort(cohort)
+            queues, cohorts = self._turns_below(cohort)
+            queue, queue_share = self._best_queue(queues)
+            below, below_share = self._best_cohort(cohorts)
             if below is not None and (queue is None or below_share >= queue_share):
                 way.append(cohort)
                 cohort = below
             elif queue is not None:
+                self._taken = queue
                 return queue
             elif cohort == root:
                 return None
             else:
-                self._cohorts[way[-1]].remove(cohort)
+                del self._turns[way[-1]][1][cohort]
                 cohort = root
                 way.clear()
 
-    def _best_queue(self, cohort: int) -> tuple[ClusterQueueState | None, Share]:
-        present = self._queues.get(cohort)
-        while present:
-            best: ClusterQueueState | None = None
-            most = NOTHING
-            for queue in present:
+    def _turns_below(self, cohort: int) -> tuple[dict[ClusterQueueState, Share], dict[int, Share]]:
+        """The shares of the queues and of the cohorts right below a cohort that may have a turn."""
+        found = self._turns.get(cohort)
+        if found is None:
+            found = self._turns[cohort] = {}, {}
+            for queue in self._queues.get(cohort, ()):
                 borrowing, share = self._shares.of(queue.node)
-                if (borrowing or queue is self._own) and (
-                    best is None or share > most or (share == most and self._ranks_before(queue, best))
-                ):
-                    best, most = queue, share
-            if best is None:
-                break
+                if borrowing or queue is self._own:
+                    found[0][queue] = share
+            for below in self._cohorts.get(cohort, ()):
+                borrowing, share = self._shares.of(below)
+                if borrowing or below in self._own.path:
+                    found[1][below] = share
+        return found
+
+    def _look_again(self, taken: ClusterQueueState) -> None:
+        """A queue was taken from: it and the cohorts above it have other shares, and nobody else has."""
+        self._ranks.pop(taken, None)
+        below = taken.node
+        for cohort in taken.path or (taken.root,):
+            queues, cohorts = self._turns[cohort]
+            borrowing, share = self._shares.of(below)
+            if below == taken.node:
+                if taken in queues and (borrowing or taken is self._own):
+                    queues[taken] = share
+                else:
+                    queues.pop(taken, None)
+            elif below in cohorts and (borrowing or below in self._own.path):
+                cohorts[below] = share
+            else:
+                cohorts.pop(below, None)
+            below = cohort
+
+    def _best_queue(self, present: dict[ClusterQueueState, Share]) -> tuple[ClusterQueueState | None, Share]:
+        while present:
+            most = max(present.values())
+            equal = [queue for queue, share in present.items() if share == most]
+            best = equal[0] if len(equal) == 1 else min(equal, key=self._rank)
             if self._head(best) is not None:
                 return best, most
-            present.remove(best)
+            del present[best]
         return None, NOTHING
 
-    def _best_cohort(self, cohort: int) -> tuple[int | None, Share]:
-        present = self._cohorts.get(cohort)
-        best: int | None = None
-        most = NOTHING
-        for below in present or ():
-            borrowing, share = self._shares.of(below)
-            if (borrowing or below in self._own.path) and (
-                best is None or share > most or (share == most and self._names[below] > self._names[best])
-            ):
-                best, most = below, share
-        return best, most
+    def _best_cohort(self, present: dict[int, Share]) -> tuple[int | None, Share]:
+        if not present:
+            return None, NOTHING
+        most = max(present.values())
+        equal = [below for below, share in present.items() if share == most]
+        return (equal[0] if len(equal) == 1 else max(equal, key=self._names.__getitem__)), most
 
-    def _ranks_before(self, queue: ClusterQueueState, other: ClusterQueueState) -> bool:
-        """Whether the next candidate of a queue ranks before that of another."""
-        head, others = self._head(queue), self._head(other)
-        if head is None or others is None:
-            return head is not None
-        return self._rank(queue, head) < self._rank(other, others)
-
-    def _rank(self, queue: ClusterQueueState, head: Workload) -> tuple[bool, bool, int, int, str]:
-        evicted_last, priority, reserved, uid = head.rank
-        return evicted_last, queue is self._own, priority, reserved, uid
+    def _rank(self, queue: ClusterQueueState) -> _Rank:
+        """How the next candidate of a queue ranks: where there is none, after all others."""
+        rank = self._ranks.get(queue)
+        if rank is None:
+            head = self._head(queue)
+            if head is None:
+                rank = (True,)
+            else:
+                evicted_last, priority, reserved, uid = head.rank
+                rank = False, evicted_last, queue is self._own, priority, reserved, uid
+            self._ranks[queue] = rank
+        return rank
