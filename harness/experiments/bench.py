@@ -10,8 +10,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.cluster.turning import is_knob, turned
-from harness.errors import OptionError
-from harness.experiments.spec import CLUSTER, PATCH, PLUGIN, SEED, SHAKE, TRACE, WEEKS, Arm, Point, Spec
+from harness.errors import OptionError, SpecError
+from harness.experiments.spec import (
+    CLUSTER,
+    OWN,
+    PATCH,
+    PLUGIN,
+    SEED,
+    SHAKE,
+    TRACE,
+    WEEKS,
+    Arm,
+    Point,
+    Spec,
+    Value,
+)
 from harness.generate.redrawn import redrawn
 from harness.memo import Memo
 from harness.options import did_you_mean
@@ -27,6 +40,7 @@ from harness.units import parse_duration
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
+    from harness.runs.plan import Plan
     from harness.trace.trace import Trace
 
 REQUESTED: Mapping[str, str] = {
@@ -42,6 +56,7 @@ SETTINGS = (*REQUESTED, *STEPS)
 
 _ROWS, _CLUSTERS = 1_000_000, 24
 _LENGTH = 32
+_SHORTER = "seeds: {count: 10, weeks: 1h} draws spans of an hour"
 
 
 @dataclass(frozen=True)
@@ -73,8 +88,9 @@ class Bench:
     def __init__(self, inputs: Inputs) -> None:
         self.inputs, self.spec = inputs, inputs.spec
         self.plugins = measuring(inputs.plugins, inputs.spec.metrics)
-        rows = max(trace.frame.height for trace in inputs.traces.values())
-        self._traces: Memo[Hashable, Trace] = Memo(max(2, _ROWS // rows))
+        few = max(2, _ROWS // max(trace.frame.height for trace in inputs.traces.values()))
+        self._traces: Memo[Hashable, Trace] = Memo(few)
+        self._plans: Memo[Hashable, Plan] = Memo(few)  # each has a trace
         self._clusters: Memo[Hashable, Cluster] = Memo(_CLUSTERS)
         self._arms = {arm.label: arm for arm in self.spec.arms}
         self._codes: dict[str, str] = {}
@@ -85,7 +101,7 @@ class Bench:
 
     def applies(self, name: str, point: Point) -> bool:
         """Whether what varies means anything at a point: an option only for plugins that have it."""
-        if name in (TRACE, CLUSTER, PATCH, PLUGIN, SEED) or name in SETTINGS or is_knob(name):
+        if name in (*OWN, *SETTINGS) or is_knob(name):
             return True
         return self._option(name, self.arm(point)) is not None
 
@@ -130,16 +146,45 @@ class Bench:
             **chosen,
         )
 
+    def plan(self, point: Point, request: Request) -> Plan:
+        """The replay of a point with all that it depends on, read and checked.
+
+        What does not depend on the settings of the replay is found once for points that differ in them only.
+
+        Args:
+            point: which one.
+            request: what `request` made of it.
+
+        Raises:
+            InputError: the inputs do not go together.
+        """
+        settings = self._settings(point)
+        options = (
+            item for item in point.items() if item[0] not in (*OWN, *SETTINGS) and not is_knob(item[0])
+        )
+        key = (
+            *(self._trace_key(point), self._cluster_key(point), self.arm(point).label, *sorted(options)),
+            settings.get("at-start"),
+        )
+        if key not in self._plans:
+            self._plans[key] = request.plan(self.plugins)
+        return self._plans[key].with_choices(
+            losses=request.on_preemption,
+            grace_period=request.grace_period,
+            startup=request.startup,
+            until=request.until,
+            scale_arrivals=request.scale_arrivals,
+        )
+
     def trace(self, point: Point) -> Trace:
         """The trace of a point: calibrated, and drawn by its seed.
 
         Raises:
             InputError: a step is not understood, or does not fit the trace.
         """
-        steps, seed = self._steps(point), self._drawn(point)
-        key = (self._label(TRACE, point), *sorted(steps.items()), seed)
+        key = self._trace_key(point)
         if key not in self._traces:
-            self._traces[key] = self._made_trace(point, steps, seed)
+            self._traces[key] = self._made_trace(point, self._steps(point), self._drawn(point))
         return self._traces[key]
 
     def cluster(self, point: Point) -> Cluster:
@@ -148,19 +193,14 @@ class Bench:
         Raises:
             InputError: a patch or a value does not fit.
         """
-        label, patch = self._label(CLUSTER, point), self._label(PATCH, point)
-        knobs = {name: value for name, value in point.items() if is_knob(name)}
-        base, scale = self.inputs.clusters[label], self._steps(point).get("scale_cluster")
-        # Without manifests it is made of the trace before that is drawn anew, so that seeds share it.
-        source = {**point, SEED: None}
-        made_of = (
-            () if base is not None else (self._label(TRACE, point), *sorted(self._steps(source).items()))
-        )
-        key = (label, patch, *sorted(knobs.items()), scale, *made_of)
+        key = self._cluster_key(point)
         if key not in self._clusters:
-            found = cluster_for(base, self.trace(source), Calibration.parse(scale_cluster=scale))
-            documents = self.inputs.patches[patch]
-            self._clusters[key] = turned(found if documents is None else found.patched(documents), knobs)
+            base = self.inputs.clusters[self._label(CLUSTER, point)]
+            scale = Calibration.parse(scale_cluster=self._steps(point).get("scale_cluster"))
+            found = cluster_for(base, self.trace({**point, SEED: None}), scale)
+            documents = self.inputs.patches[self._label(PATCH, point)]
+            patched = found if documents is None else found.patched(documents)
+            self._clusters[key] = turned(patched, _knobs(point))
         return self._clusters[key]
 
     def key(self, point: Point) -> str:
@@ -182,7 +222,7 @@ class Bench:
             "drawn": None if seeds is None else [seeds.of, seeds.by, self._drawn(point)],
             "cluster": None if base is None else [base.digest, base.warnings, base.assumed],
             "patch": self.inputs.patches[self._label(PATCH, point)],
-            "knobs": {name: value for name, value in point.items() if is_knob(name)},
+            "knobs": _knobs(point),
             "settings": request_settings,
             "plugin": arm.plugin,
             "options": [dict(arm.options), options],
@@ -192,13 +232,30 @@ class Bench:
         text = json.dumps(told, sort_keys=True, separators=(",", ":"), default=str)
         return sha256(text.encode()).hexdigest()[:_LENGTH]
 
+    def _trace_key(self, point: Point) -> Hashable:
+        """What the trace of a point depends on."""
+        return (self._label(TRACE, point), *sorted(self._steps(point).items()), self._drawn(point))
+
+    def _cluster_key(self, point: Point) -> Hashable:
+        """What the cluster of a point depends on.
+
+        Without manifests it is made of the trace before that is drawn anew, so that seeds share it.
+        """
+        label, source = self._label(CLUSTER, point), {**point, SEED: None}
+        made_of = None if self.inputs.clusters[label] is not None else self._trace_key(source)
+        scale = self._steps(point).get("scale_cluster")
+        return (label, self._label(PATCH, point), *sorted(_knobs(point).items()), scale, made_of)
+
     def _made_trace(self, point: Point, steps: Mapping[str, str], seed: int | None) -> Trace:
         seeds = self.spec.seeds
         if seeds is not None and seed is not None:
             record = self.trace({**point, SEED: None})
             if seeds.of == SHAKE:
                 return Twin.parse(f"{seed},{seeds.by}").of(record)
-            return redrawn(record, parse_duration(seeds.by), seed)
+            try:
+                return redrawn(record, parse_duration(seeds.by), seed)
+            except SpecError as error:
+                raise SpecError(error.source, error.faults, hint=_SHORTER) from error
         texts = {name: text for name, text in steps.items() if name != "scale_cluster"}
         return Calibration.parse(**texts).of_trace(self.inputs.traces[self._label(TRACE, point)])
 
@@ -254,6 +311,11 @@ class Bench:
             told = [[code.sha256 for code in codes], policy.version, measured_by(self.plugins)]
             self._codes[plugin] = sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
         return self._codes[plugin]
+
+
+def _knobs(point: Point) -> dict[str, Value]:
+    """The knobs of the cluster that vary, and what each is turned to."""
+    return {name: value for name, value in point.items() if is_knob(name)}
 
 
 def measuring(plugins: Plugins, families: Sequence[str]) -> Plugins:

@@ -102,7 +102,8 @@ class Maker:
         try:
             with looked_at_once(self._looked):
                 request = self._bench.request(item.point, output=self._output)
-                run = request.run(plugins=self._bench.plugins)
+                plan = self._bench.plan(item.point, request)
+                run = request.run(plugins=self._bench.plugins, plan=plan)
                 table = _table(run, item)
         except HarnessError as error:
             told = f"{error.message}\nHint: {error.hint}" if error.hint else error.message

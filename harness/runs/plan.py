@@ -75,6 +75,21 @@ class Plan:
     observe: Callable[[Policy], Policy] | None = None
     alone: str | None = None
 
+    def with_choices(
+        self, *, losses: Losses, grace_period: int, startup: int, until: int | None, scale_arrivals: Fraction
+    ) -> Plan:
+        """The same trace, cluster and policy with other choices; what follows from these three is kept."""
+        other = replace(
+            self,
+            losses=losses,
+            grace_period=grace_period,
+            startup=startup,
+            until=until,
+            scale_arrivals=scale_arrivals,
+        )
+        other.__dict__.update(code=self.code, impossible=self.impossible)
+        return other
+
     @property
     def settings(self) -> dict[str, Any]:
         """What was chosen for this replay, in plain values; what is seldom chosen only if it is."""

@@ -8,7 +8,7 @@ import platform
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -279,6 +279,12 @@ def _told(code: Code) -> dict[str, str]:
     return {"sha256": code.sha256, **({"unknown": code.unknown} if code.unknown else {})}
 
 
+@cache
+def _version() -> str:
+    """The version that is installed, which is looked up in its files."""
+    return version("harness-replay")
+
+
 def _provenance(plan: Plan, command: str | None, wall: float, cpu: float) -> dict[str, Any]:
     """What may differ between repeats of one run, all in one place."""
     return {
@@ -286,7 +292,7 @@ def _provenance(plan: Plan, command: str | None, wall: float, cpu: float) -> dic
         "trace": str(plan.trace.path),
         "cluster": plan.cluster.source,
         "versions": {
-            "harness": version("harness-replay"),
+            "harness": _version(),
             "python": platform.python_version(),
             "polars": pl.__version__,
             "pyarrow": pa.__version__,

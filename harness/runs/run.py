@@ -192,6 +192,8 @@ class Run:
     @cached_property
     def metrics(self) -> pl.DataFrame:
         """One row a measured value; see `harness.metrics.scopes` for what scopes mean."""
+        if self._metrics is not None:  # measured just now
+            return self._metrics
         return as_now(self._read("metrics"), self.info["cluster"])
 
     def _read(self, table: str) -> pl.DataFrame:

@@ -81,7 +81,7 @@ class Store:
         if keep == "nothing":
             with aside() as folder:
                 info = replay_into(folder, plan, plugins, watch, command, keep)
-                return Run(None, info, metrics=Run(folder, info).metrics)
+                return Run(None, info, metrics=Run(folder, info).scan("metrics").collect())
         path = self.path(plan)
         with _written(path) as folder:
             info = replay_into(folder, plan, plugins, watch, command, keep)

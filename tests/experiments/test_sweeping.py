@@ -22,6 +22,7 @@ from small_experiments import written
 import harness
 from harness.errors import OptionError, RunError
 from harness.experiments import making, work
+from harness.experiments.bench import REQUESTED
 from harness.experiments.experiment import Experiment
 from harness.experiments.preparing import prepared
 from harness.experiments.spec import Spec
@@ -113,6 +114,28 @@ def test_what_decides_makes_another_item(spec: Callable[..., Spec], tmp_path: Pa
     assert keys() != before
     cluster.write_text(text)
     assert keys() == before
+
+
+def test_a_point_is_prepared_as_its_own_request_would_be(spec: Callable[..., Spec]) -> None:
+    """What points share is found once, and none of what tells them apart is lost."""
+    vary: dict[str, list[Any]] = {
+        **VARY,
+        "grace-period": ["0s", "1m"],
+        "startup": ["0s", "5s"],
+        "until": ["5d", "50d"],
+        "at-start": ["empty", "dump"],
+        "evictionLatency": ["0s", "10s"],
+        "ClusterQueue/a.weight": [1, 2],
+    }
+    made = Sweep(prepared(spec(plugins=["none", "fairsharing"], vary=vary, seeds=2, random="60@1"), load()))
+    names = set[str]()
+    for item in made.items:
+        request = made.bench.request(item.point)
+        plan = made.bench.plan(item.point, request)
+        assert plan.identity == request.plan(made.bench.plugins).identity
+        names.add(plan.run_name)
+    assert set(REQUESTED) - {"at-start"} == set(vary) & set(REQUESTED) - {"at-start"}
+    assert len(names) > len(made.items) / 2
 
 
 def test_a_failed_item_is_recorded_and_the_others_go_on(spec: Callable[..., Spec], tmp_path: Path) -> None:
