@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import product
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from harness.cluster.load import load_cluster, read_manifests
@@ -24,7 +26,9 @@ from harness.experiments.spec import (
     Point,
     Seeds,
     Spec,
+    Value,
 )
+from harness.frozen import Frozen
 from harness.options import did_you_mean
 from harness.plugins import Plugins
 from harness.recording import schemas
@@ -80,10 +84,8 @@ def prepared(spec: Spec, plugins: Plugins) -> Bench:
     bench = Bench(Inputs(spec, plugins, traces, clusters, patches))
     for factor in spec.factors:
         _check_name(bench, factor, faults)
-    faults.end(spec.source)
     with looked_at_once({}):
-        for where, point in _trials(bench):
-            faults.of(where, partial(_tried, bench, point))
+        faults.add_all(_faults_of_points(bench))
     faults.end(spec.source)
     return bench
 
@@ -100,8 +102,45 @@ def items_of(bench: Bench) -> list[Item]:
             for number, point in enumerate(points(bench.spec, bench.applies))
         ]
     if not found:
-        raise SpecError(bench.spec.source, [Fault("exclude", "leaves no item")])
+        whole = prod(len(group[0].values) for group in bench.spec.axes)
+        raise SpecError(
+            bench.spec.source,
+            [Fault("exclude", f"leaves out all {whole:,} points of the grid")],
+            hint="name more in a setting: it leaves out the points that have all of its values",
+        )
     return found
+
+
+def _faults_of_points(bench: Bench) -> list[Fault]:
+    """What is wrong with the values of an experiment.
+
+    They are tried in points that are items. Where one fails each value is tried alone besides, so that the
+    fault is told with the field that it is in, and those of other fields are told, too.
+    """
+    together = _Faults()
+    for where, point in (*_starts(bench, alone=False), *_trials(bench, alone=False)):
+        together.of(where, partial(_tried, bench, point))
+    if not together.found:
+        return []
+    alone, settings = _Faults(), bench.spec.settings
+    bare = _with_settings(bench, ())
+    for where, point in _starts(bare, alone=True):
+        alone.of(where, partial(_tried, bare, point))
+    before = len(alone.found)
+    for name in settings:
+        _, point = next(_starts(bare, alone=True))
+        alone.of(f"settings.{name}", partial(_tried, _with_settings(bench, [name]), point))
+    fixed = bench if len(alone.found) == before else bare
+    for where, point in _trials(fixed, alone=True):
+        alone.of(where, partial(_tried, fixed, point))
+    return alone.found or together.found
+
+
+def _with_settings(bench: Bench, names: Iterable[str]) -> Bench:
+    """The same with only these of the settings that do not vary."""
+    spec = bench.spec
+    settings = Frozen({name: spec.settings[name] for name in names})
+    return Bench(replace(bench.inputs, spec=replace(spec, settings=settings)))
 
 
 def _tried(bench: Bench, point: Point) -> None:
@@ -118,6 +157,15 @@ class _Faults:
 
     def __init__(self) -> None:
         self._found: dict[str, Fault] = {}
+
+    @property
+    def found(self) -> list[Fault]:
+        """All of them."""
+        return list(self._found.values())
+
+    def add_all(self, faults: Sequence[Fault]) -> None:
+        for fault in faults:
+            self.add(fault.where, fault.what)
 
     def add(self, where: str, what: str) -> None:
         self._found.setdefault(what, Fault(where, what))
@@ -140,7 +188,7 @@ class _Faults:
             SpecError: there are faults.
         """
         if self._found:
-            raise SpecError(source, list(self._found.values()), hint=_HINT)
+            raise SpecError(source, self.found, hint=_HINT)
 
 
 def _cluster(path: Path | None) -> Cluster | None:
@@ -174,15 +222,17 @@ def _check_seeds(spec: Spec, seeds: Seeds, faults: _Faults) -> None:
         faults.add(f"seeds.{seeds.of}", "is a setting, too; give it here only")
 
 
+def _place(spec: Spec, factor: Factor) -> str:
+    """Where a specification says what a factor is set to; "" for inputs, plugins and seeds."""
+    together = [group for group in spec.groups if len(group) > 1]
+    for number, group in enumerate(together):
+        if factor in group:
+            return f"zip[{number}]"
+    return "vary" if any(factor in group for group in spec.groups) else ""
+
+
 def _check_name(bench: Bench, factor: Factor, faults: _Faults) -> None:
-    place = next(
-        (
-            "vary" if len(group) == 1 else f"zip[{number}]"
-            for number, group in enumerate(bench.spec.groups)
-            if factor in group
-        ),
-        "",
-    )
+    place = _place(bench.spec, factor)
     if not place:
         return
     faults.of(f"{place}.{factor.name}", partial(bench.check_name, factor.name))
@@ -194,32 +244,50 @@ def _check_name(bench: Bench, factor: Factor, faults: _Faults) -> None:
         faults.add(f"settings.{factor.name}", "varies, too; give it in one place")
 
 
-def _trials(bench: Bench) -> Iterator[tuple[str, Point]]:
-    """Points that have every value at least once, with the field that each is about."""
-    spec = bench.spec
-    inputs = [group[0] for group in spec.axes if group[0].name in (TRACE, CLUSTER, PATCH)]
-    others = {factor.name: factor.values[0] for group in spec.groups for factor in group}
-    seed = {} if spec.seeds is None else {SEED: spec.seeds.first}
-    first = {PLUGIN: spec.arms[0].label, **others, **seed}
+def _starts(bench: Bench, *, alone: bool) -> Iterator[tuple[str, Point]]:
+    """A point of each trace with each cluster and patch, and which they are; see `_trials` for `alone`."""
+    inputs = [group[0] for group in bench.spec.axes if group[0].name in (TRACE, CLUSTER, PATCH)]
+    seeds = bench.spec.seeds
+    rest: dict[str, Value] = {PLUGIN: bench.spec.arms[0].label}
+    if not alone:
+        rest |= {factor.name: factor.values[0] for factor, _ in _varied(bench)}
+        rest |= {} if seeds is None else {SEED: seeds.first}
     for choice in product(*(factor.values for factor in inputs)):
         chosen = dict(zip((factor.name for factor in inputs), choice, strict=True))
         where = ", ".join(f"{name} {value}" for name, value in chosen.items())
-        yield where, _meant(bench, {**chosen, **first})
-    start = {**{factor.name: factor.values[0] for factor in inputs}, **first}
+        yield where or "trace and cluster", _meant(bench, {**chosen, **rest})
+
+
+def _trials(bench: Bench, *, alone: bool) -> Iterator[tuple[str, Point]]:
+    """Points that have every plugin and value at least once, with the field that each is about.
+
+    Args:
+        bench: makes them.
+        alone: whether nothing else varies in a point than what it is about; else everything else has its
+            first value, as in a point of `_starts`.
+    """
+    spec = bench.spec
+    _, start = next(_starts(bench, alone=alone))
     for number, arm in enumerate(spec.arms):
         yield f"plugins[{number}] {arm.label}", _meant(bench, {**start, PLUGIN: arm.label})
-    for group in spec.groups:
-        place = "vary" if len(group) == 1 else "zip"
-        for factor in group:
-            for value in factor.values[0 if is_of_one_plugin(bench, factor) else 1 :]:
-                arms = [arm for arm in spec.arms if bench.applies(factor.name, {PLUGIN: arm.label})]
-                point = {**start, PLUGIN: arms[0].label, factor.name: value}
-                yield f"{place}.{factor.name}: {value}", _meant(bench, point)
+    if alone and spec.seeds is not None:
+        yield "seeds", {**start, SEED: spec.seeds.first}
+    for factor, labels in _varied(bench):
+        tried = not alone and len(labels) == len(spec.arms)  # the first value is that of the start
+        for value in factor.values[1 if tried else 0 :]:
+            point = {**start, PLUGIN: labels[0], factor.name: value}
+            yield f"{_place(spec, factor)}.{factor.name}: {value}", _meant(bench, point)
 
 
-def is_of_one_plugin(bench: Bench, factor: Factor) -> bool:
-    """Whether what varies means nothing for one of the plugins."""
-    return not all(bench.applies(factor.name, {PLUGIN: arm.label}) for arm in bench.spec.arms)
+def _varied(bench: Bench) -> list[tuple[Factor, list[str]]]:
+    """What varies, with the plugins for which it means anything, if there are such."""
+    labels = [arm.label for arm in bench.spec.arms]
+    found = [
+        (factor, [label for label in labels if bench.applies(factor.name, {PLUGIN: label})])
+        for group in bench.spec.groups
+        for factor in group
+    ]
+    return [(factor, meant) for factor, meant in found if meant]
 
 
 def _meant(bench: Bench, point: Point) -> Point:

@@ -94,7 +94,7 @@ class _Reader:
     def spec(self, source: str, name: str) -> Spec:
         fields = self._fields
         traces = self._several("trace", "traces", file="trace")
-        if not traces:
+        if fields.raw("trace") is None and fields.raw("traces") is None:
             fields.fault("trace", "is missing: which trace is replayed?")
         clusters: Mapping[str, Path | None] = self._several("cluster", "clusters", file="cluster")
         called = fields.string("experiment", name)

@@ -18,7 +18,7 @@ DAY = 24 * 3600
 
 @pytest.fixture
 def world(write_trace: Callable[..., Path], tmp_path: Path) -> Path:
-    """A folder with `trace.parquet`, three weeks of jobs, and `cluster.yaml`."""
+    """A folder with `trace.parquet`, three weeks of jobs, `cluster.yaml`, and a patch of another cluster."""
     write_trace(
         *(
             {
@@ -33,6 +33,9 @@ def world(write_trace: Callable[..., Path], tmp_path: Path) -> Path:
         )
     )
     (tmp_path / "cluster.yaml").write_text(queues({"a": {"cpu": "4"}, "b": {"cpu": "2"}}))
+    (tmp_path / "patch.yaml").write_text(
+        "apiVersion: kueue.x-k8s.io/v1beta1\nkind: ClusterQueue\nmetadata: {name: absent}\n"
+    )
     return tmp_path
 
 

@@ -160,7 +160,10 @@ def test_every_fault_is_told_with_its_field_before_anything_is_replayed(world: P
         ({"seeds": {"count": 2, "days": "1"}}, "seeds.days: is nothing that seeds draw"),
         ({"seeds": {"count": 2, "sample": "0.5@7"}}, "has a seed already"),
         ({"metrics": ["wating"]}, "there is no family 'wating'; did you mean 'waiting'?"),
+        ({"seeds": {"count": 2, "weeks": "30d"}}, "weeks: 1h} draws spans of an hour"),
         ({"vary": {"window": ["90d..91d"]}}, "leaves no job"),
+        ({"vary": {"scale-arrivals": [1]}, "exclude": [{"scale-arrivals": 1}]}, "leaves out all 1 points"),
+        ({"patches": {"more": "patch.yaml"}}, "patch more: the patch: document 1, ClusterQueue absent"),
     ],
 )
 def test_every_value_is_tried_before_the_first_replay(
@@ -170,6 +173,31 @@ def test_every_value_is_tried_before_the_first_replay(
     with pytest.raises(SpecError) as caught:
         items_of(prepared(spec(**fields), load()))
     assert told in str(caught.value)
+
+
+def test_faults_of_values_are_told_all_at_once_each_with_its_field(spec: Callable[..., Spec]) -> None:
+    """One that every item would have hides none of the others, and is not told of another field."""
+    fields: dict[str, object] = {
+        "settings": {"on-preemption": "restrat", "startup": "1s"},
+        "vary": {
+            "scale-arivals": [1],
+            "ClusterQueue/c.weight": [1, 2],
+            "ClusterQueue/a.wieght": [1, 2],
+            "scale-arrivals": [0, 1, "x"],
+        },
+        "seeds": {"count": 2, "weeks": "30d"},
+    }
+    with pytest.raises(SpecError) as caught:
+        prepared(spec(**fields), load())
+    assert [fault.where for fault in caught.value.faults] == [
+        "vary.scale-arivals",
+        "settings.on-preemption",
+        "seeds",
+        "vary.ClusterQueue/c.weight: 1",
+        "vary.ClusterQueue/a.wieght: 1",
+        "vary.scale-arrivals: 0",
+        "vary.scale-arrivals: x",
+    ]
 
 
 def test_a_command_line_varies_what_a_file_does(spec: Callable[..., Spec]) -> None:
