@@ -202,6 +202,8 @@ def found_as(frame: pl.DataFrame, asked: Condition, *, given: bool) -> Measureme
         raise RunError(what, hint=did_you_mean(asked.scope, known))
     resources = rows["resource"].unique(maintain_order=True).to_list()
     resource = asked.resource
+    if resource and resources == [""]:
+        raise OptionError(f"{asked.metric} is of no resource", hint=f"leave out resource={resource}")
     if resource is None:
         resource = resources[0] if len(resources) == 1 else None if given else _main(resources)
     if resource is None or resource not in resources:

@@ -60,7 +60,7 @@ def prepared(spec: Spec, plugins: Plugins) -> Bench:
     Raises:
         SpecError: something cannot be read or used; every fault with its field.
     """
-    faults = _Faults()
+    faults = Faults()
     traces = {
         label: faults.of(f"trace {label}", partial(read_trace, path, plugins))
         for label, path in spec.traces.items()
@@ -117,12 +117,12 @@ def _faults_of_points(bench: Bench) -> list[Fault]:
     They are tried in points that are items. Where one fails each value is tried alone besides, so that the
     fault is told with the field that it is in, and those of other fields are told, too.
     """
-    together = _Faults()
+    together = Faults()
     for where, point in (*_starts(bench, alone=False), *_trials(bench, alone=False)):
         together.of(where, partial(_tried, bench, point))
     if not together.found:
         return []
-    alone, settings = _Faults(), bench.spec.settings
+    alone, settings = Faults(), bench.spec.settings
     bare = _with_settings(bench, ())
     for where, point in _starts(bare, alone=True):
         alone.of(where, partial(_tried, bare, point))
@@ -152,7 +152,7 @@ def _tried(bench: Bench, point: Point) -> None:
     bench.request(point).plan(bench.plugins)
 
 
-class _Faults:
+class Faults:
     """The faults of an experiment, each once."""
 
     def __init__(self) -> None:
@@ -164,10 +164,12 @@ class _Faults:
         return list(self._found.values())
 
     def add_all(self, faults: Sequence[Fault]) -> None:
+        """Several, see `add`."""
         for fault in faults:
             self.add(fault.where, fault.what)
 
     def add(self, where: str, what: str) -> None:
+        """One, unless it was told of another place."""
         self._found.setdefault(what, Fault(where, what))
 
     def of(self, where: str, attempt: Callable[[], Any]) -> Any:
@@ -181,14 +183,18 @@ class _Faults:
             self.add(where, f"{message}; {error.hint}" if error.hint else message)
             return None
 
-    def end(self, source: str) -> None:
+    def end(self, source: str, *, hint: str = _HINT) -> None:
         """Raise what was found.
+
+        Args:
+            source: what messages call the specification.
+            hint: what to do about it.
 
         Raises:
             SpecError: there are faults.
         """
         if self._found:
-            raise SpecError(source, self.found, hint=_HINT)
+            raise SpecError(source, self.found, hint=hint)
 
 
 def _cluster(path: Path | None) -> Cluster | None:
@@ -206,7 +212,7 @@ def _patch(path: Path | None) -> Sequence[Mapping[str, Any]] | None:
     return [document.content for document in documents]
 
 
-def _check_seeds(spec: Spec, seeds: Seeds, faults: _Faults) -> None:
+def _check_seeds(spec: Spec, seeds: Seeds, faults: Faults) -> None:
     if seeds.of == WEEKS:
         block = faults.of("seeds.weeks", partial(parse_duration, seeds.by))
         if block == 0:
@@ -231,7 +237,7 @@ def _place(spec: Spec, factor: Factor) -> str:
     return "vary" if any(factor in group for group in spec.groups) else ""
 
 
-def _check_name(bench: Bench, factor: Factor, faults: _Faults) -> None:
+def _check_name(bench: Bench, factor: Factor, faults: Faults) -> None:
     place = _place(bench.spec, factor)
     if not place:
         return

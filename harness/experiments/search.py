@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from importlib import import_module
 from math import ceil
 from typing import Any, NamedTuple, TypeAlias
@@ -17,7 +18,12 @@ from typing import Any, NamedTuple, TypeAlias
 from harness.errors import InputError
 from harness.experiments.spec import Point, Value
 
+TPE, NSGA2, GP = "tpe", "nsga2", "gp"
+SAMPLERS = (TPE, NSGA2, GP)
+"""How the next points are chosen: by Parzen estimators, a genetic algorithm, or Gaussian processes."""
+
 _INSTALL = "pip install 'harness-replay[tune]'"
+_INSTALL_TORCH = f"pip install torch, or leave sampler out: {TPE} is for one objective, {NSGA2} for several"
 _POPULATION = 20
 
 
@@ -129,6 +135,7 @@ def search(
     seed: int,
     at_once: int = 1,
     parts: int = 0,
+    sampler: str = "",
 ) -> list[Trial]:
     """Try points, the present one first, each of the others where the search expects most of it.
 
@@ -146,14 +153,15 @@ def search(
         at_once: how many are asked for before any of them is told.
         parts: how many parts there are, for one objective alone; those on which the present point fails say
             nothing.
+        sampler: one of `SAMPLERS`; by default `tpe` for one objective and `nsga2` for several.
 
     Raises:
-        InputError: Optuna is not installed.
+        InputError: what the sampler needs is not installed.
     """
-    optuna = _optuna()
+    optuna = ready(sampler)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
-        study = _study(optuna, better, seed)
+        study = _study(optuna, better, seed, sampler)
         bases = {part: base for part in range(parts) if (base := attempt([first], part)[0]) is not None}
         tried = [Trial(first, attempt([first], parts)[0])]
         places = _places(space, first)
@@ -230,7 +238,12 @@ def gain(before: float, after: float, better: str) -> float:
     return change / abs(before) if before else change
 
 
-def _optuna() -> Any:
+def ready(sampler: str = "") -> Any:
+    """Optuna, with what a sampler needs.
+
+    Raises:
+        InputError: one of them is not installed.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # in notebooks, of progress bars that are not shown
@@ -238,15 +251,24 @@ def _optuna() -> Any:
     except ImportError as error:
         raise InputError("optuna is not installed", hint=_INSTALL) from error
     found.logging.set_verbosity(found.logging.ERROR)
+    if sampler == GP:  # of which Optuna says so only after ten trials
+        try:
+            import_module("torch")
+        except ImportError as error:
+            raise InputError(
+                f"tune.sampler: {GP} needs torch, which is not installed", hint=_INSTALL_TORCH
+            ) from error
     return found
 
 
-def _study(optuna: Any, better: Sequence[str], seed: int) -> Any:
-    """TPE for one objective, NSGA-II for several."""
-    if len(better) == 1:
-        sampler = optuna.samplers.TPESampler(seed=seed)
-    else:
-        sampler = optuna.samplers.NSGAIISampler(seed=seed, population_size=_POPULATION)
+def _study(optuna: Any, better: Sequence[str], seed: int, name: str) -> Any:
+    makers = {
+        TPE: optuna.samplers.TPESampler,
+        NSGA2: partial(optuna.samplers.NSGAIISampler, population_size=_POPULATION),
+        # A replay of equal settings gives equal values.
+        GP: partial(optuna.samplers.GPSampler, deterministic_objective=True),
+    }
+    sampler = makers[name or (TPE if len(better) == 1 else NSGA2)](seed=seed)
     ways = ["maximize" if each == "higher" else "minimize" for each in better]
     return optuna.create_study(sampler=sampler, directions=ways, pruner=optuna.pruners.MedianPruner())
 

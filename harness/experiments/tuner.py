@@ -7,6 +7,7 @@ from concurrent.futures import Executor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from io import BytesIO
 from math import fsum
 from pathlib import Path
@@ -16,15 +17,16 @@ import polars as pl
 
 from harness.cluster.difference_patch import difference_patch
 from harness.cluster.turning import is_knob, turned
-from harness.errors import Fault, InputError, ReplayError, SpecError
+from harness.comparison.conditions import Condition
+from harness.errors import InputError, ReplayError
 from harness.experiments.bench import SETTINGS, Bench
 from harness.experiments.crew import Crew, crew_for
 from harness.experiments.experiment import Experiment
 from harness.experiments.folder import Folder
 from harness.experiments.making import Item, Made, Replays
 from harness.experiments.objectives import found_as, measured_as
-from harness.experiments.preparing import prepared
-from harness.experiments.search import Found, best_of, plain, search
+from harness.experiments.preparing import Faults, prepared
+from harness.experiments.search import Found, best_of, plain, ready, search
 from harness.experiments.spec import PLUGIN, SEED, Factor, Point, Value
 from harness.experiments.tuned import Tuned
 from harness.experiments.tuning import Tuning
@@ -35,6 +37,7 @@ from harness.units import SECOND
 
 WINDOW = "window"
 _HALVES = 2
+_NOT_MEASURED = "only the present configuration was replayed, whose metrics these must be"
 _USUAL: Mapping[str, Value] = {"on-preemption": "restart", "scale-arrivals": 1}
 
 
@@ -48,6 +51,7 @@ class Tuner:
         output: where the folder of the experiment is.
 
     Raises:
+        InputError: Optuna is not installed, or what its sampler needs.
         SpecError: something cannot be read or used; every fault with its field.
     """
 
@@ -60,6 +64,7 @@ class Tuner:
 
     def __post_init__(self) -> None:
         self._items: dict[str, Item] = {}
+        ready(self.tuning.sampler)
         self.bench = prepared(self.tuning.spec, self.plugins)
         self.windows = self._windows()
         self.today = self._today()
@@ -83,9 +88,8 @@ class Tuner:
 
         Raises:
             ReplayError: the present configuration cannot be replayed, or the executor is gone.
-            OptionError, RunError: an objective was not measured, or both workers and an executor are given; a
-                file cannot be written.
-            InputError: Optuna is not installed.
+            SpecError: an objective or a constraint was not measured.
+            OptionError, RunError: both workers and an executor are given; a file cannot be written.
         """
         seeds = 1 if self.tuning.spec.seeds is None else self.tuning.spec.seeds.count
         replays = Replays(self.bench.inputs, self.root / "runs")
@@ -102,9 +106,7 @@ class Tuner:
                 f"the present configuration cannot be replayed: {self._folder.error(item.key)}",
                 hint="what is tuned must work as it is today",
             )
-        given = self.tuning.objectives
-        objectives = [measured_as(first, text, given=len(given) == 1) for text in given]
-        bounds = [found_as(first, each, given=True) for each in self.tuning.constraints]
+        objectives, bounds = self._measured(first)
         base = [_mean(first, each) for each in bounds]
         better = [each.better for each in objectives]
 
@@ -136,6 +138,7 @@ class Tuner:
             seed=self.tuning.seed,
             at_once=self.tuning.at_once,
             parts=last,
+            sampler=self.tuning.sampler,
         )
         winner = best_of(tried, better)
         held_out, items = None, None
@@ -158,6 +161,25 @@ class Tuner:
             items,
         )
 
+    def _measured(self, first: pl.DataFrame) -> tuple[list[Measurement], list[Measurement]]:
+        """What objectives and constraints are about, among what was measured of the present configuration.
+
+        Raises:
+            SpecError: one of them was not measured, or its bound does not fit its unit.
+        """
+        faults, tuning = Faults(), self.tuning
+        given = len(tuning.objectives) == 1
+        objectives = [
+            faults.of(f"tune.objectives[{number}]", partial(measured_as, first, text, given=given))
+            for number, text in enumerate(tuning.objectives)
+        ]
+        bounds = [
+            faults.of(f"tune.constraints[{number}]", partial(_bounded, first, condition))
+            for number, condition in enumerate(tuning.constraints)
+        ]
+        faults.end(tuning.spec.source, hint=_NOT_MEASURED)
+        return objectives, bounds
+
     # --- what is there today ------------------------------------------------------------------------------
 
     def _windows(self) -> tuple[str, str]:
@@ -176,17 +198,12 @@ class Tuner:
         Raises:
             SpecError: a name is none, or means several knobs of differing values.
         """
-        faults: list[Fault] = []
+        faults = Faults()
         space, (arm,) = self.tuning.space, self.tuning.spec.arms
         found: dict[str, Value] = {PLUGIN: arm.label}
         for name in [*(each.name for each in space.ranges), *(each.name for each in space.choices)]:
-            try:
-                found[name] = self._present(name)
-            except InputError as error:
-                told = f"{error.message}; {error.hint}" if error.hint else error.message
-                faults.append(Fault(f"tune.space.{name}", told))
-        if faults:
-            raise SpecError(self.tuning.spec.source, faults, hint="nothing was replayed")
+            found[name] = faults.of(f"tune.space.{name}", partial(self._present, name))
+        faults.end(self.tuning.spec.source)
         return found
 
     def _present(self, name: str) -> Value:
@@ -260,6 +277,17 @@ class Tuner:
             name: value for name, value in point.items() if is_knob(name) and value != self.today[name]
         }
         return difference_patch(cluster, turned(cluster, changed))
+
+
+def _bounded(frame: pl.DataFrame, condition: Condition) -> Measurement:
+    """What a constraint is about.
+
+    Raises:
+        RunError, OptionError: nothing like that was measured, or the bound does not fit its unit.
+    """
+    found = found_as(frame, condition, given=True)
+    condition.excess(found.unit, 0.0, 0.0)
+    return found
 
 
 def _mean(frame: pl.DataFrame, measured: Measurement) -> float | None:

@@ -14,7 +14,7 @@ from harness.comparison.conditions import Condition, parse_condition
 from harness.errors import Fault, HarnessError, OptionError, SpecError
 from harness.experiments.objectives import DEFAULT
 from harness.experiments.reading import read_content, spec_of
-from harness.experiments.search import Choice, Range, Space, Sum
+from harness.experiments.search import SAMPLERS, Choice, Range, Space, Sum
 from harness.experiments.spec import Factor, Spec
 from harness.trace.window import Window
 from harness.units import exact_number
@@ -40,6 +40,7 @@ class Tuning:
         held_out: the window that says how much of the gain survives; "" for its second half.
         parts: windows on which a point is tried before that of the search, and given up if it does worse
             there than others.
+        sampler: how the next points are chosen, one of `SAMPLERS`; "" for the usual one.
     """
 
     spec: Spec
@@ -52,6 +53,7 @@ class Tuning:
     search: str
     held_out: str
     parts: tuple[str, ...]
+    sampler: str
 
 
 def load_tuning(path: Path) -> Tuning:
@@ -100,6 +102,7 @@ def tuning_of(content: Any, *, source: str, folder: Path = Path(), name: str = "
         search=fields.string("search"),
         held_out=fields.string("held-out"),
         parts=fields.texts("prune"),
+        sampler=fields.choice("sampler", SAMPLERS, "") if "sampler" in fields else "",
     )
     if "window" in spec.settings:
         faults.append(Fault("settings.window", "is said by tune.search and tune.held-out"))

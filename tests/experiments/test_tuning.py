@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,7 @@ def test_python_tunes_as_the_command_does(
         ({"prune": ["soon"]}, "tune.prune[0]: --window 'soon' is not understood"),
         ({"prune": ["0d..1d"], "objectives": ["wait.first_start.mean", "jct.mean"]}, "is for one objective"),
         ({"prune": ["0d..1d"], "search": None, "held-out": None}, "tune.prune: has windows within search"),
+        ({"sampler": "grid"}, "tune.sampler: 'grid' is not one of tpe, nsga2, gp"),
         ({"trials": 1}, "tune.trials: 1 is out of range"),
         ({"trails": 5}, "tune.trails: is not known here"),
     ],
@@ -149,6 +151,47 @@ def test_a_faulty_tuning_is_refused(fields: dict[str, Any], told: str, tuning: C
     with pytest.raises(SpecError) as caught:
         load_tuning(tuning(**fields))
     assert told in str(caught.value)
+
+
+def test_what_was_not_measured_is_told_with_its_field_after_one_replay(
+    tuning: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All at once: an objective that does not exist, one of no such queue, and a bound of another unit."""
+    pytest.importorskip("optuna", reason="optuna is not installed (extra tune)")
+    spec = tuning(
+        objectives=["wait.first_start.men", "wait.first_start.mean{queue=c}"],
+        constraints=["wait.first_start.p95 <= 80%", "wait.first_start.p95{resource=cpu} <= 1h"],
+    )
+    assert called(["tune", str(spec), "-o", str(tmp_path / "results"), "--workers", "1"]) == 2
+    told = capsys.readouterr().err
+    for sentence in (
+        "tune.yaml: 4 faults",
+        "tune.objectives[0]: wait.first_start.men was not measured; did you mean 'wait.first_start.mean'?",
+        "tune.objectives[1]: wait.first_start.mean was not measured of queue=c; ",
+        "tune.constraints[0]: condition 'wait.first_start.p95 <= 80%': '80%' is not a duration",
+        "tune.constraints[1]: wait.first_start.p95 is of no resource; leave out resource=cpu",
+    ):
+        assert sentence in told
+    assert len(list((tmp_path / "results" / "tune" / "items").rglob("*.parquet"))) == 1
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "nsga2", "gp"])
+def test_the_sampler_that_is_named_chooses_what_is_tried(
+    sampler: str, tuning: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Equal seeds try equal points; what it needs and is not there is told before the first replay."""
+    pytest.importorskip("optuna", reason="optuna is not installed (extra tune)")
+    spec, output = tuning(sampler=sampler, trials=14), tmp_path / "results"
+    if sampler == "gp" and find_spec("torch") is None:
+        assert called(["tune", str(spec), "-o", str(output), "--workers", "1"]) == 2
+        told = capsys.readouterr().err
+        assert "tune.sampler: gp needs torch, which is not installed" in told
+        assert "pip install torch" in told
+        assert not output.exists()
+        return
+    found = harness.tune(spec, output=output, workers=1)
+    assert found.winner is not None
+    assert found.trials == harness.tune(spec, output=tmp_path / "again", workers=1).trials
 
 
 def test_a_difference_is_a_patch_of_what_changed(tuning: Callable[..., Path], tmp_path: Path) -> None:
