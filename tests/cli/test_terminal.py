@@ -152,6 +152,7 @@ def test_an_interrupted_replay_leaves_nothing(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # the tests may run under nohup
     )
     runs = folder / "results" / "long"
     deadline = time.monotonic() + 60
