@@ -123,6 +123,58 @@ def test_a_node_pool_that_was_removed_compares(replayed: Callable[..., harness.R
     assert "utilization.useful.hours" not in harness.compare([base]).table()
 
 
+def test_nodes_that_changed_are_told_field_by_field(replayed: Callable[..., harness.Run]) -> None:
+    """Nodes of the same names with other amounts, labels, taints or conditions; new ones, and other names."""
+    queues_only = [each for each in cluster() if each["kind"] != "NodePool"]
+    of_base = [
+        node("a", labels={"zone": "east"}),
+        node("b", {GPU: 4, "pods": 110}),
+        node("c", {GPU: 2, "pods": 110}),
+    ]
+    base = replayed("base", [*queues_only, *of_base])
+    changed = [
+        node(
+            "a", {GPU: 6, "pods": 110}, labels={"zone": "west"}, taints=["gpu=only:NoSchedule"], ready=False
+        ),
+        node("b", {GPU: 4, "pods": 110}, cordoned=True),
+        node("e", {GPU: 2, "pods": 110}),
+        node("f", {GPU: 1, "pods": 110}),
+    ]
+    assert told(base, replayed("other", [*queues_only, *changed])) == [
+        f"nodes a: allocatable {GPU} 8 -> 6",
+        "nodes a: label zone east -> west",
+        "nodes a: taints none -> gpu=only:NoSchedule",
+        "nodes a: ready true -> false",
+        "nodes b: unschedulable false -> true",
+        f"nodes c ({GPU} 2): names c -> e",
+        f"1 node added: f ({GPU} 1)",
+    ]
+
+
+def node(
+    name: str,
+    allocatable: Mapping[str, Any] | None = None,
+    *,
+    labels: Mapping[str, str] | None = None,
+    taints: tuple[str, ...] | list[str] = (),
+    cordoned: bool = False,
+    ready: bool = True,
+) -> dict[str, Any]:
+    """A node of 8 GPUs, or of what is given; taints are written key=value:effect."""
+    said = [
+        dict(zip(("key", "value", "effect"), each.replace(":", "=").split("="), strict=True))
+        for each in taints
+    ]
+    condition = {"type": "Ready", "status": "True" if ready else "False"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": dict(labels or {})},
+        "spec": {"unschedulable": cordoned, "taints": said},
+        "status": {"allocatable": dict(allocatable or {GPU: 8, "pods": 110}), "conditions": [condition]},
+    }
+
+
 def test_two_loads_compare(replayed: Callable[..., harness.Run]) -> None:
     """Each over its own window, and that is said."""
     base, faster = replayed("base"), replayed("faster", scale_arrivals=2)
