@@ -67,7 +67,8 @@ def _told(alike: Sequence[Distinction]) -> str:
     if kind == OPTION:
         return f"{about} {shortened(value, _WIDEST)}"  # which the baseline's plugin does not have
     if kind == NODES:
-        return f"{_nodes(alike):,} nodes {how}: {listed}"
+        count = _nodes(alike)
+        return f"{count:,} node{'' if count == 1 else 's'} {how}: {listed}"
     return f"{about} {how}" + (f": {value}" if value else "")
 
 
