@@ -10,19 +10,37 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from operator import le
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
 import polars as pl
 
+from harness.arrays import NEVER, Bools, Groups, Ints, codes, joint, numbers
+from harness.engine.events import BIND, FINISH, GONE, REJECT, REQUEUE, SUBMIT
 from harness.metrics.arrivals import request_columns
+from harness.metrics.exact import resource_time
 from harness.metrics.measurement import Measurement, Window
+from harness.recording.actions import action_codes, by_action
 from harness.runs.run import Run
 
 Shape: TypeAlias = tuple[int, ...]
 """What a pod asks for, or what is free on a node, of each resource."""
 
 _KEY = ("job", "pod_number", "successor")
-_READ = ("time", "action", "pods", "node", *_KEY)
+_WAITS = by_action({SUBMIT: 1, REQUEUE: 1, BIND: -1, REJECT: -1})
+"""For each action, by its code, whether pods wait from then on, or no longer."""
+
+
+class _Decisions(NamedTuple):
+    """Some decisions, column by column."""
+
+    time: Ints
+    action: Ints
+    node: Ints
+    pods: Ints
+    job: Ints
+    pod: Ints
+    successor: Ints
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
@@ -39,40 +57,49 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
 def _wasted(run: Run, window: Window, pools: Sequence[Mapping[str, Any]]) -> list[int]:
     """For each resource the resource-time that was free and of no use."""
     columns = request_columns(run)
-    jobs = run.columns("jobs", "pods", *columns)
-    each = jobs.select(pl.col(columns) // pl.col("pods"))
-    known = each.unique(maintain_order=True).with_row_index("shape")
-    shapes = [tuple(row) for row in known.drop("shape").iter_rows()]
-    shape_of = each.join(known, on=columns, how="left", maintain_order="left")["shape"]
-    nodes, unused = _nodes(run, pools)
-    waiting = _Waiting(shapes)
-    free = _Free(nodes, each, len(columns))
+    pods, *amounts = numbers(run.columns("jobs", "pods", *columns), "pods", *columns)
+    each = [amount // pods for amount in amounts]
+    shape_of = joint(*each)
+    some = np.zeros(int(shape_of.max(initial=-1)) + 1, np.int64)
+    some[shape_of] = np.arange(len(pods))
+    shapes = list(zip(*(amount[some].tolist() for amount in each), strict=True))
+    names, free, unused = _nodes(run, pools)
+    waiting, nodes = _Waiting(shapes), _Free(free, each)
     sums = [0] * len(columns)
     begin = window.start
-    batches = (batch.filter(pl.col("time") <= window.end) for batch in run.batches("decisions", _READ))
+    batches = _decisions(run, window, pl.Enum(names))
     rows = next(batches)
     for following in batches:
-        end = rows["time"].max() if len(rows) else begin
-        assert isinstance(end, int)
-        sums = free.add(rows, waiting.needs(rows, shape_of), begin, end, unused, sums)
+        end = int(rows.time[-1]) if len(rows.time) else begin
+        sums = nodes.add(rows, waiting.needs(rows, shape_of), begin, end, unused, sums)
         begin, rows = end, following
-    return free.add(rows, waiting.needs(rows, shape_of), begin, window.end, unused, sums)
+    return nodes.add(rows, waiting.needs(rows, shape_of), begin, window.end, unused, sums)
 
 
-def _nodes(run: Run, pools: Sequence[Mapping[str, Any]]) -> tuple[pl.DataFrame, Counter[Shape]]:
-    """The nodes that pods were bound to, with what is free at first; and how many others have what."""
+def _decisions(run: Run, window: Window, nodes: pl.Enum) -> Iterator[_Decisions]:
+    """The decisions within a window, piece by piece."""
+    for batch in run.batches("decisions", ("time", "action", "pods", "node", *_KEY)):
+        time, pods, job, pod, successor = numbers(batch, "time", "pods", *_KEY)
+        action, node = action_codes(batch["action"]), codes(batch["node"].cast(nodes))
+        within = slice(int(time.searchsorted(window.end, side="right")))
+        yield _Decisions(*(each[within] for each in (time, action, node, pods, job, pod, successor)))
+
+
+def _nodes(run: Run, pools: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[Ints], Counter[Shape]]:
+    """The nodes that pods were bound to, what is free there at first; and how many others have what."""
     sizes = {name: pool["amounts"] for pool in pools for name in pool.get("nodes", [])}
     rest: Mapping[str, int] = next((pool["amounts"] for pool in pools if "nodes" not in pool), {})
-    bound = (batch["node"].drop_nulls().unique() for batch in run.batches("decisions", ("node",)))
-    used = pl.concat(bound).unique().sort()
-    free = [_shape(run, sizes.get(name, rest)) for name in used]
+    used: set[str] = set()
+    for batch in run.batches("decisions", ("node",)):
+        used.update(name for name in batch["node"].unique().to_list() if name is not None)
+    names = sorted(used)
+    free = [_shape(run, sizes.get(name, rest)) for name in names]
     unused = Counter({_shape(run, pool["amounts"]): 0 for pool in pools})
     for pool in pools:
         unused[_shape(run, pool["amounts"])] += pool["count"]
     unused.subtract(free)
-    columns = {f"free{place}": [amounts[place] for amounts in free] for place in range(len(run.resources))}
-    schema: dict[str, pl.DataType] = {"node": pl.Enum(used), **dict.fromkeys(columns, pl.Int64())}
-    return pl.DataFrame({"node": used, **columns}, schema_overrides=schema), unused
+    places = range(len(run.resources))
+    return names, [np.array([amounts[place] for amounts in free], np.int64) for place in places], unused
 
 
 def _shape(run: Run, amounts: Mapping[str, int]) -> Shape:
@@ -88,38 +115,36 @@ class _Waiting:
 
     def __init__(self, shapes: Sequence[Shape]) -> None:
         self._shapes = shapes
-        self._counts = pl.DataFrame(schema={"shape": pl.UInt32, "pods": pl.Int64})
+        self._counts = np.zeros(len(shapes), np.int64)
         self._present: set[Shape] = set()
         self._least: tuple[Shape, ...] = ()
 
-    def needs(self, rows: pl.DataFrame, shape_of: pl.Series) -> list[tuple[int, tuple[Shape, ...]]]:
+    def needs(self, rows: _Decisions, shape_of: Ints) -> list[tuple[int, tuple[Shape, ...]]]:
         """From when on which smallest pods wait; the first at the beginning, whatever its time says."""
-        action = pl.col("action")
-        more = action.is_in(["submit", "requeue"]).cast(pl.Int64) - action.is_in(["bind", "reject"]).cast(
-            pl.Int64
-        )
-        moves = (
-            rows.select("time", shape=shape_of.gather(rows["job"]), pods=pl.col("pods") * more)
-            .filter(pl.col("pods") != 0)
-            .group_by("time", "shape")
-            .agg(pl.col("pods").sum())
-        )
-        before = self._counts.select(pl.lit(-1, pl.Int64).alias("time"), "shape", "pods")
-        levels = (
-            pl.concat([before, moves])
-            .sort("shape", "time")
-            .with_columns(pl.col("pods").cum_sum().over("shape"))
-            .with_columns(waits=pl.col("pods") > 0)
-        )
-        self._counts = levels.group_by("shape", maintain_order=True).agg(pl.col("pods").last())
-        turned = pl.col("waits") != pl.col("waits").shift(1, fill_value=False).over("shape")
-        turns = levels.filter(turned & (pl.col("time") >= 0)).sort("time", "shape")
+        moved = _WAITS[rows.action] * rows.pods
+        some = np.flatnonzero(moved)
+        groups = Groups(shape_of[rows.job[some]])
+        time = rows.time[some][groups.order]
+        pods = groups.running(moved[some][groups.order]) + self._counts[groups.keys]
+        # What changes at one instant counts as what comes of it in the end.
+        stays = groups.last
+        stays[:-1] |= time[1:] != time[:-1]
+        shape, time, waits = groups.keys[stays], time[stays], pods[stays] > 0
+        before = np.append(False, waits[:-1])
+        begins = Groups(shape).begins
+        before[begins] = self._counts[shape[begins]] > 0
+        last = groups.last
+        self._counts[groups.keys[last]] = pods[last]
+        turned = np.flatnonzero(waits != before)
+        turned = turned[np.lexsort((shape[turned], time[turned]))]
         found = [(-1, self._least)]
-        for time, shape, waits in turns.select("time", "shape", "waits").iter_rows():
-            self._turn(self._shapes[shape], waits=waits)
-            if found[-1][0] == time:
+        for at, number, begun in zip(
+            time[turned].tolist(), shape[turned].tolist(), waits[turned], strict=True
+        ):
+            self._turn(self._shapes[number], waits=bool(begun))
+            if found[-1][0] == at:
                 found.pop()
-            found.append((time, self._least))
+            found.append((at, self._least))
         return found
 
     def _turn(self, shape: Shape, *, waits: bool) -> None:
@@ -143,24 +168,32 @@ def _fits(small: Shape, large: Shape) -> bool:
     return all(map(le, small, large))
 
 
+class _Bound(NamedTuple):
+    """Pods that are bound to nodes."""
+
+    time: Ints
+    node: Ints
+    job: Ints
+    pod: Ints
+    successor: Ints
+
+
 class _Free:
     """Follows what is free on nodes.
 
     Args:
-        nodes: their names, and what is free on each.
-        each: for each job what a pod of it asks for.
-        resources: how many there are.
+        free: of each resource, what is free on each node.
+        each: of each resource, what a pod of each job asks for.
     """
 
-    def __init__(self, nodes: pl.DataFrame, each: pl.DataFrame, resources: int) -> None:
-        self._places = range(resources)
-        self._levels = [f"free{place}" for place in self._places]
-        self._state, self._each = nodes, each
-        self._bound: pl.DataFrame | None = None
+    def __init__(self, free: Sequence[Ints], each: Sequence[Ints]) -> None:
+        self._free, self._each = list(free), each
+        nothing = np.zeros(0, np.int64)
+        self._bound = _Bound(*[nothing] * len(_Bound._fields))
 
     def add(
         self,
-        rows: pl.DataFrame,
+        rows: _Decisions,
         needs: Sequence[tuple[int, tuple[Shape, ...]]],
         begin: int,
         end: int,
@@ -168,72 +201,89 @@ class _Free:
         sums: Sequence[int],
     ) -> list[int]:
         """Add what was of no use from `begin` to `end` to some sums, and go on to the end."""
-        state = self._state.select(pl.lit(begin, pl.Int64).alias("time"), "node", *self._levels)
-        moves = pl.concat([state, self._moves(rows).select(state.columns)]).sort("node", "time")
-        levels = moves.with_columns(pl.col(self._levels).cum_sum().over("node"))
-        self._state = levels.group_by("node", maintain_order=True).agg(pl.col(self._levels).last())
-        ends = pl.col("time").shift(-1).over("node").fill_null(end)
-        levels = levels.with_columns(end=ends).filter(pl.col("end") > pl.col("time"))
+        time, node, job, sign = self._moves(rows)
+        every = np.arange(len(self._free[0]))
+        time, node = np.append(np.full(len(every), begin), time), np.append(every, node)
+        ranked = np.lexsort((time, node))
+        groups, time = Groups(node[ranked]), time[ranked]
+        levels = []
+        for place, (free, each) in enumerate(zip(self._free, self._each, strict=True)):
+            levels.append(groups.running(np.append(free, each[job] * sign)[ranked]))
+            self._free[place] = levels[-1][groups.last]
+        until = np.append(time[1:], np.full(min(1, len(time)), end))
+        until[groups.last] = end
+        lasts = until > time
+        levels, time, until = [level[lasts] for level in levels], time[lasts], until[lasts]
         spans: dict[tuple[Shape, ...], list[tuple[int, int]]] = {}
-        times = [max(time, begin) for time, _ in needs[1:]]
-        for (_, least), since, until in zip(needs, [begin, *times], [*times, end], strict=True):
-            if least and until > since:
-                spans.setdefault(least, []).append((since, until))
+        times = [max(at, begin) for at, _ in needs[1:]]
+        for (_, least), since, to in zip(needs, [begin, *times], [*times, end], strict=True):
+            if least and to > since:
+                spans.setdefault(least, []).append((since, to))
         found = list(sums)
         for least, of_least in spans.items():
-            for place, amount in enumerate(self._useless(levels, least, of_least)):
-                found[place] += amount
-            whole = sum(until - since for since, until in of_least)
-            for free, count in unused.items():
-                if not any(_fits(pod, free) for pod in least):
-                    for place in self._places:
-                        found[place] += free[place] * count * whole
+            useless = _useless(levels, least)
+            lost = _passed(until[useless], of_least) - _passed(time[useless], of_least)
+            whole = sum(to - since for since, to in of_least)
+            for place, level in enumerate(levels):
+                found[place] += resource_time(level[useless], lost)
+                for amounts, count in unused.items():
+                    if not any(_fits(pod, amounts) for pod in least):
+                        found[place] += amounts[place] * count * whole
         return found
 
-    def _useless(
-        self, levels: pl.DataFrame, least: Sequence[Shape], spans: Sequence[tuple[int, int]]
-    ) -> list[int]:
-        """What is free on nodes where none of the smallest pods fits, during some spans of time."""
-        too_small = pl.all_horizontal(
-            pl.any_horizontal(pl.col(self._levels[place]) < pod[place] for place in self._places)
-            for pod in least
+    def _moves(self, rows: _Decisions) -> tuple[Ints, Ints, Ints, Ints]:
+        """Decisions that move what is free: when, on which node, a pod of which job, and 1 where it goes."""
+        binds = np.flatnonzero(rows.action == BIND)
+        new = _Bound(*(each[binds] for each in (rows.time, rows.node, rows.job, rows.pod, rows.successor)))
+        bound = _Bound(*map(np.append, self._bound, new))
+        over = np.flatnonzero((rows.action == GONE) | (rows.action == FINISH))
+        whole = rows.pod[over] == NEVER
+        single, of_jobs = over[~whole], over[whole]
+        keys = joint(
+            np.append(bound.job, rows.job[single]),
+            np.append(bound.pod, rows.pod[single]),
+            np.append(bound.successor, rows.successor[single]),
         )
-        some = levels.filter(too_small & pl.any_horizontal(pl.col(self._levels) > 0))
-        starts = pl.Series([since for since, _ in spans], dtype=pl.Int64)
-        lengths = pl.Series([until - since for since, until in spans], dtype=pl.Int64)
-        before = lengths.cum_sum() - lengths
+        pods = len(bound.job)
+        end = _found(keys[:pods], keys[pods:], rows.time[single])
+        of_whole = _found(bound.job, rows.job[of_jobs], rows.time[of_jobs])
+        end = np.where(end == NEVER, of_whole, end)
+        gone = end != NEVER
+        self._bound = _Bound(*(each[~gone] for each in bound))
+        signs = np.append(np.full(len(binds), -1), np.ones(np.count_nonzero(gone), np.int64))
+        nodes, jobs = np.append(new.node, bound.node[gone]), np.append(new.job, bound.job[gone])
+        return np.append(new.time, end[gone]), nodes, jobs, signs
 
-        def passed(times: pl.Series) -> pl.Series:
-            """How much of the spans has passed."""
-            place = starts.search_sorted(times, side="right").cast(pl.Int64) - 1
-            inside = place.clip(0)
-            within = pl.select(
-                pl.min_horizontal(times - starts.gather(inside), lengths.gather(inside))
-            ).to_series()
-            return (before.gather(inside) + within).zip_with(
-                place >= 0, pl.zeros(len(times), pl.Int64, eager=True)
-            )
 
-        span = passed(some["end"]) - passed(some["time"])
-        row = some.select((pl.col(name).cast(pl.Int128) * span).sum() for name in self._levels).row(0)
-        return [int(amount) for amount in row]
+def _found(keys: Ints, known: Ints, values: Ints) -> Ints:
+    """For each key its value, or `NEVER`; every known key has one."""
+    if not len(known):
+        return np.full(len(keys), NEVER)
+    order = known.argsort()
+    ranked = known[order]
+    place = ranked.searchsorted(keys).clip(max=len(known) - 1)
+    return np.where(ranked[place] == keys, values[order[place]], NEVER)
 
-    def _moves(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """How far decisions move what is free on nodes."""
-        node = pl.col("node").cast(self._state.schema["node"])
-        binds = rows.filter(action="bind").select("time", node, *_KEY)
-        bound = binds if self._bound is None else pl.concat([self._bound, binds])
-        over = rows.filter(pl.col("action").is_in(["gone", "finish"])).select(*_KEY, end="time")
-        bound = bound.join(over.drop_nulls(), on=_KEY, how="left", maintain_order="left")
-        of_jobs = over.filter(pl.col("pod_number").is_null()).select("job", whole="end")
-        if len(of_jobs):
-            bound = bound.join(of_jobs, on="job", how="left", maintain_order="left")
-            bound = bound.with_columns(end=pl.coalesce("end", "whole")).drop("whole")
-        self._bound = bound.filter(pl.col("end").is_null()).drop("end")
-        ends = bound.filter(pl.col("end").is_not_null()).select(pl.col("end").alias("time"), "node", *_KEY)
-        moves = pl.concat([binds.with_columns(sign=-1), ends.with_columns(sign=1)])
-        amounts = [
-            (self._each.to_series(place).gather(moves["job"]) * moves["sign"]).alias(self._levels[place])
-            for place in self._places
-        ]
-        return moves.select("time", "node").with_columns(amounts)
+
+def _useless(levels: Sequence[Ints], least: Sequence[Shape]) -> Ints:
+    """Where something is free, and none of the smallest pods fits."""
+    found: Bools = np.zeros(len(levels[0]), np.bool_)
+    for level in levels:
+        found |= level > 0
+    for pod in least:
+        short: Bools = np.zeros(len(found), np.bool_)
+        for level, amount in zip(levels, pod, strict=True):
+            short |= level < amount
+        found &= short
+    return np.flatnonzero(found)
+
+
+def _passed(times: Ints, spans: Sequence[tuple[int, int]]) -> Ints:
+    """How much of some spans of time has passed."""
+    starts = np.array([since for since, _ in spans], np.int64)
+    lengths = np.array([until - since for since, until in spans], np.int64)
+    before = lengths.cumsum() - lengths
+    place = starts.searchsorted(times, side="right") - 1
+    inside = place.clip(0)
+    within = np.minimum(times - starts[inside], lengths[inside])
+    return np.where(place >= 0, before[inside] + within, 0)

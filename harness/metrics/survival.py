@@ -13,36 +13,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import polars as pl
 
-from harness.arrays import Bools, Floats, Groups, Ints, firsts, quotients
+from harness.arrays import Bools, Floats, Ints, firsts, quotients
 from harness.metrics.exact import exact_sum
 
 _SAME = 1 + 1e-12
 """How far apart parts may be that are the same but for rounding."""
-
-
-def survival(times: pl.DataFrame, statistics: Sequence[str]) -> pl.DataFrame:
-    """Statistics of times, for each value of a key.
-
-    Args:
-        times: a row a time, with the columns `key`; `known`, null where it has not ended; and `least`, what
-            it comes to so far.
-        statistics: see `estimate`.
-
-    Returns:
-        `key` and a column for each of these, sorted by key.
-    """
-    keys, key = np.unique(times["key"].to_numpy(), return_inverse=True)
-    groups = Groups(key)
-    ended = times["known"].is_not_null().to_numpy()[groups.order]
-    value = times["known"].zip_with(times["known"].is_not_null(), times["least"]).to_numpy()[groups.order]
-    found = [estimate(value[rows], ended[rows], statistics) for _, rows in groups]
-    columns = zip(*found, strict=True)
-    of_statistics = {
-        name: pl.Series(column, dtype=pl.Float64) for name, column in zip(statistics, columns, strict=False)
-    }
-    return pl.DataFrame({"key": pl.Series(keys.tolist(), dtype=times.schema["key"]), **of_statistics})
 
 
 def estimate(times: Ints | Floats, ended: Bools, statistics: Sequence[str]) -> list[float | None]:

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from harness.arrays import Bools, Floats, Groups, Ints, firsts, parts
-from harness.engine.events import ACTIONS, BIND, FINISH, GONE, REJECT, REQUEUE, SUBMIT
+from harness.recording.actions import ASKED, BOUND
 from harness.recording.parquet import TableWriter
 
 _LEVELS = ("allocated", "pending", "held")
@@ -110,11 +110,7 @@ class Timeline:
         self._queues = queues
         self._resources = tuple(resources)
         self._capacity = capacity
-        # How far a row's amounts move what is allocated, and what is waited for. Without nodes a job holds
-        # resources as a whole, so that whether it begins or stops to do so says it.
         self._on_nodes = on_nodes
-        self._allocated = _by_action({BIND: 1, GONE: -1, FINISH: -1})
-        self._asked = _by_action({SUBMIT: 1, REQUEUE: 1, REJECT: -1})
         columns = ["alive", "holding"]
         columns += [f"{kind}{at}" for at in range(len(self._resources)) for kind in _LEVELS]
         # What has come of all moves so far, for each queue.
@@ -146,8 +142,9 @@ class Timeline:
             unused: resource -> quota given back that was never used; empty when there was none.
             shares: time, code of the queue, dominant and weighted share from then on, in order.
         """
-        grows = self._allocated[action] if self._on_nodes else change.holding
-        waits = self._asked[action] - grows.clip(0)
+        # Without nodes a job holds resources as a whole, so that whether it begins or stops to do so says it.
+        grows = BOUND[action] if self._on_nodes else change.holding
+        waits = ASKED[action] - grows.clip(0)
         levels = {"alive": change.alive, "holding": change.holding}
         for at, resource in enumerate(self._resources):
             amount = amounts[resource]
@@ -248,11 +245,6 @@ class Timeline:
             found[name] = groups.back(now)
         self._told[held] = known[last]
         return groups.back(known), found
-
-
-def _by_action(moves: Mapping[int, int]) -> Ints:
-    """For each action, by its code, how far it moves a level."""
-    return np.array([moves.get(action, 0) for action in range(len(ACTIONS))], np.int64)
 
 
 def _nulls(rows: int) -> pl.Series:

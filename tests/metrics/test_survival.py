@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import polars as pl
+import numpy as np
 import pytest
 from policies import Greedy, scripted
 from small_clusters import queues
 
-from harness.metrics.survival import survival
+from harness.metrics.survival import estimate
 from harness.policy import Decision, Reject
 
 Measured = Callable[..., Callable[..., float | None]]
@@ -19,10 +19,8 @@ STATISTICS = ("mean", "p25", "p50", "p90", "max")
 
 def figures(ended: Sequence[float], so_far: Sequence[float]) -> tuple[float | None, ...]:
     """The statistics of times of which some have not ended."""
-    rows = [(0, each, each) for each in ended] + [(0, None, each) for each in so_far]
-    frame = pl.DataFrame(rows, schema=["key", "known", "least"], orient="row")
-    ((_, *found),) = survival(frame, STATISTICS).iter_rows()
-    return tuple(found)
+    known = [True] * len(ended) + [False] * len(so_far)
+    return tuple(estimate(np.array([*ended, *so_far]), np.array(known), STATISTICS))
 
 
 def test_what_is_censored_counts_as_the_rest_of_those_that_are_longer() -> None:
@@ -43,13 +41,6 @@ def test_what_ends_does_so_before_equal_times_are_censored() -> None:
 def test_of_what_never_ends_only_a_least_mean_is_known() -> None:
     """5+ and 7+ are at least 7 long, if what is longer than 5 is like what is longer than 5."""
     assert figures([], [5, 7]) == (7, None, None, None, None)
-
-
-def test_times_are_told_apart_by_their_key() -> None:
-    """In order of the keys; a key of which all ended is as good as any."""
-    rows = [("b", 4, 9), ("a", None, 3), ("b", 2, 9), ("a", 1, 9)]
-    frame = pl.DataFrame(rows, schema=["key", "known", "least"], orient="row")
-    assert survival(frame, ("mean", "p50")).rows() == [("a", 2, 1), ("b", 3, 2)]
 
 
 ONE = queues({"a": {"cpu": "1"}, "b": {"cpu": "0"}})
