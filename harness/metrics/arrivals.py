@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from harness.arrays import NEVER, numbers
+from harness.metrics.exact import resource_time
 from harness.metrics.known import once
 from harness.metrics.measurement import Window
 from harness.runs.run import Run
@@ -14,7 +16,7 @@ def rejected(run: Run, window: Window) -> pl.Series:
     """The rows in `jobs.parquet` of jobs that were refused within a window."""
     refusals = (pl.col("action") == "reject") & (pl.col("time") <= window.end)
     batches = run.batches("decisions", ("time", "action", "job"))
-    return pl.concat(batch.filter(refusals)["job"] for batch in batches)
+    return pl.concat([batch.filter(refusals)["job"] for batch in batches])
 
 
 @once
@@ -33,13 +35,13 @@ def asked_for(run: Run, window: Window) -> dict[str, int]:
     amounts = request_columns(run)
     if not amounts:
         return {}
-    refused = rejected(run, window)
+    refused = rejected(run, window).to_numpy()
     sums, offset = [0] * len(amounts), 0
     for batch in run.batches("jobs", ("submit_time", "duration", *amounts)):
-        rows = batch.with_row_index("job", offset).filter(pl.col("submit_time") <= window.end)
+        submit, duration, *totals = numbers(batch, "submit_time", "duration", *amounts)
+        counts = (submit <= window.end) & (duration != NEVER)
+        counts[refused[(refused >= offset) & (refused < offset + batch.height)] - offset] = False
         offset += batch.height
-        if len(refused):
-            rows = rows.filter(~pl.col("job").is_in(refused.implode()))
-        needs = rows.select((pl.col(amount).cast(pl.Int128) * pl.col("duration")).sum() for amount in amounts)
-        sums = [total + int(value) for total, value in zip(sums, needs.row(0), strict=True)]
+        for place, total in enumerate(totals):
+            sums[place] += resource_time(total[counts], duration[counts])
     return dict(zip(run.resources, sums, strict=True))

@@ -74,14 +74,15 @@ def _lost(run: Run, window: Window, pods: pl.DataFrame) -> Iterator[Measurement]
 def _thrown_away(run: Run, window: Window) -> pl.DataFrame:
     """Stints that lost anything: `job`, its `queue` and `quota`, `start` and `end`, and how much of each."""
     amounts = [f"request.{each}" for each in run.resources]
-    stints = pl.concat(
+    found = [
         batch.filter((pl.col("lost") > 0) & (pl.col("end") <= window.end)).select(
             "job", "start", "end", pl.col(amounts).cast(pl.Int128) * pl.col("lost")
         )
         for batch in run.batches("stints", ("job", "start", "end", "lost", *amounts))
-    )
-    names = names_of_jobs(run).select(QUEUE, QUOTA)
-    return stints.with_columns(each.gather(stints["job"]) for each in names)
+    ]
+    stints = pl.concat(found)
+    of_jobs = names_of_jobs(run).select(pl.col(QUEUE, QUOTA).gather(pl.lit(stints["job"])))
+    return stints.with_columns(of_jobs.get_columns())
 
 
 def _lost_by(kind: str, run: Run, lost: pl.DataFrame) -> Iterator[Measurement]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import polars as pl
+import numpy as np
 
+from harness.arrays import Groups, codes, numbers
 from harness.metrics.arrivals import rejected
+from harness.metrics.levels import queue_names
 from harness.metrics.measurement import Measurement, Window
 from harness.metrics.scopes import ALL, QUEUE, Scope
 from harness.metrics.waiting import job_times
@@ -19,15 +21,16 @@ _TIMES = 10
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
     """How many jobs starved, in all and of each queue; those that are not over have waited until the end."""
-    jobs = job_times(run, window, "job", "queue", "without_progress", "length")
-    without = pl.col("without_progress")
-    jobs = jobs.filter(~pl.col("job").is_in(rejected(run, window).implode())).select(
-        "queue", starved=(without > DAY) & (without > pl.col("length") * _TIMES)
-    )
-    of_queues = jobs.group_by("queue").agg(pl.col("starved").sum()).sort("queue")
-    yield _count(int(jobs["starved"].sum()), ALL)
-    for queue, count in of_queues.iter_rows():
-        yield _count(count, Scope(QUEUE, queue).text)
+    times = job_times(run, window, "job", "queue", "without_progress", "length")
+    job, without, length = numbers(times, "job", "without_progress", "length")
+    starved = (without > DAY) & (without > length * _TIMES)
+    counts = ~np.isin(job, rejected(run, window).to_numpy())
+    yield _count(int(starved[counts].sum()), ALL)
+    queues = queue_names(run).categories
+    groups = Groups(codes(times["queue"])[counts])
+    starved = starved[counts][groups.order]
+    for queue, rows in groups:
+        yield _count(int(starved[rows].sum()), Scope(QUEUE, queues[queue]).text)
 
 
 def _count(value: int, scope: str) -> Measurement:

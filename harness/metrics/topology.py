@@ -49,21 +49,15 @@ def _answers(run: Run, window: Window) -> pl.DataFrame:
     """
     says = {"placed": '"spans"', "unplaced": '"unplaced":true', "was": '"lacks":"place"', "is": '"short":{}'}
     detail = pl.col("detail").cast(pl.String)
-    return (
-        run.micros("decisions")
-        .filter(pl.col("action").is_in(["refuse", "admit"]) & (pl.col("time") <= window.end))
-        .select(
-            "time",
-            "job",
-            "action",
-            **{
-                name: detail.str.contains(text, literal=True).fill_null(value=False)
-                for name, text in says.items()
-            },
-        )
-        .with_columns(alone=pl.col("was") | pl.col("is"))
-        .collect()
-    )
+    said = {
+        name: detail.str.contains(text, literal=True).fill_null(value=False) for name, text in says.items()
+    }
+    within = pl.col("action").is_in(["refuse", "admit"]) & (pl.col("time") <= window.end)
+    found = [
+        batch.filter(within).select("time", "job", "action", **said)
+        for batch in run.batches("decisions", ("time", "job", "action", "detail"))
+    ]
+    return pl.concat(found).with_columns(alone=pl.col("was") | pl.col("is"))
 
 
 def _waits(rows: pl.DataFrame, window: Window) -> Iterator[Measurement]:

@@ -57,7 +57,8 @@ def _checked(rows: Iterable[Measurement]) -> Iterator[Measurement]:
         if not all(isinstance(text, str) for text in texts):
             raise TypeError(f"{row} has something else where a text belongs")
         parse_scope(row.scope)
-        yield row._replace(value=None if row.value is None else float(row.value))
+        value = row.value
+        yield row if value is None or type(value) is float else row._replace(value=float(value))
 
 
 def _check(run: Run) -> None:

@@ -30,6 +30,9 @@ WINDOWS = "windows"
 """The key of `run.json` under which stands what was measured over windows that end before the run's own."""
 
 _BATCH = 1 << 18  # rows
+_FEW = 1 << 13
+"""So few rows of a table are read at once with all of its columns: to open its file takes longer."""
+
 _KEEP_ALL = "replay it with keep='all'"
 
 
@@ -239,6 +242,8 @@ class Run:
 
         Durations (`duration`, `lost`, ...) become integers too.
         """
+        if self.memory is not None and self._rows(table) <= _FEW:
+            return self._few(table).lazy()
         frame = self.scan(table)
         return frame.select(self._micros(frame.collect_schema()))
 
@@ -251,16 +256,20 @@ class Run:
         names = list(columns)
         if self.memory is None or self._rows(table) > _BATCH:
             yield from self._pieces(table, names)
-            return
-        known = self.memory.setdefault(("columns", table), {})
-        missing = [name for name in names if name not in known]
-        for piece in self._pieces(table, missing) if missing else ():
-            known.update(piece.to_dict())
-        yield pl.DataFrame([known[name] for name in names])
+        elif self._rows(table) <= _FEW:
+            frame = self._few(table)
+            yield pl.DataFrame([frame[name] for name in names])
+        else:
+            known = self.memory.setdefault(("columns", table), {})
+            missing = [name for name in names if name not in known]
+            for piece in self._pieces(table, missing) if missing else ():
+                known.update(piece.to_dict())
+            yield pl.DataFrame([known[name] for name in names])
 
     def columns(self, table: str, *names: str) -> pl.DataFrame:
         """Some columns of one of `TABLES` as a whole, with times as in `micros`."""
-        return pl.concat(self.batches(table, names))
+        first, *others = self.batches(table, names)
+        return pl.concat([first, *others]) if others else first
 
     @contextmanager
     def asked_much(self) -> Iterator[None]:
@@ -280,12 +289,21 @@ class Run:
                 self.memory[key] = pq.read_metadata(self.file(table)).num_rows
         return int(self.memory[key])
 
-    def _pieces(self, table: str, names: list[str]) -> Iterator[pl.DataFrame]:
-        """What `batches` answers, read from the file."""
+    def _few(self, table: str) -> pl.DataFrame:
+        """All of a table with few rows."""
+        assert self.memory is not None
+        key = ("few", table)
+        if key not in self.memory:
+            (self.memory[key],) = self._pieces(table, None)
+        found: pl.DataFrame = self.memory[key]
+        return found
+
+    def _pieces(self, table: str, names: list[str] | None) -> Iterator[pl.DataFrame]:
+        """What `batches` answers, read from the file; None stands for all columns."""
         # Without a buffer that would hold these columns of the whole file.
         with reading(self.path), pq.ParquetFile(self.file(table), pre_buffer=False) as file:
             pieces = (pa.Table.from_batches([each]) for each in file.iter_batches(_BATCH, columns=names))
-            empty = file.schema_arrow.empty_table().select(names)
+            empty = file.schema_arrow.empty_table().select(names or file.schema_arrow.names)
             for piece in pieces if file.metadata.num_rows else [empty]:
                 frame = pl.DataFrame(piece)
                 yield frame.select(self._micros(frame.schema))
