@@ -79,7 +79,7 @@ def replay_into(
     info["tables"] = seal_tables(folder, _PLAYED)
     if plan.policy.record:
         info["record"]["beyond"] = [each._asdict() for each in beyond(Run(folder, info))]
-    info |= _measure_into(folder, info, plugins)
+    info |= _measure_into(Run(folder, info, checked=_PLAYED), plugins)
     info["provenance"] = _provenance(plan, command, time.time() - began, time.process_time() - cpu)
     if keep != "all":
         info["kept"] = keep
@@ -99,7 +99,7 @@ def measure_into(folder: Path, run: Run, plugins: Plugins) -> dict[str, Any]:
     info["tables"] = {name: info["tables"][name] for name in _PLAYED}
     for name in _PLAYED:
         shutil.copyfile(run.file(name), folder / f"{name}.parquet")
-    return _written(folder, info | _measure_into(folder, info, plugins))
+    return _written(folder, info | _measure_into(Run(folder, info), plugins))
 
 
 def add_into(folder: Path, run: Run, rows: Sequence[Measurement], about: Mapping[str, Any]) -> dict[str, Any]:
@@ -137,13 +137,13 @@ def write_windows(
     return _written(folder, info)
 
 
-def _measure_into(folder: Path, info: Mapping[str, Any], plugins: Plugins) -> dict[str, Any]:
+def _measure_into(run: Run, plugins: Plugins) -> dict[str, Any]:
     """Write the table of metrics; answers what `run.json` says of them, and of those that failed."""
-    rows, failed = measure(Run(folder, info), plugins.metrics)
+    rows, failed = measure(run, plugins.metrics)
     return {
         "measured_by": measured_by(plugins) | dict.fromkeys(failed),
         **({"unmeasured": failed} if failed else {}),
-        **_with_metrics(folder, info, rows),
+        **_with_metrics(run.path, run.info, rows),
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from html import escape
@@ -49,6 +49,7 @@ class Run:
         stored: whether it had been there before it was asked for.
         measured_again: whether it had been there with other metrics, and was measured anew.
         metrics: the table of that name, where nothing was kept.
+        checked: tables that are known to be as they were written.
 
     Attributes:
         request: what it is the answer to, as long as the process lasts that asked; None for runs that were
@@ -64,6 +65,7 @@ class Run:
         stored: bool = False,
         measured_again: bool = False,
         metrics: pl.DataFrame | None = None,
+        checked: Iterable[str] = (),
     ) -> None:
         self._path = path
         self.info = info
@@ -72,7 +74,7 @@ class Run:
         self.measured_again = measured_again
         self.request: Request | None = None
         self.memory: dict[Hashable, Any] | None = None
-        self._checked: set[str] = set()
+        self._checked = set(checked)
 
     @classmethod
     def open(cls, path: str | Path, *, stored: bool = False) -> Run:
