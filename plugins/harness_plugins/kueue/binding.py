@@ -78,12 +78,11 @@ class Binder:
                 is not complete leaves without one runs on any node of the flavor.
             at: when its pods are made, if that is later than now.
         """
-        make = partial(self._make, job, flavors, counts, placed)
         if at > self._now:
-            self._put_off[job.index] = (at, make)
+            self._put_off[job.index] = (at, partial(self._make, job, flavors, counts, placed))
             heappush(self._due, (at, job.index))
         else:
-            make()
+            self._make(job, flavors, counts, placed)
 
     def _make(
         self,
@@ -93,22 +92,26 @@ class Binder:
         placed: Sequence[Placed],
     ) -> None:
         """Make the pods of a job."""
-        places = {each.pod_set.name: each for each in placed}
+        places = {each.pod_set.name: each for each in placed} if placed else {}
         ended = self._ended.get(job.index, ())
         pods = self._pods[job.index] = {}
         first = 0
         for pod_set in job.pod_sets:
             chosen = tuple(flavors.get(pod_set.name, _NO_FLAVORS).values())
-            place = places.get(pod_set.name)
-            domains = _domains(place) if place is not None else iter(())
+            domains = _domains(places[pod_set.name]) if pod_set.name in places else None
             last = first + pod_set.count
             left: Sequence[int] = range(first, last)
             if ended:
                 left = [pod for pod in left if pod not in ended]
-            # Pods that have ended are among those that were admitted, wherever they are.
-            fewer = pod_set.count - counts.get(pod_set.name, pod_set.count)
-            for pod in left[: max(0, len(left) - fewer)]:
-                template = self._template(job, pod_set, chosen, next(domains, ()))
+            if counts:  # pods that have ended are among those that were admitted, wherever they are
+                fewer = pod_set.count - counts.get(pod_set.name, pod_set.count)
+                left = left[: max(0, len(left) - fewer)]
+            template: Template | None = None
+            for pod in left:
+                if domains is not None:
+                    template = self._template(job, pod_set, chosen, next(domains, ()))
+                elif template is None:  # all pods of the pod set have the same
+                    template = self._template(job, pod_set, chosen, ())
                 info = PodInfo(
                     job.pod_name(pod), template, job.priority, preempts=job.preempts, job=job, pod=pod
                 )

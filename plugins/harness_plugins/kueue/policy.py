@@ -105,7 +105,7 @@ class KueuePolicy:
         if start is not None:
             workload = self._workloads[job.index] = self.scheduler.take_over(start, job, self._beginning)
             if start.manifest.time_left is not None:
-                self._executions.times.limit(workload, start.manifest.time_left)
+                self._limits.limit(workload, start.manifest.time_left)
             if not workload.has_quota:
                 self._queue_up(workload)
             else:
@@ -149,7 +149,8 @@ class KueuePolicy:
             yield from self._begin(now)
         for workload in self._evictions.due(now):
             self._return(workload)
-        yield from self._limits.enforce(now)
+        if self._limits.active:
+            yield from self._limits.enforce(now)
         decisions = self._blocked or self._cycles()
         self._blocked = None
         for decision in decisions:
@@ -161,15 +162,16 @@ class KueuePolicy:
             if job.index not in self._over:
                 yield Refuse(job, "Inadmissible", {"message": message})
         self._inactive.clear()
-        yield from self._wakes(now)
+        yield from self._evictions.wakes()
+        if self._limits.active or self.scheduler.local_queues is not None:
+            yield from self._wakes(now)
         if self._binder is not None:
             yield from self._binder.run()
         if self._blocked is None:  # else the quota tree has in it what the cycle reserves
             yield from self._details.changed_shares()
 
     def _wakes(self, now: int) -> Iterator[Wake]:
-        """The instants to ask for."""
-        yield from self._evictions.wakes()
+        """The instants to ask for: where usage is sampled, and where some limit is reached."""
         sample = self.scheduler.next_sample() if self._blocked is None else None
         if sample is not None and not now < self._sample <= sample:
             self._sample = sample

@@ -26,6 +26,9 @@ class TimeLimits:
         evict: tells the scheduler of an eviction, at a time.
         enqueue: lets a workload wait in its queue.
         forget: a workload is over.
+
+    Attributes:
+        active: whether anything has a limit; else nothing ever follows from the time.
     """
 
     def __init__(
@@ -44,6 +47,12 @@ class TimeLimits:
         self._forget = forget
         self._given_up: list[Workload] = []
         self._expired: list[Workload] = []
+        self.active = pods_ready is not None
+
+    def limit(self, workload: Workload, left: int) -> None:
+        """A workload may be admitted for so long, microseconds."""
+        self.active = True
+        self._times.limit(workload, left)
 
     def keeps_out(self, workload: Workload) -> bool:
         """Whether an evicted workload that is gone does not wait again: for a while, or for ever."""

@@ -99,9 +99,9 @@ class RestingHeads:
         if not self._active:
             return _NONE
         still_inadmissible = self._still_inadmissible
-        queues = [self._pending[number] for number in sorted(self._active)]
+        queues: Iterable[PendingQueue] = map(self._pending.__getitem__, sorted(self._active))
         cycles = number = 0
-        while queues:
+        while True:
             looked_at: list[Workload] = []
             inadmissible: list[PendingQueue] = []  # those whose head becomes so in this cycle
             for pending in queues:
@@ -121,6 +121,8 @@ class RestingHeads:
                 number += len(inadmissible)
             if looked_at:
                 return self._look_at(looked_at, inadmissible, cycles, number)
+            if not inadmissible:
+                break
             queues = inadmissible
         return CycleHeads([], inadmissible=True, cycles=cycles, number=number) if cycles else _NONE
 
@@ -182,7 +184,8 @@ class RestingHeads:
                 assert head is not None
                 looked_at.append(head)
             inadmissible = []
-        looked_at.sort(key=_number)
+        if len(looked_at) > 1:
+            looked_at.sort(key=_number)
         self._looked_at = looked_at
         return CycleHeads(looked_at, bool(inadmissible), cycles, number)
 
