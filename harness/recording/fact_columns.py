@@ -9,6 +9,7 @@ from typing import Any, TypeVar, final
 
 from harness.engine.events import NEVER, Amounts, Fact
 from harness.memo import Memo
+from harness.recording.parquet import extend
 
 _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=dict, check_circular=False)
 
@@ -71,12 +72,18 @@ class FactColumns:
                 kept.update((row, each) for row, each in enumerate(values, self.rows) if each is not None)
         if any(successor):
             self.successor.update((row, each) for row, each in enumerate(successor, self.rows) if each)
-        self.time.extend(time)
-        self.cycle.extend(cycle)
-        self.action.extend(action)
-        self.job.extend([each.index for each in job])
-        self.pods.extend(pods)
-        self.pod.extend(pod)
+        for column, values in (
+            (self.time, time),
+            (self.cycle, cycle),
+            (self.action, action),
+            (self.job, [each.index for each in job]),
+            (self.pods, pods),
+            (self.pod, pod),
+            (self.alive, alive),
+            (self.holding, holding),
+            (self.quota, quota),
+        ):
+            extend(column, values)
         self.pod_name += [
             None if number == NEVER else each.pod_name(number, again)
             for each, number, again in zip(job, pod, successor, strict=True)
@@ -84,9 +91,6 @@ class FactColumns:
         self.node += node
         self.by += [None if each is None else each.index for each in by]
         self.reason += reason
-        self.alive.extend(alive)
-        self.holding.extend(holding)
-        self.quota.extend(quota)
         self.rows += len(facts)
 
     def whole(self, few: Mapping[int, _V]) -> list[_V | None]:

@@ -19,7 +19,7 @@ from harness.policy import Job
 from harness.recording import schemas
 from harness.recording.fact_columns import FactColumns, Texts
 from harness.recording.job_results import JobResults
-from harness.recording.parquet import TableWriter, TimeKind, as_series
+from harness.recording.parquet import TableWriter, TimeKind, as_series, extend
 from harness.recording.timeline import Change, Timeline
 from harness.tenants import Tenants, coded
 
@@ -49,7 +49,7 @@ class _Stints:
         if self.recent:
             columns = self.job, self.pods, self.start, self.end, self.state, self.lost
             for column, values in zip(columns, zip(*self.recent, strict=True), strict=True):
-                column.extend(values)
+                extend(column, values)
             self.rows += len(self.recent)
             self.recent.clear()
         return self.rows
