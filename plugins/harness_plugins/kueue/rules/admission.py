@@ -14,12 +14,11 @@ from typing import NamedTuple, final
 from harness_plugins.kueue.rules.assignment import DEFERRED_FIT, FIT, NO_FIT, PREEMPT, Assignment
 from harness_plugins.kueue.rules.entry import Entry, Order
 from harness_plugins.kueue.rules.feature_gates import Gates
-from harness_plugins.kueue.rules.nomination import Nominates
+from harness_plugins.kueue.rules.nomination import Nominates, Reservation
 from harness_plugins.kueue.rules.preemption import Target, fits, put_back, remove
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.pending_queue import PendingQueue
-from harness_plugins.kueue.state.topology.flavors import Placed
 from harness_plugins.kueue.state.workload import Workload
 
 NO_QUOTA = "NoFit"
@@ -101,7 +100,7 @@ class AdmissionCycle:
         self._places_anew = gates.tas_recompute_assignment_within_scheduling_cycle
         self.entries: list[Entry] = []
         self.refused: list[Refused] = []
-        self._reserved: list[tuple[int, Amounts, Sequence[Placed]]] = []
+        self._reserved: list[Reservation] = []
         self._victims: dict[int, dict[Workload, None]] = {}
 
     def run(self, heads: list[Workload], cycle: int) -> Iterator[Admitted | Preempted]:
@@ -198,13 +197,22 @@ class AdmissionCycle:
 
         What fits then has to wait until they are.
         """
-        for victim in victims:
-            remove(self._tree, victim)
-            self._cache.remove_holder(victim)
-        assignment = self._nominator.reassign(entry.workload, entry.assignment, cycle, changed=True)
-        for victim in victims:
-            put_back(self._tree, victim)
-            self._cache.add_holder(victim)
+        workload, first = entry.workload, entry.assignment
+
+        def reassign() -> Assignment:
+            for victim in victims:
+                remove(self._tree, victim)
+                self._cache.remove_holder(victim)
+            assignment = self._nominator.reassign(workload, first, cycle, changed=True)
+            for victim in victims:
+                put_back(self._tree, victim)
+                self._cache.add_holder(victim)
+            return assignment
+
+        assignment = self._nominator.reassign_without(
+            workload, first, cycle,
+            victims=tuple(victims), reserved=tuple(self._reserved), reassign=reassign,
+        )  # fmt: skip
         return assignment._replace(mode=DEFERRED_FIT) if assignment.mode == FIT else assignment
 
     def _fits(self, assignment: Assignment, node: int, victims: dict[Workload, None]) -> bool:

@@ -6,6 +6,7 @@ Upstream: `nominate` and `getAssignments` in pkg/scheduler/scheduler.go; `NextFl
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol, TypeAlias, final
 
 from harness_plugins.kueue.rules.assignment import FIT, PREEMPT, Assignment
@@ -14,11 +15,16 @@ from harness_plugins.kueue.rules.flavor_assigner import Assigner
 from harness_plugins.kueue.rules.flavor_offers import Offers
 from harness_plugins.kueue.rules.pod_set_reducer import most_that_work
 from harness_plugins.kueue.rules.preemption_oracle import Oracle, OracleFactory
+from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.last_assignment import Chosen, LastAssignment, Tried
+from harness_plugins.kueue.state.topology.flavors import Placed
 from harness_plugins.kueue.state.workload import Workload
 
 Nomination: TypeAlias = tuple[Assignment, bool]
 """What a head is assigned, and whether its scan went on after the flavors that were tried before."""
+
+Reservation: TypeAlias = tuple[int, Amounts, tuple[Placed, ...]]
+"""Node of a queue, and the quota and the places that a cycle keeps for an entry."""
 
 
 class Nominates(Protocol):
@@ -35,6 +41,27 @@ class Nominates(Protocol):
             first: the assignment of its nomination.
             cycle: the number of the cycle.
             changed: whether anything was reserved or taken out since the nomination.
+        """
+
+    def reassign_without(
+        self,
+        workload: Workload,
+        first: Assignment,
+        cycle: int,
+        *,
+        victims: tuple[Workload, ...],
+        reserved: tuple[Reservation, ...],
+        reassign: Callable[[], Assignment],
+    ) -> Assignment:
+        """Assign again within a cycle as if its victims were gone.
+
+        Args:
+            workload: the head.
+            first: the assignment of its nomination.
+            cycle: the number of the cycle.
+            victims: whom the cycle takes out of the tree for it.
+            reserved: what the cycle has reserved.
+            reassign: takes them out, calls `reassign`, and puts them back.
         """
 
 
@@ -67,6 +94,19 @@ class Nominator:
         assignment = self.assign(workload, (), first.chosen)
         self.remember(workload, assignment, cycle)
         return assignment
+
+    def reassign_without(
+        self,
+        workload: Workload,
+        first: Assignment,
+        cycle: int,
+        *,
+        victims: tuple[Workload, ...],
+        reserved: tuple[Reservation, ...],
+        reassign: Callable[[], Assignment],
+    ) -> Assignment:
+        """Assign again within a cycle as if its victims were gone."""
+        return reassign()
 
     def where_to_go_on(self, workload: Workload, cycle: int) -> Tried:
         """The flavors that were tried before; none if that is outdated.

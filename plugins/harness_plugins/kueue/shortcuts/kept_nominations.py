@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from typing import final
+from collections.abc import Callable
+from typing import TypeAlias, final
 
 from harness.memo import Memo
 from harness_plugins.kueue.rules.assignment import Assignment
-from harness_plugins.kueue.rules.nomination import Nomination, Nominator
+from harness_plugins.kueue.rules.nomination import Nomination, Nominator, Reservation
 from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
 from harness_plugins.kueue.shortcuts.no_targets import Reasons
 from harness_plugins.kueue.shortcuts.recorded_oracle import RecordedOracle
 from harness_plugins.kueue.state.cache import Cache
-from harness_plugins.kueue.state.last_assignment import Tried
+from harness_plugins.kueue.state.last_assignment import Chosen, Tried
 from harness_plugins.kueue.state.workload import Workload
 
 _Kept = tuple[Assignment, int, Tried]
 """The assignment of a workload. Valid for the version of the tree, and by content for `tried`."""
+
+_Again: TypeAlias = tuple[
+    Workload, tuple[int, ...], Chosen, int, tuple[Workload, ...], tuple[Reservation, ...]
+]
+"""A workload that is assigned again, its pods and flavors; the version of its tree, the victims that count as
+gone, and what is reserved."""
+
+_MOST_AGAIN = 1024  # each has all victims and reservations of a cycle in it
 
 
 @final
@@ -44,6 +53,9 @@ class KeptNominations:
         self._reasons = reasons
         self._no_fits = no_fits
         self._known: Memo[Workload, _Kept] = Memo()
+        # Valid for the version of the tree, and by content for what a cycle has done to it: who waits for
+        # victims that are on their way is served, and assigned again, in every cycle until they are gone.
+        self._known_again: Memo[_Again, Assignment] = Memo(_MOST_AGAIN)
 
     def nominate(self, workload: Workload, cycle: int) -> Nomination:
         """The assignment of a head in this cycle; which flavors were looked at is noted."""
@@ -71,6 +83,26 @@ class KeptNominations:
             return self._nominator.reassign(workload, first, cycle, changed=changed)
         self._nominator.remember(workload, first, cycle)
         return first
+
+    def reassign_without(
+        self,
+        workload: Workload,
+        first: Assignment,
+        cycle: int,
+        *,
+        victims: tuple[Workload, ...],
+        reserved: tuple[Reservation, ...],
+        reassign: Callable[[], Assignment],
+    ) -> Assignment:
+        """Assign again within a cycle as if its victims were gone."""
+        version = self._no_fits.version(workload.cluster_queue)
+        question = workload, workload.counts, first.chosen, version, victims, reserved
+        known = self._known_again.get(question)
+        if known is not None:
+            self._nominator.remember(workload, known, cycle)
+            return known
+        assignment = self._known_again[question] = reassign()
+        return assignment
 
     def _look(self, workload: Workload, tried: Tried) -> Assignment:
         """Assign anew; note why, if it is in vain for everything of its class."""
