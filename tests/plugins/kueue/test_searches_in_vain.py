@@ -82,6 +82,26 @@ def test_what_a_cohort_gives_up_is_not_known() -> None:
     assert world.reasons.no_targets(world.asking("a", cpu=4)) is not None
 
 
+def test_below_cohorts_a_search_is_in_vain_while_the_own_side_has_the_largest_share_at_each() -> None:
+    """Of 10 cores a would hold 4; b beside it and c, in another cohort, hold 1 each, until one holds 7."""
+    for other, cohorts in (("b", "left"), ("c", "right")):
+        world = Cohorts(
+            cohort("left", "all"), cohort("right", "all"), queue("a", 0, "left"), queue("b", 0, "left"),
+            queue("c", 0, "right"), queue("lender", 10),
+        )  # fmt: skip
+        world.hold("a", "a1", cpu=2).hold("b", "b1").hold("c", "c1").hold("lender", "l", cpu=6)
+        two = world.asking("a", cpu=2)
+        why = world.reasons.no_targets(two)
+        assert why is not None
+        assert world.search.find_targets(two.incoming) == []
+        assert world.reasons.still_no_targets(why)
+        world.cache.drop(world.holders("lender")[0])
+        for number in range(6):
+            world.hold(other, f"{cohorts}{number}")
+        assert not world.reasons.still_no_targets(why)
+        assert len(world.search.find_targets(two.incoming)) == 2
+
+
 def test_what_a_queue_of_several_local_queues_gives_up_is_not_known() -> None:
     """Of b, which holds 4 of 10 cores, one or two may go; whose turn comes first changes with their usage."""
     shared = queue("b")

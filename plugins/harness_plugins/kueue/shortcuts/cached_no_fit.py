@@ -104,7 +104,8 @@ class CachedNoFit:
         for cell, amount, (was_available, was_height) in self._checks:
             if available(cache, queue, cell, amount) is not was_available:
                 return False
-            if changed and height(cache, queue, cell, amount) != was_height:
+            # Below a root it follows from the queue's own usage how high the quota has to come from.
+            if (changed or len(queue.path) > 1) and height(cache, queue, cell, amount) != was_height:
                 return False
         if changed:
             found = _why_all_fail(self._searches, reasons)
@@ -178,7 +179,9 @@ class CachedNoFits:
             oracle: all that was asked to find it.
         """
         queue = workload.cluster_queue
-        if assignment.mode == FIT or assignment.untried or oracle.found_targets or len(queue.path) > 1:
+        if assignment.mode == FIT or assignment.untried or oracle.found_targets:
+            return
+        if not self._reasons.are_known(queue):
             return
         if oracle.no_place is not None and not oracle.no_place.alone:
             return

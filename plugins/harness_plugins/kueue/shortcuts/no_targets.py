@@ -29,6 +29,9 @@ from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 
+NO_SHARE: Share = (False, -1.0)
+"""Less than any share: nobody is there who has one."""
+
 Freeable: TypeAlias = tuple[int, Share, list[Amounts] | None]
 """What holders of a queue would give up for an incoming: what each of them holds, None where that is enough.
 
@@ -61,10 +64,13 @@ class Reasons(Protocol):
     def find_targets(self, incoming: Incoming) -> tuple[list[Target], FailedSearch | None]:
         """Choose whom to preempt; where that is nobody, the failed search tells more."""
 
+    def are_known(self, queue: ClusterQueueState) -> bool:
+        """Whether it can be told of searches of a queue why they fail."""
+
     def no_targets(self, failed: FailedSearch) -> NoTargets | None:
         """What makes a search fail for everything of the incoming's class; None if that is not known.
 
-        Asked only where no cohort lies between the queue and its root.
+        Asked only of queues of which it is known.
         """
 
     def still_no_targets(self, why: NoTargets) -> bool:
@@ -88,6 +94,10 @@ class ClassicReasons:
         """Choose whom to preempt."""
         targets = self._search.find_targets(incoming)
         return targets, None if targets else FailedSearch(incoming, _NOTHING_KNOWN)
+
+    def are_known(self, queue: ClusterQueueState) -> bool:
+        """Where no cohort lies between the queue and its root."""
+        return len(queue.path) <= 1
 
     def no_targets(self, failed: FailedSearch) -> NoTargets | None:
         """That others do not count, and the queue itself has no candidate."""
@@ -134,6 +144,10 @@ class FairReasons:
                 freeable[queue] = queue.generation, share, amounts
         return [], FailedSearch(incoming, freeable)
 
+    def are_known(self, queue: ClusterQueueState) -> bool:
+        """Of all queues."""
+        return True
+
     def no_targets(self, failed: FailedSearch) -> NoTargets | None:
         """That the queue itself has no candidate, and others would give up too little, if anything."""
         incoming = failed.incoming
@@ -147,11 +161,38 @@ class FairReasons:
         share = self._shares.of(queue.node)[1]
         takes_back = self._search.takes_back(incoming)
         tree.refund(queue.node, incoming.requests)
-        return None if takes_back or not self._too_little(failed, share) else NoTargets(failed, share)
+        return None if takes_back or not self._in_vain(failed, share) else NoTargets(failed, share)
 
     def still_no_targets(self, why: NoTargets) -> bool:
         """Whether others still give up too little."""
-        return why.failed is None or self._too_little(why.failed, why.share)
+        return why.failed is None or self._in_vain(why.failed, why.share)
+
+    def _in_vain(self, failed: FailedSearch, share: Share) -> bool:
+        """Whether others give up too little."""
+        if len(failed.incoming.queue.path) == 1:
+            return self._too_little(failed, share)
+        return self._has_the_largest_shares(failed.incoming)
+
+    def _has_the_largest_shares(self, incoming: Incoming) -> bool:
+        """Whether below every cohort above a queue its own side has a larger share than all others.
+
+        Then neither strategy takes anything from anybody, so that no share changes. Others that have as much
+        as its own side may give up something.
+        """
+        queue, tree = incoming.queue, self._cache.tree
+        # The ranking is asked before the trial, which it is not to see.
+        others = [(below, self._largest(above, below)) for above, below in queue.below.items()]
+        tree.charge(queue.node, incoming.requests)
+        found = all(self._shares.of(below)[1] > most for below, most in others)
+        tree.refund(queue.node, incoming.requests)
+        return found
+
+    def _largest(self, cohort: int, but: int) -> Share:
+        """The largest share right below a cohort, but for that of one node."""
+        for share, node in reversed(self._ranking.of(cohort)):
+            if node != but:
+                return share
+        return NO_SHARE
 
     def _too_little(self, failed: FailedSearch, share: Share) -> bool:
         """Whether all that others would give up for a queue right below its root is not enough.

@@ -30,7 +30,8 @@ class RestingHeads:
         pending: the queues, by number.
         still_inadmissible: whether nothing would come of a head's turn but that it becomes inadmissible with
             its class.
-        by_name: whether the names of all heads tell which tree's turn it is when several trees have some.
+        by_name: whether the names of all heads tell which tree's turn it is when several trees have some, and
+            in trees with cohorts below their root the shares of all heads which cohort's.
         by_class: whether classes become inadmissible as a whole (gate SchedulingEquivalenceHashing).
         room: the roots of the trees that take room from each other.
 
@@ -49,7 +50,8 @@ class RestingHeads:
     ) -> None:
         self._pending = pending
         self._still_inadmissible = still_inadmissible
-        self._by_name = by_name and len({each.queue.root for each in pending}) > 1
+        self._by_name = by_name
+        self._layered = {each.queue.root for each in pending if len(each.queue.path) > 1}
         self._by_class = by_class
         # Root -> the root that stands for all trees that take room from each other.
         self._one = {each.queue.root: each.queue.root for each in pending} | dict.fromkeys(
@@ -176,8 +178,7 @@ class RestingHeads:
                 looked_at += [head for head in heads if head is not None]
                 number += len(heads) * cycles
                 self.reactivate(one)
-        look_at_all = self._by_name and len({head.cluster_queue.root for head in looked_at}) > 1
-        if look_at_all and inadmissible:
+        if self._by_name and inadmissible and self._meet(looked_at):
             for pending in inadmissible:
                 pending.undo_inadmissible()
                 head = pending.first()
@@ -188,6 +189,11 @@ class RestingHeads:
             looked_at.sort(key=_number)
         self._looked_at = looked_at
         return CycleHeads(looked_at, bool(inadmissible), cycles, number)
+
+    def _meet(self, looked_at: list[Workload]) -> bool:
+        """Whether heads of which nothing comes have a part in the order of those that are looked at."""
+        roots = {head.cluster_queue.root for head in looked_at}
+        return len(roots) > 1 or not roots.isdisjoint(self._layered)
 
     def _requeue(self) -> None:
         for root in self._to_requeue:

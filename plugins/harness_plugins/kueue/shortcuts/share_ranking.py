@@ -1,4 +1,4 @@
-"""Who has the largest share right below each root, in order.
+"""Who has the largest share right below each cohort, in order.
 
 Valid for the generation of each ClusterQueue: the cache tells whose generation changed, and only those are
 looked at again.
@@ -15,7 +15,7 @@ from harness_plugins.kueue.state.cache import Cache
 
 @final
 class ShareRanking:
-    """Knows who has the largest share below each root while nothing is tried or reserved.
+    """Knows who has the largest share right below each cohort while nothing is tried or reserved.
 
     Args:
         cache: tells which queues changed.
@@ -30,21 +30,21 @@ class ShareRanking:
         self._known: dict[int, Share] = {}
         self._order: dict[int, list[tuple[Share, int]]] = {}
 
-    def of(self, root: int) -> list[tuple[Share, int]]:
-        """Share and node of whatever hangs right below a root and has queues, the smallest share first."""
+    def of(self, cohort: int) -> list[tuple[Share, int]]:
+        """Share and node of whatever hangs right below a cohort and has queues, the smallest share first."""
         if self._changed:
             for queue in self._changed.values():
-                if queue.path:
-                    self._look_at(queue.root, queue.node if len(queue.path) == 1 else queue.path[-2])
+                for above, below in queue.below.items():
+                    self._look_at(above, below)
             self._changed.clear()
-        return self._order.get(root, [])
+        return self._order.get(cohort, [])
 
-    def _look_at(self, root: int, node: int) -> None:
+    def _look_at(self, cohort: int, node: int) -> None:
         share = self._shares.of(node)[1]
         known = self._known.get(node)
         if share == known:
             return
-        order = self._order.setdefault(root, [])
+        order = self._order.setdefault(cohort, [])
         if known is not None:
             del order[bisect_left(order, (known, node))]
         insort(order, (share, node))
