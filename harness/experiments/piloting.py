@@ -14,6 +14,8 @@ from harness.trace.job_rows import count_jobs
 if TYPE_CHECKING:
     from harness.experiments.making import Item
     from harness.experiments.sweeping import Sweep
+    from harness.runs.request import Request
+    from harness.trace.trace import Trace
 
 PILOT_JOBS = 500
 
@@ -40,8 +42,18 @@ def _seconds(sweep: Sweep, item: Item) -> float:
     bench = sweep.bench
     request = bench.request(item.point)
     trace = bench.trace(item.point)
-    jobs = count_jobs(trace.frame)
+    jobs = max(1, arriving(trace, request))
     some = trace.frame["job_id"].unique(maintain_order=True).head(PILOT_JOBS)
     pilot = replace(trace, frame=trace.frame.filter(pl.col("job_id").is_in(some.implode())))
     run = replace(request, trace=pilot, keep="nothing").run(plugins=bench.plugins)
     return float(run.info["provenance"]["cpu_seconds"]) * jobs / min(jobs, PILOT_JOBS)
+
+
+def arriving(trace: Trace, request: Request) -> int:
+    """How many jobs of a trace arrive before a replay ends."""
+    if request.until is None:
+        return count_jobs(trace.frame)
+    submit = trace.frame["submit_time"].to_physical() - trace.origin
+    first = int(submit.min())  # type: ignore[arg-type]
+    last = first + int((request.until - first) * request.scale_arrivals)
+    return count_jobs(trace.frame.filter(submit <= last))

@@ -24,6 +24,7 @@ from harness.errors import OptionError, RunError
 from harness.experiments import making, work
 from harness.experiments.bench import REQUESTED
 from harness.experiments.experiment import Experiment
+from harness.experiments.piloting import arriving, estimated
 from harness.experiments.preparing import prepared
 from harness.experiments.spec import Spec
 from harness.experiments.sweeping import Sweep
@@ -136,6 +137,18 @@ def test_a_point_is_prepared_as_its_own_request_would_be(spec: Callable[..., Spe
         names.add(plan.run_name)
     assert set(REQUESTED) - {"at-start"} == set(vary) & set(REQUESTED) - {"at-start"}
     assert len(names) > len(made.items) / 2
+
+
+@pytest.mark.parametrize(("until", "scale"), [("3d", 1), ("3d", 2), ("1h", 0.5), ("99d", 1)])
+def test_an_estimate_counts_the_jobs_that_arrive(
+    until: str, scale: float, spec: Callable[..., Spec], tmp_path: Path
+) -> None:
+    """They are those that a replay tells of, which ends where it is told to."""
+    made = Sweep(prepared(spec(settings={"until": until, "scale-arrivals": scale}), load()), tmp_path)
+    request = made.bench.request(made.items[0].point)
+    run = request.run(plugins=made.bench.plugins)
+    assert arriving(made.bench.trace(made.items[0].point), request) == run.info["outcome"]["jobs"]
+    assert estimated(made) > 0
 
 
 def test_a_failed_item_is_recorded_and_the_others_go_on(spec: Callable[..., Spec], tmp_path: Path) -> None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import polars as pl
@@ -87,6 +91,47 @@ def test_a_better_split_is_written_as_a_patch(
     assert capsys.readouterr().out == told
     assert sorted(path.stat().st_mtime_ns for path in (output / "tune" / "items").rglob("*.parquet")) == made
     assert called(["experiment", "show", str(output / "tune"), "--objective", "wait.first_start.mean"]) == 0
+
+
+KILLED = """
+import sys
+import harness
+
+if __name__ == "__main__":
+    print(harness.tune("tune.yaml", output=sys.argv[1], workers=int(sys.argv[2])))
+"""
+
+
+@pytest.mark.slow
+def test_a_search_that_was_killed_goes_on_with_the_same_points(
+    tuning: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Ended at five random moments it tries the points of one that was not, and none of them twice."""
+    pytest.importorskip("optuna", reason="optuna is not installed (extra tune)")
+    spec = tuning(trials=30, **{"at-once": 2, "prune": ["0d..1d"]})
+    (tmp_path / "killed.py").write_text(KILLED)
+    whole = harness.tune(spec, output=tmp_path / "whole", workers=1)
+    items, draw, kept = tmp_path / "parts" / "tune" / "items", Random(7), list[int]()
+
+    def command(workers: int) -> list[str]:
+        return [sys.executable, "killed.py", "parts", str(workers)]
+
+    for attempt in range(5):
+        before = len(list(items.rglob("*.parquet")))
+        wanted = before + draw.randrange(1, 6)
+        process = subprocess.Popen(command(1 + attempt % 2), cwd=tmp_path)
+        while process.poll() is None and len(list(items.rglob("*.parquet"))) < wanted:
+            time.sleep(0.01)
+        process.kill()
+        process.wait()
+        kept.append(len(list(items.rglob("*.parquet"))))
+    assert kept == sorted(set(kept))
+    before_last = {path: path.stat().st_mtime_ns for path in items.rglob("*.parquet")}
+    told = subprocess.run(command(1), cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    assert told == f"{whole}\n".replace(str(tmp_path / "whole"), "parts")
+    assert all(path.stat().st_mtime_ns == then for path, then in before_last.items())
+    one, two = (tmp_path / name / "tune" / "experiment.parquet" for name in ("whole", "parts"))
+    assert one.read_bytes() == two.read_bytes()
 
 
 def test_what_does_worse_than_others_on_a_part_is_not_replayed_on_the_whole(
