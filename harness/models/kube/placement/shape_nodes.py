@@ -186,7 +186,7 @@ class ShapeNodes:
         nodes, kinds, names = self._cache.nodes, self.kinds, self._cache.names
         reasons: dict[str, int] = {}
         if FIXED in kinds or TAKEN in kinds:
-            for position, kind in enumerate(kinds):
+            for position, kind in enumerate(bytes(kinds)):  # mypyc compiles no loop over a bytearray
                 status = self._fixed[position] if kind == FIXED else PORT_TAKEN if kind == TAKEN else None
                 if status is not None:
                     count(reasons, status)
@@ -210,7 +210,7 @@ class ShapeNodes:
     def unschedulable(self) -> list[int]:
         """Positions of the nodes on which a preemption may help when none fits, in order."""
         if self.shape.ports:
-            return [position for position, kind in enumerate(self.kinds) if kind in (TAKEN, SHORT)]
+            return [position for position, kind in enumerate(bytes(self.kinds)) if kind in (TAKEN, SHORT)]
         return self._helpful
 
     def rejecting(self) -> set[str]:
