@@ -2,7 +2,8 @@
 
 What counts is the code that is loaded. A file says what that is as long as it has not been changed since its
 module was imported; where it was, or where there is no file at all (a notebook's cell), the code is unknown,
-and a result of unknown code is never taken for the answer to another question.
+and a result of unknown code is never taken for the answer to another question. Of a module that is there as
+source and compiled, Python loads what was compiled, so that is what counts.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 _OURS = "harness"
 _APART = (
     "__main__.py",
+    "build.py",
     "bundled",
     "bundled.py",
     "cli",
@@ -51,7 +53,8 @@ _APART = (
 
 _METRICS = "metrics"
 _HOME = Path(__file__).parents[1]
-_SOURCES = (*SOURCE_SUFFIXES, *EXTENSION_SUFFIXES)
+_EXTENSIONS = tuple(EXTENSION_SUFFIXES)  # the longest first
+_SOURCES = (*SOURCE_SUFFIXES, *_EXTENSIONS)
 _MOST_TOLD = 10_000
 _MAIN = ("__main__", "__mp_main__")
 """A script's module, and what `multiprocessing` calls it in other processes."""
@@ -265,6 +268,7 @@ def _within(folder: Path) -> dict[str, str]:
 
 def _look(folder: str, inside: str, found: dict[str, str]) -> None:
     """Add the files of a folder and of those in it; plain texts, since paths as objects cost most of it."""
+    compiled: list[str] = []
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             name = entry.name
@@ -275,6 +279,12 @@ def _look(folder: str, inside: str, found: dict[str, str]) -> None:
                     _look(entry.path, f"{inside}{name}/", found)
             elif not name.endswith((".pyc", "~")):
                 found[inside + name] = entry.path
+                if name.endswith(_EXTENSIONS):
+                    compiled.append(name)
+    for name in compiled:
+        suffix = next(suffix for suffix in _EXTENSIONS if name.endswith(suffix))
+        for source in SOURCE_SUFFIXES:
+            found.pop(inside + name.removesuffix(suffix) + source, None)
 
 
 def _whole(several: Sequence[_Files], others: Sequence[Any] = ()) -> Code:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -344,6 +345,25 @@ def test_every_room_that_decides_or_records_counts(monkeypatch: pytest.MonkeyPat
         (home / name).write_text("# another one\n")
         seen.add(code_of_harness().sha256)
     assert len(seen) == 11
+
+
+def test_of_a_compiled_module_what_is_loaded_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where an extension module lies beside its source, an edit of the source changes nothing that runs."""
+    home = tmp_path / "harness"
+    (home / "engine").mkdir(parents=True)
+    source, compiled = home / "engine" / "engine.py", home / "engine" / f"engine{EXTENSION_SUFFIXES[0]}"
+    source.write_text("# one\n")
+    (home / "engine" / "new.py").write_text("# one\n")
+    monkeypatch.setattr(identity, "_HOME", home)
+    plain = code_of_harness()
+    compiled.write_text("one")
+    both = code_of_harness()
+    source.write_text("# another one\n")
+    assert code_of_harness() == both
+    compiled.write_text("another one")
+    other = code_of_harness()
+    (home / "engine" / "new.py").write_text("# another one\n")
+    assert len({plain, both, other, code_of_harness()}) == 4
 
 
 def test_the_built_in_plugins_count_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
