@@ -243,6 +243,17 @@ def test_a_section_that_fails_names_its_plugin(runs: list[harness.Run]) -> None:
     assert "--no-plugin third" in str(error.value.hint)
 
 
+def test_charts_are_as_vega_lite_wants_them(charts: None, hostile: list[harness.Run]) -> None:
+    """Its schema is asked here, and not each time that a page is written."""
+    drawn = 0
+    for chapter in harness.make_report(hostile).chapters:
+        for block in chapter.blocks:
+            if isinstance(block, Figure):
+                block.draw(drawing.NARROW).to_dict(validate=True)
+                drawn += 1
+    assert drawn >= 9
+
+
 def no_chart(width: int) -> Any:
     raise ZeroDivisionError(width)
 
