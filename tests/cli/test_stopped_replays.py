@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import polars as pl
 import pytest
 import yaml
+from cli_environment import called
 
 from harness.experiments.experiment import Experiment
 from harness.runs.run import Run
@@ -37,9 +41,17 @@ def queue(name: str, cohort: str, cpu: int, **spec: Any) -> dict[str, Any]:
     return kueue("ClusterQueue", name, **spec)
 
 
-@pytest.fixture
-def trace(folder: Path, write_trace: Callable[..., Path]) -> Path:
+class Replayed(NamedTuple):
+    """Where a replay was made, and what it said at the end."""
+
+    folder: Path
+    error: str
+
+
+@pytest.fixture(scope="module")
+def replayed(tmp_path_factory: pytest.TempPathFactory) -> Replayed:
     """`j1` borrows from far and evicts `j0`, which borrows from near and so takes its quota back first."""
+    folder = tmp_path_factory.mktemp("loop")
     manifests = [
         kueue("ResourceFlavor", "f"),
         *(kueue("Cohort", name, parentName="root") for name in ("near", "far")),
@@ -48,11 +60,34 @@ def trace(folder: Path, write_trace: Callable[..., Path]) -> Path:
         queue("c", "far", 1),
     ]
     (folder / "trace.cluster.yaml").write_text(yaml.safe_dump_all(manifests))
-    written = write_trace(
-        {"queue": "b", "request.cpu": 1000, "priority": 0, "duration": 100},
-        {"queue": "a", "request.cpu": 3000, "submit_time": 5, "priority": 1, "duration": 100},
-    )
-    return Path(shutil.move(written, folder / "trace.parquet")).relative_to(folder)
+    jobs = {"job_id": ["j0", "j1"], "queue": ["b", "a"], "request.cpu": [1000, 3000]}
+    times = {"submit_time": pl.Series([0, 5_000_000]), "duration": pl.Series([100_000_000] * 2)}
+    pl.DataFrame(
+        {
+            **jobs,
+            **{name: each.cast(pl.Duration("us")) for name, each in times.items()},
+            "priority": pl.Series([0, 1], dtype=pl.Int32),
+        }
+    ).write_parquet(folder / "trace.parquet")
+    with chdir(folder), redirect_stdout(StringIO()), redirect_stderr(StringIO()) as said:
+        assert called(["replay", "trace.parquet", "-p", "kueue-classic", *QUICK]) == 1
+    return Replayed(folder, said.getvalue())
+
+
+@pytest.fixture
+def trace(folder: Path, replayed: Replayed) -> Path:
+    """The trace of the loop, to replay from nothing."""
+    for name in ("trace.parquet", "trace.cluster.yaml"):
+        shutil.copy(replayed.folder / name, folder)
+    return Path("trace.parquet")
+
+
+@pytest.fixture
+def run(trace: Path, folder: Path, replayed: Replayed) -> Path:
+    """The run of it with Kueue, made before."""
+    shutil.copytree(replayed.folder / "results", folder / "results")
+    (made,) = Path("results/trace").iterdir()
+    return made
 
 
 def test_the_run_is_kept_and_the_exit_code_is_1(harness: Callable, trace: Path) -> None:
@@ -73,21 +108,20 @@ def test_the_run_is_kept_and_the_exit_code_is_1(harness: Callable, trace: Path) 
     assert "the like happens" in told.out
 
 
-def test_the_stored_run_is_answered_alike(harness: Callable, trace: Path) -> None:
+def test_the_stored_run_is_answered_alike(
+    harness: Callable, trace: Path, run: Path, replayed: Replayed
+) -> None:
     """With the same error, also where nothing else is to be said; `--json` stays a document."""
-    first = harness("replay", trace, "-p", "kueue-classic", *QUICK)
     again = harness("replay", trace, "-p", "kueue-classic", *QUICK, "--quiet", "--json")
-    assert first.code == again.code == 1
-    assert again.err == "\n".join(first.err.splitlines()[-2:]) + "\n"
-    (run,) = json.loads(again.out)["runs"]
-    assert run["stored"]
-    assert [job["job"] for job in run["outcome"]["stopped"]["jobs"]] == ["j0", "j1"]
+    assert again.code == 1
+    assert again.err == "\n".join(replayed.error.splitlines()[-2:]) + "\n"
+    (answer,) = json.loads(again.out)["runs"]
+    assert answer["stored"]
+    assert [job["job"] for job in answer["outcome"]["stopped"]["jobs"]] == ["j0", "j1"]
 
 
-def test_whatever_reads_the_run_says_so(harness: Callable, trace: Path) -> None:
+def test_whatever_reads_the_run_says_so(harness: Callable, run: Path) -> None:
     """A comparison, a report, and explanations of a job, a queue and the end, which needs no question."""
-    harness("replay", trace, "-p", "kueue-classic", *QUICK)
-    (run,) = Path("results/trace").iterdir()
     for command in (
         ("compare", run),
         ("compare", run, "--format", "markdown"),
@@ -113,18 +147,26 @@ def test_whatever_reads_the_run_says_so(harness: Callable, trace: Path) -> None:
 @pytest.mark.parametrize(
     "damage", [5, {}, {"since_us": 0, "at_us": 1, "preemptions": 2, "jobs": [{"job": "j0", "preempted": 1}]}]
 )
-def test_a_damaged_account_of_it_is_found_out(harness: Callable, trace: Path, damage: object) -> None:
-    """As any other damage of `run.json`; the next replay puts it right."""
-    harness("replay", trace, "-p", "kueue-classic", *QUICK)
-    (run,) = Path("results/trace").iterdir()
-    info = json.loads((run / "run.json").read_text())
-    info["outcome"]["stopped"] = damage
-    (run / "run.json").write_text(json.dumps(info))
+def test_a_damaged_account_of_it_is_found_out(harness: Callable, run: Path, damage: object) -> None:
+    """As any other damage of `run.json`."""
+    damaged(run, damage)
     ended = harness("compare", run)
     assert ended.code == 2
     assert "outcome.stopped does not say what led to nothing" in ended.err
+
+
+def test_the_next_replay_puts_it_right(harness: Callable, trace: Path, run: Path) -> None:
+    """As with any other damaged run."""
+    damaged(run, 5)
     assert harness("replay", trace, "-p", "kueue-classic", *QUICK).code == 1
     assert harness("compare", run).code == 0
+
+
+def damaged(run: Path, stopped: object) -> None:
+    """Have a run say something else of what ended it."""
+    info = json.loads((run / "run.json").read_text())
+    info["outcome"]["stopped"] = stopped
+    (run / "run.json").write_text(json.dumps(info))
 
 
 def test_an_experiment_names_the_items_that_went_nowhere(harness: Callable, trace: Path) -> None:
