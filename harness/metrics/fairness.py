@@ -10,7 +10,7 @@ from math import fsum
 
 import numpy as np
 
-from harness.arrays import Groups, codes, firsts, quotients
+from harness.arrays import Floats, Groups, codes, firsts, quotients
 from harness.metrics.daily import Daily
 from harness.metrics.exact import exact_sum, resource_times
 from harness.metrics.ideal import total
@@ -22,6 +22,7 @@ from harness.metrics.waiting import job_times
 from harness.runs.run import Run
 from harness.units import INT64_MAX
 
+_NEAR = 1 << 15  # holders times instants
 _DEFICIT = "fairness.guarantee_deficit"
 
 
@@ -54,12 +55,16 @@ class _Shares:
         if found is None:
             return
         self._daily.add(found, piece)
-        share, ideal, span = found.share, found.ideal, piece.spans
-        compared = ideal > 0
-        ratios = quotients(share, ideal)
-        self._off.append(fsum((total(np.abs(share - ideal)) / 2 * span).tolist()))
-        self._ideal.append(fsum((total(ideal) * span).tolist()))
-        count, ratio, square = np.count_nonzero(compared, axis=0), total(ratios), total(ratios * ratios)
+        span = piece.spans
+        # So many instants at a time as stay near the processor.
+        step = max(1, _NEAR // len(found.holders))
+        blocks = [
+            _compared(found.share[:, start : start + step], found.ideal[:, start : start + step])
+            for start in range(0, len(span), step)
+        ]
+        off, ideal, count, ratio, square = map(np.concatenate, zip(*blocks, strict=True))
+        self._off.append(fsum((off / 2 * span).tolist()))
+        self._ideal.append(fsum((ideal * span).tolist()))
         several = (count >= 2) & (square > 0)
         index = quotients(ratio * ratio, count * square) * span
         self._jain.append(fsum(index[several].tolist()))
@@ -73,6 +78,18 @@ class _Shares:
         index = fsum(self._jain) / self._compared if self._compared else None
         yield Measurement("fairness.jain_share", index, "ratio", "higher")
         yield from self._daily.measurements()
+
+
+def _compared(share: Floats, ideal: Floats) -> tuple[Floats, ...]:
+    """At each instant: what differs, what is ideal, who has an ideal share, and sums of parts and squares."""
+    ratio = quotients(share, ideal)
+    return (
+        total(np.abs(share - ideal)),
+        total(ideal),
+        total((ideal > 0).astype(np.float64)),
+        total(ratio),
+        total(ratio * ratio),
+    )
 
 
 class _Owed:

@@ -53,10 +53,12 @@ def _answers(run: Run, window: Window) -> pl.DataFrame:
         name: detail.str.contains(text, literal=True).fill_null(value=False) for name, text in says.items()
     }
     within = pl.col("action").is_in(["refuse", "admit"]) & (pl.col("time") <= window.end)
-    found = [
-        batch.filter(within).select("time", "job", "action", **said)
-        for batch in run.batches("decisions", ("time", "job", "action", "detail"))
-    ]
+    nothing = dict.fromkeys(says, pl.lit(False))
+    found = []
+    for batch in run.batches("decisions", ("time", "job", "action", "detail")):
+        silent = batch["detail"].null_count() == batch.height
+        of_batch = nothing if silent else said
+        found.append(batch.filter(within).select("time", "job", "action", **of_batch))
     return pl.concat(found).with_columns(alone=pl.col("was") | pl.col("is"))
 
 

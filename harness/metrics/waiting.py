@@ -129,8 +129,8 @@ class _Jobs:
         )
         there, priorities = np.unique(queue), np.unique(priority)
         return {
-            QUEUE: _Kind([queues[code] for code in there.tolist()], there.searchsorted(of_queue)),
-            PRIORITY: _Kind(priorities.tolist(), priorities.searchsorted(of_priority)),
+            QUEUE: _Kind([queues[code] for code in there.tolist()], Groups(there.searchsorted(of_queue))),
+            PRIORITY: _Kind(priorities.tolist(), Groups(priorities.searchsorted(of_priority))),
         }
 
 
@@ -139,11 +139,11 @@ class _Kind(NamedTuple):
 
     Attributes:
         names: what there is of it, in order, also where every job was refused.
-        of_jobs: the number of what each job that counts belongs to.
+        groups: the jobs that count by the number of what they belong to.
     """
 
     names: list[Any]
-    of_jobs: Ints
+    groups: Groups
 
 
 def job_times(run: Run, window: Window, *columns: str, only: pl.Series | None = None) -> pl.DataFrame:
@@ -236,12 +236,11 @@ def _waits(jobs: _Jobs) -> tuple[list[Measurement], list[Measurement]]:
     never = times["first_start"].is_null().to_numpy()
     of_all.append(_never_started(never, ALL))
     of_scopes: list[Measurement] = []
-    for kind, (names, of_jobs) in jobs.kinds.items():
+    for kind, (names, groups) in jobs.kinds.items():
         scopes = [Scope(kind, str(name)).text for name in names]
         for place, scope in enumerate(scopes):
             for shape, figures in found:
                 of_scopes += _rows(figures[kind], shape, place, scope)
-        groups = Groups(of_jobs)
         parts = {place: never[groups.order[rows]] for place, rows in groups}
         nobody = never[:0]
         of_scopes += [_never_started(parts.get(place, nobody), each) for place, each in enumerate(scopes)]
@@ -273,16 +272,15 @@ def _figures(
     least = None
     if shape.least and not ended.all():
         least = jobs.times(shape.least).to_series().to_numpy()
-    order = known.argsort()
-    found = {ALL: [_of_ranked(known[order], shape) if least is None else _of_survivors(known, least, shape)]}
+    of_all = _of_ranked(np.sort(known), shape) if least is None else _of_survivors(known, least, shape)
+    found = {ALL: [of_all]}
     for kind in kinds:
-        names, of_jobs = jobs.kinds[kind]
-        found[kind] = [[None] * len(shape.statistics)] * len(names)
-        groups = Groups(of_jobs[order])
-        for place, part in groups:
-            rows = order[groups.order[part]]
-            if least is None or ended[rows[0]]:
-                found[kind][place] = _of_ranked(known[rows], shape)
+        of_kind = jobs.kinds[kind]
+        found[kind] = [[None] * len(shape.statistics)] * len(of_kind.names)
+        for place, part in of_kind.groups:
+            rows = of_kind.groups.order[part]
+            if least is None or ended[rows].all():
+                found[kind][place] = _of_ranked(np.sort(known[rows]), shape)
             else:
                 found[kind][place] = _of_survivors(known[rows], least[rows], shape)
     return found
