@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import attrgetter, itemgetter
 from typing import Any, final
 
 from harness.models.kube.cache import Cache
@@ -25,6 +26,8 @@ _RANK_BITS = 24
 _RANK = (1 << _RANK_BITS) - 1
 NO_KEY = 1 << 62
 """The key of a node that does not fit."""
+
+_FREE, _SLOTS = attrgetter("free"), attrgetter("slots")
 
 
 @final
@@ -193,7 +196,7 @@ class ShapeNodes:
             nodes = [node for node in nodes if kinds[node.position] in (SHORT, OVERSIZED, FITS)]
         most: dict[str, int] = {}
         for resource, amount in self.shape.requests:
-            free = [node.free[resource] for node in nodes]
+            free = list(map(itemgetter(resource), map(_FREE, nodes)))  # a fraction of what a loop takes
             most_free = max(free, default=0)
             short = len(free) if most_free < amount else len([left for left in free if left < amount])
             if short:
@@ -202,9 +205,8 @@ class ShapeNodes:
         for name in self.shape.missing:
             reasons[f"Insufficient {name}"] = len(nodes)
             most[name] = 0
-        full = [node for node in nodes if node.slots < 1]
-        if full:
-            reasons["Too many pods"] = len(full)
+        if min(map(_SLOTS, nodes), default=1) < 1:
+            reasons["Too many pods"] = sum(node.slots < 1 for node in nodes)
         return reasons, most
 
     def unschedulable(self) -> list[int]:
