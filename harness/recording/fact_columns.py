@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any, TypeVar, final
 
 from harness.engine.events import NEVER, Amounts, Fact
@@ -12,6 +13,8 @@ from harness.memo import Memo
 from harness.recording.parquet import extend
 
 _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=dict, check_circular=False)
+
+_INDEX = attrgetter("index")
 
 _V = TypeVar("_V")
 
@@ -76,7 +79,7 @@ class FactColumns:
             (self.time, time),
             (self.cycle, cycle),
             (self.action, action),
-            (self.job, [each.index for each in job]),
+            (self.job, list(map(_INDEX, job))),
             (self.pods, pods),
             (self.pod, pod),
             (self.alive, alive),
@@ -89,7 +92,9 @@ class FactColumns:
             for each, number, again in zip(job, pod, successor, strict=True)
         ]
         self.node += node
-        self.by += [None if each is None else each.index for each in by]
+        if by.count(None) < len(by):
+            by = [None if each is None else each.index for each in by]
+        self.by += by
         self.reason += reason
         self.rows += len(facts)
 
