@@ -20,10 +20,12 @@ def preempted_pods(run: Run, window: Window) -> pl.DataFrame:
     name), `quota` (which the job counts against, or null), `victim` and `beneficiary` (the holders of both),
     `pod` (its number, null where the job goes as a whole), `successor`, `seq, pods, reason, detail`.
     """
-    told = ("seq", "time", "job", "pods", "successor", "reason", "detail", "pod_number", "by_job")
-    within = (pl.col("action") == "preempt") & (pl.col("time") <= window.end)
-    found = [batch.filter(within).select(told) for batch in run.batches("decisions", ("action", *told))]
-    rows = pl.concat(found).rename({"pod_number": "pod", "by_job": "by"})
+    rows = (
+        run.micros("decisions")
+        .filter((pl.col("action") == "preempt") & (pl.col("time") <= window.end))
+        .select("seq", "time", "job", "pods", "successor", "reason", "detail", pod="pod_number", by="by_job")
+        .collect()
+    )
     names, job, by = names_of_jobs(run), pl.lit(rows["job"]), pl.lit(rows["by"])
     sides = names.select(
         pl.col("queue").gather(job),

@@ -244,7 +244,7 @@ class Run:
 
         Durations (`duration`, `lost`, ...) become integers too.
         """
-        if self.memory is not None and self._rows(table) <= _FEW:
+        if self.memory is not None and self.info["schema"] != "2" and self._rows(table) <= _FEW:
             return self._few(table).lazy()
         frame = self.scan(table)
         return frame.select(self._micros(frame.collect_schema()))
