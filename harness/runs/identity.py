@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 _OURS = "harness"
 _APART = (
     "__main__.py",
-    "build.py",
     "bundled",
     "bundled.py",
     "cli",
