@@ -296,7 +296,7 @@ class Run:
         assert self.memory is not None
         key = ("few", table)
         if key not in self.memory:
-            (self.memory[key],) = self._pieces(table, None)
+            self.memory[key] = pl.concat(self._pieces(table, None))
         found: pl.DataFrame = self.memory[key]
         return found
 
