@@ -45,6 +45,7 @@ EXCEPTED = {
     r"kubectl ": "asks a live cluster",
     r"harness trace record ": "asks a live cluster; tests/live records one",
     r"harness trace fetch ": "asks a live Prometheus; tests/live has one",
+    r"harness sweep docs/examples/grid\.yaml": "makes 600 replays; tests/experiments looks at its items",
     r"harness tune ": "needs Optuna; tests/experiments tunes where it is installed",
     r"harness .*--dask ": "asks a live Dask scheduler, as tests/experiments does",
     r"curl .*\$PROMETHEUS": "asks a live Prometheus",

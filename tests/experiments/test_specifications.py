@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -173,6 +174,25 @@ def test_every_value_is_tried_before_the_first_replay(
     with pytest.raises(SpecError) as caught:
         items_of(prepared(spec(**fields), load()))
     assert told in str(caught.value)
+
+
+def test_the_grid_of_the_examples_has_600_items() -> None:
+    """Five policies, four loads, three loss models and ten seeds, all of which can be replayed."""
+    grid = load_spec(Path(__file__).parents[2] / "docs" / "examples" / "grid.yaml")
+    items = items_of(prepared(grid, load()))
+    assert [len(factor.values) for factor in grid.factors] == [5, 4, 3, 10]
+    assert len({item.key for item in items}) == 600
+
+
+def test_an_item_that_waits_takes_some_400_bytes(spec: Callable[..., Spec]) -> None:
+    """Which is what a million of them may take a million times."""
+    bench = prepared(spec(vary={"scale-arrivals": [1, 2]}, seeds=1000), load())
+    tracemalloc.start()
+    items = items_of(bench)
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(items) == 2000
+    assert taken / len(items) < 500
 
 
 def test_faults_of_values_are_told_all_at_once_each_with_its_field(spec: Callable[..., Spec]) -> None:
