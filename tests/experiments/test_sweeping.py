@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
 import subprocess
 import sys
 import time
@@ -16,7 +14,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from policies import Greedy
+from failing_policies import Failing
 from small_experiments import written
 
 import harness
@@ -31,30 +29,6 @@ from harness.experiments.sweeping import Sweep
 from harness.plugins import load
 
 VARY: dict[str, list[Any]] = {"scale-arrivals": [1, 2], "on-preemption": ["restart", "resume"]}
-
-
-class Wrong(Greedy):
-    """Decides what cannot be."""
-
-    def cycle(self, now: int) -> Any:
-        yield harness.Wake(0)
-
-
-class Killed(Greedy):
-    """Its process is ended while it decides, as for want of memory."""
-
-    def cycle(self, now: int) -> Any:
-        os.kill(os.getpid(), signal.SIGKILL)
-        yield from ()
-
-
-class Failing:
-    """A plugin whose policies do not get through."""
-
-    @harness.hookimpl
-    def harness_register_policies(self, register: Any) -> None:
-        register("wrong", Wrong, help="for tests")
-        register("killed", Killed, help="for tests")
 
 
 def swept(spec: Spec, output: Path, **how: Any) -> Experiment:
