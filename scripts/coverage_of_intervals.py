@@ -1,6 +1,6 @@
 """Measures how often the intervals of comparisons hold what they promise: the tables of docs/statistics.md.
 
-    python scripts/coverage_of_intervals.py twins  [--repetitions 2000] [--jobs 5000] [--twins 10]
+    python scripts/coverage_of_intervals.py twins  [--repetitions 2000] [--jobs 20000] [--twins 10]
     python scripts/coverage_of_intervals.py replay [--repetitions 2000] [--jobs 20000]
     python scripts/coverage_of_intervals.py aa FOLDER... [--pairs 200]
 
@@ -256,7 +256,7 @@ def main() -> None:
 
 @main.command()
 @click.option("--repetitions", default=2_000, show_default=True)
-@click.option("--jobs", default=5_000, show_default=True)
+@click.option("--jobs", default=20_000, show_default=True)
 @click.option("--load", "loads", multiple=True, type=click.Choice([str(load) for load in LOADS]))
 @click.option("--twins", "count", default=TWINS, show_default=True)
 @click.option("--seed", default=1, show_default=True, help="Of the traces.")
