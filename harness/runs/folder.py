@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -196,8 +196,24 @@ def _no_run(folder: Path) -> RunError:
 
 def _where(folder: Path) -> str:
     """What to give instead: a run in or below a folder, if there is one."""
-    runs = sorted(path.parent for pattern in ("*/run.json", "*/*/run.json") for path in folder.glob(pattern))
-    return f"give the folder of a run, such as {runs[0]}" if runs else "replay prints the folders of its runs"
+    found = next((each for each in _folders_below(folder) if (each / "run.json").is_file()), None)
+    return f"give the folder of a run, such as {found}" if found else "replay prints the folders of its runs"
+
+
+def _folders_below(folder: Path) -> Iterator[Path]:
+    """The folders in a folder, each followed by those in it; hidden ones belong to whoever just writes them.
+
+    What another process removes meanwhile, or nobody may read, is passed by.
+    """
+    for each in _folders_in(folder):
+        yield each
+        yield from _folders_in(each)
+
+
+def _folders_in(folder: Path) -> list[Path]:
+    with suppress(OSError):
+        return sorted(each for each in folder.iterdir() if not each.name.startswith(".") and each.is_dir())
+    return []
 
 
 def _first_line(error: Exception) -> str:
