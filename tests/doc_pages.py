@@ -52,7 +52,7 @@ EXCEPTED = {
     r"(SLURM_TIME_FORMAT=|sacctmgr |scontrol )": "asks a live Slurm cluster",
     r"git archive ": "takes manifests out of a user's repository",
     r"python -m harness_plugins\.readers\.machines wagap": "tests/plugins/readers has one of such machines",
-    r"harness replay .*--shake 15": "makes sixty replays for a table",
+    r"harness replay .*--shake 100": "makes four hundred replays for a table",
     r"python scripts/": "takes an hour, or files that are published elsewhere",
     r"harness .*\b(RUN|FILE|SPEC|IN|JOB)\b": "a summary of forms; what stands in capitals is any file",
     r"harness plugins +the readers": "a line of the same summary",
