@@ -62,9 +62,8 @@ class OnNodes:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._now = Snapshot(cluster)
-        self._then = Snapshot(
-            cluster
-        )  # as it is expected to be when the first waiting job starts, without it
+        # As it is expected to be when the first waiting job starts, without it.
+        self._then = Snapshot(cluster)
         self._requests: dict[tuple[str, tuple[PodSet, ...]], NodeRequest] = {}
         self._empty: Snapshot | None = None
 
