@@ -174,7 +174,7 @@ class ParquetRecorder:
         job, time, action = np.asarray(facts.job), np.asarray(facts.time), np.asarray(facts.action)
         pods, pod = np.asarray(facts.pods), as_series(facts.pod)
         by = pl.Series(facts.by, dtype=pl.Int32)
-        change = Change(*(np.asarray(each) for each in (facts.quota, facts.alive, facts.holding)))
+        change = Change(*(np.array(each, np.int64) for each in (facts.quota, facts.alive, facts.holding)))
         successor = np.zeros(rows, np.int32)
         successor[list(facts.successor)] = list(facts.successor.values())
         row, single = as_series(facts.job), pl.lit(pod) != NEVER

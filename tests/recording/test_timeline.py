@@ -51,6 +51,12 @@ def test_without_nodes_an_admitted_job_is_pending_until_it_starts(levels: Callab
     ]
 
 
+def test_many_jobs_of_one_instant_are_all_counted(levels: Callable[..., Any]) -> None:
+    """What moves by one a job is added up beyond what the columns of single decisions could hold."""
+    rows = [{"job_id": f"j{number}", "request.cpu": 1000, "duration": 5} for number in range(300)]
+    assert levels({0: []}, *rows) == [(0, 0, 300, 0, 0, 300)]
+
+
 def test_evicted_before_it_started_it_gives_its_quota_back_at_once(levels: Callable[..., Any]) -> None:
     """Of two pods one was admitted; all of it is pending before, in between and after."""
     victim = {"job_id": "victim", "request.cpu": 6000, "duration": 50, "grace_period": 7}
