@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.cluster.derive import plain_stem
 from harness.engine.losses import Losses
+from harness.errors import OptionError
 from harness.recording import schemas
 from harness.runs.identity import Code, code_of_harness, code_of_policy
 from harness.text import printable
@@ -75,10 +76,24 @@ class Plan:
     observe: Callable[[Policy], Policy] | None = None
     alone: str | None = None
 
+    def __post_init__(self) -> None:
+        """See whether what happened can be played so.
+
+        Raises:
+            OptionError: arrivals of a record are to be scaled or shaken.
+        """
+        changed = "scaled" if self.scale_arrivals != 1 else "shaken" if self.twin is not None else None
+        if self.policy.record and changed is not None:
+            raise OptionError(f"{self.policy.name} plays what happened, so arrivals cannot be {changed}")
+
     def with_choices(
         self, *, losses: Losses, grace_period: int, startup: int, until: int | None, scale_arrivals: Fraction
     ) -> Plan:
-        """The same trace, cluster and policy with other choices; what follows from these three is kept."""
+        """The same trace, cluster and policy with other choices; what follows from these three is kept.
+
+        Raises:
+            OptionError: arrivals of a record are to be scaled.
+        """
         other = replace(
             self,
             losses=losses,

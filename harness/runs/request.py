@@ -207,6 +207,7 @@ class Request:
             InputError: the trace, the manifests or an option cannot be used; all faults at once.
         """
         from harness.trace.homes import homed
+        from harness.trace.recorded import check_recorded
 
         policy = None if self.plugin is None else _policy(self.plugin, plugins)
         if policy is not None:
@@ -217,7 +218,7 @@ class Request:
         begun = at_start(cluster, trace, self.at_start)
         policy = policy or _policy(default_plugin(cluster), plugins)
         if policy.record:
-            self._check_record(policy.name, trace)
+            check_recorded(trace)
         cluster = begun.cluster
         if self.alone is not None:
             if why := "; ".join(faults(policy, begun)):
@@ -254,20 +255,6 @@ class Request:
             trace = homed(read_trace(self.trace, plugins, changed), cluster)
             trace = trace if self.alone is None else alone(trace, cluster, self.alone)[0]
         return twin.of(trace)
-
-    def _check_record(self, name: str, trace: Trace) -> None:
-        """That there is a record, and arrivals are as they were.
-
-        Raises:
-            TraceError: the trace does not say when jobs started and ended.
-            OptionError: arrivals are to be scaled or shaken.
-        """
-        from harness.trace.recorded import check_recorded
-
-        check_recorded(trace)
-        changed = "scaled" if self.scale_arrivals != 1 else "shaken" if self.twin is not None else None
-        if changed is not None:
-            raise OptionError(f"{name} plays what happened, so arrivals cannot be {changed}")
 
     def to_json(self) -> dict[str, Any]:
         """The request as plain values that JSON has; `from_json` makes it again.

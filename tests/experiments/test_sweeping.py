@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -111,6 +112,23 @@ def test_a_point_is_prepared_as_its_own_request_would_be(spec: Callable[..., Spe
         names.add(plan.run_name)
     assert set(REQUESTED) - {"at-start"} == set(vary) & set(REQUESTED) - {"at-start"}
     assert len(names) > len(made.items) / 2
+
+
+def test_what_points_share_does_not_let_a_record_be_scaled(
+    spec: Callable[..., Spec], write_trace: Callable[..., Path], tmp_path: Path
+) -> None:
+    """A point after one whose arrivals are as they were is refused as it is by itself."""
+    asked = spec(plugins=["none", "recorded"], vary={"scale-arrivals": [1, 2]})
+    start, end = timedelta(seconds=1), timedelta(seconds=61)
+    write_trace({"queue": "a", "request.cpu": 1000, "recorded_start": start, "recorded_end": end})
+    found = swept(asked, tmp_path / "results", workers=1).items
+    assert found.select("plugin", "scale-arrivals", "state").rows() == [
+        ("none", 1, "done"),
+        ("none", 2, "done"),
+        ("recorded", 1, "done"),
+        ("recorded", 2, "failed"),
+    ]
+    assert "plays what happened, so arrivals cannot be scaled" in found["error"][3]
 
 
 @pytest.mark.parametrize(("until", "scale"), [("3d", 1), ("3d", 2), ("1h", 0.5), ("99d", 1)])
