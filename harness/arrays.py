@@ -70,17 +70,16 @@ def firsts(values: npt.NDArray[Any]) -> Bools:
     return found
 
 
-def quantile(values: Floats | Ints, part: float, missing: int = 0) -> float:
+def quantile(values: Floats | Ints, part: float) -> float:
     """The value below which a part of some values is, linear between two of them.
 
     Args:
         values: in order, and at least one.
         part: from 0 to 1.
-        missing: how many stand before them that are no values; they move how the place is rounded.
     """
-    place = (len(values) - 1) * part + missing
+    place = (len(values) - 1) * part
     before = int(place)
-    low, high = float(values[before - missing]), float(values[ceil(place) - missing])
+    low, high = float(values[before]), float(values[ceil(place)])
     return low if low == high else (place - before) * (high - low) + low
 
 
@@ -89,12 +88,6 @@ def quotients(values: Floats | Ints, by: Floats | Ints, *, otherwise: float = 0.
     found: Floats = np.full(np.shape(values), otherwise)
     np.divide(values, by, out=found, where=by > 0)
     return found
-
-
-def parts(amounts: Ints, whole: int) -> Floats:
-    """Amounts as parts of a whole, by its inverse as columns are divided by a number; a single one is not."""
-    values = amounts.astype(np.float64)
-    return values / whole if len(values) == 1 else values * (1.0 / whole)
 
 
 class Groups:

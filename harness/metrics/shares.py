@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from harness.arrays import Floats, Groups, Ints, parts, quotients
+from harness.arrays import Floats, Groups, Ints, quotients
 from harness.metrics.ideal import Wants, ideal_shares
 from harness.metrics.levels import Holder, Piece
 from harness.runs.run import Run
@@ -62,7 +62,7 @@ class Sharing:
         if not self._capacity:
             return None
         every = [
-            [parts(piece.levels[f"{kind}{number}"], capacity) for number, capacity in self._capacity]
+            [piece.levels[f"{kind}{number}"] / capacity for number, capacity in self._capacity]
             for kind in ("allocated", "demand")
         ]
         top = np.maximum.reduce(every[1])

@@ -305,7 +305,7 @@ def _of_ranked(values: Floats | Ints, shape: _Shape) -> _Figures:
         elif each == "max":
             found.append(float(known[-1]))
         else:
-            found.append(quantile(known, int(each[1:]) / 100, missing))
+            found.append(quantile(known, int(each[1:]) / 100))
     return found
 
 
@@ -318,11 +318,7 @@ def _sum(values: Floats | Ints) -> float:
 
 def _rows(figures: list[_Figures], shape: _Shape, place: int = 0, scope: str = ALL) -> list[Measurement]:
     """The measurements of one row of statistics."""
-    # By its inverse, as columns are divided by a number; a single value is not.
-    values = [
-        None if value is None else value / SECOND if len(figures) == 1 else value * (1 / SECOND)
-        for value in figures[place]
-    ]
+    values = [None if value is None else value / SECOND for value in figures[place]]
     return [
         Measurement(f"{shape.metric}.{name}", value, "s", "lower", scope)
         for name, value in zip(shape.statistics, values, strict=True)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from harness.arrays import Bools, Floats, Groups, Ints, firsts, parts
+from harness.arrays import Bools, Floats, Groups, Ints, firsts
 from harness.recording.actions import ASKED, BOUND
 from harness.recording.parquet import TableWriter
 
@@ -200,7 +200,7 @@ class Timeline:
             total[held] = now[last]
         told = self._shares(moves, groups)
         of_capacity = [
-            parts(states[f"allocated{at}"], self._capacity[resource])
+            states[f"allocated{at}"] / self._capacity[resource]
             for at, resource in enumerate(self._resources)
             if self._capacity.get(resource)
         ]
