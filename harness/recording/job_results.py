@@ -15,7 +15,7 @@ import polars as pl
 from harness.engine.events import NEVER, PENDING, STATES
 from harness.errors import InputError
 from harness.recording import schemas
-from harness.recording.parquet import TableWriter, TimeKind
+from harness.recording.parquet import ShortTable, TableWriter, TimeKind
 
 if TYPE_CHECKING:
     from harness.trace.jobs import Jobs
@@ -70,12 +70,13 @@ class JobResults:
         jobs: the jobs of the replay, for what their rows say about them.
         kind: how times are written.
         rows: how many make up a chunk.
+        files: whether a short table becomes a file as well.
     """
 
-    def __init__(self, path: Path, jobs: Jobs, kind: TimeKind, rows: int) -> None:
+    def __init__(self, path: Path, jobs: Jobs, kind: TimeKind, rows: int, *, files: bool) -> None:
         self._frame = jobs.frame
         extra = {name: self._frame.schema[name] for name in jobs.extra}
-        self._writer = TableWriter(path, schemas.jobs(jobs.resources, extra), kind)
+        self._writer = TableWriter(path, schemas.jobs(jobs.resources, extra), kind, files=files)
         self._rows = rows
         self._written = 0  # chunks
         self._chunks: dict[int, _Chunk] = {}
@@ -111,15 +112,18 @@ class JobResults:
         while (first := self._chunks.get(self._written)) is not None and not first.left:
             self._write(first, self._frame.height)
 
-    def close(self, arrived: int) -> None:
-        """Write what is left of the first `arrived` jobs, those that the replay saw, and finish the file."""
+    def close(self, arrived: int) -> ShortTable | None:
+        """Write what is left of the first `arrived` jobs, those that the replay saw, and finish the table.
+
+        Answers all of it if it is short.
+        """
         while (first := self._chunks.get(self._written)) is not None:
             self._write(first, arrived)
-        self._writer.close()
+        return self._writer.close()
 
     def abandon(self) -> None:
-        """Finish the file as it is."""
-        self._writer.close()
+        """Leave the table as it is."""
+        self._writer.abandon()
 
     def _write(self, chunk: _Chunk, until: int) -> None:
         """Write the next chunk, with jobs up to the number `until`."""

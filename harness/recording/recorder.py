@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
@@ -19,7 +20,7 @@ from harness.policy import Job
 from harness.recording import schemas
 from harness.recording.fact_columns import FactColumns, Texts
 from harness.recording.job_results import JobResults
-from harness.recording.parquet import TableWriter, TimeKind, as_series, extend
+from harness.recording.parquet import ShortTable, TableWriter, TimeKind, as_series, extend
 from harness.recording.timeline import Change, Timeline
 from harness.tenants import Tenants, coded
 
@@ -66,6 +67,7 @@ class ParquetRecorder:
         capacity: resource -> amount, for the shares of the timeline.
         tenants: the queues of the timeline, see `harness.tenants`.
         on_nodes: whether pods hold resources when they are bound (else when their job starts).
+        files: whether short tables become files as well; long ones do.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class ParquetRecorder:
         tenants: Tenants,
         *,
         on_nodes: bool,
+        files: bool = True,
     ) -> None:
         frame = jobs.frame
         self._job_ids = frame["job_id"]
@@ -85,9 +88,10 @@ class ParquetRecorder:
         self._queues = frame["queue"]
         names, tenant_codes = coded(tenants.names)
         self._tenant_codes = tenant_codes.to_numpy()
-        self._decisions_file = TableWriter(folder / "decisions.parquet", schemas.DECISIONS, kind)
-        self._stints_file = TableWriter(folder / "stints.parquet", schemas.stints(jobs.resources), kind)
-        timeline = TableWriter(folder / "timeline.parquet", schemas.TIMELINE, kind)
+        written = partial(TableWriter, kind=kind, files=files)
+        self._decisions_file = written(folder / "decisions.parquet", schemas.DECISIONS)
+        self._stints_file = written(folder / "stints.parquet", schemas.stints(jobs.resources))
+        timeline = written(folder / "timeline.parquet", schemas.TIMELINE)
         self._timeline = Timeline(timeline, names, jobs.resources, capacity, on_nodes=on_nodes)
         self._behind: dict[str, list[int]] = {}
         for code, name in enumerate(names):
@@ -98,7 +102,7 @@ class ParquetRecorder:
         self._recent: list[Fact] = []  # not in columns yet
         self._facts = FactColumns()
         self._stints = _Stints()
-        self._results = JobResults(folder / "jobs.parquet", jobs, kind, _CHUNK)
+        self._results = JobResults(folder / "jobs.parquet", jobs, kind, _CHUNK, files=files)
 
     def record(self, fact: Fact) -> None:
         """See `harness.engine.events.Recorder`."""
@@ -139,21 +143,27 @@ class ParquetRecorder:
         """See `harness.engine.events.Recorder`."""
         self._results.add(job.index, state, admitted, start, finish, preemptions, lost, idle)
 
-    def close(self, arrived: int) -> None:
-        """Write what is left; `jobs.parquet` gets the first `arrived` jobs, those that the replay saw."""
+    def close(self, arrived: int) -> dict[str, ShortTable]:
+        """Write what is left; `jobs.parquet` gets the first `arrived` jobs, those that the replay saw.
+
+        Answers those of the tables that are short.
+        """
         self._pack()
         self._flush_facts()
         self._stints.pack()
         self._flush_stints()
-        self._timeline.close()
-        self._decisions_file.close()
-        self._stints_file.close()
-        self._results.close(arrived)
+        found = {
+            "jobs": self._results.close(arrived),
+            "decisions": self._decisions_file.close(),
+            "stints": self._stints_file.close(),
+            "timeline": self._timeline.close(),
+        }
+        return {name: table for name, table in found.items() if table is not None}
 
     def abandon(self) -> None:
         """Close the files of a replay that failed; its folder is to be removed."""
         for writer in (self._decisions_file, self._stints_file):
-            writer.close()
+            writer.abandon()
         self._timeline.abandon()
         self._results.abandon()
 

@@ -14,7 +14,7 @@ import polars as pl
 
 from harness.arrays import Bools, Floats, Groups, Ints, firsts
 from harness.recording.actions import ASKED, BOUND
-from harness.recording.parquet import TableWriter
+from harness.recording.parquet import ShortTable, TableWriter
 
 _LEVELS = ("allocated", "pending", "held")
 
@@ -165,15 +165,15 @@ class Timeline:
         if last:
             self._write(moves.some(slice(last)))
 
-    def close(self) -> None:
-        """Write what was held back and finish the file."""
+    def close(self) -> ShortTable | None:
+        """Write what was held back and finish the table; answers all of it if it is short."""
         if self._held_back is not None:
             self._write(self._held_back)
-        self.abandon()
+        return self._writer.close()
 
     def abandon(self) -> None:
-        """Finish the file as it is."""
-        self._writer.close()
+        """Leave the table as it is."""
+        self._writer.abandon()
 
     def _only_told(self, shares: Sequence[tuple[int, int, float, int]]) -> _Moves:
         """What is said of shares, where nothing moves."""

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from importlib.metadata import version
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from harness.options import durations
 from harness.plugins import Plugins
 from harness.policy import Policy
 from harness.recording import schemas
-from harness.recording.parquet import TableWriter, TimeKind
+from harness.recording.parquet import ShortTable, TableWriter, TimeKind
 from harness.recording.recorder import ParquetRecorder
 from harness.runs.folder import tables_of
 from harness.runs.identity import Code, codes_of_metrics
@@ -69,24 +70,27 @@ def replay_into(
     watch: Callable[[int, int], None] | None,
     command: str | None,
     keep: Keep = "all",
-) -> dict[str, Any]:
-    """Write the tables and `run.json`, unless nothing is kept; answers what the latter says.
+) -> tuple[dict[str, Any], pl.DataFrame]:
+    """Write the tables and `run.json`, unless nothing is kept; answers what the latter says, and the metrics.
 
-    Of what is not kept the files are removed in the end.
+    Of what is not kept there may be files as long as it is measured; they are removed in the end.
     """
     began, cpu = time.time(), time.process_time()
-    info = _play_into(folder, plan, watch)
-    info["tables"] = seal_tables(folder, _PLAYED)
+    info, short = _play_into(folder, plan, watch, keep)
+    info["tables"] = seal_tables(folder, _PLAYED) if keep == "all" else {}
+    run = Run(folder, info, checked=_PLAYED, short=short)
     if plan.policy.record:
-        info["record"]["beyond"] = [each._asdict() for each in beyond(Run(folder, info))]
-    info |= _measure_into(Run(folder, info, checked=_PLAYED), plugins)
+        info["record"]["beyond"] = [each._asdict() for each in beyond(run)]
+    about, metrics = _measured(run, plugins)
+    info |= about
+    if keep != "nothing":
+        info["tables"] = _with_metrics(folder, info, metrics)
     info["provenance"] = _provenance(plan, command, time.time() - began, time.process_time() - cpu)
     if keep != "all":
         info["kept"] = keep
         for name in _PLAYED:
-            del info["tables"][name]
-            (folder / f"{name}.parquet").unlink()
-    return _written(folder, info) if keep != "nothing" else seal_info(info)
+            (folder / f"{name}.parquet").unlink(missing_ok=True)
+    return (seal_info(info) if keep == "nothing" else _written(folder, info)), metrics
 
 
 def measure_into(folder: Path, run: Run, plugins: Plugins) -> dict[str, Any]:
@@ -99,7 +103,8 @@ def measure_into(folder: Path, run: Run, plugins: Plugins) -> dict[str, Any]:
     info["tables"] = {name: info["tables"][name] for name in _PLAYED}
     for name in _PLAYED:
         shutil.copyfile(run.file(name), folder / f"{name}.parquet")
-    return _written(folder, info | _measure_into(Run(folder, info), plugins))
+    about, metrics = _measured(Run(folder, info), plugins)
+    return _written(folder, {**info, **about, "tables": _with_metrics(folder, info, metrics)})
 
 
 def add_into(folder: Path, run: Run, rows: Sequence[Measurement], about: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,7 +119,8 @@ def add_into(folder: Path, run: Run, rows: Sequence[Measurement], about: Mapping
     for name in tables_of(run.info):
         if name != "metrics":
             shutil.copyfile(run.file(name), folder / f"{name}.parquet")
-    return _written(folder, {**run.info, **_with_metrics(folder, run.info, every), **about})
+    tables = _with_metrics(folder, run.info, _as_table(every))
+    return _written(folder, {**run.info, "metrics": _of_all(every), "tables": tables, **about})
 
 
 def write_windows(
@@ -137,27 +143,35 @@ def write_windows(
     return _written(folder, info)
 
 
-def _measure_into(run: Run, plugins: Plugins) -> dict[str, Any]:
-    """Write the table of metrics; answers what `run.json` says of them, and of those that failed."""
+def _measured(run: Run, plugins: Plugins) -> tuple[dict[str, Any], pl.DataFrame]:
+    """What `run.json` says of metrics, and of those that failed; and the table of metrics."""
     rows, failed = measure(run, plugins.metrics)
-    return {
+    about = {
         "measured_by": measured_by(plugins) | dict.fromkeys(failed),
         **({"unmeasured": failed} if failed else {}),
-        **_with_metrics(run.path, run.info, rows),
+        "metrics": _of_all(rows),
     }
+    return about, _as_table(rows)
 
 
-def _with_metrics(folder: Path, info: Mapping[str, Any], rows: Sequence[Measurement]) -> dict[str, Any]:
-    """Write the table of metrics, which has no times; answers what `run.json` says of it."""
+def _of_all(rows: Sequence[Measurement]) -> list[dict[str, Any]]:
+    """What `run.json` says of metrics: those of the whole run."""
+    return [row._asdict() for row in rows if row.scope == "all"]
+
+
+def _as_table(rows: Sequence[Measurement]) -> pl.DataFrame:
+    """The table of metrics."""
+    columns = zip(*rows, strict=True) if rows else repeat(())
+    found = dict(zip(Measurement._fields, columns, strict=False))
+    return pl.DataFrame([pl.Series(name, found[name], dtype) for name, dtype in schemas.METRICS.items()])
+
+
+def _with_metrics(folder: Path, info: Mapping[str, Any], metrics: pl.DataFrame) -> dict[str, Any]:
+    """Write the table of metrics, which has no times; answers what `run.json` says of all tables."""
     writer = TableWriter(folder / "metrics.parquet", schemas.METRICS, TimeKind())
-    writer.write(
-        pl.DataFrame(rows, schema=list(Measurement._fields), orient="row", infer_schema_length=None).to_dict()
-    )
+    writer.write(metrics.to_dict())
     writer.close()
-    return {
-        "metrics": [row._asdict() for row in rows if row.scope == "all"],
-        "tables": {**info["tables"], **seal_tables(folder, ["metrics"])},
-    }
+    return {**info["tables"], **seal_tables(folder, ["metrics"])}
 
 
 def _written(folder: Path, info: Mapping[str, Any]) -> dict[str, Any]:
@@ -166,8 +180,10 @@ def _written(folder: Path, info: Mapping[str, Any]) -> dict[str, Any]:
     return sealed
 
 
-def _play_into(folder: Path, plan: Plan, watch: Callable[[int, int], None] | None) -> dict[str, Any]:
-    """Replay, and write the tables of what happened; answers what the run says of itself.
+def _play_into(
+    folder: Path, plan: Plan, watch: Callable[[int, int], None] | None, keep: Keep
+) -> tuple[dict[str, Any], dict[str, ShortTable]]:
+    """Replay, and write the tables of what happened; answers what the run says of itself, and short tables.
 
     Nothing of the replay outlives it: metrics read the tables.
     """
@@ -186,7 +202,13 @@ def _play_into(folder: Path, plan: Plan, watch: Callable[[int, int], None] | Non
     of_jobs = tenants(jobs.frame, plan.cluster)
     played_on = _UNLIMITED if plan.policy.record else plan.cluster
     recorder = ParquetRecorder(
-        folder, jobs, _kind(plan), plan.cluster.capacity, of_jobs, on_nodes=bool(played_on.nodes)
+        folder,
+        jobs,
+        _kind(plan),
+        plan.cluster.capacity,
+        of_jobs,
+        on_nodes=bool(played_on.nodes),
+        files=keep == "all",
     )
     engine = Engine(jobs.chunks(), played_on, recorder, losses=plan.losses, until=plan.until)
     try:
@@ -196,9 +218,11 @@ def _play_into(folder: Path, plan: Plan, watch: Callable[[int, int], None] | Non
     except BaseException:
         recorder.abandon()
         raise
-    recorder.close(outcome.jobs)
+    short = recorder.close(outcome.jobs)
     info = _describe(plan, jobs, of_jobs, outcome)
-    return info if jobs.record is None else info | {"record": {"notes": list(jobs.record.notes)}}
+    if jobs.record is not None:
+        info["record"] = {"notes": list(jobs.record.notes)}
+    return info, short
 
 
 def _kind(plan: Plan) -> TimeKind:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from harness.errors import RunError
 from harness.metrics.measurement import Measurement, Window
-from harness.recording.parquet import TIMES
+from harness.recording.parquet import FEW, TIMES, ShortTable
 from harness.runs.folder import TABLES, check_present, check_table, read_info, reading, tables_of
 from harness.runs.older import as_now, with_numbers
 
@@ -30,9 +30,6 @@ WINDOWS = "windows"
 """The key of `run.json` under which stands what was measured over windows that end before the run's own."""
 
 _BATCH = 1 << 18  # rows
-_FEW = 1 << 13
-"""So few rows of a table are read at once with all of its columns: to open its file takes longer."""
-
 _KEEP_ALL = "replay it with keep='all'"
 
 
@@ -50,6 +47,7 @@ class Run:
         measured_again: whether it had been there with other metrics, and was measured anew.
         metrics: the table of that name, where nothing was kept.
         checked: tables that are known to be as they were written.
+        short: tables that are in memory as well, or instead.
 
     Attributes:
         request: what it is the answer to, as long as the process lasts that asked; None for runs that were
@@ -66,6 +64,7 @@ class Run:
         measured_again: bool = False,
         metrics: pl.DataFrame | None = None,
         checked: Iterable[str] = (),
+        short: Mapping[str, ShortTable] | None = None,
     ) -> None:
         self._path = path
         self.info = info
@@ -75,6 +74,7 @@ class Run:
         self.request: Request | None = None
         self.memory: dict[Hashable, Any] | None = None
         self._checked = set(checked)
+        self._short = short or {}
 
     @classmethod
     def open(cls, path: str | Path, *, stored: bool = False) -> Run:
@@ -224,7 +224,10 @@ class Run:
         if table not in self._checked:
             check_table(self.path, self.info, table)
             self._checked.add(table)
-        return self.path / f"{table}.parquet"
+        path = self.path / f"{table}.parquet"
+        if table in self._short and not path.exists():
+            self._short[table].write(path)
+        return path
 
     def scan(self, table: str) -> pl.LazyFrame:
         """One of `TABLES`, lazily.
@@ -234,6 +237,8 @@ class Run:
         """
         if table == "metrics" and self._metrics is not None:
             return self._metrics.lazy()
+        if table in self._short:
+            return self._short[table].frame.lazy()
         frame = pl.scan_parquet(self.file(table), glob=False)
         if table == "decisions" and self.info["schema"] == "2":
             return with_numbers(frame, self.scan("jobs"))
@@ -244,7 +249,9 @@ class Run:
 
         Durations (`duration`, `lost`, ...) become integers too.
         """
-        if self.memory is not None and self.info["schema"] != "2" and self._rows(table) <= _FEW:
+        if table in self._short:
+            return self._short[table].micros.lazy()
+        if self.memory is not None and self.info["schema"] != "2" and self._rows(table) <= FEW:
             return self._few(table).lazy()
         frame = self.scan(table)
         return frame.select(self._micros(frame.collect_schema()))
@@ -256,11 +263,12 @@ class Run:
         an empty table is empty.
         """
         names = list(columns)
-        if self.memory is None or self._rows(table) > _BATCH:
+        if table in self._short:
+            yield self._short[table].micros[names]
+        elif self.memory is None or self._rows(table) > _BATCH:
             yield from self._pieces(table, names)
-        elif self._rows(table) <= _FEW:
-            frame = self._few(table)
-            yield pl.DataFrame([frame[name] for name in names])
+        elif self._rows(table) <= FEW:
+            yield self._few(table)[names]
         else:
             known = self.memory.setdefault(("columns", table), {})
             missing = [name for name in names if name not in known]

@@ -80,11 +80,11 @@ class Store:
         """
         if keep == "nothing":
             with aside() as folder:
-                info = replay_into(folder, plan, plugins, watch, command, keep)
-                return Run(None, info, metrics=Run(folder, info).scan("metrics").collect())
+                info, metrics = replay_into(folder, plan, plugins, watch, command, keep)
+            return Run(None, info, metrics=metrics)
         path = self.path(plan)
         with _written(path) as folder:
-            info = replay_into(folder, plan, plugins, watch, command, keep)
+            info, _ = replay_into(folder, plan, plugins, watch, command, keep)
         return Run(path, info)
 
 

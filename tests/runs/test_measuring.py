@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 import harness
@@ -15,6 +16,7 @@ from harness.errors import OptionError, RunError
 from harness.metrics.measurement import Measurement
 from harness.plugins import Plugins
 from harness.runs.measuring import measure
+from harness.runs.run import Keep
 
 WriteTrace = Callable[..., Path]
 
@@ -37,6 +39,30 @@ def raising(error: Exception) -> Callable[..., Iterable[Any]]:
 
 def giving(*row: Any) -> Callable[..., Iterable[Any]]:
     return lambda run, window: [Measurement(*row)]
+
+
+def test_what_is_not_kept_is_there_while_it_is_measured(write_trace: WriteTrace, tmp_path: Path) -> None:
+    """A metric may ask for a table in any way, also for its file, and gets what would have been kept."""
+    seen: list[list[Any]] = []
+
+    def compute(run: harness.Run, window: Any) -> Iterable[Measurement]:
+        of_run: list[Any] = []
+        for table in ("jobs", "decisions", "stints", "timeline"):
+            frames = [
+                run.scan(table).collect(),
+                run.micros(table).collect(),
+                pl.read_parquet(run.file(table)),
+            ]
+            of_run += [(frame.schema, frame.rows()) for frame in (*frames, *run.batches(table, ["queue"]))]
+        seen.append(of_run)
+        return []
+
+    keeps: list[Keep] = ["all", "metrics", "nothing"]
+    for keep in keeps:
+        harness.replay(write_trace({}), output=tmp_path / keep, plugins=with_metric(compute), keep=keep)
+    whole, *others = seen
+    assert len(whole) == 16
+    assert others == [whole, whole]
 
 
 @pytest.mark.parametrize(
