@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 import polars as pl
 
+from harness.arrays import Ints
 from harness.engine.events import NEVER, PENDING, STATES
 from harness.errors import InputError
 from harness.recording import schemas
@@ -46,19 +47,19 @@ class _Chunk:
         self.left = rows
         self.packed = bytearray(_ROW.pack(NEVER, NEVER, NEVER, 0, 0, 0, PENDING) * rows)
 
-    def columns(self) -> dict[str, pl.Series]:
-        """The columns of `jobs.parquet` that say how jobs ended."""
-        rows = np.frombuffer(self.packed, _COLUMNS)
-        column = {name: pl.Series(np.ascontiguousarray(rows[name])) for name in rows.dtype.names or ()}
-        return pl.select(
-            admitted_time=_time(column["admitted"]),
-            start_time=_time(column["start"]),
-            finish_time=_time(column["finish"]),
-            state=pl.lit(pl.Series(STATES, dtype=pl.String)).gather(column["state"]),
-            preemptions=column["preemptions"],
-            progress_lost=column["lost"],
-            held_idle=column["idle"],
-        ).to_dict()
+    def columns(self, count: int) -> dict[str, pl.Series]:
+        """The columns of `jobs.parquet` that say how the first of these jobs ended."""
+        rows = np.frombuffer(self.packed, _COLUMNS, count)
+        column = {name: np.ascontiguousarray(rows[name]) for name in rows.dtype.names or ()}
+        return {
+            "admitted_time": _times(column["admitted"]),
+            "start_time": _times(column["start"]),
+            "finish_time": _times(column["finish"]),
+            "state": pl.Series(STATES, dtype=pl.String)[column["state"]],
+            "preemptions": pl.Series(column["preemptions"]),
+            "progress_lost": pl.Series(column["lost"]),
+            "held_idle": pl.Series(column["idle"]),
+        }
 
 
 @final
@@ -132,12 +133,13 @@ class JobResults:
         part = self._frame.slice(offset, rows)
         columns = part.to_dict()
         columns["submit_time"] = part["submit"]
-        columns |= {name: column.head(rows) for name, column in chunk.columns().items()}
+        columns |= chunk.columns(rows)
         self._writer.write(columns)
         del self._chunks[self._written]
         self._written += 1
 
 
-def _time(column: pl.Series) -> pl.Expr:
-    values = pl.lit(column)
-    return pl.when(values != NEVER).then(values)
+def _times(values: Ints) -> pl.Series:
+    """Times as a column, null where there is none."""
+    column, never = pl.Series(values), values == NEVER
+    return column.set(pl.Series(never), None) if never.any() else column
