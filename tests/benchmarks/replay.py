@@ -6,19 +6,28 @@ import resource
 import tempfile
 import time
 from pathlib import Path
+from statistics import median
+from typing import Any
+from unittest.mock import patch
 
 import harness
-from harness.api import cluster_for, read_trace
-from harness.plugins import load
-from harness.runs.identity import Looked, looked_at_once
+from harness.engine import Engine
+from harness.engine.engine import Outcome
+from harness.experiments.making import Made
+from harness.experiments.sweeping import State
 
 from .many_jobs import write_jobs
 
-PHILLY = Path(__file__).parents[2] / "traces" / "philly.parquet"
+TRACES = Path(__file__).parents[2] / "traces"
+PHILLY = TRACES / "philly.parquet"
 JOBS = 200_000
 LONGER = 4  # times
 QUEUES = 20
-REPEATS = 10
+ITEMS: dict[str, dict[str, Any]] = {
+    "philly": {"plugins": ["none"], "settings": {"until": "1h"}},
+    "mix": {"plugins": ["fairsharing"], "settings": {"window": "0h..9h55m"}},
+}
+COLD, REPEATS = 10, 40
 
 
 class Philly:
@@ -43,33 +52,45 @@ class Philly:
 
 
 class OneMore:
-    """One more replay of a single job where trace, cluster and plugins are there: an item of a sweep."""
+    """One more item of a sweep, in a process that has made others: identity, measuring and storing."""
 
     unit = "CPU-ms"
+    timeout = 600
+    params = ("philly", "mix")
+    param_names = ("trace",)
 
-    def setup(self) -> None:
-        """What items of a sweep share."""
-        self.plugins = load()
-        self.trace = read_trace(PHILLY, self.plugins)
-        self.cluster = cluster_for(PHILLY.with_suffix(".cluster.yaml"), self.trace)
+    def track_beside_events(self, trace: str = "philly") -> float:
+        """The median of several beside their events, the first ones left out.
 
-    def track_beside_events(self) -> float:
-        """Identity, measuring and storing; the best of a few."""
-        kept: Looked = {}
-        spent = []
-        for _ in range(REPEATS):
+        Args:
+            trace: `philly`, whose first job is replayed with `none`, or `mix`, 200 jobs of which are with
+                `fairsharing`.
+        """
+        spent, events = [], []
+
+        def made(state: State, item: Made | None) -> None:
+            spent.append(time.process_time())
+
+        def timed(engine: Engine, *args: Any, **options: Any) -> Outcome:
             began = time.process_time()
-            with looked_at_once(kept):
-                harness.replay(
-                    self.trace,
-                    plugin="none",
-                    cluster=self.cluster,
-                    until="1h",
-                    keep="nothing",
-                    plugins=self.plugins,
-                )
-            spent.append(time.process_time() - began)
-        return 1000 * min(spent)
+            outcome = run(engine, *args, **options)
+            events.append(time.process_time() - began)
+            return outcome
+
+        spec = {
+            "experiment": trace,
+            "trace": str(TRACES / f"{trace}.parquet"),
+            **ITEMS[trace],
+            "vary": {"scale-arrivals": [1 + number / 1000 for number in range(COLD + REPEATS)]},
+        }
+        run = Engine.run
+        with tempfile.TemporaryDirectory() as folder, patch.object(Engine, "run", timed):
+            harness.sweep(spec, output=folder, workers=1, watch=made)
+        beside = [
+            end - begin - of_events
+            for begin, end, of_events in zip(spent[:-1], spent[1:], events[-len(spent) + 1 :], strict=True)
+        ]
+        return 1000 * median(beside[COLD:])
 
 
 class Memory:
