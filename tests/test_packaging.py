@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from collections.abc import Callable
 from graphlib import TopologicalSorter
 from importlib import import_module
 from pathlib import Path
@@ -169,6 +170,26 @@ def test_help_loads_nothing_heavy(command: list[str]) -> None:
         "import sys\nfrom harness.cli import main\n"
         f"try:\n    main({command!r})\nexcept SystemExit as stop:\n    assert not stop.code\n"
         "heavy = {'polars', 'pyarrow', 'numpy', 'altair'} & set(sys.modules)\nassert not heavy, heavy\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+
+
+_UNUSED = {
+    *("scipy", "pandas", "altair", "asyncio", "pyarrow.compute", "pyarrow.dataset"),
+    *("harness.experiments", "harness.explanation", "harness.comparison.conditions"),
+}
+
+
+def test_a_replay_loads_nothing_that_it_does_not_use(
+    write_trace: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Of one plugin: what checks conditions, draws, tunes or runs functions of arrow costs others nothing."""
+    script = (
+        "import sys\nfrom harness.cli import main\n"
+        f"try:\n    main(['replay', {str(write_trace({}))!r}, '-p', 'none', '-o', {str(tmp_path)!r}])\n"
+        "except SystemExit as stop:\n    assert not stop.code\n"
+        f"unused = {_UNUSED} & set(sys.modules)\nassert not unused, unused\n"
     )
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from harness.comparison.changes import Change, Evidence, Row, change_of
-from harness.comparison.conditions import Check, Condition, parse_condition
 from harness.comparison.family import Family, equal_ones
 from harness.comparison.figures import Key, key_of
 from harness.comparison.head import Head, chosen_by
@@ -29,6 +28,7 @@ from harness.options import did_you_mean
 from harness.runs.run import Run
 
 if TYPE_CHECKING:
+    from harness.comparison.conditions import Check, Condition
     from harness.trace.shake import Shake
 
 _COLUMNS = ("metric", "scope", "resource", "unit", "better")
@@ -234,6 +234,8 @@ class Comparison:
             OptionError: a condition is not understood, or its bound does not fit the metric.
             RunError: nothing like that was measured, or a run has no value.
         """
+        from harness.comparison.conditions import parse_condition
+
         parsed = [parse_condition(each) if isinstance(each, str) else each for each in conditions]
         return [check for condition in parsed for check in condition.checks(self)]
 

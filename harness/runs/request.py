@@ -210,7 +210,7 @@ class Request:
         from harness.trace.recorded import check_recorded
 
         policy = None if self.plugin is None else _policy(self.plugin, plugins)
-        if policy is not None:
+        if policy is not None and isinstance(self.trace, Path):
             look_at(policy)  # before the trace is read: somebody may edit it meanwhile
         trace = read_trace(self.trace, plugins, self.calibration)
         cluster = read_cluster(self.cluster, trace, self.calibration)
