@@ -25,11 +25,15 @@ from cli_environment import clean_environment
 
 SLOW = """
     import time
+    from os import getpid
+    from pathlib import Path
+
     import harness
 
     class Slow:
         def __init__(self, cluster, view, options):
             self.view, self.pause, self.waiting = view, options["pause"], []
+            Path(f"begun.{getpid()}").touch()  # its replay is under way
 
         def submit(self, job, pods, now):
             self.waiting.append(job)
@@ -156,7 +160,7 @@ def test_an_interrupted_replay_leaves_nothing(
     )
     runs = folder / "results" / "long"
     deadline = time.monotonic() + 60
-    while not (list(runs.glob("none-*")) and list(runs.glob(".harness-*/*.parquet"))):
+    while not list(folder.glob("begun.*")):
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -202,9 +206,8 @@ def test_replays_side_by_side_end_together(
         text=True,
         start_new_session=True,
     )
-    runs = folder / "results" / "long"
     deadline = time.monotonic() + 60
-    while len(list(runs.glob(".harness-*/*.parquet"))) < 2:
+    while len(list(folder.glob("begun.*"))) < 2:
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.02)
