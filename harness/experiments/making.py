@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 from harness.errors import HarnessError
 from harness.experiments.bench import Bench, Inputs
 from harness.experiments.spec import Point
-from harness.recording import schemas
 from harness.runs.identity import Looked, looked_at_once
 from harness.runs.run import Run
 from harness.runs.workers import memory_for
@@ -124,7 +123,7 @@ def _table(run: Run, item: Item) -> bytes:
         "stopped": "" if run.stopped is None else run.stopped.told(),
         "unmeasured": dict(run.unmeasured),
     }
-    return written(run.metrics.select(*schemas.METRICS).to_arrow(), about)
+    return written(run.metrics.to_arrow(), about)
 
 
 def written(metrics: pa.Table, about: Mapping[str, Any]) -> bytes:

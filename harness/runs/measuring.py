@@ -32,10 +32,11 @@ def measure(
     """
     found: list[Measurement] = []
     failed: dict[str, str] = {}
+    known: set[str] = set()
     with run.asked_much():
         for spec in metrics:
             try:
-                found += list(_checked(spec.compute(run, window or run.window)))
+                found += list(_checked(spec.compute(run, window or run.window), known))
             except Exception as error:  # whatever it is: the replay was made, and may have taken an hour
                 if isinstance(error, RunError):
                     _check(run)
@@ -45,18 +46,24 @@ def measure(
     return found, failed
 
 
-def _checked(rows: Iterable[Measurement]) -> Iterator[Measurement]:
+def _checked(rows: Iterable[Measurement], known: set[str]) -> Iterator[Measurement]:
     """Rows that fit into the table.
+
+    Args:
+        rows: what a metric answers.
+        known: scopes that are of a known kind; those that are found here come to them.
 
     Raises:
         TypeError: what stands there is no measurement.
         OptionError: a scope is of no known kind.
     """
     for row in rows:
-        texts = (row.metric, row.unit, row.better, row.scope, row.resource)
-        if not all(isinstance(text, str) for text in texts):
-            raise TypeError(f"{row} has something else where a text belongs")
-        parse_scope(row.scope)
+        for text in (row.metric, row.unit, row.better, row.scope, row.resource):
+            if not isinstance(text, str):
+                raise TypeError(f"{row} has something else where a text belongs")
+        if row.scope not in known:
+            parse_scope(row.scope)
+            known.add(row.scope)
         value = row.value
         yield row if value is None or type(value) is float else row._replace(value=float(value))
 

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.cluster.content import content
 from harness.cluster.derive import plain_stem
 from harness.engine.losses import Losses
 from harness.errors import OptionError
@@ -102,7 +103,7 @@ class Plan:
             until=until,
             scale_arrivals=scale_arrivals,
         )
-        other.__dict__.update(code=self.code, impossible=self.impossible)
+        other.__dict__.update(code=self.code, impossible=self.impossible, content=self.content)
         return other
 
     @property
@@ -145,6 +146,11 @@ class Plan:
     def code(self) -> tuple[Code, Code]:
         """The code that decides and records: of `harness`, and of the policy."""
         return code_of_harness(), code_of_policy(self.policy)
+
+    @cached_property
+    def content(self) -> dict[str, Any]:
+        """What the cluster consists of, as `run.json` tells it."""
+        return content(self.cluster)
 
     @property
     def unknown_code(self) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from harness.cluster.content import allocatable, content
+from harness.cluster.content import allocatable
 from harness.cluster.domains import domains
 from harness.cluster.model import Cluster
 from harness.collector import seldom_collected
@@ -90,7 +90,7 @@ def replay_into(
         info["kept"] = keep
         for name in _PLAYED:
             (folder / f"{name}.parquet").unlink(missing_ok=True)
-    return (seal_info(info) if keep == "nothing" else _written(folder, info)), metrics
+    return (info if keep == "nothing" else _written(folder, info)), metrics
 
 
 def measure_into(folder: Path, run: Run, plugins: Plugins) -> dict[str, Any]:
@@ -267,7 +267,7 @@ def _describe(plan: Plan, jobs: Jobs, of_jobs: Tenants, outcome: Outcome) -> dic
             "sha256": cluster.digest,
             "nodes": len(cluster.nodes),
             "capacity": dict(cluster.capacity),
-            "content": content(cluster),
+            "content": plan.content,
             "allocatable": allocatable(cluster, jobs.resources),
             **({"domains": found} if (found := domains(cluster)) else {}),
             "queues": quotas(cluster),
