@@ -41,6 +41,23 @@ def codes(column: pl.Series) -> Ints:
     return found
 
 
+def places(column: pl.Series, names: pl.Series) -> npt.NDArray[Any]:
+    """For each text of a column its place among some distinct ones, in as few bytes as these need.
+
+    Args:
+        column: texts or categories, without nulls.
+        names: all that there are.
+    """
+    if column.dtype != pl.Categorical:
+        column, names = (each.cast(pl.Enum(names)) for each in (column, names))
+    # By the numbers of categories: to look up their texts takes three times as long.
+    number = names.cast(column.dtype).to_physical().to_numpy()
+    place: npt.NDArray[Any] = np.zeros(int(number.max(initial=0)) + 1, np.min_scalar_type(len(number)))
+    place[number] = np.arange(len(number))
+    found: npt.NDArray[Any] = place[column.to_physical().to_numpy()]
+    return found
+
+
 def joint(*columns: Ints) -> Ints:
     """A number for each row, less than there are rows, and the same for rows that are the same."""
     found, *others = (_places(column) for column in columns)

@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import polars as pl
 
+from harness.arrays import places
 from harness.models.quota import UNLIMITED, QuotaTree, minus
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from harness.cluster.model import Cluster, ResourceGroup
 
 
@@ -58,7 +62,14 @@ def tenants(jobs: pl.DataFrame, cluster: Cluster) -> Tenants:
 
 
 def _distinct(rows: pl.DataFrame) -> pl.DataFrame:
-    """The distinct rows of many that recur, found slice by slice: at once it takes ten times their size."""
+    """The distinct rows of many that recur, found slice by slice: at once it takes ten times their size.
+
+    Where all have one namespace, as in most traces, queues tell, for a fifth of the time.
+    """
+    namespaces = rows["namespace"].unique()
+    if len(namespaces) == 1:
+        queues = rows["queue"].unique()
+        return pl.DataFrame([namespaces.new_from_index(0, len(queues)), queues])
     parts = [part.unique() for part in rows.iter_slices(_SLICE)]
     return parts[0] if len(parts) == 1 else pl.concat(parts).unique()
 
@@ -77,10 +88,10 @@ def _quota_of(namespace: str, queue: str, cluster: Cluster) -> str | None:
     return next((name for name in called if name in leaves), None)
 
 
-def coded(tenants: Tenants) -> tuple[pl.Series, pl.Series]:
+def coded(tenants: Tenants) -> tuple[pl.Series, npt.NDArray[Any]]:
     """The names of queues, sorted, and for each job the place of its own among them."""
     distinct = pl.Series(list(tenants.quotas), dtype=pl.String)
-    return distinct, tenants.names.cast(pl.Enum(distinct)).to_physical().cast(pl.Int32)
+    return distinct, places(tenants.names, distinct).astype(np.int32)
 
 
 def quotas(cluster: Cluster) -> dict[str, dict[str, Any]]:

@@ -86,8 +86,7 @@ class ParquetRecorder:
         self._pods = frame["pods"].to_numpy()
         self._totals = {resource: frame[f"request.{resource}"].to_numpy() for resource in jobs.resources}
         self._queues = frame["queue"]
-        names, tenant_codes = coded(tenants)
-        self._tenant_codes = tenant_codes.to_numpy()
+        names, self._tenant_codes = coded(tenants)
         written = partial(TableWriter, kind=kind, files=files)
         self._decisions_file = written(folder / "decisions.parquet", schemas.DECISIONS)
         self._stints_file = written(folder / "stints.parquet", schemas.stints(jobs.resources))

@@ -8,6 +8,8 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
+from harness.arrays import places
+
 Slice: TypeAlias = Callable[[int, int], Iterable[Any]]
 """Answers the values of rows `start` to `start + count`; endless for a constant."""
 
@@ -31,6 +33,6 @@ def texts(series: pl.Series) -> Slice:
         return values(series)
     if len(names) == 1:
         return constant(names[0])
-    codes = series.cast(pl.Enum(names)).to_physical()
+    codes = places(series, names)
     shared = names.to_list()
-    return lambda start, count: map(shared.__getitem__, codes.slice(start, count).to_list())
+    return lambda start, count: map(shared.__getitem__, codes[start : start + count].tolist())

@@ -7,10 +7,11 @@ from math import fsum
 
 import numpy as np
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.arrays import NEVER, Groups, codes, firsts, is_text, joint, numbers, quantile
+from harness.arrays import NEVER, Groups, codes, firsts, is_text, joint, numbers, places, quantile
 from harness.metrics.exact import exact_sum, resource_time, resource_times, whole_sum
 
 WHOLE = st.integers(-(2**62), 2**62)
@@ -83,3 +84,16 @@ def test_what_is_not_there_has_a_number_of_its_own() -> None:
     assert codes(names).tolist() == [1, NEVER, 0, 1]
     assert is_text(names.cast(pl.String), "b", "c").tolist() == [True, False, False, True]
     assert firsts(np.array([1, 1, 2, 1])).tolist() == [True, False, True, True]
+
+
+@pytest.mark.parametrize("dtype", [pl.String, pl.Categorical])
+@pytest.mark.parametrize("several", [3, 300])
+def test_the_place_of_a_text_is_that_among_all(several: int, dtype: type[pl.DataType]) -> None:
+    """Whatever other texts there were before; in one byte where that is enough."""
+    pl.Series([f"other{number}" for number in range(500)], dtype=pl.Categorical)
+    names = [f"n{number:03}" for number in range(several)]
+    column = pl.Series([names[-1], names[0], names[-1], names[1]], dtype=pl.String).cast(dtype)
+    found = places(column, pl.Series(names))
+    assert found.tolist() == [several - 1, 0, several - 1, 1]
+    assert found.itemsize == (1 if several < 256 else 2)
+    assert places(column.clear(), pl.Series([], dtype=pl.String)).tolist() == []
