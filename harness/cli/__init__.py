@@ -79,9 +79,9 @@ def _theirs(ctx: click.Context) -> dict[str, click.Command]:
 
 def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version  # takes longer to import than all of help
+        from harness.build import told
 
-        click.echo(f"harness, version {version('harness-replay')}")
+        click.echo(f"harness, version {told()}")
         ctx.exit()
 
 

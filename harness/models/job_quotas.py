@@ -62,6 +62,7 @@ class Request:
         self.assignments: dict[tuple[int, ...], Assignment] = {}
 
 
+@final
 class Quotas:
     """The quota tree of a cluster, used by whole jobs; without ClusterQueues everything fits.
 

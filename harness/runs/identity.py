@@ -3,7 +3,8 @@
 What counts is the code that is loaded. A file says what that is as long as it has not been changed since its
 module was imported; where it was, or where there is no file at all (a notebook's cell), the code is unknown,
 and a result of unknown code is never taken for the answer to another question. Of a module that is there as
-source and compiled, Python loads what was compiled, so that is what counts.
+source and compiled, Python loads what was compiled, so that is what counts. Only of the compiled build of
+`harness` the sources count, as in the plain one: they must be those that were compiled.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pathlib import Path
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from harness.build import compiled_sources
 from harness.plugins import own_modules
 
 if TYPE_CHECKING:
@@ -32,10 +34,12 @@ if TYPE_CHECKING:
 _OURS = "harness"
 _APART = (
     "__main__.py",
+    "build.py",
     "bundled",
     "bundled.py",
     "cli",
     "comparison",
+    "compiled.json",
     "conformance.py",
     "difference.py",
     "experiments",
@@ -267,7 +271,6 @@ def _within(folder: Path) -> dict[str, str]:
 
 def _look(folder: str, inside: str, found: dict[str, str]) -> None:
     """Add the files of a folder and of those in it; plain texts, since paths as objects cost most of it."""
-    compiled: list[str] = []
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             name = entry.name
@@ -278,26 +281,40 @@ def _look(folder: str, inside: str, found: dict[str, str]) -> None:
                     _look(entry.path, f"{inside}{name}/", found)
             elif not name.endswith((".pyc", "~")):
                 found[inside + name] = entry.path
-                if name.endswith(_EXTENSIONS):
-                    compiled.append(name)
-    for name in compiled:
-        suffix = next(suffix for suffix in _EXTENSIONS if name.endswith(suffix))
-        for source in SOURCE_SUFFIXES:
-            found.pop(inside + name.removesuffix(suffix) + source, None)
+
+
+def _that_count(paths: Mapping[str, str], *, ours: bool) -> Mapping[str, str]:
+    """The files without one half of what is there as source and compiled.
+
+    Args:
+        paths: the files of a package.
+        ours: whether a build of `harness` has compiled it, which says from what: then the sources count.
+    """
+    extensions = [name for name in paths if name.endswith(_EXTENSIONS)]
+    if not extensions:
+        return paths
+    if ours:
+        return {name: path for name, path in paths.items() if not name.endswith(_EXTENSIONS)}
+    modules = [name.removesuffix(next(filter(name.endswith, _EXTENSIONS))) for name in extensions]
+    hidden = {module + source for module in modules for source in SOURCE_SUFFIXES}
+    return {name: path for name, path in paths.items() if name not in hidden}
 
 
 def _whole(several: Sequence[_Files], others: Sequence[Any] = ()) -> Code:
     """What packages come to together; `others` is what counts besides."""
     lines: list[Any] = []
     for files in several:
-        modules = _modules(files.top)
+        modules, compiled = _modules(files.top), compiled_sources().get(files.top, {})
         if not any(name.endswith(_SOURCES) for name in files.paths):
             return Code(_sum([lines, files.top, others]), f"there is no source of {files.top}")
-        for name, path in sorted(files.paths.items()):
+        for name, path in sorted(_that_count(files.paths, ours=bool(compiled)).items()):
             try:
                 content = _content_of(path)
             except OSError as error:
                 return Code(_sum([lines, others]), f"{path} cannot be read: {error.strerror}")
+            if compiled.get(name, content) != content:
+                why = f"{path} was changed after it had been compiled"
+                return Code(_sum([lines, others]), why, changed=True)
             if not _is_loaded(path, content, modules.get(path)):
                 why = f"{path} was changed after it had been imported"
                 return Code(_sum([lines, others]), why, changed=True)

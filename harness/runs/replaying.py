@@ -8,8 +8,7 @@ import platform
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
-from importlib.metadata import version
+from functools import partial
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+from harness.build import told
 from harness.cluster.content import allocatable
 from harness.cluster.domains import domains
 from harness.cluster.model import Cluster
@@ -303,12 +303,6 @@ def _told(code: Code) -> dict[str, str]:
     return {"sha256": code.sha256, **({"unknown": code.unknown} if code.unknown else {})}
 
 
-@cache
-def _version() -> str:
-    """The version that is installed, which is looked up in its files."""
-    return version("harness-replay")
-
-
 def _provenance(plan: Plan, command: str | None, wall: float, cpu: float) -> dict[str, Any]:
     """What may differ between repeats of one run, all in one place."""
     return {
@@ -316,7 +310,7 @@ def _provenance(plan: Plan, command: str | None, wall: float, cpu: float) -> dic
         "trace": str(plan.trace.path),
         "cluster": plan.cluster.source,
         "versions": {
-            "harness": _version(),
+            "harness": told(),
             "python": platform.python_version(),
             "polars": pl.__version__,
             "pyarrow": pa.__version__,

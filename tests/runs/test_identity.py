@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from hashlib import sha256
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from types import ModuleType
@@ -355,6 +356,7 @@ def test_of_a_compiled_module_what_is_loaded_counts(monkeypatch: pytest.MonkeyPa
     source.write_text("# one\n")
     (home / "engine" / "new.py").write_text("# one\n")
     monkeypatch.setattr(identity, "_HOME", home)
+    monkeypatch.setattr(identity, "compiled_sources", dict)
     plain = code_of_harness()
     compiled.write_text("one")
     both = code_of_harness()
@@ -364,6 +366,30 @@ def test_of_a_compiled_module_what_is_loaded_counts(monkeypatch: pytest.MonkeyPa
     other = code_of_harness()
     (home / "engine" / "new.py").write_text("# another one\n")
     assert len({plain, both, other, code_of_harness()}) == 4
+
+
+def test_what_our_build_compiles_counts_as_source(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Runs of the plain build and of the compiled one are of the same code, unless the source is another."""
+    home = tmp_path / "harness"
+    (home / "models").mkdir(parents=True)
+    source = home / "models" / "quota.py"
+    source.write_text("# one\n")
+    (home / "units.py").write_text("# one\n")
+    monkeypatch.setattr(identity, "_HOME", home)
+    monkeypatch.setattr(identity, "compiled_sources", dict)
+    plain = code_of_harness()
+    (home / "models" / f"quota{EXTENSION_SUFFIXES[0]}").write_text("what the compiler made of it")
+    (home / "compiled.json").write_text("what the build says of it")
+    sources = {"harness": {"models/quota.py": sha256(b"# one\n").hexdigest()}}
+    monkeypatch.setattr(identity, "compiled_sources", lambda: sources)
+    assert code_of_harness() == plain
+    (home / "units.py").write_text("# another one\n")
+    other = code_of_harness()
+    assert (other.unknown, other == plain) == ("", False)
+    source.write_text("# another one\n")
+    unknown = code_of_harness()
+    assert unknown.changed
+    assert unknown.unknown == f"{source} was changed after it had been compiled"
 
 
 def test_the_built_in_plugins_count_for_all(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -216,6 +216,7 @@ class PodInfo:
         return f"<Pod {self.key}>"
 
 
+@final
 class Templates:
     """Finds the template and shape of a pod, so that equal pods share them.
 

@@ -20,6 +20,7 @@ from kueue_fuzz import TIMES, World, by_usage, fuzz, placed, world
 from kueue_worlds import cluster
 
 from harness import Cluster, Policy, View
+from harness.build import is_compiled
 from harness.conformance import read_cases
 from harness.errors import DecisionError
 from harness.options import resolve
@@ -178,6 +179,7 @@ def test_without_shortcuts_whole_corpora_are_answered_alike(path: Path) -> None:
 # --- usage of LocalQueues ---------------------------------------------------------------------------------
 
 
+@pytest.mark.skipif(is_compiled(), reason="a compiled policy takes no other scheduler in place of its own")
 @fuzz(40)
 @given(seed=st.integers(0, 2**32), jobs=st.integers(2, 40))
 def test_samples_that_nobody_looks_at_change_nothing(seed: int, jobs: int) -> None:

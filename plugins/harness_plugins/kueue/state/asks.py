@@ -12,6 +12,7 @@ from harness.memo import Memo
 from harness.models.cluster import Container, saturating_amounts
 from harness.models.manifests import Fields, template_of
 from harness.policy import Job, PodSet
+from harness_plugins.kueue.state.number import Number
 
 _LISTS = ("containers", "initContainers")
 
@@ -26,16 +27,6 @@ _SHAPE = (
     "topologySpreadConstraints",
 )
 """What else of a pod's spec Kueue's hash of equivalent workloads covers."""
-
-
-@final
-class Number:
-    """A number for what is asked for; alive as long as somebody asks for it."""
-
-    __slots__ = ("__weakref__", "value")
-
-    def __init__(self, value: int) -> None:
-        self.value = value
 
 
 @final

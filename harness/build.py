@@ -1,0 +1,36 @@
+"""Which build of harness runs: the plain one, or one whose models and policies are compiled.
+
+Both decide the same. The source files of what was compiled lie beside it; by these a run knows its code.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+_COMPILED = Path(__file__).with_name("compiled.json")
+"""Written where a wheel is compiled, by `hatch_build.py` of the checkout."""
+
+
+@cache
+def compiled_sources() -> Mapping[str, Mapping[str, str]]:
+    """Package -> file within it that was compiled -> the sum of what was compiled; empty in a plain build."""
+    if not _COMPILED.is_file():
+        return {}
+    sources: Mapping[str, Mapping[str, str]] = json.loads(_COMPILED.read_bytes())
+    return sources
+
+
+def is_compiled() -> bool:
+    """Whether models and policies are compiled."""
+    return bool(compiled_sources())
+
+
+@cache
+def told() -> str:
+    """The version that is installed, looked up in its files, with the word `compiled` where it is so."""
+    from importlib.metadata import version  # takes longer to import than all of help
+
+    return version("harness-replay") + (", compiled" if is_compiled() else "")

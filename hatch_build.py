@@ -1,0 +1,129 @@
+"""Compiles policies and models where `HARNESS_COMPILE=1` is set while a wheel is built.
+
+Without it nothing is done and no compiler is needed. A compiled wheel has every source file of a plain one;
+beside some of them lie extension modules, which mypyc makes of them and Python imports instead.
+
+hatch-mypyc is not used: it knows one folder of sources and these are two, moves `pyproject.toml` away while
+it runs, whose settings mypy needs, and leaves extension modules in the checkout, which would import them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+FLAG = "HARNESS_COMPILE"
+PACKAGES = ("harness", "plugins/harness_plugins")
+_PLAIN = f"or unset {FLAG}: the plain build decides the same and needs no compiler"
+_SETUP = """\
+from mypyc.build import mypycify
+from setuptools import setup
+
+compiled = mypycify({arguments!r}, group_name="harness._native", multi_file=True, debug_level="0")
+for each in compiled:  # mypyc 2.4.1 puts the headers of a group with a dot in its name there
+    each.include_dirs.append("build/harness")
+setup(name="compiled", packages=[], ext_modules=compiled)
+"""
+
+
+class CompiledModules(BuildHookInterface[Any]):
+    """The extension modules of a compiled wheel."""
+
+    def dependencies(self) -> list[str]:
+        """What compiles, only where it is wanted."""
+        return self.config["compilers"] if _wanted() else []
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile the modules that `pyproject.toml` lists, and add them to the wheel.
+
+        An editable installation stays plain: it is there for what changes.
+        """
+        if not _wanted():
+            return
+        if version != "standard":
+            self.app.display_warning(f"{FLAG} is not heeded: an editable installation is always plain")
+            return
+        lack = _what_is_missing()
+        if lack:
+            self.app.abort(f"{FLAG}={os.environ[FLAG]} asks for a compiled build, but {lack}, {_PLAIN}.")
+        self._scratch = TemporaryDirectory()
+        scratch, root = Path(self._scratch.name), Path(self.root)
+        for package in PACKAGES:
+            ignored = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__")
+            shutil.copytree(root / package, scratch / package, ignore=ignored)
+        modules = compiled_modules(scratch, self.config)
+        # what else is there may need libraries that only some installations have
+        arguments = ["--config-file", str(root / "pyproject.toml"), "--follow-imports=silent", *modules]
+        (scratch / "setup.py").write_text(_SETUP.format(arguments=arguments), encoding="utf-8")
+        self.app.display_waiting(f"compiling {len(modules)} modules, which takes some minutes")
+        command = [sys.executable, "setup.py", "--quiet", "build_ext", "--build-lib", "lib"]
+        if subprocess.run(command, cwd=scratch, check=False, stdout=sys.stderr).returncode:  # noqa: S603
+            self.app.abort(f"The modules could not be compiled, for the reason above. Mend that, {_PLAIN}.")
+        lib = scratch / "lib"
+        (lib / "harness" / "compiled.json").write_text(json.dumps(_sums(scratch, modules), indent=1))
+        for path in lib.rglob("*"):
+            if path.is_file():
+                build_data["force_include"][str(path)] = path.relative_to(lib).as_posix()
+        build_data["pure_python"] = False
+        build_data["infer_tag"] = True
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Remove what was only needed to build."""
+        if _wanted() and version == "standard":
+            self._scratch.cleanup()
+
+
+def compiled_modules(root: Path, config: dict[str, Any]) -> list[str]:
+    """The files that a compiled build compiles, as paths within a checkout.
+
+    Args:
+        root: the checkout.
+        config: the hook's table of `pyproject.toml`, with patterns `include` and `exclude`.
+    """
+    wanted = {path for pattern in config["include"] for path in root.glob(pattern)}
+    plain = {path for pattern in config["exclude"] for path in root.glob(pattern)}
+    return sorted(path.relative_to(root).as_posix() for path in wanted - plain)
+
+
+def _wanted() -> bool:
+    return os.environ.get(FLAG, "") not in ("", "0")
+
+
+def _what_is_missing() -> str:
+    """What of this machine it takes to compile is not there, and how to get it; "" if all is."""
+    for name in ("mypyc", "setuptools"):
+        if find_spec(name) is None:
+            return f"there is no {name} for {sys.executable}. Build with isolation (pip's default)"
+    compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
+    if shutil.which(compiler) is None:
+        how = "Debian: apt-get install gcc; macOS: xcode-select --install"
+        return f"there is no C compiler ({compiler}). Install one ({how})"
+    header = Path(sysconfig.get_paths()["include"], "Python.h")
+    if not header.is_file():
+        how = "Debian: apt-get install python3-dev"
+        return f"there are no headers of Python ({header}). Install them ({how})"
+    return ""
+
+
+def _sums(root: Path, modules: list[str]) -> dict[str, dict[str, str]]:
+    """Package -> file of it -> sum of what was compiled, by which a run knows its code."""
+    found: dict[str, dict[str, str]] = {}
+    for package in PACKAGES:
+        files = {
+            name.removeprefix(f"{package}/"): root / name for name in modules if name.startswith(package)
+        }
+        found[Path(package).name] = {
+            name: sha256(path.read_bytes()).hexdigest() for name, path in files.items()
+        }
+    return found
