@@ -90,7 +90,8 @@ class Scheduler:
         self._evicted_last = evicted_last
         cache = self.cache = Cache(cluster, also=also or ())
         tree = cache.tree
-        shares = DominantResourceShares(tree, weights_of(tree, cluster, weights or {}))
+        shares_by = weights_of(tree, cluster, weights or {})
+        shares = DominantResourceShares(tree, shares_by)
         self.shares = shortcuts.shares(tree, shares)
         self.local_queues: LocalQueueUsages | None = None
         by_usage = [queue for queue in cache.queues.values() if queue.spec.by_usage]
@@ -121,7 +122,7 @@ class Scheduler:
         self._offers = shortcuts.offers(FlavorOffers(cluster, tree))
         assembling = shortcuts.assemble(assembled)
         assigner = Assigner(cache, fair=self.fair, gates=gates, topologies=self._asked, assemble=assembling)
-        world = World(cache, pending, self.shares, search, self.topologies, gates)
+        world = World(cache, pending, self.shares, search, self.topologies, gates, shares_by)
         nominator, self._heads = shortcuts.nomination(world, self._offers, assigner)
         self._cycle = AdmissionCycle(cache, pending, nominator, shortcuts.order(order), gates)
         self._asking = Asking(reclaims=gates.reclaimable_pods)

@@ -149,6 +149,45 @@ def world(seed: int, jobs: int, *, nodes: bool = False) -> World:
     return World(manifests, _jobs(random, jobs, queues, names, gpus), plugin, options)
 
 
+def alike(seed: int) -> World:
+    """A world in overload whose queues are of one or two kinds, so that many heads come to the same."""
+    random = Random(seed)
+    most = random.choice((1, 2, 3))
+    cohorts = random.choice((["top"], ["top"], ["left", "right"], ["left", "right", "top"]))
+    quotas = (quota(0), quota(1), quota(1), quota(2, lend=1), quota(1, borrow=3))
+    kinds = [
+        {
+            "groups": [{"f0": {"cpu": random.choice(quotas)}}],
+            "preemption": preemption_policies(random, threshold=2),
+            "fairSharing": _weight(random),
+        }
+        for _ in range(random.choice((1, 1, 2)))
+    ]
+    manifests = [flavor("f0")]
+    manifests += [manifest("Cohort", name, parentName="top") for name in cohorts if name != "top"]
+    queues = [f"q{number}" for number in range(random.randint(6, 14))]
+    manifests += [
+        queue(name, cohort=cohorts[at % len(cohorts)], **random.choice(kinds))
+        for at, name in enumerate(queues)
+    ]
+    jobs, rate = Jobs(), random.choice((3, 8, 20))
+    for number in range(random.randint(20, 60)):
+        jobs.add(
+            f"j{number:02}",
+            random.choice(queues),
+            random.randint(1, most),
+            at=number // rate,
+            seconds=random.choice((20, 50)),
+            priority=random.choice((0, 0, 0, 1)),
+            grace=random.choice((0, 3)),
+        )
+    plugin = random.choice(("kueue-classic", "fairsharing", "fairsharing"))
+    options = {"evictionLatency": "1s", "featureGates": ",".join(_gates(random))}
+    if plugin == "fairsharing":
+        options["preemptionStrategies"] = random.choice(STRATEGIES)
+    return World(manifests, jobs, plugin, options)
+
+
 def by_usage(given: World, seed: int) -> World:
     """The same world, where most queues order jobs by the usage of LocalQueues; those have samples often."""
     random = Random(seed)

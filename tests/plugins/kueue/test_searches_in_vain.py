@@ -73,6 +73,29 @@ def test_a_queue_may_give_up_what_its_share_does_not_come_from() -> None:
     assert [target.workload.name for target in world.search.find_targets(one.incoming)] == ["b2"]
 
 
+def test_own_candidates_and_all_that_others_hold_may_be_too_little() -> None:
+    """A's own core may go; without it a newcomer of four leaves a a larger share than b has with its two."""
+    world = Cohorts(queue("a"), queue("b"), queue("lender", 10))
+    world.hold("a", "a1", priority=-1).hold("b", "b1", "b2").hold("lender", "l", cpu=7)
+    targets, four = world.reasons.find_targets(world.incoming("a", cpu=4))
+    assert targets == []
+    why = world.reasons.no_targets(four)
+    assert why is not None
+    assert world.reasons.still_no_targets(why)
+    world.cache.drop(world.holders("lender")[0])
+    world.hold("b", *(f"b{number}" for number in range(3, 10)))
+    assert not world.reasons.still_no_targets(why)
+    assert len(world.search.find_targets(four.incoming)) == 4
+
+
+def test_own_candidates_that_are_enough_are_no_reason() -> None:
+    """Two of a's own cores may go for a newcomer of two."""
+    world = Cohorts(queue("a"), queue("b"), queue("lender", 10))
+    world.hold("a", "a1", "a2", priority=-1).hold("lender", "l", cpu=8)
+    assert world.reasons.no_targets(world.asking("a", cpu=2)) is None
+    assert world.reasons.no_targets(world.asking("a", cpu=3)) is not None
+
+
 def test_what_a_cohort_gives_up_is_not_known() -> None:
     """It depends on how its queues share; where none has enough of a share it gives nothing."""
     world = Cohorts(queue("a"), cohort("left", "all"), queue("b", 0, "left"), queue("lender", 10))
@@ -133,6 +156,7 @@ _AMOUNTS = st.tuples(st.integers(0, 4), st.integers(0, 3)).filter(any)
 @given(
     st.sampled_from(_STRATEGIES),
     st.booleans(),
+    st.sampled_from(("all", "all", "left")),
     st.lists(
         st.tuples(st.integers(0, 3), st.integers(0, 2), st.sampled_from("0121")), min_size=2, max_size=4
     ),
@@ -142,13 +166,18 @@ _AMOUNTS = st.tuples(st.integers(0, 4), st.integers(0, 3)).filter(any)
 def test_what_is_said_to_be_in_vain_is(
     strategies: tuple[str, ...],
     within_nominal: bool,
+    side: str,
     queues: list[tuple[int, int, str]],
     steps: list[tuple[str, int, tuple[int, int]]],
     asked: tuple[int, int],
 ) -> None:
-    """Whatever others hold, give back or are told to give back."""
-    others = [queue(f"q{at}", cpu, weight=weight, gpu=gpu) for at, (cpu, gpu, weight) in enumerate(queues)]
-    world = Cohorts(*others, queue("own", 1, gpu=0), strategies=strategies, within_nominal=within_nominal)
+    """Whatever others hold, give back or are told to give back; every third holder has a lower priority."""
+    others = [
+        queue(f"q{at}", cpu, side if at == 0 else "all", weight=weight, gpu=gpu)
+        for at, (cpu, gpu, weight) in enumerate(queues)
+    ]
+    others += [cohort("left", "all"), queue("own", 1, side, gpu=0)]
+    world = Cohorts(*others, strategies=strategies, within_nominal=within_nominal)
     cpu, gpu = asked
     asker = world.asking("own", cpu=cpu, gpu=gpu)
     tree, own = world.cache.tree, world.cache.queues["own"]
@@ -157,7 +186,8 @@ def test_what_is_said_to_be_in_vain_is(
         at = world.cache.queues[f"q{where % len(queues)}" if where % 7 else "own"]
         holders: list[Workload] = world.holders(at.name)
         if step == "h":
-            world.hold(at.name, f"w{number}", cpu=amounts[0], gpu=amounts[1], priority=0)
+            priority = -1 if number % 3 == 0 else 0
+            world.hold(at.name, f"w{number}", cpu=amounts[0], gpu=amounts[1], priority=priority)
         elif holders and step == "d":
             world.cache.drop(holders[where % len(holders)])
         elif holders and not holders[where % len(holders)].evicted:

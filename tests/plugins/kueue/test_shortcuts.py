@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from kueue_fuzz import TIMES, World, by_usage, fuzz, placed, world
+from kueue_fuzz import TIMES, World, alike, by_usage, fuzz, placed, world
 from kueue_worlds import cluster
 
 from harness import Cluster, Policy, View
@@ -111,7 +111,14 @@ def of_one_uid(seed: int) -> World:
     return given
 
 
-KINDS = ((plain, 1200), (on_nodes, 400), (ordered_by_usage, 400), (in_topologies, 600), (of_one_uid, 150))
+KINDS = (
+    (plain, 1200),
+    (on_nodes, 400),
+    (ordered_by_usage, 400),
+    (in_topologies, 600),
+    (of_one_uid, 150),
+    (alike, 150),
+)
 """Random worlds, and how many there are of each kind."""
 
 

@@ -49,7 +49,7 @@ def explain(case: Mapping[str, Any]) -> str:
         + ", ".join(f"{amount} {labels[cell]}" for cell, amount in incoming.requests)
         + f"; it lacks {', '.join(labels[cell] for cell in incoming.need)}"
     ]
-    for queue in cache.members[incoming.queue.root]:
+    for queue in cache.holding[incoming.queue.root]:
         first = queue.node * tree.width
         figures = ", ".join(
             f"{labels[cell]} {tree.usage[first + cell]} of {tree.nominal[first + cell]}"

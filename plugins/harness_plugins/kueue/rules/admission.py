@@ -14,7 +14,7 @@ from typing import NamedTuple, final
 from harness_plugins.kueue.rules.assignment import DEFERRED_FIT, FIT, NO_FIT, PREEMPT, Assignment
 from harness_plugins.kueue.rules.entry import Entry, Order
 from harness_plugins.kueue.rules.feature_gates import Gates
-from harness_plugins.kueue.rules.nomination import Nominates, Reservation
+from harness_plugins.kueue.rules.nomination import Deed, Nominates, Reservation
 from harness_plugins.kueue.rules.preemption import Target, fits, put_back, remove
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
@@ -101,6 +101,7 @@ class AdmissionCycle:
         self.entries: list[Entry] = []
         self.refused: list[Refused] = []
         self._reserved: list[Reservation] = []
+        self._done: list[Deed] = []
         self._victims: dict[int, dict[Workload, None]] = {}
 
     def run(self, heads: list[Workload], cycle: int) -> Iterator[Admitted | Preempted]:
@@ -112,6 +113,7 @@ class AdmissionCycle:
         """
         entries = self.entries = [self._nominate(workload, cycle) for workload in heads]
         self._victims.clear()
+        self._done = []
         for entry in self._order(entries):
             if not entry.reason:
                 outcome = self._serve(entry, cycle)
@@ -183,7 +185,9 @@ class AdmissionCycle:
             if assignment.mode == FIT:
                 self._pending[queue.number].remove(workload)
                 return Admitted(workload, assignment)
-            victims.update(dict.fromkeys(target.workload for target in targets))
+            taken = tuple(target.workload for target in targets)
+            victims.update(dict.fromkeys(taken))
+            self._done.append(taken)
             entry.reason = PENDING_PREEMPTION
             workload.place.last_assignment = None
             fresh = [target for target in targets if not target.workload.evicted]
@@ -210,9 +214,8 @@ class AdmissionCycle:
             return assignment
 
         assignment = self._nominator.reassign_without(
-            workload, first, cycle,
-            victims=tuple(victims), reserved=tuple(self._reserved), reassign=reassign,
-        )  # fmt: skip
+            workload, first, cycle, done=self._done, reassign=reassign
+        )
         return assignment._replace(mode=DEFERRED_FIT) if assignment.mode == FIT else assignment
 
     def _fits(self, assignment: Assignment, node: int, victims: dict[Workload, None]) -> bool:
@@ -251,7 +254,9 @@ class AdmissionCycle:
         self._tree.charge(node, amounts)
         for placed in places:
             placed.charge()
-        self._reserved.append((node, amounts, places))
+        reservation = node, amounts, places
+        self._reserved.append(reservation)
+        self._done.append(reservation)
 
     def _reserve_for_later(self, entry: Entry) -> None:
         """Keep for an entry that cannot preempt what others could otherwise take from it for good."""

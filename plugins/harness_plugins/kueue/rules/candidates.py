@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cmp_to_key
+from itertools import chain
 
 from harness_plugins.kueue.rules.preemption_policy import Allowed
 from harness_plugins.kueue.state.holders import Holders
@@ -15,14 +16,19 @@ from harness_plugins.kueue.state.workload import Workload
 
 def has_candidate(holders: Holders, mask: int, allowed: Allowed) -> bool:
     """Whether any holder of a queue's quota may be preempted and uses what is needed."""
+    workloads = holders.workloads
+    if not holders.evicted and (not workloads or workloads[0].priority >= allowed.below):
+        return False
+    return next(all_candidates(holders, mask, allowed), None) is not None
+
+
+def all_candidates(holders: Holders, mask: int, allowed: Allowed) -> Iterator[Workload]:
+    """All holders of a queue's quota that may be preempted and use what is needed, in no particular order."""
     workloads, evicted = holders.workloads, holders.evicted
     if not evicted:
-        if not workloads or workloads[0].priority >= allowed.below:
-            return False
-        return next(preemptible(workloads, mask, allowed), None) is not None
-    return any(
-        next(preemptible(part, mask, allowed), None) is not None
-        for part in (workloads[:evicted], workloads[evicted:])
+        return preemptible(workloads, mask, allowed)
+    return chain(
+        preemptible(workloads[:evicted], mask, allowed), preemptible(workloads[evicted:], mask, allowed)
     )
 
 

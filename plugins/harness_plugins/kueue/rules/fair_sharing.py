@@ -131,7 +131,8 @@ class FairSharing:
         preemption = own.spec.preemption
         within = allowed_by(preemption.within_cluster_queue, workload)
         reclaim = allowed_by(preemption.reclaim_within_cohort, workload) if own.path else None
-        queues = [own] if within is not None and cache.holders[own.node].workloads else []
+        candidates = Candidates(cache, incoming, within, reclaim)
+        queues = [own] if candidates.head(own) is not None else []
         if reclaim is not None:
             queues += _borrowers(cache, own, incoming.need)
         if not queues:
@@ -139,7 +140,7 @@ class FairSharing:
         tree = cache.tree
         tree.charge(own.node, incoming.requests)
         share, takes_back = self.shares.of(own.node)[1], self.takes_back(incoming)
-        search = FairSearch(cache, incoming, self.shares, Candidates(cache, incoming, within, reclaim))
+        search = FairSearch(cache, incoming, self.shares, candidates)
         done = search.run(queues, self.strategies, takes_back=takes_back)
         tree.refund(own.node, incoming.requests)
         targets = search.targets
@@ -155,10 +156,13 @@ class FairSharing:
 
 
 def _borrowers(cache: Cache, own: ClusterQueueState, need: tuple[int, ...]) -> list[ClusterQueueState]:
-    """The other queues of a tree that hold more than their nominal quota of something that is needed."""
+    """The other queues of a tree that hold more than their nominal quota of something that is needed.
+
+    Nobody can be preempted where a cycle only reserves something.
+    """
     width, usage, nominal = cache.tree.width, cache.tree.usage, cache.tree.nominal
     found = []
-    for queue in cache.members[own.root]:
+    for queue in cache.holding[own.root]:
         first = queue.node * width
         for cell in need:
             if usage[first + cell] > nominal[first + cell] and queue is not own:
@@ -183,7 +187,6 @@ class FairSearch:
         "_incoming",
         "_own",
         "_shares",
-        "_too_large",
         "_tree",
         "retry",
         "targets",
@@ -198,7 +201,6 @@ class FairSearch:
         self._candidates = candidates
         self.retry: dict[ClusterQueueState, Workload] = {}
         self._flat = len(self._own.path) == 1
-        self._too_large = False
         self.targets: list[Target] = []
 
     def run(self, queues: list[ClusterQueueState], strategies: tuple[str, ...], *, takes_back: bool) -> bool:
@@ -222,7 +224,13 @@ class FairSearch:
         """
         own, candidates = self._own, self._candidates
         ordering = TargetClusterQueueOrdering(self._cache, self._shares, own, queues, candidates.head)
-        while (queue := ordering.next()) is not None:
+        while True:
+            alone = self._flat and not takes_back and candidates.head(own) is None
+            if alone and self._shares.of(own.node)[1] > ordering.largest_share():
+                return False  # neither strategy takes from less, and ours will not become smaller
+            queue = ordering.next()
+            if queue is None:
+                return False
             if queue is own:
                 done = self.take(candidates.pop(queue), IN_CLUSTER_QUEUE)
             elif takes_back:
@@ -231,9 +239,6 @@ class FairSearch:
                 done = self.take_fairly(queue, to_final=to_final)
             if done:
                 return True
-            if self._too_large and self._flat and candidates.head(own) is None:
-                return False  # all others have smaller shares still, and ours will not become smaller
-        return False
 
     def _by_second_strategy(self) -> bool:
         """Go through what the first strategy refused, at most one target a queue."""
@@ -254,7 +259,6 @@ class FairSearch:
         candidates = self._candidates
         mine, theirs = self.sides(queue)
         share, initial = self._shares.of(mine)[1], self._shares.of(theirs)[1]
-        self._too_large = share > initial
         workload: Workload | None = None
         if not to_final:
             if less_than_initial_share(share, initial):

@@ -6,7 +6,7 @@ Upstream: `nominate` and `getAssignments` in pkg/scheduler/scheduler.go; `NextFl
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias, final
 
 from harness_plugins.kueue.rules.assignment import FIT, PREEMPT, Assignment
@@ -25,6 +25,9 @@ Nomination: TypeAlias = tuple[Assignment, bool]
 
 Reservation: TypeAlias = tuple[int, Amounts, tuple[Placed, ...]]
 """Node of a queue, and the quota and the places that a cycle keeps for an entry."""
+
+Deed: TypeAlias = Reservation | tuple[Workload, ...]
+"""What a cycle does that those notice who are served later: it reserves, or it makes victims."""
 
 
 class Nominates(Protocol):
@@ -49,8 +52,7 @@ class Nominates(Protocol):
         first: Assignment,
         cycle: int,
         *,
-        victims: tuple[Workload, ...],
-        reserved: tuple[Reservation, ...],
+        done: Sequence[Deed],
         reassign: Callable[[], Assignment],
     ) -> Assignment:
         """Assign again within a cycle as if its victims were gone.
@@ -59,9 +61,8 @@ class Nominates(Protocol):
             workload: the head.
             first: the assignment of its nomination.
             cycle: the number of the cycle.
-            victims: whom the cycle takes out of the tree for it.
-            reserved: what the cycle has reserved.
-            reassign: takes them out, calls `reassign`, and puts them back.
+            done: what the cycle has done before; always the same list while it lasts.
+            reassign: takes its victims out, calls `reassign`, and puts them back.
         """
 
 
@@ -101,8 +102,7 @@ class Nominator:
         first: Assignment,
         cycle: int,
         *,
-        victims: tuple[Workload, ...],
-        reserved: tuple[Reservation, ...],
+        done: Sequence[Deed],
         reassign: Callable[[], Assignment],
     ) -> Assignment:
         """Assign again within a cycle as if its victims were gone."""

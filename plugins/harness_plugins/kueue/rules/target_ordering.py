@@ -5,7 +5,9 @@ Upstream: `TargetClusterQueueOrdering` in pkg/scheduler/preemption/fairsharing/o
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Callable
+from heapq import heapify, heappop, heappush
 from typing import TypeAlias, final
 
 from harness_plugins.kueue.rules.dominant_resource_share import NOTHING, Share, Shares
@@ -14,6 +16,78 @@ from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
 
 _Rank: TypeAlias = tuple[bool] | tuple[bool, bool, bool, int, int, str]
+
+
+@final
+class _Turns:
+    """The queues right below a cohort that may have a turn.
+
+    They stand in groups of equal shares. A group is ordered only when its turn comes, and one by itself not
+    at all: that needs the next candidate of everybody in it.
+
+    Args:
+        shares: queue -> its share.
+        rank: how the next candidate of a queue ranks.
+
+    Attributes:
+        share: the largest share, when `first` was asked last.
+    """
+
+    __slots__ = ("_groups", "_levels", "_rank", "_ranked", "_turn", "share")
+
+    def __init__(
+        self, shares: dict[ClusterQueueState, Share], rank: Callable[[ClusterQueueState], _Rank]
+    ) -> None:
+        # Equal ranks, of equal UIDs, fall by the order in which the queues are given.
+        self._groups: dict[Share, list[tuple[int, ClusterQueueState]]] = {}
+        for place, (queue, share) in enumerate(shares.items()):
+            group = self._groups.get(share)
+            if group is None:
+                self._groups[share] = [(place, queue)]
+            else:
+                group.append((place, queue))
+        self._levels = sorted(self._groups)
+        self._rank = rank
+        self.share = NOTHING
+        self._ranked: list[tuple[_Rank, int, ClusterQueueState]] = []  # a heap; all have `share`
+        self._turn: tuple[int, ClusterQueueState] | None = None  # who is next
+
+    def first(self) -> ClusterQueueState | None:
+        """Who has the largest share, and of several the next candidate that ranks first."""
+        if self._turn is None:
+            if not self._ranked:
+                if not self._levels:
+                    return None
+                self.share = self._levels.pop()
+                group = self._groups.pop(self.share)
+                if len(group) == 1:
+                    self._turn = group[0]
+                    return self._turn[1]
+                self._ranked = [(self._rank(queue), place, queue) for place, queue in group]
+                heapify(self._ranked)
+            self._turn = heappop(self._ranked)[1:]
+        return self._turn[1]
+
+    def largest(self) -> Share:
+        """The largest share, `NOTHING` where nobody is left."""
+        if self._turn is not None or self._ranked:
+            return self.share
+        return self._levels[-1] if self._levels else NOTHING
+
+    def move_first(self, share: Share | None) -> None:
+        """Let the first have a share that is not larger than it was, or let it leave."""
+        assert self._turn is not None
+        place, queue = self._turn
+        self._turn = None
+        if share is None:
+            return
+        if self._ranked and share == self.share:
+            heappush(self._ranked, (self._rank(queue), place, queue))
+        elif share in self._groups:
+            self._groups[share].append((place, queue))
+        else:
+            self._groups[share] = [(place, queue)]
+            insort(self._levels, share)
 
 
 @final
@@ -39,7 +113,6 @@ class TargetClusterQueueOrdering:
         "_names",
         "_own",
         "_queues",
-        "_ranks",
         "_root",
         "_shares",
         "_taken",
@@ -61,9 +134,8 @@ class TargetClusterQueueOrdering:
         self._head = head
         self._queues: dict[int, list[ClusterQueueState]] = {}
         self._cohorts: dict[int, list[int]] = {}
-        # Cohort -> the shares of the queues right below it that may have a turn, and of the cohorts.
-        self._turns: dict[int, tuple[dict[ClusterQueueState, Share], dict[int, Share]]] = {}
-        self._ranks: dict[ClusterQueueState, _Rank] = {}
+        # Cohort -> the queues right below it that may have a turn, and the shares of such cohorts.
+        self._turns: dict[int, tuple[_Turns, dict[int, Share]]] = {}
         self._taken: ClusterQueueState | None = None
         parent = cache.tree.parent
         for queue in queues:
@@ -89,9 +161,10 @@ class TargetClusterQueueOrdering:
         way: list[int] = []
         while True:
             queues, cohorts = self._turns_below(cohort)
-            queue, queue_share = self._best_queue(queues)
+            while (queue := queues.first()) is not None and self._head(queue) is None:
+                queues.move_first(None)
             below, below_share = self._best_cohort(cohorts)
-            if below is not None and (queue is None or below_share >= queue_share):
+            if below is not None and (queue is None or below_share >= queues.share):
                 way.append(cohort)
                 cohort = below
             elif queue is not None:
@@ -104,48 +177,46 @@ class TargetClusterQueueOrdering:
                 cohort = root
                 way.clear()
 
-    def _turns_below(self, cohort: int) -> tuple[dict[ClusterQueueState, Share], dict[int, Share]]:
-        """The shares of the queues and of the cohorts right below a cohort that may have a turn."""
+    def largest_share(self) -> Share:
+        """The largest share right below the root of whatever may have a turn."""
+        if self._taken is not None:
+            self._look_again(self._taken)
+            self._taken = None
+        queues, cohorts = self._turns_below(self._root)
+        return max(queues.largest(), *cohorts.values()) if cohorts else queues.largest()
+
+    def _turns_below(self, cohort: int) -> tuple[_Turns, dict[int, Share]]:
+        """The queues right below a cohort that may have a turn, and the shares of such cohorts."""
         found = self._turns.get(cohort)
         if found is None:
-            found = self._turns[cohort] = {}, {}
+            of = self._shares.of
+            present: dict[ClusterQueueState, Share] = {}
             for queue in self._queues.get(cohort, ()):
-                borrowing, share = self._shares.of(queue.node)
+                borrowing, share = of(queue.node)
                 if borrowing or queue is self._own:
-                    found[0][queue] = share
+                    present[queue] = share
+            cohorts: dict[int, Share] = {}
             for below in self._cohorts.get(cohort, ()):
-                borrowing, share = self._shares.of(below)
+                borrowing, share = of(below)
                 if borrowing or below in self._own.path:
-                    found[1][below] = share
+                    cohorts[below] = share
+            found = self._turns[cohort] = _Turns(present, self._rank), cohorts
         return found
 
     def _look_again(self, taken: ClusterQueueState) -> None:
         """A queue was taken from: it and the cohorts above it have other shares, and nobody else has."""
-        self._ranks.pop(taken, None)
         below = taken.node
         for cohort in taken.path or (taken.root,):
             queues, cohorts = self._turns[cohort]
             borrowing, share = self._shares.of(below)
             if below == taken.node:
-                if taken in queues and (borrowing or taken is self._own):
-                    queues[taken] = share
-                else:
-                    queues.pop(taken, None)
+                stays = (borrowing or taken is self._own) and self._head(taken) is not None
+                queues.move_first(share if stays else None)
             elif below in cohorts and (borrowing or below in self._own.path):
                 cohorts[below] = share
             else:
                 cohorts.pop(below, None)
             below = cohort
-
-    def _best_queue(self, present: dict[ClusterQueueState, Share]) -> tuple[ClusterQueueState | None, Share]:
-        while present:
-            most = max(present.values())
-            equal = [queue for queue, share in present.items() if share == most]
-            best = equal[0] if len(equal) == 1 else min(equal, key=self._rank)
-            if self._head(best) is not None:
-                return best, most
-            del present[best]
-        return None, NOTHING
 
     def _best_cohort(self, present: dict[int, Share]) -> tuple[int | None, Share]:
         if not present:
@@ -156,13 +227,8 @@ class TargetClusterQueueOrdering:
 
     def _rank(self, queue: ClusterQueueState) -> _Rank:
         """How the next candidate of a queue ranks: where there is none, after all others."""
-        rank = self._ranks.get(queue)
-        if rank is None:
-            head = self._head(queue)
-            if head is None:
-                rank = (True,)
-            else:
-                evicted_last, priority, reserved, uid = head.rank
-                rank = False, evicted_last, queue is self._own, priority, reserved, uid
-            self._ranks[queue] = rank
-        return rank
+        head = self._head(queue)
+        if head is None:
+            return (True,)
+        evicted_last, priority, reserved, uid = head.rank
+        return False, evicted_last, queue is self._own, priority, reserved, uid

@@ -16,6 +16,7 @@ from harness_plugins.kueue.rules.assignment import FIT, NO_FIT, Assignment
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.preemption_oracle import available, height
 from harness_plugins.kueue.rules.topology.workload import WorkloadTopology
+from harness_plugins.kueue.shortcuts.equal_heads import EqualHeads, Likeness
 from harness_plugins.kueue.shortcuts.no_targets import FailedSearch, NoTargets, Reasons
 from harness_plugins.kueue.shortcuts.recorded_oracle import Check, RecordedOracle
 from harness_plugins.kueue.state.cache import Cache
@@ -34,7 +35,8 @@ class CachedNoFit:
 
     Args:
         assignment: the assignment; it is good for the whole equivalence class of a workload.
-        generation: of the queue, when its own state was looked at last.
+        queue: the queue.
+        likeness: what all heads have in common that it is good for as well; None for none.
         version: of the queue's tree, when all of it was looked at last.
         checks: how its flavor-resources stood.
         no_place: what had no place in a topology although there was quota; None for nothing.
@@ -54,7 +56,9 @@ class CachedNoFit:
         "_fails_at",
         "_generation",
         "_holds_at",
+        "_likeness",
         "_no_place",
+        "_queue",
         "_searches",
         "_why",
         "assignment",
@@ -65,7 +69,8 @@ class CachedNoFit:
     def __init__(
         self,
         assignment: Assignment,
-        generation: int,
+        queue: ClusterQueueState,
+        likeness: Likeness | None,
         version: int,
         checks: list[Check],
         no_place: WorkloadTopology | None,
@@ -76,7 +81,9 @@ class CachedNoFit:
         self.refusal = why_not(
             assignment, NO_QUOTA if assignment.mode == NO_FIT else NO_PREEMPTION_CANDIDATES
         )
-        self._generation = generation
+        self._queue = queue
+        self._likeness = likeness
+        self._generation = queue.generation
         self._checks = checks
         self._no_place = no_place
         self._searches = searches
@@ -84,14 +91,14 @@ class CachedNoFit:
         self._holds_at, self._fails_at = version, -1
         self.turn_matters = bool(assignment.placed and why)
 
-    def still(self, cache: Cache, queue: ClusterQueueState, reasons: Reasons, version: int) -> bool:
+    def still(self, cache: Cache, alike: EqualHeads, reasons: Reasons, version: int) -> bool:
         """Whether all that it rests on is so now.
 
         While nothing changes in the queue itself, only what others do counts.
 
         Args:
             cache: tells how flavor-resources stand.
-            queue: the queue.
+            alike: tells whether the queue still stands for others.
             reasons: tells why searches fail.
             version: of the queue's tree.
         """
@@ -100,6 +107,9 @@ class CachedNoFit:
         if version == self._fails_at:
             return False
         self._fails_at = version
+        queue = self._queue
+        if self._likeness is not None and not alike.stands_for(queue, self._likeness):
+            return False
         changed = queue.generation != self._generation
         for cell, amount, (was_available, was_height) in self._checks:
             if available(cache, queue, cell, amount) is not was_available:
@@ -135,6 +145,7 @@ class CachedNoFits:
         reasons: tells why searches fail.
         gates: the feature gates.
         topologies: the flavors with a topology; None where there is none.
+        alike: tells which heads come to the same.
     """
 
     def __init__(
@@ -144,13 +155,15 @@ class CachedNoFits:
         reasons: Reasons,
         gates: Gates,
         topologies: TopologyFlavors | None,
+        alike: EqualHeads,
     ) -> None:
         self._cache = cache
+        self._alike = alike
         self._pending = pending
         self._reasons = reasons
         self._gates = gates
         self._topologies = topologies
-        self._known: Memo[str, CachedNoFit] = Memo()
+        self._known: Memo[str | Likeness, CachedNoFit] = Memo(most=max(4096, 16 * len(pending)))
         self._by_class = gates.scheduling_equivalence_hashing
 
     def version(self, queue: ClusterQueueState) -> int:
@@ -165,8 +178,8 @@ class CachedNoFits:
             workload: the workload.
             version: of its queue's tree.
         """
-        no_fit = self._known.get(workload.place.equivalence_class.key)
-        if no_fit is None or not no_fit.still(self._cache, workload.cluster_queue, self._reasons, version):
+        no_fit = self._known.get(self._alike.of(workload) or workload.place.equivalence_class.key)
+        if no_fit is None or not no_fit.still(self._cache, self._alike, self._reasons, version):
             return None
         return no_fit.assignment
 
@@ -187,9 +200,11 @@ class CachedNoFits:
             return
         why = _why_all_fail(oracle.failed, self._reasons)
         if why is not None:  # else what was in vain before may be so again
-            self._known[workload.place.equivalence_class.key] = CachedNoFit(
+            likeness = self._alike.of(workload)
+            self._known[likeness or workload.place.equivalence_class.key] = CachedNoFit(
                 assignment,
-                queue.generation,
+                queue,
+                likeness,
                 self.version(queue),
                 oracle.checks,
                 oracle.no_place,
@@ -200,7 +215,7 @@ class CachedNoFits:
     def still_inadmissible(self, workload: Workload) -> bool:
         """Whether nothing would come of a head's turn but that it becomes inadmissible with its class."""
         place, queue = workload.place, workload.cluster_queue
-        no_fit = self._known.get(place.equivalence_class.key)
+        no_fit = self._known.get(self._alike.of(workload) or place.equivalence_class.key)
         if no_fit is None or no_fit.refusal not in place.reported:
             return False
         pending = self._pending[queue.number]
@@ -210,7 +225,7 @@ class CachedNoFits:
             workload, self._gates, marked=pending.preemptor is workload
         ):
             return False
-        return no_fit.still(self._cache, queue, self._reasons, self.version(queue))
+        return no_fit.still(self._cache, self._alike, self._reasons, self.version(queue))
 
 
 def _why_all_fail(searches: list[FailedSearch], reasons: Reasons) -> list[NoTargets] | None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias, final
 
 from harness.memo import Memo
 from harness_plugins.kueue.rules.assignment import Assignment
-from harness_plugins.kueue.rules.nomination import Nomination, Nominator, Reservation
+from harness_plugins.kueue.rules.nomination import Deed, Nomination, Nominator
 from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
+from harness_plugins.kueue.shortcuts.cycle_states import CycleStates
+from harness_plugins.kueue.shortcuts.equal_heads import EqualHeads, Likeness
 from harness_plugins.kueue.shortcuts.no_targets import Reasons
 from harness_plugins.kueue.shortcuts.recorded_oracle import RecordedOracle
 from harness_plugins.kueue.state.cache import Cache
@@ -18,13 +20,9 @@ from harness_plugins.kueue.state.workload import Workload
 _Kept = tuple[Assignment, int, Tried]
 """The assignment of a workload. Valid for the version of the tree, and by content for `tried`."""
 
-_Again: TypeAlias = tuple[
-    Workload, tuple[int, ...], Chosen, int, tuple[Workload, ...], tuple[Reservation, ...]
-]
-"""A workload that is assigned again, its pods and flavors; the version of its tree, the victims that count as
-gone, and what is reserved."""
-
-_MOST_AGAIN = 1024  # each has all victims and reservations of a cycle in it
+_Again: TypeAlias = tuple[Workload | Likeness, tuple[int, ...], Chosen, int, int]
+"""A workload that is assigned again, its pods and flavors; the version of its tree, and the state in which
+the cycle has left it."""
 
 
 @final
@@ -39,6 +37,7 @@ class KeptNominations:
         cache: who holds which quota.
         reasons: finds targets, or why there are none.
         no_fits: the failed assignments of classes.
+        alike: tells which heads come to the same.
     """
 
     def __init__(
@@ -47,15 +46,18 @@ class KeptNominations:
         cache: Cache,
         reasons: Reasons,
         no_fits: CachedNoFits,
+        alike: EqualHeads,
     ) -> None:
         self._nominator = nominator
         self._cache = cache
         self._reasons = reasons
         self._no_fits = no_fits
-        self._known: Memo[Workload, _Kept] = Memo()
+        self._alike = alike
+        self._known: Memo[Workload | Likeness, _Kept] = Memo()
         # Valid for the version of the tree, and by content for what a cycle has done to it: who waits for
         # victims that are on their way is served, and assigned again, in every cycle until they are gone.
-        self._known_again: Memo[_Again, Assignment] = Memo(_MOST_AGAIN)
+        self._known_again: Memo[_Again, Assignment] = Memo()
+        self._states = CycleStates()
 
     def nominate(self, workload: Workload, cycle: int) -> Nomination:
         """The assignment of a head in this cycle; which flavors were looked at is noted."""
@@ -65,12 +67,13 @@ class KeptNominations:
         version = self._no_fits.version(workload.cluster_queue)
         assignment = None if tried else self._no_fits.of(workload, version)
         if assignment is None:
-            kept = self._known.get(workload)
+            question = self._alike.of(workload) or workload
+            kept = self._known.get(question)
             if kept is not None and kept[1:] == (version, tried):
                 assignment = kept[0]
             else:
                 assignment = self._look(workload, tried)
-                self._known[workload] = assignment, version, tried
+                self._known[question] = assignment, version, tried
         nominator.remember(workload, assignment, cycle)
         return assignment, bool(tried)
 
@@ -90,13 +93,13 @@ class KeptNominations:
         first: Assignment,
         cycle: int,
         *,
-        victims: tuple[Workload, ...],
-        reserved: tuple[Reservation, ...],
+        done: Sequence[Deed],
         reassign: Callable[[], Assignment],
     ) -> Assignment:
         """Assign again within a cycle as if its victims were gone."""
         version = self._no_fits.version(workload.cluster_queue)
-        question = workload, workload.counts, first.chosen, version, victims, reserved
+        state = self._states.after(done)
+        question = self._alike.of(workload) or workload, workload.counts, first.chosen, version, state
         known = self._known_again.get(question)
         if known is not None:
             self._nominator.remember(workload, known, cycle)

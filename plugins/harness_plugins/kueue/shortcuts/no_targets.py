@@ -1,17 +1,20 @@
 """Why a search for targets fails for everything of an equivalence class, and whether it still would.
 
 Where that lies in the queue's own state it is so until the queue changes. With fair sharing it can also be
-that all others together would give up too little, which is looked at again whenever something changes.
+that all others together would give up too little, which is looked at again whenever something changes. Where
+the queue's own holders may go, too, what all of them and all that others hold could give is not enough: the
+more of them go, the more may be taken from others, so that others count with the share that is left at last.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol, TypeAlias, final
 
 from harness.memo import Memo
 from harness.models.cluster import TO_FINAL_SHARE
 from harness_plugins.kueue.rules.borrow_within_cohort import may_borrow
-from harness_plugins.kueue.rules.candidates import has_candidate
+from harness_plugins.kueue.rules.candidates import all_candidates
 from harness_plugins.kueue.rules.classical import over_nominal
 from harness_plugins.kueue.rules.dominant_resource_share import NOTHING, Share, Shares
 from harness_plugins.kueue.rules.fair_sharing import Candidates, FairSearch, FairSharing
@@ -28,6 +31,7 @@ from harness_plugins.kueue.shortcuts.share_ranking import ShareRanking
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
+from harness_plugins.kueue.state.workload import Workload
 
 NO_SHARE: Share = (False, -1.0)
 """Less than any share: nobody is there who has one."""
@@ -51,11 +55,13 @@ class NoTargets(NamedTuple):
 
     Attributes:
         failed: the search for which others give up too little; None where that has no part in it.
-        share: of the incoming's queue, with the incoming.
+        share: of the incoming's queue, with the incoming and without what its own candidates hold.
+        own: what its own candidates hold.
     """
 
     failed: FailedSearch | None = None
     share: Share = NOTHING
+    own: Sequence[Amounts] = ()
 
 
 class Reasons(Protocol):
@@ -106,7 +112,7 @@ class ClassicReasons:
         reclaims = preemption.reclaim_within_cohort != "Never" and incoming.queue.path
         if reclaims and (may_borrow(incoming.queue.spec) or not over_nominal(self._cache.tree, incoming)):
             return None
-        return None if has_own_candidates(self._cache, incoming) else NoTargets()
+        return None if next(own_candidates(self._cache, incoming), None) else NoTargets()
 
     def still_no_targets(self, why: NoTargets) -> bool:
         """Yes: others do not count."""
@@ -138,10 +144,11 @@ class FairReasons:
         if targets:
             return targets, None
         freeable: Memo[ClusterQueueState, Freeable] = Memo()
-        if not takes_back:
-            for queue in queues:
-                amounts = _held_in(queue, taken) if taken else []
-                freeable[queue] = queue.generation, share, amounts
+        if not takes_back and queues[:1] != [incoming.queue] and len(incoming.queue.path) == 1:
+            nobody: list[Amounts] = []
+            freeable.update({queue: (queue.generation, share, nobody) for queue in queues})
+            for queue in {target.workload.cluster_queue: None for target in taken}:
+                freeable[queue] = queue.generation, share, _held_in(queue, taken)
         return [], FailedSearch(incoming, freeable)
 
     def are_known(self, queue: ClusterQueueState) -> bool:
@@ -149,41 +156,53 @@ class FairReasons:
         return True
 
     def no_targets(self, failed: FailedSearch) -> NoTargets | None:
-        """That the queue itself has no candidate, and others would give up too little, if anything."""
+        """That others would give up too little, if anything, and the queue itself has no more than that."""
         incoming = failed.incoming
-        if has_own_candidates(self._cache, incoming):
-            return None
         queue = incoming.queue
-        if not queue.path or queue.spec.preemption.reclaim_within_cohort == "Never":
+        own = [workload.usage for workload in own_candidates(self._cache, incoming)]
+        reclaims = queue.path and queue.spec.preemption.reclaim_within_cohort != "Never"
+        if not (reclaims or own):
             return NoTargets()
         tree = self._cache.tree
         tree.charge(queue.node, incoming.requests)
-        share = self._shares.of(queue.node)[1]
-        takes_back = self._search.takes_back(incoming)
+        takes_back = reclaims and self._search.takes_back(incoming)
+        for usage in own:
+            tree.refund(queue.node, usage)
+        why = NoTargets(failed, self._shares.of(queue.node)[1], own)
+        for usage in own:
+            tree.charge(queue.node, usage)
         tree.refund(queue.node, incoming.requests)
-        return None if takes_back or not self._in_vain(failed, share) else NoTargets(failed, share)
+        return why if not takes_back and self.still_no_targets(why) else None
 
     def still_no_targets(self, why: NoTargets) -> bool:
         """Whether others still give up too little."""
-        return why.failed is None or self._in_vain(why.failed, why.share)
+        if why.failed is None:
+            return True
+        if len(why.failed.incoming.queue.path) > 1:
+            return self._has_the_largest_shares(why.failed.incoming, why.own)
+        return self._all_is_too_little(why) if why.own else self._too_little(why.failed, why.share)
 
-    def _in_vain(self, failed: FailedSearch, share: Share) -> bool:
-        """Whether others give up too little."""
-        if len(failed.incoming.queue.path) == 1:
-            return self._too_little(failed, share)
-        return self._has_the_largest_shares(failed.incoming)
-
-    def _has_the_largest_shares(self, incoming: Incoming) -> bool:
+    def _has_the_largest_shares(self, incoming: Incoming, own: Sequence[Amounts]) -> bool:
         """Whether below every cohort above a queue its own side has a larger share than all others.
 
-        Then neither strategy takes anything from anybody, so that no share changes. Others that have as much
-        as its own side may give up something.
+        Then neither strategy takes anything from anybody else, so that no share of others changes. Others
+        that have as much as its own side may give up something.
+
+        Args:
+            incoming: who looks for somebody to preempt.
+            own: what the candidates of its own queue hold, which then has to be too little.
         """
+        if own and not self._lacks(incoming, own):
+            return False
         queue, tree = incoming.queue, self._cache.tree
         # The ranking is asked before the trial, which it is not to see.
         others = [(below, self._largest(above, below)) for above, below in queue.below.items()]
         tree.charge(queue.node, incoming.requests)
+        for usage in own:
+            tree.refund(queue.node, usage)
         found = all(self._shares.of(below)[1] > most for below, most in others)
+        for usage in own:
+            tree.charge(queue.node, usage)
         tree.refund(queue.node, incoming.requests)
         return found
 
@@ -214,12 +233,34 @@ class FairReasons:
                 if from_here is None:
                     return False
                 freeable += from_here
-        if not freeable:
-            return True
-        tree = self._cache.tree
-        for needed, amount in failed.incoming.requests:
+        return not freeable or self._lacks(failed.incoming, freeable)
+
+    def _all_is_too_little(self, why: NoTargets) -> bool:
+        """Whether a queue right below its root lacks something with its own candidates gone, and others.
+
+        Others count with all that they hold, unless their share is less than the queue's own at last.
+        """
+        assert why.failed is not None
+        incoming, tree = why.failed.incoming, self._cache.tree
+        own = incoming.queue
+        freeable = list(why.own)
+        reclaims = own.path and own.spec.preemption.reclaim_within_cohort != "Never"
+        for theirs, node in reversed(self._ranking.of(own.root) if reclaims else []):
+            if theirs < why.share:
+                break
+            if node != own.node:
+                if self._cache.at[node] is None:
+                    return False  # what queues of a cohort give up shows there only in part
+                first = node * tree.width
+                freeable.append(tuple((cell, tree.usage[first + cell]) for cell, _ in incoming.requests))
+        return self._lacks(incoming, freeable)
+
+    def _lacks(self, incoming: Incoming, freeable: Sequence[Amounts]) -> bool:
+        """Whether something would be lacking even if so much became free."""
+        node, available = incoming.queue.node, self._cache.tree.available
+        for needed, amount in incoming.requests:
             freed = sum(amount for usage in freeable for cell, amount in usage if cell == needed)
-            if tree.available(own.node, needed) + freed < amount:
+            if available(node, needed) + freed < amount:
                 return True
         return False
 
@@ -270,15 +311,15 @@ class FairReasons:
         return passes and search.take(refused, IN_COHORT_FAIR_SHARING)
 
 
-def has_own_candidates(cache: Cache, incoming: Incoming) -> bool:
-    """Whether a queue's own policy lets anything of the incoming's class preempt what it needs there."""
+def own_candidates(cache: Cache, incoming: Incoming) -> Iterator[Workload]:
+    """Whom a queue's own policy lets anything of the incoming's class preempt for what it needs there."""
     queue = incoming.queue
     allowed = allowed_by(queue.spec.preemption.within_cluster_queue, incoming.workload)
     if allowed is None:
-        return False
+        return iter(())
     if allowed.newer_than is not None:
         allowed = Allowed(allowed.below)  # whatever its time
-    return has_candidate(cache.holders[queue.node], incoming.mask, allowed)
+    return all_candidates(cache.holders[queue.node], incoming.mask, allowed)
 
 
 def _held_in(queue: ClusterQueueState, targets: list[Target]) -> list[Amounts]:

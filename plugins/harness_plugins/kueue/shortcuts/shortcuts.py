@@ -22,6 +22,7 @@ from harness_plugins.kueue.rules.topology.capacity import Capacities
 from harness_plugins.kueue.rules.topology.placement import SuitableLeaves
 from harness_plugins.kueue.rules.topology.workload import Topologies
 from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
+from harness_plugins.kueue.shortcuts.equal_heads import EqualHeads
 from harness_plugins.kueue.shortcuts.flat_order import FlatOrder
 from harness_plugins.kueue.shortcuts.kept_capacities import KeptCapacities
 from harness_plugins.kueue.shortcuts.kept_flavors import (
@@ -51,6 +52,7 @@ class World(NamedTuple):
         search: the way of choosing whom to preempt.
         topologies: the flavors with a topology; None where there is none.
         gates: the feature gates.
+        weights: node -> fair-sharing weight.
     """
 
     cache: Cache
@@ -59,6 +61,7 @@ class World(NamedTuple):
     search: ClassicPreemption | FairSharing
     topologies: TopologyFlavors | None
     gates: Gates
+    weights: Sequence[float]
 
 
 @final
@@ -109,7 +112,7 @@ class Shortcuts:
 
     def nomination(self, world: World, offers: Offers, assigner: Assigner) -> tuple[Nominates, Heads]:
         """What finds assignments for heads, and what finds the heads of cycles."""
-        cache, pending, _, search, topologies, gates = world
+        cache, pending, _, search, topologies, gates, weights = world
         if not self._on:
 
             def oracle(workload: Workload) -> Oracle:
@@ -121,9 +124,10 @@ class Shortcuts:
         def recorded(workload: Workload) -> Oracle:
             return RecordedOracle(cache, reasons, workload)
 
-        no_fits = CachedNoFits(cache, pending, reasons, gates, topologies)
+        alike = EqualHeads(cache, weights, placed=topologies is not None)
+        no_fits = CachedNoFits(cache, pending, reasons, gates, topologies, alike)
         nominator = Nominator(offers, assigner, recorded, gates)
-        kept = KeptNominations(nominator, cache, reasons, no_fits)
+        kept = KeptNominations(nominator, cache, reasons, no_fits, alike)
         return kept, RestingHeads(
             pending,
             no_fits.still_inadmissible,

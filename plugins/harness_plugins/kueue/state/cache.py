@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import final
 
 from harness.models.cluster import Cluster
@@ -11,6 +13,8 @@ from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.holders import Holders
 from harness_plugins.kueue.state.workload import Workload
+
+_NUMBER = attrgetter("number")
 
 
 @final
@@ -26,20 +30,20 @@ class Cache:
         queues: by name.
         at: node of the tree -> its queue, None for cohorts.
         holders: node of a queue -> the workloads that hold its quota.
-        members: node of a root -> the usable queues of its tree.
+        holding: node of a root -> the usable queues of its tree whose quota somebody holds, by number.
         height: node -> how many levels of usable nodes are below it.
         version: node of a root -> how often anything in its tree changed.
         changed: node -> its queue, if it is new or its holders changed since this was emptied.
     """
 
-    __slots__ = ("_watching", "at", "changed", "height", "holders", "members", "queues", "tree", "version")
+    __slots__ = ("_watching", "at", "changed", "height", "holders", "holding", "queues", "tree", "version")
 
     def __init__(self, cluster: Cluster, *, also: Iterable[FlavorResource] = ()) -> None:
         tree = self.tree = QuotaTree(cluster.cluster_queues, cluster.cohorts, also=also)
         self.queues: dict[str, ClusterQueueState] = {}
         self.at: list[ClusterQueueState | None] = [None] * len(tree.names)
         self.holders: dict[int, Holders] = {}
-        self.members: dict[int, list[ClusterQueueState]] = {root: [] for root in tree.root}
+        self.holding: dict[int, list[ClusterQueueState]] = {root: [] for root in tree.root}
         for number, (name, spec) in enumerate(cluster.cluster_queues.items()):
             node = tree.queues[name]
             flavors = (quotas.flavor for group in spec.resource_groups for quotas in group.flavors)
@@ -47,8 +51,6 @@ class Cache:
             queue = ClusterQueueState(spec, number, node, tuple(tree.path(node)), usable=usable)
             self.queues[name] = self.at[node] = queue
             self.holders[node] = Holders(queue)
-            if usable:
-                self.members[queue.root].append(queue)
         self.height: list[int] = [0] * len(tree.names)
         for node in range(len(tree.names) - 1, -1, -1):
             present = self.at[node]
@@ -87,13 +89,13 @@ class Cache:
         workload.uses = uses
         workload.reserved = reserved
         self.tree.charge(queue.node, usage)
-        self.holders[queue.node].add_holder(workload)
+        self.add_holder(workload)
         self._changed(queue)
 
     def drop(self, workload: Workload) -> None:
         """A workload gives its quota back."""
         queue = workload.cluster_queue
-        self.holders[queue.node].remove_holder(workload)
+        self.remove_holder(workload)
         self.tree.refund(queue.node, workload.usage)
         workload.has_quota = False
         workload.evicted = False
@@ -121,11 +123,20 @@ class Cache:
 
     def add_holder(self, workload: Workload) -> None:
         """Enter a workload among the holders of its queue; usage is not touched."""
-        self.holders[workload.cluster_queue.node].add_holder(workload)
+        queue = workload.cluster_queue
+        holders = self.holders[queue.node]
+        if not holders.workloads and queue.usable:
+            insort(self.holding[queue.root], queue, key=_NUMBER)
+        holders.add_holder(workload)
 
     def remove_holder(self, workload: Workload) -> None:
         """Take a workload out of its queue's holders; usage is not touched."""
-        self.holders[workload.cluster_queue.node].remove_holder(workload)
+        queue = workload.cluster_queue
+        holders = self.holders[queue.node]
+        holders.remove_holder(workload)
+        if not holders.workloads and queue.usable:
+            holding = self.holding[queue.root]
+            del holding[bisect_left(holding, queue.number, key=_NUMBER)]
 
     def reorder(self, queue: ClusterQueueState) -> None:
         """Candidates of a queue stand in another order, although its holders are the same."""

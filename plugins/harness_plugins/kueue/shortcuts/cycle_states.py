@@ -1,0 +1,48 @@
+"""Numbers for what a cycle has done so far: equal ones for equal deeds, in whichever cycle.
+
+What waits for victims that are on their way does the same in every cycle, so that the states in which a cycle
+leaves the quota tree recur.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import final
+
+from harness.memo import Memo
+from harness_plugins.kueue.rules.nomination import Deed
+
+
+@final
+class CycleStates:
+    """Numbers the states that a cycle goes through.
+
+    Valid by content: what was done before, and what next.
+    """
+
+    __slots__ = ("_counted", "_done", "_known", "_number", "_numbers")
+
+    def __init__(self) -> None:
+        self._known: Memo[tuple[int, Deed], int] = Memo()
+        self._numbers = 0
+        self._done: Sequence[Deed] = ()
+        self._counted = self._number = 0
+
+    def after(self, done: Sequence[Deed]) -> int:
+        """The number of the state after some deeds.
+
+        Args:
+            done: what the cycle has done; the same list as before while it lasts, to which it only adds.
+        """
+        if done is not self._done:
+            self._done = done
+            self._counted = self._number = 0
+        while self._counted < len(done):
+            step = self._number, done[self._counted]
+            number = self._known.get(step)
+            if number is None:
+                self._numbers += 1
+                number = self._known[step] = self._numbers
+            self._number = number
+            self._counted += 1
+        return self._number

@@ -1,0 +1,68 @@
+"""Heads that come to the same: they ask for the same, in queues that only their names tell apart.
+
+What a head is assigned follows from what it asks for, from its queue's manifest, place and usage, and from
+who holds the quota of others. Where nobody holds that of its own queue, the others are the same for all
+queues of a kind. Its priority counts only where the policies of its queue compare it with that of others.
+
+Valid by content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from typing import final
+
+from harness_plugins.kueue.rules.borrow_within_cohort import reclaimed_while_borrowing
+from harness_plugins.kueue.rules.preemption_policy import allowed_by
+from harness_plugins.kueue.state.cache import Cache
+from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
+from harness_plugins.kueue.state.workload import Workload
+
+Likeness = tuple[Hashable, ...]
+"""Equal for heads that come to the same, as long as all else is equal."""
+
+
+@final
+class EqualHeads:
+    """Tells which heads come to the same.
+
+    Args:
+        cache: who holds which quota.
+        weights: node -> fair-sharing weight.
+        placed: whether some flavor has a topology; no heads are told to be alike then.
+    """
+
+    __slots__ = ("_holders", "_kinds", "_placed", "_tree")
+
+    def __init__(self, cache: Cache, weights: Sequence[float], *, placed: bool) -> None:
+        self._holders = cache.holders
+        self._tree = cache.tree
+        self._placed = placed
+        numbers: dict[Hashable, int] = {}
+        self._kinds: list[int] = []
+        for queue in cache.queues.values():
+            kind = repr(replace(queue.spec, name="")), queue.path, queue.usable, weights[queue.node]
+            self._kinds.append(numbers.setdefault(kind, len(numbers)))
+
+    def of(self, workload: Workload) -> Likeness | None:
+        """What a head shares with all that come to the same; None where it is like no other."""
+        queue, asks = workload.cluster_queue, workload.asks
+        if self._placed or asks.reducible or self._holders[queue.node].workloads:
+            return None
+        return (
+            self._kinds[queue.number],
+            self._usage(queue),
+            asks.number,
+            workload.counts,
+            allowed_by(queue.spec.preemption.reclaim_within_cohort, workload),
+            reclaimed_while_borrowing(queue.spec, workload),
+        )
+
+    def stands_for(self, queue: ClusterQueueState, likeness: Likeness) -> bool:
+        """Whether heads of a queue that once had a likeness may still have it."""
+        return not self._holders[queue.node].workloads and self._usage(queue) == likeness[1]
+
+    def _usage(self, queue: ClusterQueueState) -> tuple[int, ...]:
+        first = queue.node * self._tree.width
+        return tuple(self._tree.usage[first : first + self._tree.width])
