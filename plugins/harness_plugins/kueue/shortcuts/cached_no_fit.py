@@ -171,23 +171,27 @@ class CachedNoFits:
         version = self._cache.version[queue.root]
         return version if self._topologies is None else version + self._topologies.version
 
-    def of(self, workload: Workload, version: int) -> Assignment | None:
+    def of(self, workload: Workload, likeness: Likeness | None, version: int) -> Assignment | None:
         """The failed assignment of a workload's class, if it would fail in the same way now.
 
         Args:
             workload: the workload.
+            likeness: what it shares with all that come to the same.
             version: of its queue's tree.
         """
-        no_fit = self._known.get(self._alike.of(workload) or workload.place.equivalence_class.key)
+        no_fit = self._known.get(likeness or workload.place.equivalence_class.key)
         if no_fit is None or not no_fit.still(self._cache, self._alike, self._reasons, version):
             return None
         return no_fit.assignment
 
-    def note(self, workload: Workload, assignment: Assignment, oracle: RecordedOracle) -> None:
+    def note(
+        self, workload: Workload, likeness: Likeness | None, assignment: Assignment, oracle: RecordedOracle
+    ) -> None:
         """Keep a failed assignment, unless it may change in ways that are not looked at.
 
         Args:
             workload: who failed.
+            likeness: what it shares with all that come to the same.
             assignment: the assignment, of all pods and from the first flavor on.
             oracle: all that was asked to find it.
         """
@@ -200,7 +204,6 @@ class CachedNoFits:
             return
         why = _why_all_fail(oracle.failed, self._reasons)
         if why is not None:  # else what was in vain before may be so again
-            likeness = self._alike.of(workload)
             self._known[likeness or workload.place.equivalence_class.key] = CachedNoFit(
                 assignment,
                 queue,

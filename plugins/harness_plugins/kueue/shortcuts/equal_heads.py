@@ -33,25 +33,30 @@ class EqualHeads:
         placed: whether some flavor has a topology; no heads are told to be alike then.
     """
 
-    __slots__ = ("_holders", "_kinds", "_placed", "_tree")
+    __slots__ = ("_holders", "_kinds", "_tree")
 
     def __init__(self, cache: Cache, weights: Sequence[float], *, placed: bool) -> None:
         self._holders = cache.holders
         self._tree = cache.tree
-        self._placed = placed
-        numbers: dict[Hashable, int] = {}
-        self._kinds: list[int] = []
+        kinds: dict[Hashable, list[int]] = {}
         for queue in cache.queues.values():
             kind = repr(replace(queue.spec, name="")), queue.path, queue.usable, weights[queue.node]
-            self._kinds.append(numbers.setdefault(kind, len(numbers)))
+            kinds.setdefault(kind, []).append(queue.number)
+        # Number of a queue -> that of the first one of its kind; None where there is no other one.
+        self._kinds: list[int | None] = [None] * len(cache.queues)
+        for numbers in kinds.values():
+            if len(numbers) > 1 and not placed:
+                for number in numbers:
+                    self._kinds[number] = numbers[0]
 
     def of(self, workload: Workload) -> Likeness | None:
         """What a head shares with all that come to the same; None where it is like no other."""
         queue, asks = workload.cluster_queue, workload.asks
-        if self._placed or asks.reducible or self._holders[queue.node].workloads:
+        kind = self._kinds[queue.number]
+        if kind is None or asks.reducible or self._holders[queue.node].workloads:
             return None
         return (
-            self._kinds[queue.number],
+            kind,
             self._usage(queue),
             asks.number,
             workload.counts,

@@ -65,14 +65,15 @@ class KeptNominations:
         place = workload.place
         tried = () if place.last_assignment is None else nominator.where_to_go_on(workload, cycle)
         version = self._no_fits.version(workload.cluster_queue)
-        assignment = None if tried else self._no_fits.of(workload, version)
+        likeness = self._alike.of(workload)
+        assignment = None if tried else self._no_fits.of(workload, likeness, version)
         if assignment is None:
-            question = self._alike.of(workload) or workload
+            question = likeness or workload
             kept = self._known.get(question)
             if kept is not None and kept[1:] == (version, tried):
                 assignment = kept[0]
             else:
-                assignment = self._look(workload, tried)
+                assignment = self._look(workload, likeness, tried)
                 self._known[question] = assignment, version, tried
         nominator.remember(workload, assignment, cycle)
         return assignment, bool(tried)
@@ -107,11 +108,11 @@ class KeptNominations:
         assignment = self._known_again[question] = reassign()
         return assignment
 
-    def _look(self, workload: Workload, tried: Tried) -> Assignment:
+    def _look(self, workload: Workload, likeness: Likeness | None, tried: Tried) -> Assignment:
         """Assign anew; note why, if it is in vain for everything of its class."""
         if tried or workload.asks.reducible:
             return self._nominator.assign(workload, tried)
         oracle = RecordedOracle(self._cache, self._reasons, workload)
         assignment = self._nominator.assign(workload, tried, oracle=oracle)
-        self._no_fits.note(workload, assignment, oracle)
+        self._no_fits.note(workload, likeness, assignment, oracle)
         return assignment

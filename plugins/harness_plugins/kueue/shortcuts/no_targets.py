@@ -16,7 +16,7 @@ from harness.models.cluster import TO_FINAL_SHARE
 from harness_plugins.kueue.rules.borrow_within_cohort import may_borrow
 from harness_plugins.kueue.rules.candidates import all_candidates
 from harness_plugins.kueue.rules.classical import over_nominal
-from harness_plugins.kueue.rules.dominant_resource_share import NOTHING, Share, Shares
+from harness_plugins.kueue.rules.dominant_resource_share import NOTHING, Share, Shares, share_without
 from harness_plugins.kueue.rules.fair_sharing import Candidates, FairSearch, FairSharing
 from harness_plugins.kueue.rules.preemption import (
     IN_COHORT_FAIR_SHARING,
@@ -28,13 +28,11 @@ from harness_plugins.kueue.rules.preemption import (
 from harness_plugins.kueue.rules.preemption_policy import Allowed, allowed_by
 from harness_plugins.kueue.rules.strategy import less_than_initial_share
 from harness_plugins.kueue.shortcuts.share_ranking import ShareRanking
+from harness_plugins.kueue.shortcuts.usages_below import UsagesBelow
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
-
-NO_SHARE: Share = (False, -1.0)
-"""Less than any share: nobody is there who has one."""
 
 Freeable: TypeAlias = tuple[int, Share, list[Amounts] | None]
 """What holders of a queue would give up for an incoming: what each of them holds, None where that is enough.
@@ -137,6 +135,14 @@ class FairReasons:
         self._shares = shares
         self._search = search
         self._ranking = ShareRanking(cache, shares)
+        self._usages = UsagesBelow(cache)
+        # Node -> whether anything below it keeps quota, so that usage there need not show at the node.
+        tree = cache.tree
+        self._keeps = [False] * len(tree.names)
+        for node in range(len(tree.names) - 1, -1, -1):
+            parent, first = tree.parent[node], node * tree.width
+            if parent >= 0 and (self._keeps[node] or any(tree.local_quota[first : first + tree.width])):
+                self._keeps[parent] = True
 
     def find_targets(self, incoming: Incoming) -> tuple[list[Target], FailedSearch | None]:
         """Choose whom to preempt; in vain, what was taken is what others would give up."""
@@ -178,40 +184,9 @@ class FairReasons:
         """Whether others still give up too little."""
         if why.failed is None:
             return True
-        if len(why.failed.incoming.queue.path) > 1:
-            return self._has_the_largest_shares(why.failed.incoming, why.own)
-        return self._all_is_too_little(why) if why.own else self._too_little(why.failed, why.share)
-
-    def _has_the_largest_shares(self, incoming: Incoming, own: Sequence[Amounts]) -> bool:
-        """Whether below every cohort above a queue its own side has a larger share than all others.
-
-        Then neither strategy takes anything from anybody else, so that no share of others changes. Others
-        that have as much as its own side may give up something.
-
-        Args:
-            incoming: who looks for somebody to preempt.
-            own: what the candidates of its own queue hold, which then has to be too little.
-        """
-        if own and not self._lacks(incoming, own):
-            return False
-        queue, tree = incoming.queue, self._cache.tree
-        # The ranking is asked before the trial, which it is not to see.
-        others = [(below, self._largest(above, below)) for above, below in queue.below.items()]
-        tree.charge(queue.node, incoming.requests)
-        for usage in own:
-            tree.refund(queue.node, usage)
-        found = all(self._shares.of(below)[1] > most for below, most in others)
-        for usage in own:
-            tree.charge(queue.node, usage)
-        tree.refund(queue.node, incoming.requests)
-        return found
-
-    def _largest(self, cohort: int, but: int) -> Share:
-        """The largest share right below a cohort, but for that of one node."""
-        for share, node in reversed(self._ranking.of(cohort)):
-            if node != but:
-                return share
-        return NO_SHARE
+        if why.own or len(why.failed.incoming.queue.path) > 1:
+            return self._all_is_too_little(why.failed.incoming, why.own)
+        return self._too_little(why.failed, why.share)
 
     def _too_little(self, failed: FailedSearch, share: Share) -> bool:
         """Whether all that others would give up for a queue right below its root is not enough.
@@ -235,25 +210,52 @@ class FairReasons:
                 freeable += from_here
         return not freeable or self._lacks(failed.incoming, freeable)
 
-    def _all_is_too_little(self, why: NoTargets) -> bool:
-        """Whether a queue right below its root lacks something with its own candidates gone, and others.
+    def _all_is_too_little(self, incoming: Incoming, own: Sequence[Amounts]) -> bool:
+        """Whether even all that could be taken at most is not enough.
 
-        Others count with all that they hold, unless their share is less than the queue's own at last.
+        From the bottom up, what hangs beside the own side below a cohort counts with all that it uses there,
+        unless its share is less than what is left of the own side's when all below that cohort is gone.
+
+        Args:
+            incoming: who looks for somebody to preempt.
+            own: what the candidates of its own queue hold.
         """
-        assert why.failed is not None
-        incoming, tree = why.failed.incoming, self._cache.tree
-        own = incoming.queue
-        freeable = list(why.own)
-        reclaims = own.path and own.spec.preemption.reclaim_within_cohort != "Never"
-        for theirs, node in reversed(self._ranking.of(own.root) if reclaims else []):
-            if theirs < why.share:
-                break
-            if node != own.node:
-                if self._cache.at[node] is None:
-                    return False  # what queues of a cohort give up shows there only in part
-                first = node * tree.width
-                freeable.append(tuple((cell, tree.usage[first + cell]) for cell, _ in incoming.requests))
-        return self._lacks(incoming, freeable)
+        queue, tree = incoming.queue, self._cache.tree
+        freeable = list(own)
+        reclaims = queue.spec.preemption.reclaim_within_cohort != "Never"
+        # The ranking is asked before the trial, which it is not to see.
+        sides = [(side, self._ranking.of(cohort)) for cohort, side in queue.below.items()] if reclaims else []
+        tree.charge(queue.node, incoming.requests)
+        gone = [(queue.node, usage) for usage in own]
+        for node, usage in gone:
+            tree.refund(node, usage)
+        for side, ranked in sides:
+            mine = self._shares.of(side)[1]
+            beside = []
+            for theirs, node in reversed(ranked):
+                if theirs < mine:
+                    break
+                if node != side and (theirs > mine or self._may_keep_its_share(node, mine)):
+                    first = node * tree.width
+                    used = tree.usage[first : first + tree.width]
+                    beside.append((node, tuple((cell, each) for cell, each in enumerate(used) if each > 0)))
+            for node, usage in beside:
+                tree.refund(node, usage)
+                freeable.append(usage)
+            gone += beside
+        for node, usage in reversed(gone):
+            tree.charge(node, usage)
+        tree.refund(queue.node, incoming.requests)
+        return not freeable or self._lacks(incoming, freeable)
+
+    def _may_keep_its_share(self, node: int, share: Share) -> bool:
+        """Whether a node with a share may still have it without one of the workloads at or below it."""
+        queue = self._cache.at[node]
+        if queue is None and self._keeps[node]:
+            return True
+        usages = self._usages.below(node) if queue is None else self._cache.holders[node].usages
+        tree, shares = self._cache.tree, self._shares
+        return any(share_without(tree, shares, node, usage) >= share for usage in usages)
 
     def _lacks(self, incoming: Incoming, freeable: Sequence[Amounts]) -> bool:
         """Whether something would be lacking even if so much became free."""

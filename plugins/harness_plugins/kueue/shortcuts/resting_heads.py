@@ -60,23 +60,26 @@ class RestingHeads:
         # Root -> the queues of its tree in which something is inadmissible.
         self._inadmissible: dict[int, dict[int, None]] = {each.queue.root: {} for each in pending}
         self._active: set[int] = set()
-        self._at_rest: dict[int, set[int]] = {}
+        self._at_rest: dict[int, dict[int, Workload]] = {}  # by root, number of a queue -> its head
         self._to_requeue: dict[int, None] = {}
         self._looked_at: list[Workload] = []
         self.resting = 0
 
     def add(self, pending: PendingQueue) -> None:
-        """A queue has something to try."""
-        root = pending.queue.root
-        if pending.queue.number in self._at_rest.get(self._one[root], ()):
+        """A queue has something to try; behind a head that rests it has nothing new."""
+        root, number = pending.queue.root, pending.queue.number
+        resting = self._at_rest.get(self._one[root], {}).get(number)
+        if resting is not None:
+            if pending.first() is resting:
+                return
             self.reactivate(root)
-        self._active.add(pending.queue.number)
+        self._active.add(number)
 
     def reactivate(self, root: int) -> None:
         """Something happened in a tree: its heads may do something else now."""
         at_rest = self._at_rest.pop(self._one[root], None)
         if at_rest is not None:
-            self._active |= at_rest
+            self._active.update(at_rest)
             self.resting -= len(at_rest)
 
     def requeue_inadmissible(self, root: int) -> None:
@@ -146,7 +149,7 @@ class RestingHeads:
             one = self._one[queue.root]
             if one not in restless and not head.place.equivalence_class.inadmissible:
                 self._active.remove(queue.number)
-                self._at_rest.setdefault(one, set()).add(queue.number)
+                self._at_rest.setdefault(one, {})[queue.number] = head
                 self.resting += 1
 
     def _matters(self, entry: Entry) -> bool:

@@ -1,0 +1,40 @@
+"""What workloads below each cohort hold, each amount once.
+
+Valid for the version of the tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import final
+
+from harness_plugins.kueue.state.amounts import Amounts
+from harness_plugins.kueue.state.cache import Cache
+
+
+@final
+class UsagesBelow:
+    """Knows what workloads below cohorts hold.
+
+    Args:
+        cache: who holds which quota.
+    """
+
+    __slots__ = ("_cache", "_known")
+
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+        self._known: dict[int, tuple[int, dict[int, dict[Amounts, None]]]] = {}  # by root, with its version
+
+    def below(self, cohort: int) -> Collection[Amounts]:
+        """What workloads of the queues below a cohort hold."""
+        root = self._cache.tree.root[cohort]
+        version, found = self._known.get(root, (-1, {}))
+        if version != self._cache.version[root]:
+            found = {}
+            for queue in self._cache.holding[root]:
+                usages = dict.fromkeys(self._cache.holders[queue.node].usages)
+                for above in queue.path:
+                    found.setdefault(above, {}).update(usages)
+            self._known[root] = self._cache.version[root], found
+        return found.get(cohort, ())
