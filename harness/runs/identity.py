@@ -355,8 +355,9 @@ _first: dict[str, tuple[str, object]] = {}
 def _modules(top: str) -> dict[str, object]:
     """File -> what tells the import of its module from an earlier one; of all modules that are loaded."""
     found: dict[str, object] = {}
+    within = f"{top}."
     for name, module in list(sys.modules.items()):
-        if (name == top or name.startswith(f"{top}.")) and isinstance(module, ModuleType):
+        if (name == top or name.startswith(within)) and isinstance(module, ModuleType):
             file = getattr(module, "__file__", None)
             if file is not None:
                 found[file] = module.__spec__ or module
