@@ -50,4 +50,4 @@ def _harness(*words: str | Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "10d")
+    main(Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "25d")

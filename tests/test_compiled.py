@@ -116,10 +116,11 @@ def test_what_differs_in_the_compiled_build() -> None:
         copy(QuotaTree({}, {}))
     with pytest.raises(TypeError, match="weak reference"):
         ref(QuotaTree({}, {}))
+    mine: Any = type("Mine", (QuotaTree,), {})
     with pytest.raises(TypeError, match="cannot inherit"):
-        type("Mine", (QuotaTree,), {})
+        mine({}, {})
     assert code_of_harness().unknown == ""
-    assert len(compiled_sources()["harness"]) > 40
+    assert len(compiled_sources()["harness"]) > 30
 
 
 @pytest.mark.parametrize("value", [None, "", "0"])
