@@ -28,14 +28,15 @@ _SHAPES = tuple((PodSet("main", 1, 1, {"cpu": 1000 << power}),) for power in ran
 
 
 class _Clock(NullRecorder):
-    """A recorder that keeps nothing but what some hundred ends cost, CPU-seconds."""
+    """A recorder that keeps nothing but what some hundred ends cost, CPU-seconds, and how much happened."""
 
     def __init__(self) -> None:
-        self.ends = 0
+        self.ends = self.facts = 0
         self.began = self.over = 0.0
 
     def record(self, fact: Fact) -> None:
         """See `harness.engine.events.Recorder`."""
+        self.facts += self.ends >= _SKIPPED
         if fact.action == FINISH:
             self.ends += 1
             if self.ends == _SKIPPED:
@@ -107,15 +108,15 @@ def world(policy: str, queues: int, levels: int) -> Cluster:
     return cluster_from(documents, "benchmark")
 
 
-def cost(policy: str, waiting: int, *, queues: int = 4, levels: int = 2) -> float:
-    """CPU-microseconds for each finished job, with so many waiting."""
+def cost(policy: str, waiting: int, *, queues: int = 4, levels: int = 2, per_event: bool = False) -> float:
+    """CPU-microseconds for each finished job, or for each thing that happened, with so many waiting."""
     spec = load().policy(policy)
     cluster, clock = world(policy, queues, levels), _Clock()
     engine = Engine(arrivals(waiting, queues), cluster, clock)
     made = spec.factory(cluster, engine.view, resolve(spec.options, {}, owner=policy))
     with suppress(_EnoughError):
         engine.run(made)
-    return 1e6 * (clock.over - clock.began) / _FINISHED
+    return 1e6 * (clock.over - clock.began) / (clock.facts if per_event else _FINISHED)
 
 
 def exponent(costs: Mapping[int, float]) -> float:
@@ -138,17 +139,23 @@ class Backlog:
             raise NotImplementedError  # asv leaves it out: there are no cohorts
         if queues != 4 and policy in ("none", "default-preemption"):
             raise NotImplementedError  # queues mean nothing there
+        if queues == 500 and waiting > 1_000 and policy == "fairsharing":
+            raise NotImplementedError  # until all have come takes longer than is allowed
         return cost(policy, waiting, queues=queues, levels=levels)
 
 
 class Growth:
-    """The power of the backlog with which the cost of a finished job grows; at most 0.15 is wanted."""
+    """The power of the backlog with which the cost of what happens grows; at most 0.15 is wanted."""
 
     unit = "exponent"
     timeout = 3600
-    param_names = ("policy",)
-    params = (POLICIES,)
+    param_names = ("policy", "per_event")
+    params = (POLICIES, (False, True))
 
-    def track_exponent(self, policy: str) -> float:
-        """Over the whole range, with four queues."""
-        return exponent({waiting: cost(policy, waiting) for waiting in WAITING})
+    def track_exponent(self, policy: str, per_event: bool) -> float:
+        """Over the whole range, with four queues: of a finished job, or of whatever happened.
+
+        The longer the queue, the more jobs of a high priority are left that preempt others, so that more
+        happens for a job that ends.
+        """
+        return exponent({waiting: cost(policy, waiting, per_event=per_event) for waiting in WAITING})
