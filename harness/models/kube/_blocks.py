@@ -13,7 +13,7 @@ been tried in it. A pod whose equals or priority may change while it waits is ne
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, insort_left
 from operator import attrgetter
 from typing import TypeAlias, final
 
@@ -27,6 +27,12 @@ BY_BINDINGS = frozenset({INTER_POD_AFFINITY, POD_TOPOLOGY_SPREAD})
 """Plugins whose rejection a binding can end."""
 
 _PLACE = attrgetter("place")
+
+
+def _from_the_end(pod: PodInfo) -> int:
+    return -pod.place
+
+
 _BEFORE_ALL = -(1 << 62)
 _AFTER_ALL = 1 << 62
 
@@ -36,7 +42,8 @@ class EqualPods:
     """Equal pods of a block.
 
     Attributes:
-        pods: the pods, in order.
+        pods: the pods, the first one last: pods are taken and put back at the front of long lines, where
+            nothing else is to be moved then.
         rejected_by: the plugins that rejected them before this pass.
         verdict: those that rejected them in this pass, so far as they failed in it; None before the first.
     """
@@ -47,6 +54,13 @@ class EqualPods:
         self.pods = pods
         self.rejected_by = rejected_by
         self.verdict: frozenset[str] | None = None
+
+    def behind(self, place: int) -> int:
+        """How many pods come after a place."""
+        pods = self.pods
+        if pods and pods[-1].place > place:  # all of them, as a rule
+            return len(pods)
+        return bisect_left(pods, -place, key=_from_the_end)
 
     def fails_again(self, pod: PodInfo, peers: Peers, lasting: LastingRefusal) -> bool:
         """Whether the next pod needs no attempt to fail as its equals last did."""
@@ -103,8 +117,8 @@ class Block:
                     group.verdict = peers.rejected_by
                 continue
             pods = group.pods
-            at = bisect_right(pods, reached, key=_PLACE)
-            if at == len(pods) or pods[at].place >= place:
+            at = group.behind(reached) - 1
+            if at < 0 or pods[at].place >= place:
                 continue
             if peers.lasting is not None and group.fails_again(pods[at], peers, peers.lasting):
                 peers.failed_at = version
@@ -127,7 +141,10 @@ class Block:
         if not _waits_as_its_equals(pod) or group.verdict not in (None, pod.rejected_by):
             return False
         group.verdict = pod.rejected_by
-        insort(group.pods, pod, key=_PLACE)
+        if group.pods and group.pods[-1].place < pod.place:
+            insort_left(group.pods, pod, key=_from_the_end)
+        else:
+            group.pods.append(pod)
         self.taken = None
         self.tried += 1
         return True
@@ -140,14 +157,14 @@ class Block:
         for peers, group in self.groups.items():
             pods = group.pods
             if reached < _AFTER_ALL:
-                at = bisect_right(pods, reached, key=_PLACE)
-                if at < len(pods):
-                    if 2 * at < len(pods):  # the shorter part is copied: that looks at each of its pods
-                        rest, group.pods = pods, pods[:at]
-                        del rest[:at]
+                at = group.behind(reached)
+                if at:
+                    if 2 * at > len(pods):  # the shorter part is copied: that looks at each of its pods
+                        rest, group.pods = pods, pods[at:]
+                        del rest[at:]
                     else:
-                        rest = pods[at:]
-                        del pods[at:]
+                        rest = pods[:at]
+                        del pods[:at]
                     left[peers] = EqualPods(rest, group.rejected_by)
             if group.pods:
                 assert group.verdict is not None, "pods have failed for no reason"
@@ -189,8 +206,8 @@ class Block:
             return self if mine else later
         if any(mine[peers].rejected_by != theirs[peers].rejected_by for peers in mine.keys() & theirs.keys()):
             return None
-        gap = min(group.pods[0].place for group in theirs.values()) - 1
-        overlap = max(group.pods[-1].place for group in mine.values()) - gap
+        gap = min(group.pods[-1].place for group in theirs.values()) - 1
+        overlap = max(group.pods[0].place for group in mine.values()) - gap
         kept, moved = (self, later) if len(self) > len(later) else (later, self)
         if overlap > 0:
             shift = overlap if moved is later else -overlap
@@ -202,9 +219,9 @@ class Block:
             if known is None:
                 kept.groups[peers] = group
             elif moved is later:
-                known.pods += group.pods
-            else:
                 known.pods[:0] = group.pods
+            else:
+                known.pods += group.pods
         return kept
 
 
