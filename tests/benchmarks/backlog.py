@@ -11,6 +11,7 @@ from typing import Any
 
 from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
+from harness.collector import seldom_collected
 from harness.engine import Engine
 from harness.engine.events import FINISH, Fact, NullRecorder
 from harness.options import resolve
@@ -114,7 +115,7 @@ def cost(policy: str, waiting: int, *, queues: int = 4, levels: int = 2, per_eve
     cluster, clock = world(policy, queues, levels), _Clock()
     engine = Engine(arrivals(waiting, queues), cluster, clock)
     made = spec.factory(cluster, engine.view, resolve(spec.options, {}, owner=policy))
-    with suppress(_EnoughError):
+    with suppress(_EnoughError), seldom_collected:  # as replays do it
         engine.run(made)
     return 1e6 * (clock.over - clock.began) / (clock.facts if per_event else _FINISHED)
 
