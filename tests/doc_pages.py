@@ -54,6 +54,9 @@ EXCEPTED = {
     r"python -m harness_plugins\.readers\.machines wagap": "tests/plugins/readers has one of such machines",
     r"harness replay .*--shake 100": "makes four hundred replays for a table",
     r"python scripts/": "takes an hour, or files that are published elsewhere",
+    r"harness (trace generate docs/examples/(scale|windows)\.yaml|replay scale\.parquet)": (
+        "makes millions of jobs; tests/docs/test_scale.py makes some hundred"
+    ),
     r"harness .*\b(RUN|FILE|SPEC|IN|JOB)\b": "a summary of forms; what stands in capitals is any file",
     r"harness plugins +the readers": "a line of the same summary",
     r"harness replay trace\.parquet --plugin none": "tests/test_installed_plugins.py does it",

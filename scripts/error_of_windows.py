@@ -1,0 +1,107 @@
+"""Measures what replaying a trace in windows costs in accuracy: the table of docs/scale.md.
+
+    python scripts/error_of_windows.py TRACE CLUSTER --length 7d [--plugin fairsharing]
+                                       [--before 0d --before 1d ...] [--after 0d] [-o FOLDER]
+
+The trace is replayed as a whole, then once more for every window and every lead: from so long before the
+window until so long after it, on an empty cluster. Of each replay only the jobs that were submitted within
+the window itself count. All of them together are held against the whole replay. Replays are kept in the
+folder, and are not made again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+import polars as pl
+
+import harness
+from harness.runs.run import Run
+from harness.trace.calibration import Calibration
+from harness.units import HOUR, parse_duration
+
+_SUBMITTED = pl.col("submit_time")
+
+
+class Figures(NamedTuple):
+    """Of the jobs of a window, or of all."""
+
+    mean: float  # hours until the first start
+    p95: float
+    preemptions: float  # a job
+    lost: float  # GPU-hours of pods, a job
+
+
+@click.command()
+@click.argument("trace", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("cluster", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--plugin", default="fairsharing", help="what decides")
+@click.option("--length", default="7d", help="of a window")
+@click.option("--before", multiple=True, default=("0d", "1d", "3d"), help="how long a replay runs first")
+@click.option("--after", default="0d", help="how long arrivals go on when the window is over")
+@click.option("--output", "-o", type=click.Path(file_okay=False, path_type=Path), default=Path("windows"))
+def main(
+    trace: Path, cluster: Path, plugin: str, length: str, before: tuple[str, ...], after: str, output: Path
+) -> None:
+    """Print a Markdown table of how far windows are from the whole."""
+    whole = _jobs(harness.replay(trace, cluster=cluster, plugin=plugin, output=output))
+    last: int = whole["submit_time"].max()  # type: ignore[assignment]
+    span = parse_duration(length)
+    ends = range(span, last + span, span)
+    truth = _figures(whole)
+    click.echo(f"the whole: {whole.height:,} jobs; waits {truth.mean:.3f} h, p95 {truth.p95:.2f} h", nl=False)
+    click.echo(f"; a job: {truth.preemptions:.3f} preemptions, {truth.lost:.4f} h lost")
+    click.echo("| before | after | jobs replayed | same wait | mean wait | p95 | preemptions | lost |")
+    click.echo("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for lead in before:
+        pieces, replayed = [], 0
+        for end in ends:
+            first = max(0, end - span - parse_duration(lead))
+            window = f"{first}us..{end + parse_duration(after)}us"
+            run = harness.replay(
+                trace,
+                cluster=cluster,
+                plugin=plugin,
+                output=output / f"{lead}-{after}",
+                calibration=Calibration.parse(window=window),
+            )
+            jobs = _jobs(run)
+            replayed += jobs.height
+            counted = whole.filter(_SUBMITTED.is_between(end - span, end, closed="left"))
+            pieces.append(jobs.join(counted.select("job_id", truly="wait"), on="job_id"))
+        parts = pl.concat(pieces)
+        same = parts.select((pl.col("wait") == pl.col("truly")).mean()).item()
+        off = (
+            f"{found / true - 1:+.1%}" if true else "-"
+            for found, true in zip(_figures(parts), truth, strict=True)
+        )
+        cells = (lead, after, f"{replayed / whole.height:.2f} x", f"{same:.1%}", *off)
+        click.echo(f"| {' | '.join(cells)} |")
+
+
+def _jobs(run: Run) -> pl.DataFrame:
+    """A row a job, its times in microseconds."""
+    return (
+        run.micros("jobs")
+        .select(
+            "job_id", "submit_time", "preemptions", "progress_lost", wait=pl.col("start_time") - _SUBMITTED
+        )
+        .collect()
+    )
+
+
+def _figures(jobs: pl.DataFrame) -> Figures:
+    hours = jobs["wait"] / HOUR
+    p95: float = hours.quantile(0.95, "linear")  # type: ignore[assignment]
+    return Figures(
+        float(hours.mean()),  # type: ignore[arg-type]
+        p95,
+        float(jobs["preemptions"].mean()),  # type: ignore[arg-type]
+        float((jobs["progress_lost"] / HOUR).mean()),  # type: ignore[arg-type]
+    )
+
+
+if __name__ == "__main__":
+    main()
