@@ -32,6 +32,8 @@ _PLAIN = (
 )  # fmt: skip
 """Types that are read from a file as they were written."""
 
+_RECURRING = (pl.String, pl.Categorical, pl.Enum)
+
 
 @dataclass(frozen=True, slots=True)
 class TimeKind:
@@ -181,7 +183,8 @@ class _File:
         arrow = pl.DataFrame(schema=schema).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
         self._arrow = arrow.with_metadata({"harness.run_schema": schemas.VERSION})
         # Texts that recur become codes; for numbers and names a dictionary costs time and only adds bytes.
-        recurring = [name for name, dtype in schema.items() if dtype == pl.String and name not in DISTINCT]
+        # Of categories the oldest polars that is allowed reads nothing else.
+        recurring = [name for name, dtype in schema.items() if dtype in _RECURRING and name not in DISTINCT]
         with _told():
             self._writer = pq.ParquetWriter(
                 path, self._arrow, compression="zstd", compression_level=1, use_dictionary=recurring

@@ -79,9 +79,12 @@ def test_a_table_that_is_not_short_is_a_file_and_nothing_else(tmp_path: Path) ->
     assert pq.read_metadata(tmp_path / "t").num_row_groups == 3
 
 
-def test_what_a_file_may_give_back_as_another_type_is_read_from_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("dtype", [pl.Enum(["a", "b"]), pl.Categorical()])
+def test_what_a_file_may_give_back_as_another_type_is_read_from_it(
+    dtype: pl.DataType, tmp_path: Path
+) -> None:
     """A trace's own column can be of any type."""
-    writer = TableWriter(tmp_path / "t", {"site": pl.Enum(["a", "b"])}, TimeKind(), files=False)
+    writer = TableWriter(tmp_path / "t", {"site": dtype}, TimeKind(), files=False)
     writer.write({"site": pl.Series(["b"])})
     assert writer.close() is None
     assert pl.read_parquet(tmp_path / "t")["site"].cast(pl.String).to_list() == ["b"]
