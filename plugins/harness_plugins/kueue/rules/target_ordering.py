@@ -15,6 +15,7 @@ from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
 
+_Head: TypeAlias = Callable[[ClusterQueueState], Workload | None]
 _Rank: TypeAlias = tuple[bool] | tuple[bool, bool, bool, int, int, str]
 
 
@@ -27,17 +28,16 @@ class _Turns:
 
     Args:
         shares: queue -> its share.
-        rank: how the next candidate of a queue ranks.
+        own: the incoming's queue.
+        head: the next candidate of a queue, None when there is none left.
 
     Attributes:
         share: the largest share, when `first` was asked last.
     """
 
-    __slots__ = ("_groups", "_levels", "_rank", "_ranked", "_turn", "share")
+    __slots__ = ("_groups", "_head", "_levels", "_own", "_ranked", "_turn", "share")
 
-    def __init__(
-        self, shares: dict[ClusterQueueState, Share], rank: Callable[[ClusterQueueState], _Rank]
-    ) -> None:
+    def __init__(self, shares: dict[ClusterQueueState, Share], own: ClusterQueueState, head: _Head) -> None:
         # Equal ranks, of equal UIDs, fall by the order in which the queues are given.
         self._groups: dict[Share, list[tuple[int, ClusterQueueState]]] = {}
         for place, (queue, share) in enumerate(shares.items()):
@@ -47,7 +47,8 @@ class _Turns:
             else:
                 group.append((place, queue))
         self._levels = sorted(self._groups)
-        self._rank = rank
+        self._own = own
+        self._head = head
         self.share = NOTHING
         self._ranked: list[tuple[_Rank, int, ClusterQueueState]] = []  # a heap; all have `share`
         self._turn: tuple[int, ClusterQueueState] | None = None  # who is next
@@ -89,6 +90,14 @@ class _Turns:
             self._groups[share] = [(place, queue)]
             insort(self._levels, share)
 
+    def _rank(self, queue: ClusterQueueState) -> _Rank:
+        """How the next candidate of a queue ranks: where there is none, after all others."""
+        head = self._head(queue)
+        if head is None:
+            return (True,)
+        evicted_last, priority, reserved, uid = head.rank
+        return False, evicted_last, queue is self._own, priority, reserved, uid
+
 
 @final
 class TargetClusterQueueOrdering:
@@ -125,7 +134,7 @@ class TargetClusterQueueOrdering:
         shares: Shares,
         own: ClusterQueueState,
         queues: list[ClusterQueueState],
-        head: Callable[[ClusterQueueState], Workload | None],
+        head: _Head,
     ) -> None:
         self._shares = shares
         self._names = cache.tree.names
@@ -155,8 +164,7 @@ class TargetClusterQueueOrdering:
         Since the turn before, nothing but that queue may have been taken from, and only its next candidate
         may be another one.
         """
-        if self._taken is not None:
-            self._look_again(self._taken)
+        self._look_again()
         root = cohort = self._root
         way: list[int] = []
         while True:
@@ -179,9 +187,7 @@ class TargetClusterQueueOrdering:
 
     def largest_share(self) -> Share:
         """The largest share right below the root of whatever may have a turn."""
-        if self._taken is not None:
-            self._look_again(self._taken)
-            self._taken = None
+        self._look_again()
         queues, cohorts = self._turns_below(self._root)
         return max(queues.largest(), *cohorts.values()) if cohorts else queues.largest()
 
@@ -200,11 +206,14 @@ class TargetClusterQueueOrdering:
                 borrowing, share = of(below)
                 if borrowing or below in self._own.path:
                     cohorts[below] = share
-            found = self._turns[cohort] = _Turns(present, self._rank), cohorts
+            found = self._turns[cohort] = _Turns(present, self._own, self._head), cohorts
         return found
 
-    def _look_again(self, taken: ClusterQueueState) -> None:
-        """A queue was taken from: it and the cohorts above it have other shares, and nobody else has."""
+    def _look_again(self) -> None:
+        """Where a queue was taken from, it and the cohorts above it have other shares, nobody else has."""
+        taken, self._taken = self._taken, None
+        if taken is None:
+            return
         below = taken.node
         for cohort in taken.path or (taken.root,):
             queues, cohorts = self._turns[cohort]
@@ -224,11 +233,3 @@ class TargetClusterQueueOrdering:
         most = max(present.values())
         equal = [below for below, share in present.items() if share == most]
         return (equal[0] if len(equal) == 1 else max(equal, key=self._names.__getitem__)), most
-
-    def _rank(self, queue: ClusterQueueState) -> _Rank:
-        """How the next candidate of a queue ranks: where there is none, after all others."""
-        head = self._head(queue)
-        if head is None:
-            return (True,)
-        evicted_last, priority, reserved, uid = head.rank
-        return False, evicted_last, queue is self._own, priority, reserved, uid
