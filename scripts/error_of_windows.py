@@ -47,7 +47,7 @@ def main(
 ) -> None:
     """Print a Markdown table of how far windows are from the whole."""
     whole = _jobs(harness.replay(trace, cluster=cluster, plugin=plugin, output=output))
-    last: int = whole["submit_time"].max()  # type: ignore[assignment]
+    last: int = whole.select(_SUBMITTED.max()).item()
     span = parse_duration(length)
     ends = range(span, last + span, span)
     truth = _figures(whole)
@@ -58,6 +58,9 @@ def main(
     for lead in before:
         pieces, replayed = [], 0
         for end in ends:
+            counted = whole.filter(_SUBMITTED.is_between(end - span, end, closed="left"))
+            if counted.is_empty():
+                continue
             first = max(0, end - span - parse_duration(lead))
             window = f"{first}us..{end + parse_duration(after)}us"
             run = harness.replay(
@@ -69,7 +72,6 @@ def main(
             )
             jobs = _jobs(run)
             replayed += jobs.height
-            counted = whole.filter(_SUBMITTED.is_between(end - span, end, closed="left"))
             pieces.append(jobs.join(counted.select("job_id", truly="wait"), on="job_id"))
         parts = pl.concat(pieces)
         same = parts.select((pl.col("wait") == pl.col("truly")).mean()).item()
@@ -93,14 +95,14 @@ def _jobs(run: Run) -> pl.DataFrame:
 
 
 def _figures(jobs: pl.DataFrame) -> Figures:
-    hours = jobs["wait"] / HOUR
-    p95: float = hours.quantile(0.95, "linear")  # type: ignore[assignment]
-    return Figures(
-        float(hours.mean()),  # type: ignore[arg-type]
-        p95,
-        float(jobs["preemptions"].mean()),  # type: ignore[arg-type]
-        float((jobs["progress_lost"] / HOUR).mean()),  # type: ignore[arg-type]
+    wait, lost = pl.col("wait") / HOUR, pl.col("progress_lost") / HOUR
+    found = jobs.select(
+        mean=wait.mean(),
+        p95=wait.quantile(0.95, "linear"),
+        preemptions=pl.col("preemptions").mean(),
+        lost=lost.mean(),
     )
+    return Figures(**found.row(0, named=True))
 
 
 if __name__ == "__main__":

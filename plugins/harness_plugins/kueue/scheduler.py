@@ -90,8 +90,8 @@ class Scheduler:
         self._evicted_last = evicted_last
         cache = self.cache = Cache(cluster, also=also or ())
         tree = cache.tree
-        shares_by = weights_of(tree, cluster, weights or {})
-        shares = DominantResourceShares(tree, shares_by)
+        weight_of_node = weights_of(tree, cluster, weights or {})
+        shares = DominantResourceShares(tree, weight_of_node)
         self.shares = shortcuts.shares(tree, shares)
         self.local_queues: LocalQueueUsages | None = None
         by_usage = [queue for queue in cache.queues.values() if queue.spec.by_usage]
@@ -122,7 +122,7 @@ class Scheduler:
         self._offers = shortcuts.offers(FlavorOffers(cluster, tree))
         assembling = shortcuts.assemble(assembled)
         assigner = Assigner(cache, fair=self.fair, gates=gates, topologies=self._asked, assemble=assembling)
-        world = World(cache, pending, self.shares, search, self.topologies, gates, shares_by)
+        world = World(cache, pending, self.shares, search, self.topologies, gates, weight_of_node)
         nominator, self._heads = shortcuts.nomination(world, self._offers, assigner)
         self._cycle = AdmissionCycle(cache, pending, nominator, shortcuts.order(order), gates)
         self._asking = Asking(reclaims=gates.reclaimable_pods)
