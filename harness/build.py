@@ -29,8 +29,8 @@ def is_compiled() -> bool:
 
 
 @cache
-def told() -> str:
+def version() -> str:
     """The version that is installed, looked up in its files, with the word `compiled` where it is so."""
-    from importlib.metadata import version  # takes longer to import than all of help
+    from importlib import metadata  # takes longer to import than all of help
 
-    return version("harness-replay") + (", compiled" if is_compiled() else "")
+    return metadata.version("harness-replay") + (", compiled" if is_compiled() else "")

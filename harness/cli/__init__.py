@@ -79,9 +79,9 @@ def _theirs(ctx: click.Context) -> dict[str, click.Command]:
 
 def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from harness.build import told
+        from harness.build import version
 
-        click.echo(f"harness, version {told()}")
+        click.echo(f"harness, version {version()}")
         ctx.exit()
 
 

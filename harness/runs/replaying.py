@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from harness.build import told
+from harness.build import version
 from harness.cluster.content import allocatable
 from harness.cluster.domains import domains
 from harness.cluster.model import Cluster
@@ -310,7 +310,7 @@ def _provenance(plan: Plan, command: str | None, wall: float, cpu: float) -> dic
         "trace": str(plan.trace.path),
         "cluster": plan.cluster.source,
         "versions": {
-            "harness": told(),
+            "harness": version(),
             "python": platform.python_version(),
             "polars": pl.__version__,
             "pyarrow": pa.__version__,
