@@ -8,6 +8,7 @@ from typing import TypeAlias, final
 from harness.memo import Memo
 from harness_plugins.kueue.rules.assignment import Assignment
 from harness_plugins.kueue.rules.nomination import Deed, Nomination, Nominator
+from harness_plugins.kueue.shortcuts.cached_fit import CachedFits
 from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
 from harness_plugins.kueue.shortcuts.cycle_states import CycleStates
 from harness_plugins.kueue.shortcuts.equal_heads import EqualHeads, Likeness
@@ -29,13 +30,15 @@ the cycle has left it."""
 class KeptNominations:
     """Finds assignments for heads, without looking again for those that are known.
 
-    What was in vain for one of the same class, and still is, is not looked for again. Where nothing changed
-    in the tree of its queue since a workload was asked for last, the answer is the same.
+    What fits as it fitted the last one that asked for the same, and what was in vain for one of the same
+    class and still is, is not looked for again. Where nothing changed in the tree of its queue since a
+    workload was asked for last, the answer is the same.
 
     Args:
         nominator: finds them.
         cache: who holds which quota.
         reasons: finds targets, or why there are none.
+        fits: the assignments that fitted.
         no_fits: the failed assignments of classes.
         alike: tells which heads come to the same.
     """
@@ -45,12 +48,14 @@ class KeptNominations:
         nominator: Nominator,
         cache: Cache,
         reasons: Reasons,
+        fits: CachedFits,
         no_fits: CachedNoFits,
         alike: EqualHeads,
     ) -> None:
         self._nominator = nominator
         self._cache = cache
         self._reasons = reasons
+        self._fits = fits
         self._no_fits = no_fits
         self._alike = alike
         self._known: Memo[Workload | Likeness, _Kept] = Memo()
@@ -64,6 +69,10 @@ class KeptNominations:
         nominator = self._nominator
         place = workload.place
         tried = () if place.last_assignment is None else nominator.where_to_go_on(workload, cycle)
+        fit = None if tried else self._fits.of(workload)
+        if fit is not None:
+            nominator.remember(workload, fit, cycle)
+            return fit, False
         version = self._no_fits.version(workload.cluster_queue)
         likeness = self._alike.of(workload)
         assignment = None if tried else self._no_fits.of(workload, likeness, version)
@@ -109,10 +118,11 @@ class KeptNominations:
         return assignment
 
     def _look(self, workload: Workload, likeness: Likeness | None, tried: Tried) -> Assignment:
-        """Assign anew; note why, if it is in vain for everything of its class."""
+        """Assign anew; note what fits, and why it is in vain if it is for everything of its class."""
         if tried or workload.asks.reducible:
             return self._nominator.assign(workload, tried)
         oracle = RecordedOracle(self._cache, self._reasons, workload)
         assignment = self._nominator.assign(workload, tried, oracle=oracle)
+        self._fits.note(workload, assignment, oracle)
         self._no_fits.note(workload, likeness, assignment, oracle)
         return assignment

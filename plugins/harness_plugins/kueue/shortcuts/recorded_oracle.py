@@ -49,6 +49,11 @@ class RecordedOracle:
         self.found_targets = False
         self._known: Memo[tuple[Amounts, tuple[int, ...], WorkloadTopology | None], list[Target]] = Memo()
 
+    @property
+    def searched(self) -> bool:
+        """Whether anybody was looked for who could be preempted."""
+        return bool(self._known)
+
     def quota_for(self, cell: int, amount: int) -> Quota:
         """How a flavor-resource stands when the workload takes `amount` of it."""
         cache, queue = self._cache, self.workload.cluster_queue

@@ -21,6 +21,7 @@ from harness_plugins.kueue.rules.preemption_oracle import Oracle, PreemptionOrac
 from harness_plugins.kueue.rules.topology.capacity import Capacities
 from harness_plugins.kueue.rules.topology.placement import SuitableLeaves
 from harness_plugins.kueue.rules.topology.workload import Topologies
+from harness_plugins.kueue.shortcuts.cached_fit import CachedFits
 from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
 from harness_plugins.kueue.shortcuts.equal_heads import EqualHeads
 from harness_plugins.kueue.shortcuts.flat_order import FlatOrder
@@ -124,10 +125,12 @@ class Shortcuts:
         def recorded(workload: Workload) -> Oracle:
             return RecordedOracle(cache, reasons, workload)
 
-        alike = EqualHeads(cache, weights, placed=topologies is not None)
+        placed = topologies is not None
+        alike = EqualHeads(cache, weights, placed=placed)
+        fits = CachedFits(cache, placed=placed)
         no_fits = CachedNoFits(cache, pending, reasons, gates, topologies, alike)
         nominator = Nominator(offers, assigner, recorded, gates)
-        kept = KeptNominations(nominator, cache, reasons, no_fits, alike)
+        kept = KeptNominations(nominator, cache, reasons, fits, no_fits, alike)
         return kept, RestingHeads(
             pending,
             no_fits.still_inadmissible,
