@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from operator import attrgetter
+from bisect import bisect_left, bisect_right
 from typing import final
 
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
-from harness_plugins.kueue.state.workload import Workload, rank_of
-
-_RANK = attrgetter("rank")
+from harness_plugins.kueue.state.workload import Rank, Workload, rank_of
 
 
 @final
@@ -24,27 +21,30 @@ class Holders:
         usages: what they hold -> how many hold just that.
     """
 
-    __slots__ = ("evicted", "queue", "usages", "workloads")
+    __slots__ = ("_ranks", "evicted", "queue", "usages", "workloads")
 
     def __init__(self, queue: ClusterQueueState) -> None:
         self.queue = queue
         self.workloads: list[Workload] = []
+        self._ranks: list[Rank] = []  # of each of them: to look for one needs no calls back into Python
         self.evicted = 0
         self.usages: dict[Amounts, int] = {}
 
     def add_holder(self, workload: Workload) -> None:
         """Enter a workload."""
-        workload.rank = rank_of(workload)
-        insort(self.workloads, workload, key=_RANK)
+        rank = workload.rank = rank_of(workload)
+        at = bisect_right(self._ranks, rank)
+        self._ranks.insert(at, rank)
+        self.workloads.insert(at, workload)
         self.evicted += workload.evicted
         self.usages[workload.usage] = self.usages.get(workload.usage, 0) + 1
 
     def remove_holder(self, workload: Workload) -> None:
         """Take a workload out."""
-        at = bisect_left(self.workloads, workload.rank, key=_RANK)
+        at = bisect_left(self._ranks, workload.rank)
         while self.workloads[at] is not workload:  # equal UIDs
             at += 1
-        del self.workloads[at]
+        del self._ranks[at], self.workloads[at]
         self.evicted -= workload.evicted
         if self.usages[workload.usage] == 1:
             del self.usages[workload.usage]
