@@ -89,7 +89,7 @@ class DecisionDetails:
         return detail
 
     def preemptions(
-        self, preemptor: Workload, assignment: Assignment, targets: Iterable[Target]
+        self, preemptor: Workload, assignment: Assignment, targets: Sequence[Target]
     ) -> dict[Workload, dict[str, Any]]:
         """Of the preemptions for one preemptor, whose usage is charged already.
 
@@ -102,22 +102,24 @@ class DecisionDetails:
         request = {self._labels[cell]: amount for cell, amount in assignment.usage}
         details: dict[Workload, dict[str, Any]] = {}
         tree.refund(queue.node, assignment.usage)
-        tables = [self._table(assignment.need, queue, target.workload.cluster_queue) for target in targets]
+        others = {target.workload.cluster_queue: None for target in targets}
+        tables = {other: self._table(assignment.need, queue, other) for other in others}
         tree.charge(queue.node, assignment.usage)
-        for (victim, reason), table in zip(targets, tables, strict=True):
+        for victim, reason in targets:
+            other = victim.cluster_queue
             message = self._message(preemptor, victim, reason)
-            details[victim] = {"message": message, "queue": queue.name, "request": request, **table}
-            before = self._sides(queue, victim)
-            tree.refund(victim.cluster_queue.node, victim.usage)
-            after = self._sides(queue, victim)
-            if (
-                preemptor.local_queue is not None
-                and victim.local_queue is not None
-                and victim.cluster_queue is queue
-            ):
-                details[victim]["localQueues"] = _usages(preemptor.local_queue, victim.local_queue)
-            if before:
-                details[victim]["share"] = {name: [share, after[name]] for name, share in before.items()}
+            detail = {"message": message, "queue": queue.name, "request": request, **tables[other]}
+            sides = self._compared(queue, other)
+            before = [self._share(node) for node in sides]
+            tree.refund(other.node, victim.usage)
+            if preemptor.local_queue is not None and victim.local_queue is not None and other is queue:
+                detail["localQueues"] = _usages(preemptor.local_queue, victim.local_queue)
+            if sides:
+                detail["share"] = {
+                    tree.names[node]: [share, self._share(node)]
+                    for node, share in zip(sides, before, strict=True)
+                }
+            details[victim] = detail
         for victim in details:
             tree.charge(victim.cluster_queue.node, victim.usage)
         return details
@@ -199,21 +201,11 @@ class DecisionDetails:
             }
         return {"usage": usage, "quota": quota}
 
-    def _sides(self, queue: ClusterQueueState, victim: Workload) -> dict[str, float | str]:
-        """The shares of the nodes right below the lowest common cohort of both sides."""
+    def _compared(self, queue: ClusterQueueState, other: ClusterQueueState) -> tuple[int, ...]:
+        """The nodes whose shares tell whether a queue may preempt in another one, or in itself."""
         if self._shares is None:
-            return {}
-        other = victim.cluster_queue
-        if other is queue:
-            return {queue.name: self._share(queue.node)}
-        mine = dict(zip(queue.path, (queue.node, *queue.path), strict=False))
-        theirs = other.node
-        for ancestor in other.path:
-            if ancestor in mine:
-                nodes = (mine[ancestor], theirs)
-                return {self._tree.names[node]: self._share(node) for node in nodes}
-            theirs = ancestor
-        raise AssertionError("queues of one tree have a common ancestor")
+            return ()
+        return (queue.node,) if other is queue else queue.sides(other)
 
     def _around(self, node: int, usage: Amounts) -> list[float | str]:
         """The shares of a queue before and after it was charged; they follow from its own usage alone."""

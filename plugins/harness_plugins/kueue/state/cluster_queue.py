@@ -38,5 +38,12 @@ class ClusterQueueState:
         self.usable = usable
         self.generation = 0
 
+    def sides(self, other: ClusterQueueState) -> tuple[int, int]:
+        """The nodes right below the lowest common ancestor: on this queue's side, and on another one's."""
+        for ancestor in other.path:
+            if ancestor in self.below:
+                return self.below[ancestor], other.below[ancestor]
+        raise AssertionError("queues of one tree have a common ancestor")
+
     def __repr__(self) -> str:
         return f"<ClusterQueue {self.name}>"
