@@ -32,6 +32,12 @@ def all_candidates(holders: Holders, mask: int, allowed: Allowed) -> Iterator[Wo
     )
 
 
+def candidates_in_order(holders: Holders, mask: int, allowed: Allowed) -> Iterator[Workload]:
+    """Holders of a queue's quota that may be preempted and use what is needed, those that are going first."""
+    rest = candidates_of(holders, mask, allowed, evicted=False)
+    return chain(candidates_of(holders, mask, allowed, evicted=True), rest) if holders.evicted else rest
+
+
 def candidates_of(holders: Holders, mask: int, allowed: Allowed, *, evicted: bool) -> Iterator[Workload]:
     """Holders of a queue's quota that a policy allows to preempt and that use what is needed, in order.
 

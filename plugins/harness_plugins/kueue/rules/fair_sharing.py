@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 from typing import NamedTuple, final
 
 from harness.models.cluster import TO_FINAL_SHARE
-from harness_plugins.kueue.rules.candidates import candidates_of
+from harness_plugins.kueue.rules.candidates import candidates_in_order
 from harness_plugins.kueue.rules.dominant_resource_share import NOTHING, Share, Shares, share_without
 from harness_plugins.kueue.rules.preemption import (
     IN_CLUSTER_QUEUE,
@@ -22,7 +21,7 @@ from harness_plugins.kueue.rules.preemption import (
 )
 from harness_plugins.kueue.rules.preemption_policy import Allowed, allowed_by
 from harness_plugins.kueue.rules.strategy import less_than_initial_share, less_than_or_equal_to_final_share
-from harness_plugins.kueue.rules.target_ordering import TargetClusterQueueOrdering
+from harness_plugins.kueue.rules.target_ordering import ordering_of
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
@@ -60,19 +59,16 @@ class Candidates:
         allowed = self._within if queue is self._own else self._reclaim
         if allowed is None:
             return None
-        holders = self._holders[queue.node]
-        rest = candidates_of(holders, self._mask, allowed, evicted=False)
-        if holders.evicted:
-            rest = chain(candidates_of(holders, self._mask, allowed, evicted=True), rest)
-        self._rest[queue] = rest
+        rest = self._rest[queue] = candidates_in_order(self._holders[queue.node], self._mask, allowed)
         head = self._heads[queue] = next(rest, None)
         return head
 
     def pop(self, queue: ClusterQueueState) -> Workload:
-        """Take the next candidate of a queue, which has one."""
-        head = self.head(queue)
+        """Take the next candidate of a queue, which `head` has told of."""
+        heads = self._heads
+        head = heads[queue]
         assert head is not None
-        self._heads[queue] = next(self._rest[queue], None)
+        heads[queue] = next(self._rest[queue], None)
         return head
 
     def leave(self, queue: ClusterQueueState) -> None:
@@ -177,7 +173,6 @@ class FairSearch:
 
     Attributes:
         targets: what was taken so far; out of the tree.
-        retry: the first workload of each queue that was refused; only that one is ever tried again.
     """
 
     __slots__ = (
@@ -186,9 +181,9 @@ class FairSearch:
         "_flat",
         "_incoming",
         "_own",
+        "_retry",
         "_shares",
         "_tree",
-        "retry",
         "targets",
     )
 
@@ -199,7 +194,8 @@ class FairSearch:
         self._own = incoming.queue
         self._shares = shares
         self._candidates = candidates
-        self.retry: dict[ClusterQueueState, Workload] = {}
+        # The first workload of each queue that was refused: only that one is ever tried again.
+        self._retry: dict[ClusterQueueState, Workload] = {}
         self._flat = len(self._own.path) == 1
         self.targets: list[Target] = []
 
@@ -213,7 +209,7 @@ class FairSearch:
         """
         if self._by_first_strategy(queues, to_final=strategies[0] == TO_FINAL_SHARE, takes_back=takes_back):
             return True
-        return len(strategies) > 1 and self._by_second_strategy()
+        return len(strategies) > 1 and bool(self._retry) and self._by_second_strategy()
 
     def _by_first_strategy(
         self, queues: list[ClusterQueueState], *, to_final: bool, takes_back: bool
@@ -223,54 +219,71 @@ class FairSearch:
         `to_final`: compare with the share that the other side ends up with, not that it has now.
         """
         own, candidates = self._own, self._candidates
-        ordering = TargetClusterQueueOrdering(self._cache, self._shares, own, queues, candidates.head)
-        while True:
-            alone = self._flat and not takes_back and candidates.head(own) is None
-            if alone and self._shares.of(own.node)[1] > ordering.largest_share():
-                return False  # neither strategy takes from less, and ours will not become smaller
-            queue = ordering.next()
-            if queue is None:
-                return False
+        if self._flat and not takes_back and candidates.head(own) is None:
+            # Neither strategy takes from less than the own share, which stays as it is.
+            of, root = self._shares.of, own.root
+            share = of(own.node)[1]
+            queues = [queue for queue in queues if of(queue.below[root])[1] >= share]
+        ordering = ordering_of(self._cache, self._shares, own, queues, candidates.head)
+        while (queue := ordering.next()) is not None:
             if queue is own:
-                done = self.take(candidates.pop(queue), IN_CLUSTER_QUEUE)
+                done = self._take(candidates.pop(queue), IN_CLUSTER_QUEUE)
             elif takes_back:
-                done = self.take(candidates.pop(queue), IN_COHORT_RECLAMATION)
+                done = self._take(candidates.pop(queue), IN_COHORT_RECLAMATION)
             else:
-                done = self.take_fairly(queue, to_final=to_final)
+                mine, theirs = self._sides(queue)
+                share, initial = self._shares.of(mine)[1], self._shares.of(theirs)[1]
+                workload = self._next_allowed(queue, theirs, share, initial, to_final=to_final)
+                if workload is not None:
+                    done = self._take(workload, IN_COHORT_FAIR_SHARING)
+                elif self._flat and share > initial and candidates.head(own) is None:
+                    return False  # all others have smaller shares still, and ours will not become smaller
+                else:
+                    self._leave(queue)
+                    done = False
             if done:
                 return True
+        return False
 
     def _by_second_strategy(self) -> bool:
         """Go through what the first strategy refused, at most one target a queue."""
-        retry, shares = self.retry, self._shares
-        ordering = TargetClusterQueueOrdering(self._cache, shares, self._own, list(retry), retry.get)
+        retry, shares = self._retry, self._shares
+        ordering = ordering_of(self._cache, shares, self._own, list(retry), retry.get)
         while (queue := ordering.next()) is not None:
-            mine, theirs = self.sides(queue)
+            mine, theirs = self._sides(queue)
             workload = retry.pop(queue)
             if less_than_initial_share(shares.of(mine)[1], shares.of(theirs)[1]):
-                if self.take(workload, IN_COHORT_FAIR_SHARING):
+                if self._take(workload, IN_COHORT_FAIR_SHARING):
                     return True
             elif self._flat:
                 return False  # all others have smaller shares still
         return False
 
-    def take_fairly(self, queue: ClusterQueueState, *, to_final: bool) -> bool:
-        """Take the first candidate of a queue that passes the test of shares; keep the others for later."""
-        candidates = self._candidates
-        mine, theirs = self.sides(queue)
-        share, initial = self._shares.of(mine)[1], self._shares.of(theirs)[1]
-        workload: Workload | None = None
-        if not to_final:
-            if less_than_initial_share(share, initial):
-                workload = candidates.pop(queue)
-        elif less_than_or_equal_to_final_share(share, initial):  # nobody has more without a workload
-            workload = self._next_that_passes(queue, theirs, share)
-        if workload is not None:
-            return self.take(workload, IN_COHORT_FAIR_SHARING)
-        if (refused := candidates.head(queue)) is not None:
-            self.retry.setdefault(queue, refused)
-            candidates.leave(queue)
-        return False
+    def _next_allowed(
+        self, queue: ClusterQueueState, theirs: int, share: Share, initial: Share, *, to_final: bool
+    ) -> Workload | None:
+        """The first candidate of a queue that passes the test of shares; those before it are refused.
+
+        Args:
+            queue: the queue, which has candidates.
+            theirs: the node on its side.
+            share: of the incoming's side.
+            initial: of its side.
+            to_final: see `_by_first_strategy`.
+        """
+        if to_final:
+            if less_than_or_equal_to_final_share(share, initial):  # nobody has more without a workload
+                return self._next_that_passes(queue, theirs, share)
+        elif less_than_initial_share(share, initial):
+            return self._candidates.pop(queue)
+        return None
+
+    def _leave(self, queue: ClusterQueueState) -> None:
+        """A queue gives up nothing more by the first strategy."""
+        refused = self._candidates.head(queue)
+        if refused is not None:
+            self._retry.setdefault(queue, refused)
+            self._candidates.leave(queue)
 
     def _next_that_passes(self, queue: ClusterQueueState, theirs: int, share: Share) -> Workload | None:
         """The next candidate without which a queue's side still has no smaller share than `share`."""
@@ -286,7 +299,7 @@ class FairSearch:
             workload = candidates.pop(queue)
             if workload.usage in passing:
                 return workload
-            self.retry.setdefault(queue, workload)
+            self._retry.setdefault(queue, workload)
         return None
 
     def _passes(self, queue: ClusterQueueState, usage: Amounts, theirs: int, share: Share) -> bool:
@@ -299,15 +312,17 @@ class FairSearch:
         self._tree.charge(queue.node, usage)
         return less_than_or_equal_to_final_share(share, final)
 
-    def sides(self, queue: ClusterQueueState) -> tuple[int, int]:
+    def _sides(self, queue: ClusterQueueState) -> tuple[int, int]:
         """The nodes right below the lowest common ancestor: on the incoming's side, and on the queue's."""
         own_side = self._own.below
+        if self._flat:
+            return self._own.node, queue.below[self._own.root]
         for ancestor in queue.path:
             if ancestor in own_side:
                 return own_side[ancestor], queue.below[ancestor]
         raise AssertionError("queues of one tree have a common ancestor")
 
-    def take(self, workload: Workload, reason: str) -> bool:
+    def _take(self, workload: Workload, reason: str) -> bool:
         """Make a candidate a target; answers whether the incoming fits now."""
         remove(self._tree, workload)
         self.targets.append(Target(workload, reason))

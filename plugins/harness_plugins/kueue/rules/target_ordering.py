@@ -5,10 +5,9 @@ Upstream: `TargetClusterQueueOrdering` in pkg/scheduler/preemption/fairsharing/o
 
 from __future__ import annotations
 
-from bisect import insort
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
-from typing import TypeAlias, final
+from typing import Protocol, TypeAlias, final
 
 from harness_plugins.kueue.rules.dominant_resource_share import NOTHING, Share, Shares
 from harness_plugins.kueue.state.cache import Cache
@@ -17,78 +16,128 @@ from harness_plugins.kueue.state.workload import Workload
 
 _Head: TypeAlias = Callable[[ClusterQueueState], Workload | None]
 _Rank: TypeAlias = tuple[bool] | tuple[bool, bool, bool, int, int, str]
+_NOBODY = -1
+
+
+class Ordering(Protocol):
+    """Finds the queue to take from next."""
+
+    def next(self) -> ClusterQueueState | None:
+        """The queue to take from, None when there is none left.
+
+        Since the turn before, nothing but that queue may have been taken from, and only its next candidate
+        may be another one.
+        """
+
+
+def ordering_of(
+    cache: Cache, shares: Shares, own: ClusterQueueState, queues: list[ClusterQueueState], head: _Head
+) -> Ordering:
+    """The order in which queues are taken from.
+
+    Args:
+        cache: the queues.
+        shares: the shares of all nodes.
+        own: the incoming's queue.
+        queues: those that may have candidates.
+        head: the next candidate of a queue, None when there is none left; it is not asked of queues whose
+            turn does not come.
+    """
+    for queue in queues:
+        if len(queue.path) > 1:
+            return TargetClusterQueueOrdering(cache, shares, own, queues, head)
+    return QueueOrdering(shares, own, queues, head)
 
 
 @final
-class _Turns:
-    """The queues right below a cohort that may have a turn.
+class QueueOrdering:
+    """Finds the queue to take from next among those right below one cohort: the one with the largest share.
 
-    They stand in groups of equal shares. A group is ordered only when its turn comes, and one by itself not
-    at all: that needs the next candidate of everybody in it.
+    Queues without candidates leave for good, and those that do not borrow, unless it is the incoming's own
+    queue. Of those with equal shares the one goes first whose next candidate ranks first. They are ordered
+    only when their turn comes, and one by itself not at all: that needs the next candidate of everybody.
 
     Args:
-        shares: queue -> its share.
+        shares: the shares of all nodes.
         own: the incoming's queue.
+        queues: those that may have candidates.
         head: the next candidate of a queue, None when there is none left.
 
     Attributes:
         share: the largest share, when `first` was asked last.
     """
 
-    __slots__ = ("_groups", "_head", "_levels", "_own", "_ranked", "_turn", "share")
+    __slots__ = ("_head", "_own", "_queues", "_ranked", "_rest", "_shares", "_taken", "_turn", "share")
 
-    def __init__(self, shares: dict[ClusterQueueState, Share], own: ClusterQueueState, head: _Head) -> None:
-        # Equal ranks, of equal UIDs, fall by the order in which the queues are given.
-        self._groups: dict[Share, list[tuple[int, ClusterQueueState]]] = {}
-        for place, (queue, share) in enumerate(shares.items()):
-            group = self._groups.get(share)
-            if group is None:
-                self._groups[share] = [(place, queue)]
-            else:
-                group.append((place, queue))
-        self._levels = sorted(self._groups)
+    def __init__(
+        self, shares: Shares, own: ClusterQueueState, queues: Sequence[ClusterQueueState], head: _Head
+    ) -> None:
+        self._shares = shares
         self._own = own
+        self._queues = queues
         self._head = head
         self.share = NOTHING
-        self._ranked: list[tuple[_Rank, int, ClusterQueueState]] = []  # a heap; all have `share`
-        self._turn: tuple[int, ClusterQueueState] | None = None  # who is next
+        self._rest: dict[int, Share] = {}  # by the place among the queues given
+        of = shares.of
+        for place, queue in enumerate(queues):
+            borrowing, share = of(queue.node)
+            if borrowing or queue is own:
+                self._rest[place] = share
+        self._ranked: list[tuple[_Rank, int]] = []  # a heap of ranks and places; all have `share`
+        self._turn = _NOBODY
+        self._taken = False
+
+    def next(self) -> ClusterQueueState | None:
+        """The queue to take from, None when there is none left; see `Ordering`."""
+        if self._taken:
+            self.look_again()
+        queue = self.first()
+        self._taken = queue is not None
+        return queue
 
     def first(self) -> ClusterQueueState | None:
-        """Who has the largest share, and of several the next candidate that ranks first."""
-        if self._turn is None:
-            if not self._ranked:
-                if not self._levels:
+        """Who has the largest share of those with candidates, and of several the next candidate first."""
+        while True:
+            if self._turn < 0:
+                if self._ranked:
+                    self._turn = heappop(self._ranked)[1]
+                elif self._rest:
+                    self._turn = self._largest()
+                else:
                     return None
-                self.share = self._levels.pop()
-                group = self._groups.pop(self.share)
-                if len(group) == 1:
-                    self._turn = group[0]
-                    return self._turn[1]
-                self._ranked = [(self._rank(queue), place, queue) for place, queue in group]
-                heapify(self._ranked)
-            self._turn = heappop(self._ranked)[1:]
-        return self._turn[1]
+            queue = self._queues[self._turn]
+            if self._head(queue) is not None:
+                return queue
+            self._turn = _NOBODY
 
-    def largest(self) -> Share:
-        """The largest share, `NOTHING` where nobody is left."""
-        if self._turn is not None or self._ranked:
-            return self.share
-        return self._levels[-1] if self._levels else NOTHING
-
-    def move_first(self, share: Share | None) -> None:
-        """Let the first have a share that is not larger than it was, or let it leave."""
-        assert self._turn is not None
-        place, queue = self._turn
-        self._turn = None
-        if share is None:
+    def look_again(self) -> None:
+        """The first was taken from: it has no larger share than before, or leaves."""
+        place, self._turn = self._turn, _NOBODY
+        queue = self._queues[place]
+        borrowing, share = self._shares.of(queue.node)
+        if not borrowing and queue is not self._own:
             return
         if self._ranked and share == self.share:
-            heappush(self._ranked, (self._rank(queue), place, queue))
-        elif share in self._groups:
-            self._groups[share].append((place, queue))
+            heappush(self._ranked, (self._rank(queue), place))
         else:
-            self._groups[share] = [(place, queue)]
-            insort(self._levels, share)
+            self._rest[place] = share
+
+    def _largest(self) -> int:
+        """Take out all that have the largest share, and of these the first.
+
+        Nothing is sorted for it: most searches end after a turn or two.
+        """
+        rest = self._rest
+        self.share = share = max(rest.values())
+        places = [place for place, theirs in rest.items() if theirs == share]
+        for place in places:
+            del rest[place]
+        if len(places) == 1:
+            return places[0]
+        # Equal ranks, of equal UIDs, fall by the order in which the queues are given.
+        self._ranked = [(self._rank(self._queues[place]), place) for place in places]
+        heapify(self._ranked)
+        return heappop(self._ranked)[1]
 
     def _rank(self, queue: ClusterQueueState) -> _Rank:
         """How the next candidate of a queue ranks: where there is none, after all others."""
@@ -101,7 +150,7 @@ class _Turns:
 
 @final
 class TargetClusterQueueOrdering:
-    """Finds the queue to take from next: from the root down, always towards the largest share.
+    """Finds the queue to take from next in a tree: from the root down, always towards the largest share.
 
     Queues without candidates and nodes that do not borrow leave for good, unless they are the incoming's
     own queue or above it. Ties: a cohort before a queue; of queues the one whose next candidate ranks
@@ -144,7 +193,7 @@ class TargetClusterQueueOrdering:
         self._queues: dict[int, list[ClusterQueueState]] = {}
         self._cohorts: dict[int, list[int]] = {}
         # Cohort -> the queues right below it that may have a turn, and the shares of such cohorts.
-        self._turns: dict[int, tuple[_Turns, dict[int, Share]]] = {}
+        self._turns: dict[int, tuple[QueueOrdering, dict[int, Share]]] = {}
         self._taken: ClusterQueueState | None = None
         parent = cache.tree.parent
         for queue in queues:
@@ -159,18 +208,13 @@ class TargetClusterQueueOrdering:
                 below = above
 
     def next(self) -> ClusterQueueState | None:
-        """The queue to take from, None when there is none left.
-
-        Since the turn before, nothing but that queue may have been taken from, and only its next candidate
-        may be another one.
-        """
+        """The queue to take from, None when there is none left; see `Ordering`."""
         self._look_again()
         root = cohort = self._root
         way: list[int] = []
         while True:
             queues, cohorts = self._turns_below(cohort)
-            while (queue := queues.first()) is not None and self._head(queue) is None:
-                queues.move_first(None)
+            queue = queues.first()
             below, below_share = self._best_cohort(cohorts)
             if below is not None and (queue is None or below_share >= queues.share):
                 way.append(cohort)
@@ -185,28 +229,17 @@ class TargetClusterQueueOrdering:
                 cohort = root
                 way.clear()
 
-    def largest_share(self) -> Share:
-        """The largest share right below the root of whatever may have a turn."""
-        self._look_again()
-        queues, cohorts = self._turns_below(self._root)
-        return max(queues.largest(), *cohorts.values()) if cohorts else queues.largest()
-
-    def _turns_below(self, cohort: int) -> tuple[_Turns, dict[int, Share]]:
+    def _turns_below(self, cohort: int) -> tuple[QueueOrdering, dict[int, Share]]:
         """The queues right below a cohort that may have a turn, and the shares of such cohorts."""
         found = self._turns.get(cohort)
         if found is None:
-            of = self._shares.of
-            present: dict[ClusterQueueState, Share] = {}
-            for queue in self._queues.get(cohort, ()):
-                borrowing, share = of(queue.node)
-                if borrowing or queue is self._own:
-                    present[queue] = share
+            queues = QueueOrdering(self._shares, self._own, self._queues.get(cohort, ()), self._head)
             cohorts: dict[int, Share] = {}
             for below in self._cohorts.get(cohort, ()):
-                borrowing, share = of(below)
+                borrowing, share = self._shares.of(below)
                 if borrowing or below in self._own.path:
                     cohorts[below] = share
-            found = self._turns[cohort] = _Turns(present, self._own, self._head), cohorts
+            found = self._turns[cohort] = queues, cohorts
         return found
 
     def _look_again(self) -> None:
@@ -217,14 +250,14 @@ class TargetClusterQueueOrdering:
         below = taken.node
         for cohort in taken.path or (taken.root,):
             queues, cohorts = self._turns[cohort]
-            borrowing, share = self._shares.of(below)
             if below == taken.node:
-                stays = (borrowing or taken is self._own) and self._head(taken) is not None
-                queues.move_first(share if stays else None)
-            elif below in cohorts and (borrowing or below in self._own.path):
-                cohorts[below] = share
-            else:
-                cohorts.pop(below, None)
+                queues.look_again()
+            elif below in cohorts:
+                borrowing, share = self._shares.of(below)
+                if borrowing or below in self._own.path:
+                    cohorts[below] = share
+                else:
+                    del cohorts[below]
             below = cohort
 
     def _best_cohort(self, present: dict[int, Share]) -> tuple[int | None, Share]:

@@ -14,19 +14,13 @@ from typing import NamedTuple, Protocol, TypeAlias, final
 from harness.memo import Memo
 from harness.models.cluster import TO_FINAL_SHARE
 from harness_plugins.kueue.rules.borrow_within_cohort import may_borrow
-from harness_plugins.kueue.rules.candidates import all_candidates
+from harness_plugins.kueue.rules.candidates import all_candidates, candidates_in_order
 from harness_plugins.kueue.rules.classical import over_nominal
 from harness_plugins.kueue.rules.dominant_resource_share import NOTHING, Share, Shares, share_without
-from harness_plugins.kueue.rules.fair_sharing import Candidates, FairSearch, FairSharing
-from harness_plugins.kueue.rules.preemption import (
-    IN_COHORT_FAIR_SHARING,
-    Incoming,
-    Target,
-    TargetSearch,
-    put_back,
-)
+from harness_plugins.kueue.rules.fair_sharing import FairSharing
+from harness_plugins.kueue.rules.preemption import Incoming, Target, TargetSearch
 from harness_plugins.kueue.rules.preemption_policy import Allowed, allowed_by
-from harness_plugins.kueue.rules.strategy import less_than_initial_share
+from harness_plugins.kueue.rules.strategy import less_than_initial_share, less_than_or_equal_to_final_share
 from harness_plugins.kueue.shortcuts.share_ranking import ShareRanking
 from harness_plugins.kueue.shortcuts.usages_below import UsagesBelow
 from harness_plugins.kueue.state.amounts import Amounts
@@ -34,8 +28,8 @@ from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
 
-Freeable: TypeAlias = tuple[int, Share, list[Amounts] | None]
-"""What holders of a queue would give up for an incoming: what each of them holds, None where that is enough.
+Freeable: TypeAlias = tuple[int, Share, list[Amounts]]
+"""What holders of a queue would give up for an incoming: what each of them holds.
 
 Valid for the generation of that queue, which comes first, and by content for the share of the incoming's,
 which comes next."""
@@ -134,6 +128,8 @@ class FairReasons:
         self._cache = cache
         self._shares = shares
         self._search = search
+        self._to_final = search.strategies[0] == TO_FINAL_SHARE
+        self._tried_again = len(search.strategies) > 1
         self._ranking = ShareRanking(cache, shares)
         self._usages = UsagesBelow(cache)
         # Node -> whether anything below it keeps quota, so that usage there need not show at the node.
@@ -269,10 +265,10 @@ class FairReasons:
     def _freeable(
         self, failed: FailedSearch, share: Share, queue: ClusterQueueState | None
     ) -> list[Amounts] | None:
-        """What holders of a queue right below the root would give up, as long as that is not enough.
+        """What holders of a queue right below the root would give up, however much is needed.
 
-        None where it is enough, and where it does not follow from the queue's holders alone: of cohorts, and
-        where LocalQueues take turns.
+        None where that does not follow from the queue's holders alone: of cohorts, and where LocalQueues take
+        turns.
         """
         if queue is None or queue.spec.by_usage:
             return None
@@ -280,37 +276,55 @@ class FairReasons:
         if known is not None and known[0] == queue.generation and known[1] == share:
             return known[2]
         incoming = failed.incoming
-        own = incoming.queue
-        allowed = allowed_by(own.spec.preemption.reclaim_within_cohort, incoming.workload)
-        amounts: list[Amounts] | None = []
-        if queue.usable:
-            tree, candidates = self._cache.tree, Candidates(self._cache, incoming, None, allowed)
-            search = FairSearch(self._cache, incoming, self._shares, candidates)
-            tree.charge(own.node, incoming.requests)
-            enough = self._exhaust(search, candidates, queue)
-            tree.refund(own.node, incoming.requests)
-            for target in search.targets:
-                put_back(tree, target.workload)
-            amounts = None if enough else _held_in(queue, search.targets)
-        failed.freeable[queue] = queue.generation, share, amounts
-        return amounts
+        allowed = allowed_by(incoming.queue.spec.preemption.reclaim_within_cohort, incoming.workload)
+        given_up: list[Amounts] = []
+        if queue.usable and allowed is not None:
+            given_up = self._given_up(queue, share, incoming.mask, allowed)
+        failed.freeable[queue] = queue.generation, share, given_up
+        return given_up
 
-    def _exhaust(self, search: FairSearch, candidates: Candidates, queue: ClusterQueueState) -> bool:
-        """Take from a single queue what a search would take from it, if that does not come to its end before.
+    def _given_up(self, queue: ClusterQueueState, share: Share, mask: int, allowed: Allowed) -> list[Amounts]:
+        """What holders of a queue right below the root give up to one that has a share, and keeps it.
 
-        Answers whether the incoming fits.
+        As in a search, but what others give up makes no difference: each share follows from the node's own
+        usage, so that nothing else is touched. It only falls, so what fails with one holder fails from then
+        on with every other one that holds as much.
         """
-        strategies, shares = self._search.strategies, self._shares
-        to_final = strategies[0] == TO_FINAL_SHARE
-        while shares.of(queue.node)[0] and candidates.head(queue) is not None:
-            if search.take_fairly(queue, to_final=to_final):
-                return True
-        refused = search.retry.get(queue)
-        if len(strategies) == 1 or refused is None:
-            return False
-        mine, theirs = search.sides(queue)
-        passes = less_than_initial_share(shares.of(mine)[1], shares.of(theirs)[1])
-        return passes and search.take(refused, IN_COHORT_FAIR_SHARING)
+        tree, node, holders = self._cache.tree, queue.node, self._cache.holders[queue.node]
+        usage, first = tree.usage, node * tree.width
+        given_up: list[Amounts] = []
+        refused: Amounts | None = None  # the first one
+        passing: set[Amounts] = set(holders.usages)
+        borrowing, theirs = self._shares.of(node)
+        for workload in candidates_in_order(holders, mask, allowed) if borrowing else ():
+            held = workload.usage
+            if held in passing:
+                if self._passes(node, held, share):
+                    given_up.append(held)
+                    for cell, amount in held:
+                        usage[first + cell] -= amount
+                    borrowing, theirs = self._shares.of(node)
+                    if not borrowing:
+                        break
+                    continue
+                passing = {each for each in passing if each != held and self._passes(node, each, share)}
+            if refused is None:
+                refused = held
+            if not passing:
+                break
+        for held in given_up:
+            for cell, amount in held:
+                usage[first + cell] += amount
+        if refused is not None and self._tried_again and less_than_initial_share(share, theirs):
+            given_up.append(refused)
+        return given_up
+
+    def _passes(self, node: int, held: Amounts, share: Share) -> bool:
+        """Whether a queue gives up a holder of so much by the first strategy."""
+        if self._to_final:
+            final = share_without(self._cache.tree, self._shares, node, held)
+            return less_than_or_equal_to_final_share(share, final)
+        return less_than_initial_share(share, self._shares.of(node)[1])
 
 
 def own_candidates(cache: Cache, incoming: Incoming) -> Iterator[Workload]:
