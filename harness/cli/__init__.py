@@ -13,6 +13,7 @@ from harness.cli.failure import end_like_ctrl_c, ended, warnings_in_words
 from harness.cli.group import Group
 from harness.collector import collect_seldom
 from harness.errors import HarnessError
+from harness.linear_algebra import in_one_thread
 
 COMMANDS = {
     "replay": ("harness.cli.replay", "Replay a trace through scheduler plugins and measure what they do."),
@@ -119,6 +120,7 @@ def main(args: list[str] | None = None) -> None:
         args = sys.argv[1:]
         end_like_ctrl_c()
         collect_seldom()
+        in_one_thread()
     options = args[: args.index("--")] if "--" in args else args
     debug = _DEBUG in options  # wherever it stands
     try:
