@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from harness.errors import RunError
 from harness.metrics.measurement import Measurement, Window
@@ -292,12 +290,12 @@ class Run:
 
     def _rows(self, table: str) -> int:
         """How many rows a table has."""
-        assert self.memory is not None
+        known = {} if self.memory is None else self.memory
         key = ("rows", table)
-        if key not in self.memory:
+        if key not in known:
             with reading(self.path):
-                self.memory[key] = pq.read_metadata(self.file(table)).num_rows
-        return int(self.memory[key])
+                known[key] = pl.scan_parquet(self.file(table), glob=False).select(pl.len()).collect().item()
+        return int(known[key])
 
     def _few(self, table: str) -> pl.DataFrame:
         """All of a table with few rows."""
@@ -310,14 +308,13 @@ class Run:
 
     def _pieces(self, table: str, names: list[str] | None) -> Iterator[pl.DataFrame]:
         """What `batches` answers, read from the file; None stands for all columns."""
-        # Without a buffer that would hold these columns of the whole file.
-        with reading(self.path), pq.ParquetFile(self.file(table), pre_buffer=False) as file:
-            pieces = (pa.Table.from_batches([each]) for each in file.iter_batches(_BATCH, columns=names))
-            empty = file.schema_arrow.empty_table().select(names or file.schema_arrow.names)
-            for piece in pieces if file.metadata.num_rows else [empty]:
-                frame = pl.DataFrame(piece)
-                yield frame.select(self._micros(frame.schema))
-        pa.default_memory_pool().release_unused()
+        with reading(self.path):
+            file = pl.scan_parquet(self.file(table), glob=False)
+            rows = self._rows(table)
+            wanted = file if names is None else file.select(names)
+            wanted = wanted.select(self._micros(wanted.collect_schema()))
+            for begin in range(0, max(1, rows), _BATCH):
+                yield wanted.slice(begin, _BATCH).collect()
 
     def _has(self, table: str) -> None:
         """That a table was kept.
