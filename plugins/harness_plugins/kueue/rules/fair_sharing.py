@@ -231,7 +231,7 @@ class FairSearch:
             elif takes_back:
                 done = self._take(candidates.pop(queue), IN_COHORT_RECLAMATION)
             else:
-                mine, theirs = self._sides(queue)
+                mine, theirs = self._own.sides(queue)
                 share, initial = self._shares.of(mine)[1], self._shares.of(theirs)[1]
                 workload = self._next_allowed(queue, theirs, share, initial, to_final=to_final)
                 if workload is not None:
@@ -250,7 +250,7 @@ class FairSearch:
         retry, shares = self._retry, self._shares
         ordering = ordering_of(self._cache, shares, self._own, list(retry), retry.get)
         while (queue := ordering.next()) is not None:
-            mine, theirs = self._sides(queue)
+            mine, theirs = self._own.sides(queue)
             workload = retry.pop(queue)
             if less_than_initial_share(shares.of(mine)[1], shares.of(theirs)[1]):
                 if self._take(workload, IN_COHORT_FAIR_SHARING):
@@ -311,16 +311,6 @@ class FairSearch:
         final = self._shares.of(theirs)[1]
         self._tree.charge(queue.node, usage)
         return less_than_or_equal_to_final_share(share, final)
-
-    def _sides(self, queue: ClusterQueueState) -> tuple[int, int]:
-        """The nodes right below the lowest common ancestor: on the incoming's side, and on the queue's."""
-        own_side = self._own.below
-        if self._flat:
-            return self._own.node, queue.below[self._own.root]
-        for ancestor in queue.path:
-            if ancestor in own_side:
-                return own_side[ancestor], queue.below[ancestor]
-        raise AssertionError("queues of one tree have a common ancestor")
 
     def _take(self, workload: Workload, reason: str) -> bool:
         """Make a candidate a target; answers whether the incoming fits now."""

@@ -40,9 +40,10 @@ class ClusterQueueState:
 
     def sides(self, other: ClusterQueueState) -> tuple[int, int]:
         """The nodes right below the lowest common ancestor: on this queue's side, and on another one's."""
-        for ancestor in other.path:
-            if ancestor in self.below:
-                return self.below[ancestor], other.below[ancestor]
+        mine, theirs = self.below, other.below
+        for ancestor in theirs:  # from the nearest one on
+            if ancestor in mine:
+                return mine[ancestor], theirs[ancestor]
         raise AssertionError("queues of one tree have a common ancestor")
 
     def __repr__(self) -> str:
