@@ -14,6 +14,7 @@ from bisect import bisect_left
 from heapq import heappop, heappush
 from typing import final
 
+from harness.memo import Memo
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.equivalence_class import EquivalenceClass, SchedulingHash
 from harness_plugins.kueue.state.local_queue_usage import LocalQueueUsage
@@ -82,6 +83,7 @@ class PendingQueue:
         "_classes",
         "_emptied",
         "_firsts",
+        "_former",
         "_inadmissible",
         "_inadmissible_classes",
         "_line",
@@ -99,6 +101,7 @@ class PendingQueue:
         self.preemptor: Workload | None = None
         self._by_usage = queue.spec.by_usage
         self._classes: dict[SchedulingHash, EquivalenceClass] = {}
+        self._former: Memo[SchedulingHash, EquivalenceClass] = Memo(most=256)  # also of those who left
         self._lines: dict[EquivalenceClass, _Lines] = {}
         self._line = _Firsts()
         self._firsts: dict[LocalQueueUsage | None, _Firsts] = {None: self._line}
@@ -122,7 +125,9 @@ class PendingQueue:
         heappush(lines.setdefault(local_queue, []), entry)
         if former is not None and former < entry:
             return
-        firsts = self._firsts.setdefault(local_queue, _Firsts())
+        firsts = self._firsts.get(local_queue)
+        if firsts is None:
+            firsts = self._firsts[local_queue] = _Firsts()
         if former is not None:
             firsts.leave(former)
         firsts.enter(entry)
@@ -147,7 +152,11 @@ class PendingQueue:
         scheduling_hash = (workload.priority, workload.asks.number, workload.counts)
         found = self._classes.get(scheduling_hash)
         if found is None:
-            found = self._classes[scheduling_hash] = EquivalenceClass(self.queue.name, scheduling_hash)
+            found = self._former.get(scheduling_hash)
+            if found is None:
+                found = EquivalenceClass(self.queue.name, scheduling_hash)
+                self._former[scheduling_hash] = found
+            self._classes[scheduling_hash] = found
             self._lines[found] = {}
         return found
 
