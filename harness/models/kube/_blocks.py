@@ -175,9 +175,8 @@ class Block:
 
     def waits_for_room(self) -> bool:
         """Whether every deletion may help its pods, and no binding, as far as they have failed."""
-        return all(
-            map(_waits_for_room, [group.verdict or group.rejected_by for group in self.groups.values()])
-        )
+        # Nearly always all were rejected by the same plugins.
+        return all(map(_waits_for_room, {each.verdict or each.rejected_by for each in self.groups.values()}))
 
     def in_order(self) -> list[PodInfo]:
         """Its pods, each by itself again."""

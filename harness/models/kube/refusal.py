@@ -40,9 +40,7 @@ class Unschedulable:
         It may be asked where nobody is preempted and nodes by themselves decided. Which plugins reject a pod
         does not change then: what rules out a node, and whether it is too small, lasts as long as the node.
         """
-        nodes = self.diagnosis.nodes
-        nodes.refresh()
-        return not nodes.any_fits
+        return not self.diagnosis.nodes.refresh()
 
 
 def node_detail(diagnosis: Diagnosis, preemption: str = "") -> dict[str, Any]:
@@ -51,12 +49,15 @@ def node_detail(diagnosis: Diagnosis, preemption: str = "") -> dict[str, Any]:
     `most_free` says for each resource that is short how much of it any one node has, of those that could
     ever run the pod; `preemption` why nobody is preempted.
     """
-    nodes = diagnosis.nodes
+    nodes, statuses = diagnosis.nodes, diagnosis.statuses
+    moment, known, detail = nodes.said
+    now = None if statuses else (*nodes.moment, preemption)
+    if now is not None and moment == now:
+        return detail  # as of most pods that fail because an equal one has just failed
     reasons, most = nodes.tally()
-    for position, status in diagnosis.statuses.items():
+    for position, status in statuses.items():
         if nodes.fits(position):  # its room is kept, or filters that look at other nodes object
             count(reasons, status)
-    known, detail = nodes.said
     if known != (reasons, most, preemption):
         detail = {
             "request": {name: amount for name, amount in nodes.shape.spec.requests.items() if amount},
@@ -64,7 +65,7 @@ def node_detail(diagnosis: Diagnosis, preemption: str = "") -> dict[str, Any]:
             "most_free": most,
             **({"preemption": preemption} if preemption else {}),
         }
-        nodes.said = (reasons, most, preemption), detail
+    nodes.said = now, (reasons, most, preemption), detail
     return detail
 
 

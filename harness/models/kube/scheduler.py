@@ -168,8 +168,10 @@ class Scheduler:
     def next_wake(self) -> Wake | None:
         """A cycle is over, and all pods wait for an event: wake when the queue's timer is due."""
         self._refused = None
+        if self.queue.now < self._woken:
+            return None  # whatever waits is flushed then or later
         flush = self.queue.next_flush()
-        if flush is None or self.queue.now < self._woken <= flush:
+        if flush is None:
             return None
         self._woken = flush
         return Wake(flush, idle=True)

@@ -42,6 +42,18 @@ def test_a_pod_that_is_not_tried_because_an_equal_one_failed_is_refused_too() ->
     assert [row.detail["pod"] for row in refused if row.detail] == ["c-0", "d-0", "e-0"]
 
 
+def test_equal_pods_are_refused_with_the_figures_of_their_own_instants() -> None:
+    """What is free changes while they wait, and what was said of one is not said of the next by mistake."""
+    jobs = Script().job("a", cpu=3, seconds=9).job("b", cpu=1, seconds=2)
+    jobs.job("c", at=1, cpu=4, seconds=1).job("d", at=1, cpu=4, seconds=1).job("e", at=3, cpu=4, seconds=1)
+    refused = replay(jobs, disablePreemption=True).of("refuse")
+    assert [(row.job, row.detail and row.detail["most_free"]) for row in refused] == [
+        ("c", {"cpu": 1}),
+        ("d", {"cpu": 1}),
+        ("e", {"cpu": 2}),
+    ]
+
+
 def test_where_nobody_is_preempted_the_refusal_says_so() -> None:
     """The option turns preemption off."""
     jobs = Script().job("a", cpu=4, seconds=9).job("b", at=1, cpu=4, seconds=9, priority=5)

@@ -63,20 +63,22 @@ class ShapeNodes:
         self._helpful = [position for position in open_nodes if not self._too_small[position]]
         self.kinds = bytearray([FIXED]) * len(nodes)
         self.keys = [NO_KEY] * len(nodes)
-        self.said: tuple[object, dict[str, Any]] = (None, {})
+        self.said: tuple[object, object, dict[str, Any]] = (None, None, {})
         for node in nodes:
             self._evaluate(node)
 
     # --- keeping up ---------------------------------------------------------------------------------------
 
-    def refresh(self) -> None:
-        """Work out anew the nodes that have changed."""
+    def refresh(self) -> bool:
+        """Work out anew the nodes that have changed; answers whether any node fits."""
         cache = self._cache
-        if self._seen != cache.version:
+        version = cache.version
+        if self._seen != version:
             nodes = cache.nodes
             for position in cache.changed_since(self._seen):
                 self._evaluate(nodes[position])
-            self._seen = cache.version
+            self._seen = version
+        return FITS in self.kinds
 
     def _evaluate(self, node: NodeInfo) -> None:
         position, shape = node.position, self.shape
@@ -102,6 +104,11 @@ class ShapeNodes:
         self.keys[position] = key
 
     # --- answers ------------------------------------------------------------------------------------------
+
+    @property
+    def moment(self) -> tuple[int, int]:
+        """What all answers depend on: at equal moments they are the same."""
+        return self._seen, self._cache.version
 
     @property
     def any_fits(self) -> bool:
