@@ -17,6 +17,10 @@ class Frozen(dict[_K, _V]):
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise TypeError("this mapping cannot be changed; dict(...) makes one that can")
 
+    def __hash__(self) -> int:  # type: ignore[override] # a dictionary has none, for it may change
+        """Of all that is in it."""
+        return hash(frozenset(self.items()))
+
     __setitem__ = __delitem__ = __ior__ = _refuse
     clear = pop = popitem = setdefault = update = _refuse
 

@@ -142,8 +142,9 @@ class Engine:
         while True:
             now = FAR
             for source in sources:
-                if source.due < now:
-                    now = source.due
+                due = source.due
+                if due < now:
+                    now = due
             if now == FAR:
                 return
             if idle.due < now:

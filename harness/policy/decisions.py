@@ -7,13 +7,13 @@ makes hundreds of thousands, and freezing would triple what each costs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
+from harness.frozen import Frozen
 from harness.policy.job import Job
 
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
+_NOTHING: Mapping[str, Any] = Frozen({})
 
 
 @final
@@ -35,9 +35,9 @@ class Admit:
     """
 
     job: Job
-    flavors: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: _NOTHING)
-    counts: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
-    detail: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    flavors: Mapping[str, Mapping[str, str]] = _NOTHING
+    counts: Mapping[str, int] = _NOTHING
+    detail: Mapping[str, Any] = _NOTHING
     delay: int = 0
 
 
@@ -56,7 +56,7 @@ class Bind:
     job: Job
     pods: range
     node: str
-    detail: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    detail: Mapping[str, Any] = _NOTHING
 
 
 @final
@@ -77,7 +77,7 @@ class Preempt:
     by: Job | None
     reason: str
     pods: range | None = None
-    detail: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    detail: Mapping[str, Any] = _NOTHING
     unnamed: bool = False
 
 
@@ -89,7 +89,7 @@ class Nominate:
     job: Job
     pod: int
     node: str
-    detail: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    detail: Mapping[str, Any] = _NOTHING
 
 
 @final
@@ -108,7 +108,7 @@ class Reject:
 
     job: Job
     reason: str
-    detail: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    detail: Mapping[str, Any] = _NOTHING
 
 
 @final
@@ -124,7 +124,7 @@ class Refuse:
 
     job: Job
     reason: str
-    detail: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    detail: Mapping[str, Any] = _NOTHING
 
 
 @final
