@@ -40,7 +40,7 @@ edits = st.lists(
     min_size=1,
     max_size=5,
 )
-sloppy = settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+sloppy = settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def options_of(sample: Sample, folder: Path) -> Mapping[str, str]:
