@@ -86,7 +86,8 @@ class Books:
 
     def withdraw(self, asked: Mapping[str, int]) -> None:
         """A job is evicted before it started: nothing is promised to it any more."""
-        _take(self._promised, asked)
+        for resource, amount in asked.items():
+            self._promised[resource] -= amount
 
     def terminate(self, asked: Mapping[str, int]) -> None:
         """A started job is evicted; it holds its resources until it is gone."""
@@ -95,9 +96,13 @@ class Books:
 
     def release(self, asked: Mapping[str, int], *, evicted: bool) -> None:
         """A started job has ended, or it was evicted and is gone."""
-        _take(self._allocated, asked)
+        allocated = self._allocated
+        for resource, amount in asked.items():
+            allocated[resource] -= amount
         if evicted:
-            _take(self._leaving, asked)
+            leaving = self._leaving
+            for resource, amount in asked.items():
+                leaving[resource] -= amount
 
     def bind(self, job: Job, pod: int, node: str) -> str | None:
         """Allocate one pod on a node; a pod takes one of the node's `pods` where the node limits them."""
@@ -136,11 +141,6 @@ def asked_by(job: Job, counts: Mapping[str, int] | None) -> Mapping[str, int]:
         for resource, amount in pod_set.requests.items():
             total[resource] = total.get(resource, 0) + amount * count
     return total
-
-
-def _take(amounts: dict[str, int], less: Mapping[str, int]) -> None:
-    for resource, amount in less.items():
-        amounts[resource] -= amount
 
 
 def _short(resource: str, place: str, wanted: int, free: int) -> str:

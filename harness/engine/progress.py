@@ -41,7 +41,7 @@ class Progress:
         # Runs before the last one are evicted when they ended; when that ends the record says, not the work.
         unit.due = recorded[-1].end if recorded else unit.since + life.work - unit.kept
         if life.started == NEVER and life.startup is None:
-            life.started = max(unit.since, now)
+            life.started = max(now, unit.since)
 
     def stop(self, unit: Unit, now: int, *, evicted: bool) -> None:
         """A unit stops; an eviction throws away what the loss model says, nothing else does."""
@@ -52,17 +52,16 @@ class Progress:
             self.idle(life, unit.pods, unit, began, min(since, now), RESTORING)
         if now > since:
             lost = 0
+            first = max(began, since)
             if evicted:
                 progress = unit.kept + now - since
                 before, unit.kept = unit.kept, self._losses.kept(progress, life.interval)
                 self.kept += max(0, unit.kept - before)
                 # What was done before the job arrived is lost too, but no stint of this replay made it.
-                lost = min(progress - unit.kept, now - max(since, began))
+                lost = min(progress - unit.kept, now - first)
                 life.lost += lost * unit.pods
             if now > began:
-                self._recorder.stint(
-                    life.job, unit.pods, unit.amounts, max(since, began), now, PROGRESS, lost
-                )
+                self._recorder.stint(life.job, unit.pods, unit.amounts, first, now, PROGRESS, lost)
         unit.began = unit.since = unit.due = NEVER
         if unit.pod != NEVER:
             life.holds[unit.pod].since = now

@@ -47,6 +47,7 @@ class QuotaTree:
     Attributes:
         width: number of flavor-resources.
         flavor_resources: what each number from 0 to `width` stands for.
+        labels: the same as decisions name it.
         names: node -> name; a ClusterQueue and a Cohort may bear the same name.
         queues: ClusterQueue -> node.
         cohorts: Cohort -> node.
@@ -75,6 +76,7 @@ class QuotaTree:
         "cohorts",
         "declared",
         "flavor_resources",
+        "labels",
         "lending_limit",
         "local_quota",
         "names",
@@ -115,6 +117,7 @@ class QuotaTree:
         groups += [queue.resource_groups for queue in cluster_queues.values()]
         self._numbers = _numbered(groups, also)
         self.flavor_resources: tuple[FlavorResource, ...] = tuple(self._numbers)
+        self.labels: tuple[str, ...] = tuple(map("/".join, self._numbers))
         self.width: int = len(self._numbers)
         size = self.width * len(self.names)
         self.nominal: list[int] = [0] * size

@@ -22,6 +22,7 @@ def shortage(
         request: flavor-resources, each with the amount that is asked for.
         borrow: whether the queue may use what its cohort leaves unused.
     """
+    labels = tree.labels
     asked: dict[int, int] = {}
     for cell, amount in request:
         asked[cell] = asked.get(cell, 0) + amount
@@ -32,10 +33,10 @@ def shortage(
             at = node * tree.width + cell
             free = min(free, tree.nominal[at] - tree.usage[at])
         if amount > max(0, free):
-            missing[label(tree, cell)] = amount - max(0, free)
+            missing[labels[cell]] = amount - max(0, free)
     detail: dict[str, Any] = {
         "queue": tree.names[node],
-        "request": {label(tree, cell): amount for cell, amount in asked.items()},
+        "request": {labels[cell]: amount for cell, amount in asked.items()},
         "short": missing,
         "usage": {tree.names[node]: _amounts(tree, tree.usage, node, asked)},
         "quota": {tree.names[node]: _amounts(tree, tree.nominal, node, asked)},
@@ -50,11 +51,6 @@ def shortage(
     return detail
 
 
-def label(tree: QuotaTree, cell: int) -> str:
-    """What decisions call a flavor-resource."""
-    return "/".join(tree.flavor_resources[cell])
-
-
 def _amounts(tree: QuotaTree, values: list[int], node: int, cells: Iterable[int]) -> dict[str, int]:
-    first = node * tree.width
-    return {label(tree, cell): values[first + cell] for cell in cells if values[first + cell] < UNLIMITED}
+    first, labels = node * tree.width, tree.labels
+    return {labels[cell]: values[first + cell] for cell in cells if values[first + cell] < UNLIMITED}

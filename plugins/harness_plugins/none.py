@@ -165,10 +165,8 @@ class JobQueue:
             self._rejected.clear()
         if not self._open:
             return
-        subqueues = self._open
-        if len(subqueues) > 1:  # one may have been opened twice; the job in front tells them apart
-            subqueues = list({each.jobs[0][1]: each for each in subqueues if each.jobs}.values())
-        heads = [(*each.jobs[0], each) for each in subqueues if each.jobs]
+        # One may have been opened twice; the job in front tells them apart.
+        heads = list({each.jobs[0][1]: (*each.jobs[0], each) for each in self._open if each.jobs}.values())
         self._open = []
         heapify(heads)
         while heads:

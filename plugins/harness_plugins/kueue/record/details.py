@@ -8,7 +8,7 @@ from typing import Any, final
 
 from harness.memo import Memo
 from harness.models.quota import UNLIMITED
-from harness.models.shortage import label, shortage
+from harness.models.shortage import shortage
 from harness.policy import QueueShare
 from harness_plugins.kueue.rules.admission import Refused
 from harness_plugins.kueue.rules.assignment import NO_FIT, Assignment
@@ -51,7 +51,7 @@ class DecisionDetails:
         self._pending = pending
         self._tree = cache.tree
         self._shares = shares
-        self._labels = [label(self._tree, cell) for cell in range(self._tree.width)]
+        self._labels = self._tree.labels
         self._paths: dict[int, str] = {}
         self._told: dict[int, Share] = {}
         # Shares follow from what a node uses.
