@@ -117,6 +117,38 @@ def test_shares_are_compared_right_below_the_lowest_common_cohort() -> None:
     assert world.victims("a", cpu=1) == [("b5", FAIR)]
 
 
+def _divisions(*, cpu: int, gpu: int) -> Cohorts:
+    """Queues a and b in one division, c and e in another, and who lends to all of them."""
+    queues = [queue(name, cohort=division, gpu=0) for name, division in zip("abce", "1122", strict=True)]
+    divisions = cohort("1", "all"), cohort("2", "all")
+    return Cohorts(*divisions, *queues, queue("lender", cpu, gpu=gpu))
+
+
+def test_another_division_gives_what_makes_no_difference_to_its_share() -> None:
+    """Both divisions have half of the cores: e's holder may not go, c's gpu may."""
+    world = _divisions(cpu=8, gpu=20)
+    world.hold("a", "a1", cpu=4).hold("e", "e1", cpu=3, gpu=1).hold("c", "c1").hold("c", "c2", cpu=0, gpu=1)
+    world.hold("lender", "l", cpu=0, gpu=18)
+    targets = world.search.find_targets(world.incoming("a", cpu=0, gpu=1))
+    assert [target.workload.name for target in targets] == ["c2"]
+
+
+def test_another_division_stays_while_a_sibling_has_more() -> None:
+    """C's large holder may not go; e's small one is still asked for, although b may give up some, too."""
+    world = _divisions(cpu=6, gpu=4)
+    world.hold("e", "e1").hold("b", "b1", gpu=1).hold("c", "c1", cpu=3, gpu=2)
+    targets = world.search.find_targets(world.incoming("a", cpu=1))
+    assert [target.workload.name for target in targets] == ["e1"]
+
+
+def test_the_second_pass_may_take_from_a_sibling_and_then_from_another_division() -> None:
+    """Without b's holder the own division has less than the other, whose two gpus may go then."""
+    world = _divisions(cpu=1, gpu=5)
+    world.hold("b", "b1", gpu=1).hold("e", "e1", "e2", cpu=0, gpu=2)
+    targets = world.search.find_targets(world.incoming("a", cpu=0, gpu=2))
+    assert [target.workload.name for target in targets] == ["e2"]
+
+
 def test_of_cohorts_with_equal_shares_the_larger_name_gives_first() -> None:
     """Kueue leaves this to chance; the order of the manifests must not matter here."""
     sides = [(cohort(name, "all"), queue(f"{name}-q", 0, name)) for name in ("left", "right")]

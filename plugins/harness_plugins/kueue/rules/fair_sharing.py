@@ -71,6 +71,10 @@ class Candidates:
         heads[queue] = next(self._rest[queue], None)
         return head
 
+    def may_have(self, queue: ClusterQueueState) -> bool:
+        """Whether a queue may have a next candidate, as far as is known."""
+        return queue not in self._heads or self._heads[queue] is not None
+
     def leave(self, queue: ClusterQueueState) -> None:
         """A queue has no more candidates."""
         self._heads[queue] = None
@@ -157,6 +161,13 @@ def _borrowers(cache: Cache, own: ClusterQueueState, need: tuple[int, ...]) -> l
     Nobody can be preempted where a cycle only reserves something.
     """
     width, usage, nominal = cache.tree.width, cache.tree.usage, cache.tree.nominal
+    if len(need) == 1:  # as nearly always: each search asks all queues for it
+        cell = need[0]
+        return [
+            queue
+            for queue in cache.holding[own.root]
+            if usage[queue.node * width + cell] > nominal[queue.node * width + cell] and queue is not own
+        ]
     found = []
     for queue in cache.holding[own.root]:
         first = queue.node * width
@@ -220,30 +231,66 @@ class FairSearch:
         """
         own, candidates = self._own, self._candidates
         if self._flat and not takes_back and candidates.head(own) is None:
-            # Neither strategy takes from less than the own share, which stays as it is.
-            of, root = self._shares.of, own.root
-            share = of(own.node)[1]
-            queues = [queue for queue in queues if of(queue.below[root])[1] >= share]
+            queues = self._worth_asking(queues)
         ordering = ordering_of(self._cache, self._shares, own, queues, candidates.head)
+        looked_at = -1  # how many had been taken when it was looked at last who is worth asking
         while (queue := ordering.next()) is not None:
             if queue is own:
                 done = self._take(candidates.pop(queue), IN_CLUSTER_QUEUE)
             elif takes_back:
                 done = self._take(candidates.pop(queue), IN_COHORT_RECLAMATION)
+            elif (workload := self._next_allowed(queue, to_final=to_final)) is not None:
+                done = self._take(workload, IN_COHORT_FAIR_SHARING)
             else:
-                mine, theirs = self._own.sides(queue)
-                share, initial = self._shares.of(mine)[1], self._shares.of(theirs)[1]
-                workload = self._next_allowed(queue, theirs, share, initial, to_final=to_final)
-                if workload is not None:
-                    done = self._take(workload, IN_COHORT_FAIR_SHARING)
-                elif self._flat and share > initial and candidates.head(own) is None:
-                    return False  # all others have smaller shares still, and ours will not become smaller
-                else:
-                    self._leave(queue)
-                    done = False
+                self._leave(queue)
+                done = False
+                if looked_at < len(self.targets) and candidates.head(own) is None:
+                    looked_at = len(self.targets)
+                    queues = self._worth_asking([each for each in queues if candidates.may_have(each)])
+                    ordering = ordering_of(self._cache, self._shares, own, queues, candidates.head)
             if done:
                 return True
         return False
+
+    def _worth_asking(self, queues: list[ClusterQueueState]) -> list[ClusterQueueState]:
+        """Those of which something may still be taken by shares, once the own queue gives up nothing more.
+
+        Neither strategy takes from a side with a smaller share than the own side has, and from one with the
+        same share only what makes no difference to it. The own sides keep their shares up to the first cohort
+        below which something may be taken. Where some side has more, equal ones are not looked at closely.
+        """
+        of, holders = self._shares.of, self._cache.holders
+        if self._flat:
+            root, share = self._own.root, of(self._own.node)[1]
+            return [queue for queue in queues if of(queue.below[root])[1] >= share]
+        for ancestor, mine in self._own.below.items():
+            share = of(mine)[1]
+            sides: dict[int, list[ClusterQueueState]] = {}
+            above = []
+            for queue in queues:
+                theirs = queue.below.get(ancestor)
+                if theirs is None:
+                    above.append(queue)
+                elif theirs in sides:
+                    sides[theirs].append(queue)
+                else:
+                    sides[theirs] = [queue]
+            shares = {theirs: of(theirs)[1] for theirs in sides}
+            if any(theirs > share for theirs in shares.values()):
+                return [each for theirs in sides if shares[theirs] >= share for each in sides[theirs]] + above
+            found = [
+                queue
+                for theirs in sides
+                if shares[theirs] == share
+                for queue in sides[theirs]
+                if any(self._passes(queue, usage, theirs, share) for usage in holders[queue.node].usages)
+            ]
+            if found or any(
+                ancestor in queue.below and of(queue.below[ancestor])[1] > share for queue in self._retry
+            ):
+                return found + above
+            queues = above
+        return []
 
     def _by_second_strategy(self) -> bool:
         """Go through what the first strategy refused, at most one target a queue."""
@@ -259,18 +306,10 @@ class FairSearch:
                 return False  # all others have smaller shares still
         return False
 
-    def _next_allowed(
-        self, queue: ClusterQueueState, theirs: int, share: Share, initial: Share, *, to_final: bool
-    ) -> Workload | None:
-        """The first candidate of a queue that passes the test of shares; those before it are refused.
-
-        Args:
-            queue: the queue, which has candidates.
-            theirs: the node on its side.
-            share: of the incoming's side.
-            initial: of its side.
-            to_final: see `_by_first_strategy`.
-        """
+    def _next_allowed(self, queue: ClusterQueueState, *, to_final: bool) -> Workload | None:
+        """The first candidate of a queue that passes the test of shares; those before it are refused."""
+        mine, theirs = self._own.sides(queue)
+        share, initial = self._shares.of(mine)[1], self._shares.of(theirs)[1]
         if to_final:
             if less_than_or_equal_to_final_share(share, initial):  # nobody has more without a workload
                 return self._next_that_passes(queue, theirs, share)
