@@ -15,8 +15,7 @@ from harness.runs.run import Run
 def rejected(run: Run, window: Window) -> pl.Series:
     """The rows in `jobs.parquet` of jobs that were refused within a window."""
     refusals = (pl.col("action") == "reject") & (pl.col("time") <= window.end)
-    batches = run.batches("decisions", ("time", "action", "job"))
-    return pl.concat([batch.filter(refusals)["job"] for batch in batches])
+    return run.micros("decisions").filter(refusals).select("job").collect()["job"]
 
 
 @once

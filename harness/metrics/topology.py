@@ -16,14 +16,17 @@ from harness.runs.run import Run
 from harness.units import SECOND
 
 _HOSTNAME = "kubernetes.io/hostname"
+_SAYS = {"placed": '"spans"', "unplaced": '"unplaced":true', "was": '"lacks":"place"', "is": '"short":{}'}
+"""What the details of a decision say, and by which words."""
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
     """How many domains jobs are spread over, which part of them crosses domains, and waits for a place."""
+    if not _any_answers(run, window):
+        return
     answers = _answers(run, window)
     placed = bool(answers["placed"].any())
-    if placed or answers["unplaced"].any():
-        yield from _waits(answers, window)
+    yield from _waits(answers, window)
     admissions = _admissions(run, window) if placed else pl.DataFrame()
     if admissions.is_empty():
         return
@@ -41,24 +44,33 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
         yield Measurement(f"{name}.pod_hours", share, "ratio", "lower")
 
 
+def _any_answers(run: Run, window: Window) -> bool:
+    """Whether anything is said of a place in a topology: as a rule nothing is, and most details are null."""
+    detail = pl.col("detail").cast(pl.String)
+    says = [detail.str.contains(_SAYS[name], literal=True) for name in ("placed", "unplaced")]
+    found = run.micros("decisions").filter(pl.any_horizontal(says) & _within(window)).select("job")
+    return not found.head(1).collect().is_empty()
+
+
+def _within(window: Window) -> pl.Expr:
+    """Whether a decision refuses or admits, within a window."""
+    return pl.col("action").is_in(["refuse", "admit"]) & (pl.col("time") <= window.end)
+
+
 def _answers(run: Run, window: Window) -> pl.DataFrame:
     """Refusals and admissions: `time, job, action`, and what each says of a place in a topology.
 
     An admission says in which domains pods are `placed`; a refusal says that pods are `unplaced`, and it is
     for a place `alone` where there was quota for all when the head was looked at, or is after its cycle.
     """
-    says = {"placed": '"spans"', "unplaced": '"unplaced":true', "was": '"lacks":"place"', "is": '"short":{}'}
     detail = pl.col("detail").cast(pl.String)
     said = {
-        name: detail.str.contains(text, literal=True).fill_null(value=False) for name, text in says.items()
+        name: detail.str.contains(text, literal=True).fill_null(value=False) for name, text in _SAYS.items()
     }
-    within = pl.col("action").is_in(["refuse", "admit"]) & (pl.col("time") <= window.end)
-    nothing = dict.fromkeys(says, pl.lit(False))
-    found = []
-    for batch in run.batches("decisions", ("time", "job", "action", "detail")):
-        silent = batch["detail"].null_count() == batch.height
-        of_batch = nothing if silent else said
-        found.append(batch.filter(within).select("time", "job", "action", **of_batch))
+    found = [
+        batch.filter(_within(window)).select("time", "job", "action", **said)
+        for batch in run.batches("decisions", ("time", "job", "action", "detail"))
+    ]
     return pl.concat(found).with_columns(alone=pl.col("was") | pl.col("is"))
 
 
