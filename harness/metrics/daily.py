@@ -6,12 +6,14 @@ Days are spans of 24 h from the beginning of the window; the last one may be sho
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import fsum
 
+import numpy as np
 import polars as pl
 
+from harness.arrays import Floats
 from harness.metrics.inequality import gini, jain
 from harness.metrics.levels import Piece
 from harness.metrics.measurement import Measurement, Window
@@ -42,16 +44,35 @@ class Daily:
             (until - 1, max(0, ends[until - 1] - border))
             for until, border in zip(begins[1:-1], borders[1:-1], strict=True)
         ]
-        for kind, cells in enumerate((found.share, found.ideal)):
-            for holder, levels, areas in zip(found.holders.tolist(), cells, cells * piece.spans, strict=True):
-                of_holder, moved = pl.Series(areas), 0.0
-                for number, (begin, until) in enumerate(pairwise(begins)):
-                    area = moved + float(of_holder.slice(begin, until - begin).sum())
-                    if number < len(beyond):
-                        instant, left = beyond[number]
-                        moved = float(levels[instant]) * left if left else 0.0
-                        area -= moved
-                    self._sums[first + number][holder][kind] += area
+        sums = list(self._areas(found.share, piece, begins, beyond))
+        of_ideal = sums if found.ideal is found.share else self._areas(found.ideal, piece, begins, beyond)
+        for holder, *of_kinds in zip(found.holders.tolist(), sums, of_ideal, strict=True):
+            for kind, areas in enumerate(of_kinds):
+                for day, area in enumerate(areas, first):
+                    self._sums[day][holder][kind] += area
+
+    @staticmethod
+    def _areas(
+        cells: Floats, piece: Piece, begins: Sequence[int], beyond: Sequence[tuple[int, int]]
+    ) -> Iterator[list[float]]:
+        """For each holder what shares come to, day by day.
+
+        Args:
+            cells: a row for each holder, a column for each instant.
+            piece: the piece of time.
+            begins: the instants at which days begin, and the end.
+            beyond: of each day but the last, its last instant, and how much of it is of the next day.
+        """
+        for levels, areas in zip(cells, cells * piece.spans.astype(np.float64), strict=True):
+            of_holder, moved, found = pl.Series(areas), 0.0, []
+            for number, (begin, until) in enumerate(pairwise(begins)):
+                area = moved + float(of_holder.slice(begin, until - begin).sum())
+                if number < len(beyond):
+                    instant, left = beyond[number]
+                    moved = float(levels[instant]) * left if left else 0.0
+                    area -= moved
+                found.append(area)
+            yield found
 
     def measurements(self) -> Iterator[Measurement]:
         """What has been added up."""

@@ -58,17 +58,25 @@ class _Shares:
         span = piece.spans
         # So many instants at a time as stay near the processor.
         step = max(1, _NEAR // len(found.holders))
-        blocks = [
-            _compared(found.share[:, start : start + step], found.ideal[:, start : start + step])
-            for start in range(0, len(span), step)
-        ]
-        off, ideal, count, ratio, square = map(np.concatenate, zip(*blocks, strict=True))
-        self._off.append(fsum((off / 2 * span).tolist()))
+        ideal = np.concatenate([total(found.ideal[:, some]) for some in _cut(len(span), step)])
         self._ideal.append(fsum((ideal * span).tolist()))
+        # Where all have just what is ideal nothing is off, and of several the index is 1.
+        several = found.even & (found.holding >= 2)
+        alike = int(span[several].sum())
+        uneven = np.flatnonzero(~found.even)
+        if not len(uneven):
+            self._jain.append(float(alike))
+            self._compared += alike
+            return
+        of_uneven = (uneven[some] for some in _cut(len(uneven), step))
+        blocks = [_compared(found.share[:, some], found.ideal[:, some]) for some in of_uneven]
+        off, count, ratio, square = map(np.concatenate, zip(*blocks, strict=True))
+        span = span[uneven]
+        self._off.append(fsum((off / 2 * span).tolist()))
         several = (count >= 2) & (square > 0)
         index = quotients(ratio * ratio, count * square) * span
-        self._jain.append(fsum(index[several].tolist()))
-        self._compared += int(span[several].sum())
+        self._jain.append(fsum([*index[several].tolist(), alike]))
+        self._compared += int(span[several].sum()) + alike
 
     def measurements(self) -> Iterator[Measurement]:
         """What has been added up."""
@@ -80,12 +88,16 @@ class _Shares:
         yield from self._daily.measurements()
 
 
+def _cut(length: int, step: int) -> Iterator[slice]:
+    """Pieces of so many places, one after the other."""
+    return (slice(start, start + step) for start in range(0, length, step))
+
+
 def _compared(share: Floats, ideal: Floats) -> tuple[Floats, ...]:
-    """At each instant: what differs, what is ideal, who has an ideal share, and sums of parts and squares."""
+    """At each instant: what differs, how many have an ideal share, and sums of parts and squares."""
     ratio = quotients(share, ideal)
     return (
         total(np.abs(share - ideal)),
-        total(ideal),
         total((ideal > 0).astype(np.float64)),
         total(ratio),
         total(ratio * ratio),

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from harness.arrays import Floats, Groups, Ints, quotients
+from harness.arrays import Bools, Floats, Groups, Ints, quotients
 from harness.metrics.ideal import Wants, ideal_shares
 from harness.metrics.levels import Holder, Piece
 from harness.runs.run import Run
@@ -28,12 +28,16 @@ class Shares(NamedTuple):
     Attributes:
         holders: the number of each holder; those that ask for nothing throughout the piece are not there.
         share: a row for each of them, a column for each instant of the piece: what it holds, as a share.
-        ideal: likewise, what it would hold if all was shared ideally.
+        ideal: likewise, what it would hold if all was shared ideally; the same array where all do throughout.
+        even: of each instant, whether it is known that all hold just what is ideal.
+        holding: at each instant, how many hold anything.
     """
 
     holders: Ints
     share: Floats
     ideal: Floats
+    even: Bools
+    holding: Floats
 
 
 def changes_at_once(users: Sequence[Holder]) -> int:
@@ -74,36 +78,43 @@ class Sharing:
         share = np.maximum.reduce(every[0])[rows]
         top, asked = top[rows], [part[rows] for part in every[1]]
         groups, at = Groups(piece.holder[rows]), piece.at[rows]
-        shape = (len(groups.begins), len(piece.times))
-        # The number of the row that says what a holder has at an instant.
-        places = at + (groups.first.cumsum() - 1) * shape[1]
-        cells = np.repeat(np.arange(len(rows)), np.diff(places, append=shape[0] * shape[1])).reshape(shape)
+        instants = len(piece.times)
+        # From a level to the next one of its holder, or the end.
+        begins = at + (groups.first.cumsum() - 1) * instants
+        lasts = np.diff(begins, append=len(groups.begins) * instants)
         weight = self._weight[groups.keys]
         rises = (top > 0) & (weight > 0)
         demand = np.where(rises, np.minimum(top, 1.0), 0.0)
         limit = np.where(rises, quotients(demand, weight), 0.0)
         rates = [np.where(rises, quotients(weight * part, top), 0.0) for part in asked]
-        ideal = demand[cells]
-        short = _contended(groups, at, shape[1], [rate * limit for rate in rates])
-        if len(short):
-            some = cells[:, short]
-            of_rates = [rate[some] for rate in rates]
-            wants = Wants((weight * rises)[some], demand[some], limit[some], of_rates)
-            ideal[:, short] = ideal_shares(wants)
-        return Shares(groups.keys[groups.begins], share[cells], ideal)
+        asked_for = [_together(rate * limit, groups, at, instants) > _FULL for rate in rates]
+        contended = np.logical_or.reduce(asked_for)
+        even = ~contended & (_together((share != demand) * 1.0, groups, at, instants) == 0)
+        holding = _together((share > 0) * 1.0, groups, at, instants)
+        of_holders = groups.keys[groups.begins]
+        held = np.repeat(share, lasts).reshape(-1, instants)
+        if even.all():
+            return Shares(of_holders, held, held, even, holding)
+        ideal = np.repeat(demand, lasts).reshape(-1, instants)
+        if contended.any():
+            # The number of the level that a holder has at an instant.
+            cells = np.repeat(np.arange(len(rows)), lasts).reshape(-1, instants)[:, contended]
+            of_rates = [rate[cells] for rate in rates]
+            wants = Wants((weight * rises)[cells], demand[cells], limit[cells], of_rates)
+            ideal[:, contended] = ideal_shares(wants)
+        return Shares(of_holders, held, ideal, even, holding)
 
 
-def _contended(groups: Groups, at: Ints, instants: int, asked: Sequence[Floats]) -> Ints:
-    """The instants at which not all can have what they ask for, or nearly not.
+def _together(levels: Floats, groups: Groups, at: Ints, instants: int) -> Floats:
+    """What levels of all holders come to at each instant, nearly: by how far each goes beyond the one before.
+
+    It is exact where they are small whole numbers.
 
     Args:
-        groups: levels by their holders.
+        levels: holder by holder.
+        groups: the same by their holders.
         at: the instant at which each begins.
         instants: how many there are.
-        asked: of each resource, what part of it is asked for.
     """
-    found = np.zeros(instants, np.bool_)
-    for each in asked:
-        changes = each - np.append(0.0, each[:-1]) * ~groups.first
-        found |= np.bincount(at, changes, instants).cumsum() > _FULL
-    return np.flatnonzero(found)
+    changes = levels - np.append(0.0, levels[:-1]) * ~groups.first
+    return np.bincount(at, changes, instants).cumsum()
