@@ -279,7 +279,9 @@ def _figures(
         found[kind] = [[None] * len(shape.statistics)] * len(of_kind.names)
         for place, part in of_kind.groups:
             rows = of_kind.groups.order[part]
-            if least is None or ended[rows].all():
+            if len(rows) == len(known):  # as where all have one priority
+                found[kind][place] = of_all
+            elif least is None or ended[rows].all():
                 found[kind][place] = _of_ranked(np.sort(known[rows]), shape)
             else:
                 found[kind][place] = _of_survivors(known[rows], least[rows], shape)

@@ -263,16 +263,12 @@ class Run:
         names = list(columns)
         if table in self._short:
             yield self._short[table].micros[names]
-        elif self.memory is None or self._rows(table) > _BATCH:
-            yield from self._pieces(table, names)
-        elif self._rows(table) <= FEW:
+        elif self.memory is not None and self._rows(table) <= FEW:
             yield self._few(table)[names]
+        elif self.memory is not None and (table == "jobs" or self._rows(table) <= _BATCH):
+            yield from self._remembered(table, names)
         else:
-            known = self.memory.setdefault(("columns", table), {})
-            missing = [name for name in names if name not in known]
-            for piece in self._pieces(table, missing) if missing else ():
-                known.update(piece.to_dict())
-            yield pl.DataFrame([known[name] for name in names])
+            yield from self._pieces(table, names)
 
     def columns(self, table: str, *names: str) -> pl.DataFrame:
         """Some columns of one of `TABLES` as a whole, with times as in `micros`."""
@@ -305,6 +301,23 @@ class Run:
             self.memory[key] = pl.concat(self._pieces(table, None))
         found: pl.DataFrame = self.memory[key]
         return found
+
+    def _remembered(self, table: str, names: list[str]) -> Iterator[pl.DataFrame]:
+        """What `batches` answers, from columns that stay in memory; of a long table these are the numbers."""
+        assert self.memory is not None
+        known: dict[str, pl.Series] = self.memory.setdefault(("columns", table), {})
+        missing = [name for name in names if name not in known]
+        if self._rows(table) > _BATCH:
+            schema = self.scan(table).collect_schema()
+            missing = [name for name in missing if schema[name].is_numeric() or schema[name].is_temporal()]
+        if missing:
+            known.update(pl.concat(self._pieces(table, missing), rechunk=True).to_dict())
+        others = [name for name in names if name not in known]
+        read = self._pieces(table, others) if others else None
+        for begin in range(0, max(1, self._rows(table)), _BATCH):
+            piece = {name: known[name].slice(begin, _BATCH) for name in names if name in known}
+            piece.update(next(read).to_dict() if read else {})
+            yield pl.DataFrame([piece[name] for name in names])
 
     def _pieces(self, table: str, names: list[str] | None) -> Iterator[pl.DataFrame]:
         """What `batches` answers, read from the file; None stands for all columns."""
