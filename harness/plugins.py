@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 
 from harness import hookspecs
+from harness.entry_points import installed
 from harness.errors import PluginError
 from harness.options import did_you_mean
 from harness.registries import (
@@ -29,8 +30,6 @@ from harness.registries import (
 )
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
-
     from harness.cluster.kind import KindSpec
     from harness.conformance import ConformanceSpec
     from harness.report.section import SectionSpec
@@ -155,14 +154,14 @@ def _loaded(how: Mapping[str, Any]) -> Plugins:
 
 def third_parties() -> set[str]:
     """The names of installed plugins that are not our own; loads none of them."""
-    return {entry.name for entry, distribution, _ in _installed() if distribution != _DISTRIBUTION}
+    return {entry.name for entry, distribution, _ in installed(GROUP) if distribution != _DISTRIBUTION}
 
 
 @cache
 def own_modules() -> tuple[str, ...]:
     """The modules of our own plugins; loads none of them."""
     return tuple(
-        sorted(entry.module for entry, distribution, _ in _installed() if distribution == _DISTRIBUTION)
+        sorted(entry.module for entry, distribution, _ in installed(GROUP) if distribution == _DISTRIBUTION)
     )
 
 
@@ -206,7 +205,7 @@ def _candidates(only: Iterable[str] | None, block: set[str], extra: Mapping[str,
     ]
     candidates += [
         _Candidate(PluginInfo(entry.name, entry.value, distribution, version), entry.load)
-        for entry, distribution, version in _installed()
+        for entry, distribution, version in installed(GROUP)
     ]
     candidates.sort(key=lambda candidate: (candidate.info.name, candidate.info.module))
     names = {candidate.info.name for candidate in candidates}
@@ -214,22 +213,6 @@ def _candidates(only: Iterable[str] | None, block: set[str], extra: Mapping[str,
     for name in sorted((wanted | block) - names):
         raise PluginError(f"there is no plugin {name!r} to load or leave out", hint=did_you_mean(name, names))
     return [candidate for candidate in candidates if candidate.info.name in wanted - block]
-
-
-def _installed() -> list[tuple[EntryPoint, str, str]]:
-    """Every entry point with its distribution and that one's version."""
-    from importlib.metadata import entry_points  # takes longer to import than all of help
-
-    entries = {(entry.name, entry.value): entry for entry in entry_points(group=GROUP)}
-    about: dict[int, tuple[str, str]] = {}  # each question to a distribution reads all of its metadata
-    found = []
-    for entry in entries.values():
-        if entry.dist is not None:
-            if id(entry.dist) not in about:
-                metadata = entry.dist.metadata
-                about[id(entry.dist)] = metadata["Name"], metadata["Version"]
-            found.append((entry, *about[id(entry.dist)]))
-    return found
 
 
 def _register(plugin: object, info: PluginInfo, loaded: Plugins) -> None:

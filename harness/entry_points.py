@@ -1,0 +1,59 @@
+"""Which plugins are installed, found once for as long as nothing is installed or removed.
+
+To ask the metadata of all distributions takes as long as all else of loading plugins.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+Installed: TypeAlias = "list[tuple[EntryPoint, str, str]]"
+"""Entry points, each with its distribution and that one's version."""
+
+_SETTLED = 10**10  # ns; what is being installed just now is not there as a whole yet
+
+_found: dict[tuple[object, ...], Installed] = {}
+"""The folders that modules come from as they stood when they were last looked at -> what was in them."""
+
+
+def installed(group: str) -> Installed:
+    """Every entry point of a group."""
+    places = [_stands(place) for place in sys.path]
+    key = (group, *places)
+    if key in _found:
+        return _found[key]
+    found = _look(group)
+    if time.time_ns() - max((changed for _, changed, _ in places), default=0) > _SETTLED:
+        _found.clear()
+        _found[key] = found
+    return found
+
+
+def _stands(place: str) -> tuple[str, int, int]:
+    """What of a folder or archive is another once a distribution has come or gone."""
+    try:
+        about = os.stat(place or os.curdir)  # noqa: PTH116 - texts, as they stand in sys.path
+    except OSError:
+        return place, 0, 0
+    return place, about.st_mtime_ns, about.st_ino
+
+
+def _look(group: str) -> Installed:
+    from importlib.metadata import entry_points  # takes longer to import than all of help
+
+    entries = {(entry.name, entry.value): entry for entry in entry_points(group=group)}
+    about: dict[int, tuple[str, str]] = {}  # each question to a distribution reads all of its metadata
+    found = []
+    for entry in entries.values():
+        if entry.dist is not None:
+            if id(entry.dist) not in about:
+                metadata = entry.dist.metadata
+                about[id(entry.dist)] = metadata["Name"], metadata["Version"]
+            found.append((entry, *about[id(entry.dist)]))
+    return found
