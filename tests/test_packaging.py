@@ -176,7 +176,7 @@ def test_help_loads_nothing_heavy(command: list[str]) -> None:
 
 
 _UNUSED = {
-    *("scipy", "pandas", "altair", "asyncio", "pyarrow.compute", "pyarrow.dataset"),
+    *("scipy", "pandas", "altair", "asyncio", "pyarrow.compute", "pyarrow.dataset", "numpy.ma"),
     *("harness.experiments", "harness.explanation", "harness.comparison.conditions"),
 }
 

@@ -11,13 +11,13 @@ from itertools import pairwise
 from math import fsum
 
 import numpy as np
-import polars as pl
 
 from harness.arrays import Floats
 from harness.metrics.inequality import gini, jain
 from harness.metrics.levels import Piece
 from harness.metrics.measurement import Measurement, Window
 from harness.metrics.shares import Shares
+from harness.recording.parquet import as_series
 from harness.units import DAY
 
 
@@ -64,7 +64,7 @@ class Daily:
             beyond: of each day but the last, its last instant, and how much of it is of the next day.
         """
         for levels, areas in zip(cells, cells * piece.spans.astype(np.float64), strict=True):
-            of_holder, moved, found = pl.Series(areas), 0.0, []
+            of_holder, moved, found = as_series(areas), 0.0, []
             for number, (begin, until) in enumerate(pairwise(begins)):
                 area = moved + float(of_holder.slice(begin, until - begin).sum())
                 if number < len(beyond):

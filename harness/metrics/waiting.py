@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import polars as pl
 
-from harness.arrays import NEVER, Bools, Floats, Groups, Ints, codes, numbers, quantile
+from harness.arrays import NEVER, Bools, Floats, Groups, Ints, codes, distinct, numbers, quantile
 from harness.metrics.arrivals import rejected, request_columns
 from harness.metrics.exact import exact_sum, whole_sum
 from harness.metrics.known import meanwhile
@@ -127,7 +127,7 @@ class _Jobs:
         (queue, priority), (of_queue, of_priority) = (
             (codes(times[QUEUE]), *numbers(times, PRIORITY)) for times in (every, counted)
         )
-        there, priorities = np.unique(queue), np.unique(priority)
+        there, priorities = distinct(queue), distinct(priority)
         return {
             QUEUE: _Kind([queues[code] for code in there.tolist()], Groups(there.searchsorted(of_queue))),
             PRIORITY: _Kind(priorities.tolist(), Groups(priorities.searchsorted(of_priority))),

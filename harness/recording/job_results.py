@@ -16,7 +16,7 @@ from harness.arrays import Ints
 from harness.engine.events import NEVER, PENDING, STATES
 from harness.errors import InputError
 from harness.recording import schemas
-from harness.recording.parquet import ShortTable, TableWriter, TimeKind
+from harness.recording.parquet import ShortTable, TableWriter, TimeKind, as_series
 
 if TYPE_CHECKING:
     from harness.trace.jobs import Jobs
@@ -55,10 +55,10 @@ class _Chunk:
             "admitted_time": _times(column["admitted"]),
             "start_time": _times(column["start"]),
             "finish_time": _times(column["finish"]),
-            "state": pl.Series(STATES, dtype=pl.String)[column["state"]],
-            "preemptions": pl.Series(column["preemptions"]),
-            "progress_lost": pl.Series(column["lost"]),
-            "held_idle": pl.Series(column["idle"]),
+            "state": pl.Series(STATES, dtype=pl.String).gather(as_series(column["state"])),
+            "preemptions": as_series(column["preemptions"]),
+            "progress_lost": as_series(column["lost"]),
+            "held_idle": as_series(column["idle"]),
         }
 
 
@@ -141,5 +141,5 @@ class JobResults:
 
 def _times(values: Ints) -> pl.Series:
     """Times as a column, null where there is none."""
-    column, never = pl.Series(values), values == NEVER
-    return column.set(pl.Series(never), None) if never.any() else column
+    column = as_series(values)
+    return column.set(column == NEVER, None)

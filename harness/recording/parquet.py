@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from struct import pack
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -250,12 +253,16 @@ def extend(column: array[int], values: Sequence[int]) -> None:
     column.frombytes(pack(f"{len(values)}{column.typecode}", *values))
 
 
-def as_series(column: array[int]) -> pl.Series:
-    """A column of machine integers without copying it."""
-    types = {"q": pa.int64(), "i": pa.int32(), "b": pa.int8()}
-    buffers = [None, pa.py_buffer(column)]
-    array = pa.Array.from_buffers(types[column.typecode], len(column), buffers)
-    return pl.Series(_Exported(array))
+def as_series(column: array[int] | npt.NDArray[Any]) -> pl.Series:
+    """A column of machine integers or floats without copying it; it must not change any more.
+
+    Given as what they are, polars would import numpy's masked arrays to see whether they are some.
+    """
+    values = np.ascontiguousarray(column)
+    buffers = [None, pa.py_buffer(values)]
+    return pl.Series(
+        _Exported(pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers))
+    )
 
 
 class _Exported:

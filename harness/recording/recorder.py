@@ -191,19 +191,19 @@ class ParquetRecorder:
             action=pl.lit(pl.Series(ACTIONS, dtype=pl.String)).gather(as_series(facts.action)),
             job_id=pl.lit(self._job_ids).gather(row),
             pod_number=pl.when(single).then(pod),
-            successor=pl.when(single).then(pl.Series(successor)),
+            successor=pl.when(single).then(as_series(successor)),
             queue=pl.lit(self._queues).gather(row),
             by=pl.lit(self._job_ids).gather(by),
         )
         self._decisions_file.write(
             {
-                "seq": pl.Series(np.arange(self._seq, self._seq + rows)),
+                "seq": as_series(np.arange(self._seq, self._seq + rows)),
                 "time": as_series(facts.time),
                 "cycle": as_series(facts.cycle),
                 "job": row,
                 "pod": pl.Series(facts.pod_name, dtype=pl.String),
                 "pods": as_series(facts.pods),
-                "holding": pl.Series(change.holding),
+                "holding": as_series(change.holding),
                 "by_job": by,
                 "reason": pl.Series(facts.reason, dtype=pl.String),
                 "node": pl.Series(facts.node, dtype=pl.String),
@@ -244,7 +244,7 @@ class ParquetRecorder:
                 "end": as_series(kept.end),
                 "lost": as_series(kept.lost),
                 **texts.to_dict(),
-                **{f"request.{resource}": pl.Series(amounts) for resource, amounts in held.items()},
+                **{f"request.{resource}": as_series(amounts) for resource, amounts in held.items()},
             }
         )
 

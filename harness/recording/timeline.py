@@ -14,7 +14,7 @@ import polars as pl
 
 from harness.arrays import Bools, Floats, Groups, Ints, firsts
 from harness.recording.actions import ASKED, BOUND
-from harness.recording.parquet import ShortTable, TableWriter
+from harness.recording.parquet import ShortTable, TableWriter, as_series
 
 _LEVELS = ("allocated", "pending", "held")
 
@@ -206,21 +206,21 @@ class Timeline:
         ]
         # Rows of one instant and queue stay together: interleave the resources.
         each = np.repeat(np.arange(rows), width)
-        share = pl.Series(np.maximum.reduce(of_capacity)[each]) if of_capacity else _nulls(rows * width)
+        share = as_series(np.maximum.reduce(of_capacity)[each]) if of_capacity else _nulls(rows * width)
         texts = pl.select(
-            queue=pl.lit(self._queues).gather(pl.Series(moves.queue[each])),
-            resource=pl.lit(pl.Series(self._resources)).gather(pl.Series(np.tile(np.arange(width), rows))),
+            queue=pl.lit(self._queues).gather(as_series(moves.queue[each])),
+            resource=pl.lit(pl.Series(self._resources)).gather(as_series(np.tile(np.arange(width), rows))),
         )
         levels = {
             kind: np.stack([states[f"{kind}{at}"] for at in range(width)], axis=1).ravel() for kind in _LEVELS
         }
         self._writer.write(
             {
-                "time": pl.Series(moves.time[each]),
+                "time": as_series(moves.time[each]),
                 **texts.to_dict(),
-                **{kind: pl.Series(level) for kind, level in levels.items()},
-                "running_jobs": pl.Series(states["holding"][each]),
-                "pending_jobs": pl.Series((states["alive"] - states["holding"])[each]),
+                **{kind: as_series(level) for kind, level in levels.items()},
+                "running_jobs": as_series(states["holding"][each]),
+                "pending_jobs": as_series((states["alive"] - states["holding"])[each]),
                 "share": share,
                 **{name: _known(values[each], told[0][each]) for name, values in told[1].items()},
             }
@@ -255,5 +255,5 @@ def _known(values: Floats | Ints, known: Bools) -> pl.Series:
     """A column with nulls where nothing is known."""
     if not known.any():
         return _nulls(len(values))
-    column = pl.Series(values)
-    return column if known.all() else column.set(pl.Series(~known), None)
+    column = as_series(values)
+    return column if known.all() else column.set(as_series(known.view(np.int8)) == 0, None)

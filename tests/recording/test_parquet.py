@@ -8,6 +8,7 @@ from array import array
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
@@ -90,18 +91,19 @@ def test_what_a_file_may_give_back_as_another_type_is_read_from_it(
     assert pl.read_parquet(tmp_path / "t")["site"].cast(pl.String).to_list() == ["b"]
 
 
-def test_machine_integers_become_a_column() -> None:
-    """Of each width that is kept."""
+def test_machine_numbers_become_a_column() -> None:
+    """Of each width that is kept, wherever they lie in memory."""
     for code, name in (("q", "Int64"), ("i", "Int32"), ("b", "Int8")):
         column = as_series(array(code, [1, -1, 0]))
         assert (str(column.dtype), column.to_list()) == (name, [1, -1, 0])
     assert as_series(array("q")).to_list() == []
+    assert as_series(np.array([[1.5, 2.5], [3.5, 4.5]])[:, 1]).to_list() == [2.5, 4.5]
 
 
-def test_a_column_does_not_import_the_functions_of_pyarrow() -> None:
+def test_a_column_imports_neither_functions_of_pyarrow_nor_masked_arrays() -> None:
     """They take longer than a short replay."""
     code = (
         "import sys; from array import array; from harness.recording.parquet import as_series; "
-        "as_series(array('q', [1])); sys.exit('pyarrow.compute' in sys.modules)"
+        "as_series(array('q', [1])); sys.exit('pyarrow.compute' in sys.modules or 'numpy.ma' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
