@@ -419,6 +419,7 @@ def test_jobs_that_end_out_of_order_are_written_in_order_of_arrival(
 ) -> None:
     """A chunk of jobs waits for those before it, and the last one ends with the last job that arrived."""
     monkeypatch.setattr("harness.recording.recorder._CHUNK", 3)
+    monkeypatch.setattr("harness.recording.job_results._AT_ONCE", 2)
     rows = [{"submit_time": number, "duration": 90 if number in (0, 4) else 2} for number in range(11)]
     run = harness.replay(write_trace(*rows), until="9500ms", output=tmp_path / "results")
     assert run.jobs["submit_time"].dt.total_seconds().to_list() == list(range(10))

@@ -6,59 +6,57 @@ Rows are in order of arrival. Jobs that are over wait in memory only for those t
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 import polars as pl
 
-from harness.arrays import Ints
+from harness.arrays import Ints, distinct
 from harness.engine.events import NEVER, PENDING, STATES
 from harness.errors import InputError
 from harness.recording import schemas
-from harness.recording.parquet import ShortTable, TableWriter, TimeKind, as_series
+from harness.recording.parquet import ShortTable, TableWriter, TimeKind, as_series, integers
+from harness.units import INT64_MAX
 
 if TYPE_CHECKING:
     from harness.trace.jobs import Jobs
 
 
-_ROW = struct.Struct("=qqqqqib")
-_COLUMNS = np.dtype(
-    [
-        ("admitted", "i8"),
-        ("start", "i8"),
-        ("finish", "i8"),
-        ("lost", "i8"),
-        ("idle", "i8"),
-        ("preemptions", "i4"),
-        ("state", "i1"),
-    ]
-)
-"""What `_ROW` packs: a row is written with one call, which takes a third of one for each column."""
+_AT_ONCE = 1 << 12  # jobs that are put into columns together: a fraction of what it costs one by one
+
+_STILL_WAITING = (PENDING, NEVER, NEVER, NEVER, 0, 0, 0)
+"""What `JobResults.add` would be told of a job of which it has not been told anything."""
 
 
 @final
 class _Chunk:
-    """How neighbouring jobs ended, packed; `left` are not over yet."""
+    """How neighbouring jobs ended, in columns; `left` are not over yet."""
 
-    __slots__ = ("left", "packed")
+    __slots__ = ("_columns", "left")
 
     def __init__(self, rows: int) -> None:
         self.left = rows
-        self.packed = bytearray(_ROW.pack(NEVER, NEVER, NEVER, 0, 0, 0, PENDING) * rows)
+        self._columns: list[Ints] = [np.full(rows, value, np.int64) for value in _STILL_WAITING]
+
+    def keep(self, rows: Ints, values: Sequence[Ints]) -> None:
+        """How some of them ended, column by column as `JobResults.add` has them."""
+        for column, each in zip(self._columns, values, strict=True):
+            column[rows] = each
+        self.left -= len(rows)
 
     def columns(self, count: int) -> dict[str, pl.Series]:
         """The columns of `jobs.parquet` that say how the first of these jobs ended."""
-        rows = np.frombuffer(self.packed, _COLUMNS, count)
-        column = {name: np.ascontiguousarray(rows[name]) for name in rows.dtype.names or ()}
+        state, admitted, start, finish, preemptions, lost, idle = (each[:count] for each in self._columns)
         return {
-            "admitted_time": _times(column["admitted"]),
-            "start_time": _times(column["start"]),
-            "finish_time": _times(column["finish"]),
-            "state": pl.Series(STATES, dtype=pl.String).gather(as_series(column["state"])),
-            "preemptions": as_series(column["preemptions"]),
-            "progress_lost": as_series(column["lost"]),
-            "held_idle": as_series(column["idle"]),
+            "admitted_time": _times(admitted),
+            "start_time": _times(start),
+            "finish_time": _times(finish),
+            "state": pl.Series(STATES, dtype=pl.String).gather(as_series(state)),
+            "preemptions": as_series(preemptions),
+            "progress_lost": as_series(lost),
+            "held_idle": as_series(idle),
         }
 
 
@@ -81,6 +79,7 @@ class JobResults:
         self._rows = rows
         self._written = 0  # chunks
         self._chunks: dict[int, _Chunk] = {}
+        self._recent: list[tuple[int, ...]] = []  # in no chunk yet
 
     def add(
         self,
@@ -94,30 +93,19 @@ class JobResults:
         idle: int,
     ) -> None:
         """How one job ended; see `harness.engine.events.Recorder`."""
-        number, row = divmod(index, self._rows)
-        chunk = self._chunks.get(number)
-        if chunk is None:
-            chunk = self._chunks[number] = _Chunk(min(self._rows, self._frame.height - number * self._rows))
-        at = row * _ROW.size
-        try:
-            _ROW.pack_into(chunk.packed, at, admitted, start, finish, lost, idle, preemptions, state)
-        except struct.error as error:
-            raise InputError(
-                f"job {self._frame['job_id'][index]}: what its pods lost, or held in vain, is together more "
-                "microseconds than 64 bits can count",
-                hint="are durations and pods given in the right units?",
-            ) from error
-        chunk.left -= 1
-        if chunk.left:
-            return
-        while (first := self._chunks.get(self._written)) is not None and not first.left:
-            self._write(first, self._frame.height)
+        recent = self._recent
+        recent.append((index, state, admitted, start, finish, preemptions, lost, idle))
+        if len(recent) == _AT_ONCE:
+            self._pack()
+            while (first := self._chunks.get(self._written)) is not None and not first.left:
+                self._write(first, self._frame.height)
 
     def close(self, arrived: int) -> ShortTable | None:
         """Write what is left of the first `arrived` jobs, those that the replay saw, and finish the table.
 
         Answers all of it if it is short.
         """
+        self._pack()
         while (first := self._chunks.get(self._written)) is not None:
             self._write(first, arrived)
         return self._writer.close()
@@ -125,6 +113,33 @@ class JobResults:
     def abandon(self) -> None:
         """Leave the table as it is."""
         self._writer.abandon()
+
+    def _pack(self) -> None:
+        """Move what is recent into its chunks.
+
+        Raises:
+            InputError: a number of a job is too large for its column.
+        """
+        recent, self._recent = self._recent, []
+        if not recent:
+            return
+        try:
+            index, *values = (integers(column) for column in zip(*recent, strict=True))
+        except struct.error as error:
+            large = next(row[0] for row in recent if max(row) > INT64_MAX)
+            raise InputError(
+                f"job {self._frame['job_id'][large]}: what its pods lost, or held in vain, is together more "
+                "microseconds than 64 bits can count",
+                hint="are durations and pods given in the right units?",
+            ) from error
+        numbers, rows = np.divmod(index, self._rows)
+        for number in distinct(numbers).tolist():
+            chunk = self._chunks.get(number)
+            if chunk is None:
+                left = self._frame.height - number * self._rows
+                chunk = self._chunks[number] = _Chunk(min(self._rows, left))
+            mine = numbers == number
+            chunk.keep(rows[mine], [column[mine] for column in values])
 
     def _write(self, chunk: _Chunk, until: int) -> None:
         """Write the next chunk, with jobs up to the number `until`."""

@@ -17,6 +17,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from harness.arrays import Ints
 from harness.errors import RunError
 from harness.recording import schemas
 
@@ -251,6 +252,15 @@ def extend(column: array[int], values: Sequence[int]) -> None:
         struct.error: one is too large for the column.
     """
     column.frombytes(pack(f"{len(values)}{column.typecode}", *values))
+
+
+def integers(values: Sequence[int]) -> Ints:
+    """An array of integers, likewise.
+
+    Raises:
+        struct.error: one is too large for 64 bits.
+    """
+    return np.frombuffer(pack(f"{len(values)}q", *values), np.int64)
 
 
 def as_series(column: array[int] | npt.NDArray[Any]) -> pl.Series:
