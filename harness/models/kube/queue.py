@@ -251,7 +251,8 @@ class SchedulingQueue:
             *key, stamp, first = entry
             if kept:
                 *after, last, second = kept[-1]
-                block = joined(first, second) if key == after and not self._between(-stamp, -last) else None
+                alone = key == after and not (self._others and self._between(-stamp, -last))
+                block = joined(first, second) if alone else None
                 if block is not None:
                     kept[-1] = (*key, stamp, block)
                     continue
