@@ -41,7 +41,7 @@ class Progress:
         # Runs before the last one are evicted when they ended; when that ends the record says, not the work.
         unit.due = recorded[-1].end if recorded else unit.since + life.work - unit.kept
         if life.started == NEVER and life.startup is None:
-            life.started = max(now, unit.since)
+            life.started = unit.since if unit.since > now else now  # noqa: FURB136 see `stop`
 
     def stop(self, unit: Unit, now: int, *, evicted: bool) -> None:
         """A unit stops; an eviction throws away what the loss model says, nothing else does."""
@@ -52,7 +52,7 @@ class Progress:
             self.idle(life, unit.pods, unit, began, min(since, now), RESTORING)
         if now > since:
             lost = 0
-            first = max(began, since)
+            first = since if since > began else began  # noqa: FURB136 `max` takes 2 % of a short event
             if evicted:
                 progress = unit.kept + now - since
                 before, unit.kept = unit.kept, self._losses.kept(progress, life.interval)
