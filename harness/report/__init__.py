@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.hookspecs import hookimpl
-from harness.report.blocks import Block, Cell, Code, Figure, Key, Points, Score, Scores, Table, Text
 from harness.report.section import MakeSection, RegisterSection
 
 if TYPE_CHECKING:
+    from harness.report.blocks import Block, Cell, Code, Figure, Key, Points, Score, Scores, Table, Text
     from harness.report.material import Material
 
 __all__ = [
@@ -29,6 +29,14 @@ __all__ = [
     "Table",
     "Text",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What sections are made of is imported when somebody makes one."""
+    if name not in __all__:
+        raise AttributeError(f"module 'harness.report' has no attribute {name!r}")
+    return getattr(import_module("harness.report.blocks"), name)
+
 
 _BUILT_IN = (
     ("headlines", "Which one, and at what cost?", "what to take and on what condition, with its costs"),

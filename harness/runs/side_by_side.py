@@ -16,21 +16,21 @@ from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
 from io import BytesIO
-from multiprocessing import get_context
-from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
-from typing import Any, NoReturn, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
 
 from harness.cluster.model import Cluster
 from harness.errors import HarnessError, OptionError, ReplayError
 from harness.files.hold import clear
 from harness.plugins import Plugins
-from harness.runs.children import heed_signals, signals_blocked
 from harness.runs.plan import Plan
 from harness.runs.request import Request
 from harness.runs.run import Run
 from harness.runs.workers import workers_for
 from harness.trace.trace import Trace
+
+if TYPE_CHECKING:  # a replay in this process needs none of what makes others
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import SpawnProcess
 
 _PAUSE = 0.1  # seconds between two reports of progress
 _PATIENCE = 10.0  # seconds for a process to tidy up
@@ -173,6 +173,10 @@ class _Worker:
     """A process, and what it is doing: the number of a request, or None."""
 
     def __init__(self, plugins: Plugins) -> None:
+        from multiprocessing import get_context
+
+        from harness.runs.children import signals_blocked
+
         context = get_context("spawn")
         self.pipe, theirs = context.Pipe()
         self.process: SpawnProcess = context.Process(target=_work, args=(theirs, plugins), daemon=True)
@@ -209,6 +213,8 @@ class _Processes:
 
     def outcomes(self) -> Outcomes:
         """The number of each request with its run or its error, as soon as it is over."""
+        from multiprocessing.connection import wait
+
         try:
             while True:
                 while self._left and len(self._workers) < self._most:
@@ -218,7 +224,7 @@ class _Processes:
                 if not busy:
                     return
                 for pipe in wait(list(busy)):
-                    yield from self._heard(busy[cast(Connection, pipe)])
+                    yield from self._heard(busy[cast("Connection", pipe)])
         finally:
             self._end()
 
@@ -315,6 +321,8 @@ def _end(_: int, __: object) -> NoReturn:
 
 def _work(pipe: Connection, plugins: Plugins) -> None:
     """Carry out requests that come by a pipe, until it is closed."""
+    from harness.runs.children import heed_signals
+
     try:
         heed_signals(_end)
         pipe.send(("ready",))

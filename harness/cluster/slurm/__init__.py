@@ -11,9 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from harness.cluster.draft import Warnings
-from harness.cluster.slurm.accounts import quota_manifests, read_accounts
-from harness.cluster.slurm.nodes import read_nodes
-from harness.cluster.slurm.qos import priority_classes, read_qos
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +32,11 @@ def from_slurm(nodes: Path, *, qos: Path | None = None, associations: Path | Non
     Raises:
         ClusterError: a file that cannot be read or is malformed; every fault is named.
     """
+    # Plugins read priority classes as Slurm prints them, and need nothing else of this.
+    from harness.cluster.slurm.accounts import quota_manifests, read_accounts
+    from harness.cluster.slurm.nodes import read_nodes
+    from harness.cluster.slurm.qos import priority_classes, read_qos
+
     notes = Warnings()
     found = read_nodes(nodes, notes)
     manifests = [manifest for manifest, _ in found]
