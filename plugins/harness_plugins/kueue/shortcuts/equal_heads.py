@@ -31,9 +31,12 @@ class EqualHeads:
         cache: who holds which quota.
         weights: node -> fair-sharing weight.
         placed: whether some flavor has a topology; no heads are told to be alike then.
+
+    Attributes:
+        some: whether any queues are told apart by their names only.
     """
 
-    __slots__ = ("_holders", "_kinds", "_tree")
+    __slots__ = ("_holders", "_kinds", "_tree", "some")
 
     def __init__(self, cache: Cache, weights: Sequence[float], *, placed: bool) -> None:
         self._holders = cache.holders
@@ -48,6 +51,7 @@ class EqualHeads:
             if len(numbers) > 1 and not placed:
                 for number in numbers:
                     self._kinds[number] = numbers[0]
+        self.some = any(kind is not None for kind in self._kinds)
 
     def of(self, workload: Workload) -> Likeness | None:
         """What a head shares with all that come to the same; None where it is like no other."""
