@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
@@ -31,12 +30,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if (shared := _shared(item)) is not None:
             item.add_marker(pytest.mark.xdist_group(shared))
     items.sort(key=lambda item: item.get_closest_marker("early") is None)
-
-
-def pytest_collection_finish() -> None:
-    """Thousands of tests stay until the end: no collection need look for garbage in them."""
-    gc.collect()
-    gc.freeze()
 
 
 def _shared(item: pytest.Item) -> str | None:
