@@ -42,14 +42,10 @@ class CachedNoFit:
         no_place: what had no place in a topology although there was quota; None for nothing.
         searches: the searches for targets.
         why: for each search that others' doing has a part in, why it failed.
-        reserving: whether a reservation helps when it is served, see `reserves`: as a rule, and for the
-            workload of its queue that last issued preemptions.
 
     Attributes:
         assignment: the assignment.
         refusal: what tells apart why nothing helps it, see `why_not`.
-        reserves, reserves_marked: whether it reserves something when it is served, as a rule and for the one
-            that last issued preemptions.
         turn_matters: whether it may come to something else when it is served, after what others reserved
             before it. What has a place in an empty topology is assigned again then if it has none. That finds
             no more than before, unless others may give up something: their shares are different by then.
@@ -67,8 +63,6 @@ class CachedNoFit:
         "_why",
         "assignment",
         "refusal",
-        "reserves",
-        "reserves_marked",
         "turn_matters",
     )
 
@@ -82,10 +76,8 @@ class CachedNoFit:
         no_place: WorkloadTopology | None,
         searches: list[FailedSearch],
         why: list[NoTargets],
-        reserving: tuple[bool, bool],
     ) -> None:
         self.assignment = assignment
-        self.reserves, self.reserves_marked = reserving if assignment.mode != NO_FIT else (False, False)
         self.refusal = why_not(
             assignment, NO_QUOTA if assignment.mode == NO_FIT else NO_PREEMPTION_CANDIDATES
         )
@@ -221,23 +213,20 @@ class CachedNoFits:
                 oracle.no_place,
                 oracle.failed,
                 why,
-                (
-                    reserves(workload, self._gates, marked=False),
-                    reserves(workload, self._gates, marked=True),
-                ),
             )
 
     def still_inadmissible(self, workload: Workload) -> bool:
         """Whether nothing would come of a head's turn but that it becomes inadmissible with its class."""
         place, queue = workload.place, workload.cluster_queue
-        likeness = self._alike.of(workload) if self._alike.some else None
-        no_fit = self._known.get(likeness or place.equivalence_class.key)
+        no_fit = self._known.get(self._alike.of(workload) or place.equivalence_class.key)
         if no_fit is None or no_fit.refusal not in place.reported:
             return False
         pending = self._pending[queue.number]
         if pending.strict or no_fit.turn_matters or place.last_assignment is not None or not self._by_class:
             return False
-        if no_fit.reserves or (no_fit.reserves_marked and pending.preemptor is workload):
+        if no_fit.assignment.mode != NO_FIT and reserves(
+            workload, self._gates, marked=pending.preemptor is workload
+        ):
             return False
         return no_fit.still(self._cache, self._alike, self._reasons, self.version(queue))
 

@@ -31,12 +31,9 @@ class EqualHeads:
         cache: who holds which quota.
         weights: node -> fair-sharing weight.
         placed: whether some flavor has a topology; no heads are told to be alike then.
-
-    Attributes:
-        some: whether any queues are told apart by their names only.
     """
 
-    __slots__ = ("_holders", "_kinds", "_tree", "some")
+    __slots__ = ("_holders", "_kinds", "_tree")
 
     def __init__(self, cache: Cache, weights: Sequence[float], *, placed: bool) -> None:
         self._holders = cache.holders
@@ -51,7 +48,6 @@ class EqualHeads:
             if len(numbers) > 1 and not placed:
                 for number in numbers:
                     self._kinds[number] = numbers[0]
-        self.some = any(kind is not None for kind in self._kinds)
 
     def of(self, workload: Workload) -> Likeness | None:
         """What a head shares with all that come to the same; None where it is like no other."""

@@ -74,7 +74,7 @@ class KeptNominations:
             nominator.remember(workload, fit, cycle)
             return fit, False
         version = self._no_fits.version(workload.cluster_queue)
-        likeness = self._alike.of(workload) if self._alike.some else None
+        likeness = self._alike.of(workload)
         assignment = None if tried else self._no_fits.of(workload, likeness, version)
         if assignment is None:
             question = likeness or workload
