@@ -6,6 +6,7 @@ array answers at once.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator
 from math import ceil
 from typing import Any, TypeAlias
@@ -13,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import pyarrow as pa
 
 from harness.units import INT64_MAX
 
@@ -160,3 +162,30 @@ class Groups:
         begins = self.begins.tolist()
         for key, begin, end in zip(self.keys[self.begins].tolist(), begins, ends, strict=False):
             yield key, slice(begin, end)
+
+
+def as_series(column: array[int] | npt.NDArray[Any]) -> pl.Series:
+    """A column of machine integers or floats without copying it; it must not change any more.
+
+    Given as what they are, polars would import numpy's masked arrays to see whether they are some.
+    """
+    values = np.ascontiguousarray(column)
+    buffers = [None, pa.py_buffer(values)]
+    return pl.Series(
+        _Exported(pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers))
+    )
+
+
+class _Exported:
+    """An arrow array that polars takes by Arrow's C interface.
+
+    Given as what it is, polars would first import all of pyarrow's functions, which takes longer than a
+    short replay.
+    """
+
+    def __init__(self, array: pa.Array) -> None:
+        self._array = array
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        """See the Arrow PyCapsule interface."""
+        return self._array.__arrow_c_array__(requested_schema)  # type: ignore[no-any-return]

@@ -12,12 +12,11 @@ from math import fsum
 
 import numpy as np
 
-from harness.arrays import Floats
+from harness.arrays import Floats, as_series
 from harness.metrics.inequality import gini, jain
 from harness.metrics.levels import Piece
 from harness.metrics.measurement import Measurement, Window
 from harness.metrics.shares import Shares
-from harness.recording.parquet import as_series
 from harness.units import DAY
 
 

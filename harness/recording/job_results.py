@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 import polars as pl
 
-from harness.arrays import Ints, distinct
+from harness.arrays import Ints, as_series, distinct
 from harness.engine.events import NEVER, PENDING, STATES
 from harness.errors import InputError
 from harness.recording import schemas
-from harness.recording.parquet import ShortTable, TableWriter, TimeKind, as_series, integers
+from harness.recording.parquet import ShortTable, TableWriter, TimeKind, integers
 from harness.units import INT64_MAX
 
 if TYPE_CHECKING:

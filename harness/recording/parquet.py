@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from struct import pack
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -261,30 +259,3 @@ def integers(values: Sequence[int]) -> Ints:
         struct.error: one is too large for 64 bits.
     """
     return np.frombuffer(pack(f"{len(values)}q", *values), np.int64)
-
-
-def as_series(column: array[int] | npt.NDArray[Any]) -> pl.Series:
-    """A column of machine integers or floats without copying it; it must not change any more.
-
-    Given as what they are, polars would import numpy's masked arrays to see whether they are some.
-    """
-    values = np.ascontiguousarray(column)
-    buffers = [None, pa.py_buffer(values)]
-    return pl.Series(
-        _Exported(pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers))
-    )
-
-
-class _Exported:
-    """An arrow array that polars takes by Arrow's C interface.
-
-    Given as what it is, polars would first import all of pyarrow's functions, which takes longer than a
-    short replay.
-    """
-
-    def __init__(self, array: pa.Array) -> None:
-        self._array = array
-
-    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
-        """See the Arrow PyCapsule interface."""
-        return self._array.__arrow_c_array__(requested_schema)  # type: ignore[no-any-return]

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 import polars as pl
 
-from harness.arrays import Ints
+from harness.arrays import Ints, as_series
 from harness.engine.events import ACTIONS, NEVER, STINTS, Amounts, Fact
 from harness.policy import Job
 from harness.recording import schemas
 from harness.recording.fact_columns import FactColumns, Texts
 from harness.recording.job_results import JobResults
-from harness.recording.parquet import ShortTable, TableWriter, TimeKind, as_series, extend
+from harness.recording.parquet import ShortTable, TableWriter, TimeKind, extend
 from harness.recording.timeline import Change, Timeline
 from harness.tenants import Tenants, coded
 

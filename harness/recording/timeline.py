@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from harness.arrays import Bools, Floats, Groups, Ints, firsts
+from harness.arrays import Bools, Floats, Groups, Ints, as_series, firsts
 from harness.recording.actions import ASKED, BOUND
-from harness.recording.parquet import ShortTable, TableWriter, as_series
+from harness.recording.parquet import ShortTable, TableWriter
 
 _LEVELS = ("allocated", "pending", "held")
 
