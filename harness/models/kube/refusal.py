@@ -40,7 +40,9 @@ class Unschedulable:
         It may be asked where nobody is preempted and nodes by themselves decided. Which plugins reject a pod
         does not change then: what rules out a node, and whether it is too small, lasts as long as the node.
         """
-        return not self.diagnosis.nodes.refresh()
+        nodes = self.diagnosis.nodes
+        nodes.refresh()
+        return not nodes.any_fits
 
 
 def node_detail(diagnosis: Diagnosis, preemption: str = "") -> dict[str, Any]:

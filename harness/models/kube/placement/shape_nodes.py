@@ -69,8 +69,8 @@ class ShapeNodes:
 
     # --- keeping up ---------------------------------------------------------------------------------------
 
-    def refresh(self) -> bool:
-        """Work out anew the nodes that have changed; answers whether any node fits."""
+    def refresh(self) -> None:
+        """Work out anew the nodes that have changed."""
         cache = self._cache
         version = cache.version
         if self._seen != version:
@@ -78,7 +78,6 @@ class ShapeNodes:
             for position in cache.changed_since(self._seen):
                 self._evaluate(nodes[position])
             self._seen = version
-        return FITS in self.kinds
 
     def _evaluate(self, node: NodeInfo) -> None:
         position, shape = node.position, self.shape
