@@ -6,6 +6,7 @@ imported, and finds nothing.
 
 from __future__ import annotations
 
+import atexit
 import gc
 from threading import Lock
 
@@ -13,8 +14,13 @@ _OBJECTS_BETWEEN_COLLECTIONS = 200_000  # about what the modules of a replay are
 
 
 def collect_seldom() -> None:
-    """From now on, in a process of our own: to change it back would look at all objects at once."""
+    """From now on, in a process of our own: to change it back would look at all objects at once.
+
+    Nor are they looked at when the process ends, which takes a tenth of a short replay's time, for memory
+    that the system takes back anyway.
+    """
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS, *gc.get_threshold()[1:])
+    atexit.register(gc.freeze)
 
 
 class _Seldom:

@@ -19,6 +19,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
 
 from harness.cluster.model import Cluster
+from harness.collector import collect_seldom
 from harness.errors import HarnessError, OptionError, ReplayError
 from harness.files.hold import clear
 from harness.plugins import Plugins
@@ -323,6 +324,7 @@ def _work(pipe: Connection, plugins: Plugins) -> None:
     """Carry out requests that come by a pipe, until it is closed."""
     from harness.runs.children import heed_signals
 
+    collect_seldom()
     try:
         heed_signals(_end)
         pipe.send(("ready",))

@@ -1,0 +1,76 @@
+"""In processes of our own the garbage collector runs seldom, and not once more when they end."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from policies import Greedy
+
+import harness
+from harness import Request
+from harness.api import replay_all
+from harness.experiments import crew
+from harness.runs.children import Pool
+
+_MANY = 100_000
+"""So many objects are made before the collector looks, at least."""
+
+_SCRIPT = """
+import atexit, gc, sys
+atexit.register(lambda: print(gc.get_threshold()[0], gc.get_freeze_count()))
+from harness.cli import main
+sys.argv = ["harness", "--version"]
+main()
+"""
+
+
+class Patient(Greedy):
+    """Says how often the collector runs where it is made, which is before the replay."""
+
+    options = (harness.Option("mark", "", "a file that says it"),)
+
+    def __init__(self, cluster: Any, view: Any, options: Any) -> None:
+        super().__init__(cluster, view, options)
+        Path(options["mark"]).write_text(str(gc.get_threshold()[0]))
+
+
+def test_the_command_leaves_what_it_made_to_the_system() -> None:
+    """The last that happens before Python looks for garbage is that there is nothing left to look at."""
+    ran = subprocess.run([sys.executable, "-c", _SCRIPT], capture_output=True, text=True, check=True)
+    between, left_alone = map(int, ran.stdout.splitlines()[-1].split())
+    assert between > _MANY
+    assert left_alone > 10_000
+
+
+def test_so_do_processes_that_replay_for_another_one(
+    write_trace: Callable[..., Path], tmp_path: Path
+) -> None:
+    """And the one that began them stays as it is."""
+    before = gc.get_threshold()
+    marks = [tmp_path / name for name in ("one", "two")]
+    trace = write_trace({}, {})
+    replay_all(
+        [
+            Request(
+                trace, plugin=Patient, options={"mark": str(mark)}, label=mark.name, output=tmp_path / "r"
+            )
+            for mark in marks
+        ],
+        workers=2,
+    )
+    assert all(int(mark.read_text()) > _MANY for mark in marks)
+    assert gc.get_threshold() == before
+
+
+def test_so_do_processes_that_make_the_items_of_a_sweep() -> None:
+    """They replay one item after the other."""
+    pool = Pool(1, crew._begin, ())
+    try:
+        assert pool.submit(gc.get_threshold).result()[0] > _MANY
+    finally:
+        pool.end(now=True)
