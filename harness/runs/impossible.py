@@ -13,6 +13,7 @@ import polars as pl
 
 from harness.errors import Fault, InputError, TraceError
 from harness.options import resolve
+from harness.runs.lasting import Lasting
 from harness.trace.homes import homed
 from harness.trace.job_rows import ROW, count_jobs, has_pod_sets
 from harness.trace.jobs import Jobs
@@ -21,7 +22,7 @@ from harness.trace.schema import column_of
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
     from harness.plugins import Plugins
-    from harness.policy import Never, Possible
+    from harness.policy import Foresight, Never, Possible
     from harness.registries import PolicySpec
     from harness.trace.trace import Trace
 
@@ -32,6 +33,8 @@ _OWN = frozenset(
     )
 )
 """Columns of the schema that do not decide whether a job can ever start."""
+
+_known: Lasting[tuple[Impossible, ...] | None] = Lasting()
 
 _SHAPE = "harness.shape"
 _NAMED = 3
@@ -84,15 +87,24 @@ def impossible(
     None where that is not known beforehand: the policy does not say it (`never` when it is registered), or
     it cannot be made on the cluster.
     """
-    if policy.never is None:
+    never = policy.never
+    if never is None:
         return None
+    return _known.answer(
+        trace, cluster, lambda: _found(trace, cluster, never, options), (never, dict(options))
+    )
+
+
+def _found(
+    trace: Trace, cluster: Cluster, never: Foresight, options: Mapping[str, Any]
+) -> tuple[Impossible, ...] | None:
     try:
-        possible = policy.never(cluster, options)
+        possible = never(cluster, options)
     except InputError:
         return None
     found: dict[str, tuple[str, list[str]]] = {}
-    for never, job in _judged(trace, cluster, possible):
-        found.setdefault(never.where, (never.why, []))[1].append(job)
+    for reason, job in _judged(trace, cluster, possible):
+        found.setdefault(reason.where, (reason.why, []))[1].append(job)
     return tuple(Impossible(where, why, tuple(jobs)) for where, (why, jobs) in found.items())
 
 

@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.errors import TraceError
+from harness.runs.lasting import Lasting
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
     from harness.plugins import Plugins
     from harness.trace.calibration import Calibration
     from harness.trace.trace import Trace
+
+_fits: Lasting[None] = Lasting()
 
 _DROP = "harness replay --drop-impossible leaves out jobs of unknown queues and those that can never start"
 
@@ -55,6 +58,10 @@ def check_fit(trace: Trace, cluster: Cluster) -> None:
     Raises:
         TraceError: it does not; all faults at once.
     """
+    _fits.answer(trace, cluster, lambda: _check_fit(trace, cluster))
+
+
+def _check_fit(trace: Trace, cluster: Cluster) -> None:
     from harness.trace.homes import homed, map_hint
     from harness.trace.validate import cluster_faults
 

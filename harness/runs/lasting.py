@@ -1,0 +1,61 @@
+"""What was found out about a trace on a cluster, kept as long as both are there.
+
+Neither changes, so that whoever replays the one on the other several times need not ask again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, final
+from weakref import ref
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
+    from harness.trace.trace import Trace
+
+_V = TypeVar("_V")
+
+_MOST = 16  # answers about one trace on one cluster
+
+
+class _Known(NamedTuple):
+    """Questions and answers about a trace and a cluster, which these references wait for the end of."""
+
+    trace: ref[Trace]
+    cluster: ref[Cluster]
+    answers: list[tuple[Any, Any]]
+
+
+@final
+class Lasting(Generic[_V]):
+    """The answers to questions of one kind."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], _Known] = {}
+
+    def answer(self, trace: Trace, cluster: Cluster, find: Callable[[], _V], question: Any = None) -> _V:
+        """What is known, else what is found now; what `find` raises is not kept.
+
+        Args:
+            trace: the trace.
+            cluster: the cluster.
+            find: finds the answer.
+            question: what else this depends on, compared by value.
+        """
+        key = id(trace), id(cluster)
+        known = self._known.get(key)
+        if known is None:
+
+            def forget(_: object) -> None:
+                self._known.pop(key, None)
+
+            known = self._known[key] = _Known(ref(trace, forget), ref(cluster, forget), [])
+        for asked, answer in known.answers:
+            if asked == question:
+                found: _V = answer
+                return found
+        found = find()
+        if len(known.answers) == _MOST:
+            known.answers.clear()
+        known.answers.append((question, found))
+        return found
