@@ -258,27 +258,26 @@ def _files_of(module: str) -> _Files:
 
 def _files_of_rooms() -> _Files:
     """Files of those rooms of `harness` that count for every run."""
-    found = _within(_HOME)
-    return _Files(_OURS, {name: path for name, path in found.items() if name.split("/")[0] not in _APART})
+    return _Files(_OURS, _within(_HOME, _APART))
 
 
-def _within(folder: Path) -> dict[str, str]:
-    """All files below a folder but for bytecode and hidden ones."""
+def _within(folder: Path, apart: Sequence[str] = ()) -> dict[str, str]:
+    """All files below a folder but for bytecode, hidden ones, and what of the folder itself is `apart`."""
     found: dict[str, str] = {}
-    _look(str(folder), "", found)
+    _look(str(folder), "", apart, found)
     return found
 
 
-def _look(folder: str, inside: str, found: dict[str, str]) -> None:
+def _look(folder: str, inside: str, apart: Sequence[str], found: dict[str, str]) -> None:
     """Add the files of a folder and of those in it; plain texts, since paths as objects cost most of it."""
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             name = entry.name
-            if name.startswith("."):
+            if name.startswith(".") or name in apart:
                 continue
             if entry.is_dir():
                 if name != "__pycache__" and not entry.is_symlink():
-                    _look(entry.path, f"{inside}{name}/", found)
+                    _look(entry.path, f"{inside}{name}/", (), found)
             elif not name.endswith((".pyc", "~")):
                 found[inside + name] = entry.path
 
