@@ -6,7 +6,6 @@ answered; a plugin registers a function that answers the same question with its 
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -180,6 +179,8 @@ def read_cases(
 
 
 def _lines(path: Path) -> Iterator[str]:
+    import gzip  # every replay imports this module, and none needs it
+
     try:
         with path.open("rb") as file:
             zipped = file.read(2) == b"\x1f\x8b"

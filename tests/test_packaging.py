@@ -177,6 +177,7 @@ def test_help_loads_nothing_heavy(command: list[str]) -> None:
 
 _UNUSED = {
     *("scipy", "pandas", "altair", "asyncio", "pyarrow.compute", "pyarrow.dataset", "numpy.ma"),
+    *("gzip", "harness.trace.shake"),
     *("harness.experiments", "harness.explanation", "harness.comparison.conditions", "harness.report.blocks"),
     *("harness.cluster.slurm.nodes", "multiprocessing.connection"),
 }

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from harness.runs.request import Request
     from harness.runs.run import Run
     from harness.trace.calibration import Calibration
+    from harness.trace.shake import Shake
     from harness.trace.trace import Trace
 
 
@@ -152,11 +153,10 @@ def replay(
     from harness.runs.impossible import without
     from harness.trace.homes import homed
     from harness.trace.job_rows import count_jobs
-    from harness.trace.shake import Shake
     from harness.trace.validate import strangers
 
     plugins = loaded_plugins(ctx)
-    shake = None if shake_text is None else Shake.parse(shake_text)
+    shake = _shake(shake_text)
     chosen = _chosen(names, settings, plugins) if names else None  # a mistake is told before files are read
     raw = api.read_trace(trace, plugins, reader=reader)
     opened = calibration.of_trace(raw)
@@ -232,6 +232,15 @@ def replay(
             click.echo(printable(f"warning: {run.label}: {sentence}"), err=True)
     _check_measured(runs)
     _check_ends(runs)
+
+
+def _shake(text: str | None) -> Shake | None:
+    """Which twins are asked for."""
+    if text is None:
+        return None
+    from harness.trace.shake import Shake
+
+    return Shake.parse(text)
 
 
 def _chosen(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from harness.cluster.derive import plain_stem
 from harness.cluster.sources import sources
@@ -24,8 +23,7 @@ _ENDINGS = (".cluster", ".patch")
 """What file names have before their last ending, and no name needs."""
 
 
-@dataclass(frozen=True, slots=True)
-class World:
+class World(NamedTuple):
     """A cluster of a replay; `name` is "" where it is the only one, and labels stay as they are."""
 
     name: str

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil
 from pathlib import Path
+from typing import NamedTuple
 
 from harness.cluster.load import cluster_from
 from harness.cluster.manifests import cluster_queue_manifest, flavor_manifest
@@ -20,8 +21,7 @@ _FLAVOR = "default"
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 
 
-@dataclass(frozen=True, slots=True)
-class Demand:
+class Demand(NamedTuple):
     """What a trace asks of one resource, in amounts (cpu in millicores, the rest in base units).
 
     Attributes:

@@ -6,8 +6,8 @@ It is said before a replay. Jobs that ask for the same in the same queue are jud
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
@@ -41,8 +41,7 @@ _NAMED = 3
 _REASONS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Impossible:
+class Impossible(NamedTuple):
     """Jobs that one thing keeps out.
 
     Attributes:
@@ -56,8 +55,7 @@ class Impossible:
     jobs: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What plugins that agree say of a trace on a cluster.
 
     Attributes:

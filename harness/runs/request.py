@@ -24,12 +24,12 @@ from harness.runs.inputs import default_plugin, read_cluster, read_trace
 from harness.runs.plan import Plan
 from harness.runs.run import Keep, Run
 from harness.trace.calibration import Calibration
-from harness.trace.shake import Twin
 from harness.units import LONGEST, SECOND, parse_duration
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
     from harness.policy import PolicyFactory
+    from harness.trace.shake import Twin
     from harness.trace.trace import Trace
 
 GRACE_PERIOD = 30 * SECOND
@@ -150,7 +150,7 @@ class Request:
             "force": force,
             "keep": keep,
             "at_start": at_start,
-            "twin": Twin.parse(twin) if isinstance(twin, str) else twin,
+            "twin": _twin(twin) if isinstance(twin, str) else twin,
             "alone": alone,
         }
         for name, value in chosen.items():
@@ -352,6 +352,12 @@ def _microseconds(what: str, value: str | int) -> int:
     if time > LONGEST:
         raise OptionError(f"{what}: {value} is longer than 100 years")
     return time
+
+
+def _twin(text: str) -> Twin:
+    from harness.trace.shake import Twin
+
+    return Twin.parse(text)
 
 
 def _calibration(steps: Mapping[str, Any] | None) -> Calibration | None:

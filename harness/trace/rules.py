@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -15,8 +14,7 @@ _LISTED = 1000
 """Rows that are named for one rule; what breaks a rule more often than that is counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """What a row must not be.
 
     Attributes:

@@ -6,15 +6,13 @@ Slurm's own words decide: CPUs are threads, amounts of memory are MiB, shares di
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.cluster.draft import Warnings
 
 
-@dataclass(frozen=True, slots=True)
-class FromSlurm:
+class FromSlurm(NamedTuple):
     """Manifests of a cluster, and what of Slurm's they do not say, in sentences."""
 
     manifests: tuple[dict[str, Any], ...]

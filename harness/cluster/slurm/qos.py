@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.cluster.draft import Warnings
 from harness.cluster.slurm.tables import read_table
@@ -21,8 +20,7 @@ _MODELLED = ("Name", "Priority", "Preempt", "PreemptMode", "Description", "ID")
 _NOTHING = ("", "00:00:00", "1.000000", "0")
 
 
-@dataclass(frozen=True, slots=True)
-class Qos:
+class Qos(NamedTuple):
     """One QOS.
 
     Attributes:
