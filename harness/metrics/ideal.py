@@ -118,14 +118,23 @@ def _rise(wants: Wants, used: Sequence[Floats], base: Floats, guess: Floats) -> 
     ends, overfull = _ends(wants, used, most, guess)
     # Far too high a guess, at which nothing rises any more, says nothing.
     nearest: Floats = np.minimum.reduce(ends)
-    level = np.where(overfull | (nearest < base), base, nearest)
+    level: Floats = np.where(overfull | (nearest < base), base, nearest)
+    ends, _ = _ends(wants, used, most, level)
     while True:
-        ends, _ = _ends(wants, used, most, level)
         nearest = np.minimum.reduce(ends)
-        rises = nearest > level
-        if not rises.any():
+        # Most instants have their level at once.
+        rises = np.flatnonzero(nearest > level)
+        if not len(rises):
             return level, [(end <= level) & np.isfinite(level) for end in ends]
-        level = np.where(rises, nearest, level)
+        level[rises] = nearest[rises]
+        of_rises, _ = _ends(
+            wants.at(rises),
+            [before[rises] for before in used],
+            [all_of_it[:, rises] for all_of_it in most],
+            level[rises],
+        )
+        for end, found in zip(ends, of_rises, strict=True):
+            end[rises] = found
 
 
 def _ends(
