@@ -5,16 +5,23 @@ from __future__ import annotations
 import resource
 import tempfile
 import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import wraps
 from pathlib import Path
 from statistics import median
 from typing import Any
 from unittest.mock import patch
 
 import harness
+from harness.api import read_cluster, read_trace
 from harness.engine import Engine
 from harness.engine.engine import Outcome
 from harness.experiments.making import Made
 from harness.experiments.sweeping import State
+from harness.plugins import load
+from harness.recording.recorder import ParquetRecorder
+from harness.runs import replaying
 
 from .many_jobs import write_jobs
 
@@ -28,6 +35,12 @@ ITEMS: dict[str, dict[str, Any]] = {
     "mix": {"plugins": ["fairsharing"], "settings": {"window": "0h..9h55m"}},
 }
 COLD, REPEATS = 10, 40
+_APART = (
+    (Engine, "run"),
+    (ParquetRecorder, "close"),
+    *((replaying, name) for name in ("seal_tables", "_measured", "_with_metrics", "_written")),
+)
+"""What is no part of a second replay's own cost: events, tables, metrics."""
 
 
 class Philly:
@@ -91,6 +104,54 @@ class OneMore:
             for begin, end, of_events in zip(spent[:-1], spent[1:], events[-len(spent) + 1 :], strict=True)
         ]
         return 1000 * median(beside[COLD:])
+
+
+class Again:
+    """A second replay in one process, with the trace and its cluster in memory."""
+
+    unit = "CPU-ms"
+    timeout = 600
+
+    def track_beside_events(self, until: str = "1h") -> float:
+        """The median of several beside their events, metrics and writing: identity, checks, and making jobs.
+
+        Args:
+            until: how much of Philly is replayed.
+        """
+        aside = 0.0
+
+        def apart(function: Callable[..., Any]) -> Callable[..., Any]:
+            @wraps(function)
+            def timed(*args: Any, **options: Any) -> Any:
+                nonlocal aside
+                began = time.process_time()
+                try:
+                    return function(*args, **options)
+                finally:
+                    aside += time.process_time() - began
+
+            return timed
+
+        spent = []
+        plugins = load()
+        trace = read_trace(PHILLY, plugins)
+        cluster = read_cluster(None, trace)
+        with ExitStack() as patched, tempfile.TemporaryDirectory() as folder:
+            for holder, name in _APART:
+                patched.enter_context(patch.object(holder, name, apart(getattr(holder, name))))
+            for _ in range(COLD + REPEATS):
+                aside, began = 0.0, time.process_time()
+                harness.replay(
+                    trace,
+                    plugin="none",
+                    cluster=cluster,
+                    until=until,
+                    plugins=plugins,
+                    output=folder,
+                    force=True,
+                )
+                spent.append(time.process_time() - began - aside)
+        return 1000 * median(spent[COLD:])
 
 
 class Memory:
