@@ -14,11 +14,22 @@ from policies import Greedy
 import harness
 from harness import Request
 from harness.api import replay_all
-from harness.experiments import crew
 from harness.runs.children import Pool
 
 _MANY = 100_000
 """So many objects are made before the collector looks, at least."""
+
+_AT_IMPORT = gc.get_threshold()[0]
+
+
+def begun() -> None:
+    """Nothing that a process has to do first."""
+
+
+def at_import() -> int:
+    """How often the collector ran when a process imported this module."""
+    return _AT_IMPORT
+
 
 _SCRIPT = """
 import atexit, gc, sys
@@ -67,10 +78,10 @@ def test_so_do_processes_that_replay_for_another_one(
     assert gc.get_threshold() == before
 
 
-def test_so_do_processes_that_make_the_items_of_a_sweep() -> None:
-    """They replay one item after the other."""
-    pool = Pool(1, crew._begin, ())
+def test_so_do_processes_of_a_pool_before_they_import_what_they_run() -> None:
+    """Such as those that make the items of a sweep: to import it makes most of the objects."""
+    pool = Pool(1, begun)
     try:
-        assert pool.submit(gc.get_threshold).result()[0] > _MANY
+        assert pool.submit(at_import).result() > _MANY
     finally:
         pool.end(now=True)

@@ -14,7 +14,6 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any, Generic, Protocol, TypeVar
 
-from harness.collector import collect_seldom
 from harness.errors import HarnessError, OptionError, ReplayError
 from harness.experiments.work import Packed, Work, make_elsewhere, packed
 from harness.runs.children import Pool, heed_signals
@@ -225,7 +224,6 @@ _given: list[Packed] = []
 
 def _begin(work: Packed) -> None:
     """What a process is told when it begins."""
-    collect_seldom()
     heed_signals(lambda *_: os._exit(1))
     _given[:] = [work]
 

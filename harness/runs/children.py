@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -12,9 +13,28 @@ from multiprocessing import active_children, get_context, parent_process, resour
 from multiprocessing.connection import wait
 from typing import Any, TypeVar
 
+from harness.collector import collect_seldom
+
 A = TypeVar("A")
 
 _TO_END = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGINT") if hasattr(signal, name))
+
+
+def packed(begin: Callable[..., None], *given: Any) -> bytes:
+    """What `first` is to call in such a process."""
+    return pickle.dumps((begin, given))
+
+
+def first(call: bytes, *before: Any) -> None:
+    """What such a process does first: nothing else is imported before garbage is collected seldom.
+
+    Args:
+        call: what `packed` gave.
+        before: what else is handed over, before what was packed.
+    """
+    collect_seldom()
+    begin, given = pickle.loads(call)  # noqa: S301 - from the process that began this one
+    begin(*before, *given)
 
 
 @contextmanager
@@ -66,7 +86,7 @@ class Pool:
     def __init__(self, workers: int, begin: Callable[..., None], *given: Any) -> None:
         self._before = set(active_children())
         self._executor = ProcessPoolExecutor(
-            workers, mp_context=get_context("spawn"), initializer=begin, initargs=given
+            workers, mp_context=get_context("spawn"), initializer=first, initargs=(packed(begin, *given),)
         )
 
     def submit(self, function: Callable[..., A], *arguments: Any) -> Future[A]:

@@ -19,7 +19,6 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
 
 from harness.cluster.model import Cluster
-from harness.collector import collect_seldom
 from harness.errors import HarnessError, OptionError, ReplayError
 from harness.files.hold import clear
 from harness.plugins import Plugins
@@ -176,11 +175,13 @@ class _Worker:
     def __init__(self, plugins: Plugins) -> None:
         from multiprocessing import get_context
 
-        from harness.runs.children import signals_blocked
+        from harness.runs.children import first, packed, signals_blocked
 
         context = get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        self.process: SpawnProcess = context.Process(target=_work, args=(theirs, plugins), daemon=True)
+        self.process: SpawnProcess = context.Process(
+            target=first, args=(packed(_work, plugins), theirs), daemon=True
+        )
         self.number: int | None = None
         self.ready = False
         with signals_blocked():  # a new process would be ended before it can tidy up
@@ -324,7 +325,6 @@ def _work(pipe: Connection, plugins: Plugins) -> None:
     """Carry out requests that come by a pipe, until it is closed."""
     from harness.runs.children import heed_signals
 
-    collect_seldom()
     try:
         heed_signals(_end)
         pipe.send(("ready",))
