@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from math import isfinite
 from typing import Any
@@ -19,6 +20,7 @@ from harness.units import exact_duration, exact_number, parse_duration
 _TRUE = {"true", "yes", "on", "1"}
 _FALSE = {"false", "no", "off", "0"}
 _LISTED = 12
+_MOST_DECIMALS = 30
 
 
 def boolean(text: str) -> bool:
@@ -120,18 +122,32 @@ def refuse_set(owner: str, meaningless: Iterable[Option], options: Mapping[str, 
 
 
 def factor(what: str, value: str | float | Fraction, *, hint: str) -> Fraction:
-    """A positive factor that something is scaled by, exact: `2`, `0.5` or `1/8`.
+    """A positive factor that something is scaled by, exact: `2`, `0.5`, `1/8` or what a computation gave.
 
     Raises:
-        OptionError: no number from a millionth to a million, or one with too many digits.
+        OptionError: no number from a millionth to a million, or one of more digits than a float can have.
     """
     try:
         found = value if isinstance(value, Fraction) else exact_number(str(value))
     except ValueError:
         found = Fraction(0)
-    if not Fraction(1, 10**6) <= found <= 10**6 or found.denominator > 10**6:
-        raise OptionError(f"{what} cannot be scaled by {value!r}", hint=hint)
+    if not Fraction(1, 10**6) <= found <= 10**6:
+        raise OptionError(f"{what} cannot be scaled by {value!r}", hint=f"{hint}; from 0.000001 to 1000000")
+    if found.denominator > 10**_MOST_DECIMALS:
+        raise OptionError(
+            f"{what} cannot be scaled by {value!r}: it has more than {_MOST_DECIMALS} decimals", hint=hint
+        )
     return found
+
+
+def factor_text(stored: str) -> str:
+    """A factor as one would write it; it is stored as a fraction in lowest terms, `57/100` for `0.57`."""
+    try:
+        number = exact_number(stored)
+    except ValueError:  # of a run that somebody edited
+        return stored
+    decimal = f"{Decimal(repr(float(number))):f}"
+    return decimal.removesuffix(".0") if Fraction(decimal) == number else stored
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

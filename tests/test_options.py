@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import OptionError
-from harness.options import Option, boolean, did_you_mean, resolve
+from harness.options import Option, boolean, did_you_mean, factor, factor_text, resolve
 from harness.units import SECOND, parse_duration
 
 ORDER = Option("order", "fifo", "the order of the queue", choices=("fifo", "priority"))
@@ -110,3 +111,39 @@ def test_any_value_fits_or_is_an_option_error(name: str, value: object) -> None:
     """No value raises anything but OptionError."""
     with contextlib.suppress(OptionError):
         resolve(ALL, {name: value}, owner="policy p")
+
+
+@pytest.mark.parametrize(
+    ("given", "exact", "text"),
+    [
+        ("0.57", Fraction(57, 100), "0.57"),
+        (0.57 + 1e-16, Fraction("0.5700000000000001"), "0.5700000000000001"),
+        (1e-05, Fraction(1, 10**5), "0.00001"),
+        ("1/3", Fraction(1, 3), "1/3"),
+        (Fraction(1, 7), Fraction(1, 7), "1/7"),
+        (2, Fraction(2), "2"),
+        (1e6, Fraction(10**6), "1000000"),
+    ],
+)
+def test_a_factor_is_taken_exactly_and_shown_as_it_was_written(
+    given: str | float | Fraction, exact: Fraction, text: str
+) -> None:
+    """Also one that a computation gave, whatever its last digits are."""
+    taken = factor("arrivals", given, hint="")
+    assert taken == exact
+    assert factor_text(str(taken)) == text
+    assert factor("arrivals", str(taken), hint="") == exact
+
+
+@pytest.mark.parametrize("given", ["0", -1, "1e-7", 1_000_001, float("nan"), "much", Fraction(1, 10**40)])
+def test_a_factor_out_of_range_is_refused_with_the_range(given: str | float | Fraction) -> None:
+    """From a millionth to a million; the hint says so."""
+    with pytest.raises(OptionError, match="arrivals cannot be scaled by") as refused:
+        factor("arrivals", given, hint="2 is twice")
+    assert refused.value.hint == "2 is twice; from 0.000001 to 1000000"
+
+
+def test_a_factor_of_endless_digits_is_refused_with_the_reason() -> None:
+    """No float has more than thirty decimals in this range."""
+    with pytest.raises(OptionError, match="it has more than 30 decimals"):
+        factor("arrivals", Fraction(1, 3**70) + 1, hint="")

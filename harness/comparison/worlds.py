@@ -8,12 +8,13 @@ from typing import Any
 from harness.comparison.clusters import cluster_distinctions
 from harness.comparison.distinction import OPTION, PLUGIN, SETTING, TRACE, Distinction
 from harness.comparison.pairs import trace_text
-from harness.options import option_text
+from harness.options import factor_text, option_text
 from harness.runs.run import Run
 from harness.units import exact_duration
 
 _NONE = "none"
 _SHORT = 12
+_FACTORS = ("scale_arrivals", "scale_cluster")
 _USUAL = {"scale_cluster": "1"}
 _SETTINGS = ("on_preemption", "grace_period_us", "startup_us", "until_us", "scale_arrivals", "at_start")
 """Settings in the order in which they are told; calibrations follow."""
@@ -78,7 +79,7 @@ def _settings(base: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[Dis
             yield Distinction(SETTING, _called(key), "", *values)
     changes = [each.get("calibration", {}) for each in (base, other)]
     for step in dict.fromkeys((*changes[0], *changes[1])):
-        values = [each.get(step, _USUAL.get(step, _NONE)) for each in changes]
+        values = [_setting(step, each.get(step, _USUAL.get(step))) for each in changes]
         if values[0] != values[1]:
             yield Distinction(SETTING, _called(step), "", *values)
 
@@ -95,4 +96,6 @@ def _called(key: str) -> str:
 def _setting(key: str, value: Any) -> str:
     if value is None:
         return _NONE
+    if key in _FACTORS:
+        return factor_text(value)
     return exact_duration(value) if key.endswith("_us") else str(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from harness.options import factor_text
 from harness.report.material import Material
 from harness.runs.run import Run
 from harness.text import printable
@@ -35,7 +36,7 @@ def _call(run: Run) -> str:
     if settings.get("until_us") is not None:
         arguments["until"] = settings["until_us"]
     if settings["scale_arrivals"] != "1":
-        arguments["scale_arrivals"] = settings["scale_arrivals"]
+        arguments["scale_arrivals"] = factor_text(settings["scale_arrivals"])
     if "at_start" in settings:
         arguments["at_start"] = settings["at_start"]
     text = ", ".join(f"{key}={value!r}" for key, value in arguments.items())

@@ -16,6 +16,8 @@ from small_clusters import queues
 
 import harness
 from harness.comparison.distinction import Distinction, summarized
+from harness.report import Table
+from harness.trace.calibration import Calibration
 
 GPU = "nvidia.com/gpu"
 QUOTAS = {"team-a": {GPU: "24"}, "team-b": {GPU: "8"}}
@@ -175,6 +177,22 @@ def node(
     }
 
 
+def test_factors_are_told_as_one_would_write_them(replayed: Callable[..., harness.Run]) -> None:
+    """Not in lowest terms, as runs keep them; a third stays one."""
+    base, computed = replayed("base", scale_arrivals="1/3"), replayed("computed", scale_arrivals=0.1 + 0.2)
+    scaled = replayed("scaled", scale_arrivals=0.57, calibration=Calibration.parse(scale_cluster="2.5"))
+    assert told(base, computed) == ["--scale-arrivals 1/3 -> 0.30000000000000004"]
+    assert told(base, scaled)[:2] == ["--scale-arrivals 1/3 -> 0.57", "--scale-cluster 1 -> 2.5"]
+    (table,) = (
+        block
+        for chapter in harness.make_report([base, scaled]).chapters
+        for block in chapter.blocks
+        if isinstance(block, Table) and block.caption == "Settings of the runs"
+    )
+    assert ["arrivals", "× 1/3", "× 0.57"] in table.rows
+    assert ["changed of the trace", "–", "scale cluster 2.5"] in table.rows
+
+
 def test_two_loads_compare(replayed: Callable[..., harness.Run]) -> None:
     """Each over its own window, and that is said."""
     base, faster = replayed("base"), replayed("faster", scale_arrivals=2)
@@ -256,8 +274,6 @@ def test_a_report_says_what_is_of_which_cluster(replayed: Callable[..., harness.
 
 def test_a_sampled_trace_of_another_window_is_told(replayed: Callable[..., harness.Run]) -> None:
     """Calibrations are settings, called as on the command line."""
-    from harness.trace.calibration import Calibration
-
     base = replayed("base", calibration=Calibration.parse(window="0s..100s"))
     other = replayed("other", calibration=Calibration.parse(window="0s..60s", scale_cluster="2"))
     found = told(base, other)

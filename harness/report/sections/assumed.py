@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from harness.options import option_text
+from harness.options import factor_text, option_text
 from harness.report.blocks import Block, Code, Points, Table, Text
 from harness.report.material import Material
 from harness.report.repeat import repeat
@@ -87,7 +87,7 @@ def _settings(material: Material) -> Iterator[tuple[str, list[str]]]:
     yield "grace period", [format_duration(each["grace_period_us"]) for each in settings]
     if any(each.get("startup_us") for each in settings):
         yield "until pods are ready", [format_duration(each.get("startup_us", 0)) for each in settings]
-    yield "arrivals", [f"× {each['scale_arrivals']}" for each in settings]
+    yield "arrivals", [f"× {factor_text(each['scale_arrivals'])}" for each in settings]
     if any(each.get("at_start") for each in settings):
         yield "world at the start", [each.get("at_start") or "–" for each in settings]
     if any(each.get("calibration") for each in settings):
@@ -101,7 +101,11 @@ def _settings(material: Material) -> Iterator[tuple[str, list[str]]]:
 
 def _calibrated(changed: Mapping[str, str]) -> str:
     """What was changed of the trace before the replay."""
-    return ", ".join(f"{name.replace('_', ' ')} {text}" for name, text in changed.items()) or "–"
+    return ", ".join(f"{name.replace('_', ' ')} {_step(name, text)}" for name, text in changed.items()) or "–"
+
+
+def _step(name: str, text: str) -> str:
+    return factor_text(text) if name == "scale_cluster" else text
 
 
 def _loss(model: str) -> str:
