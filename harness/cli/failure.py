@@ -103,10 +103,19 @@ def ended(error: BaseException, *, debug: bool) -> int:
         complain("there is not enough memory", "nothing was left half-written; replay less at once")
         return USAGE
     complain(
-        f"unexpected {traceback.format_exception_only(error)[-1].strip()}",
+        f"unexpected {_in_a_line(error)}",
         "this is a defect of harness" + ("" if debug else "; --debug shows where"),
     )
     return DEFECT
+
+
+def _in_a_line(error: BaseException) -> str:
+    """What a defect is, and what it happened in: that is a note of one line, longer ones are tracebacks."""
+    told = traceback.TracebackException(type(error), error, None)
+    notes, told.__notes__ = told.__notes__ or [], None  # else the last line would be one of them
+    about = "; ".join(note for note in notes if "\n" not in note)
+    text = list(told.format_exception_only())[-1].strip()
+    return f"{text} ({about})" if about else text
 
 
 def _is_shortage(error: BaseException) -> bool:

@@ -90,13 +90,16 @@ def runs_of(requests: Sequence[Request], outcomes: Mapping[int, Outcome]) -> lis
 
     Raises:
         ReplayError: some of several failed; names them, and has the runs of the others.
-        BaseException: what the only one failed with, or a defect of any of them.
+        BaseException: what the only one failed with, or a defect of any of them, with a note that names it.
     """
     numbers = range(len(requests))
     errors = {at: error for at in numbers if isinstance(error := outcomes[at], BaseException)}
     runs = [None if isinstance(run := outcomes[at], BaseException) else run for at in numbers]
-    for error in errors.values():
-        if len(requests) == 1 or not isinstance(error, (HarnessError, MemoryError)):
+    for at, error in errors.items():
+        told = isinstance(error, (HarnessError, MemoryError))
+        if not told:
+            error.add_note(f"in the replay {requests[at].called}")
+        if len(requests) == 1 or not told:
             raise error
     if errors:
         hints = [getattr(error, "hint", None) for error in errors.values()]

@@ -61,6 +61,23 @@ HOOKS = """
     def harness_replay_started(plan):
         raise RuntimeError("not today")
 """
+PANICKING = """
+    import harness
+
+    class Panic(BaseException):
+        pass
+
+    class Panics:
+        def __init__(self, cluster, view, options): pass
+        def submit(self, job, pods, now): pass
+        def release(self, job, pods, now, why): pass
+        def cycle(self, now):
+            raise Panic("index out of bounds")
+
+    @harness.hookimpl
+    def harness_register_policies(register):
+        register("panics", Panics, help="fails")
+"""
 METRIC = """
     import harness
 
@@ -228,6 +245,18 @@ def test_a_defect_of_ours_has_a_code_of_its_own(harness: Callable, install: Call
     assert error == "Error: unexpected ZeroDivisionError: a defect"
     assert hint == "Hint: this is a defect of harness; --debug shows where"
     assert "in fail" in harness("--debug", "fail", "otherwise").err
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_defect_of_a_replay_names_the_replay(
+    workers: str, harness: Callable, trace: str, install: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever process it was in: a table of ten replays tells nothing of which one it was."""
+    monkeypatch.setenv("PYTHONPATH", str(install("panicking", PANICKING)))
+    ended = harness("replay", trace, "-p", "none", "-p", "panics@b", "--workers", workers)
+    assert ended.code == 70
+    error = next(line for line in ended.err.split("\n") if line.startswith("Error: "))
+    assert error == "Error: unexpected panicking.Panic: index out of bounds (in the replay b)"
 
 
 @pytest.mark.parametrize("how", ["thread", "memory"])

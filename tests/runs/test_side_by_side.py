@@ -56,6 +56,17 @@ class Wrong(Greedy):
         yield harness.Wake(0)
 
 
+class Panic(BaseException):
+    """As code beneath Python panics; no error of a policy."""
+
+
+class Panics(Greedy):
+    """Something beneath it gives up."""
+
+    def cycle(self, now: int) -> Any:
+        raise Panic("index out of bounds")
+
+
 class Endless(Greedy):
     """Never comes to an end."""
 
@@ -162,6 +173,16 @@ def test_what_fails_is_named_and_the_others_are_kept(world: Callable[..., Reques
         ]
     with pytest.raises(DecisionError):
         replay_all([failing[0]])
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_defect_says_in_which_replay_it_was(world: Callable[..., Request], workers: int) -> None:
+    """It is none of our errors, so that its text names nothing; alone or among others."""
+    panics = world(plugin=here("Panics"), label="panics")
+    for requests in ([panics], [world(label="fine"), panics]):
+        with pytest.raises(here("Panic"), match="index out of bounds") as raised:
+            replay_all(requests, workers=workers)
+        assert raised.value.__notes__[-1] == "in the replay panics"
 
 
 def test_what_cannot_leave_this_process_is_replayed_in_it(world: Callable[..., Request]) -> None:
