@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, metadata
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from importlib.util import find_spec
@@ -22,6 +23,10 @@ _LONGEST = 60
 _ENDING = ".tmpl"
 _BLANK = re.compile(r"\{\{ (\w+) \}\}")
 _COMMON = "package"
+_DEVICES = frozenset(
+    ("aux", "con", "nul", "prn", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10)))
+)
+"""What Windows takes for a device, so that nobody could check out a folder of that name there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,18 +147,33 @@ def _checked(name: str, kind: str, plugins: Plugins) -> str:
 
 
 def _check_import(name: str, module: str) -> None:
-    """That Python can import the module, and would import no other one by its name.
+    """That the package can be installed, and that Python would import no other module by its name.
 
     Raises:
-        PluginError: it would not.
+        PluginError: it cannot, or would.
     """
-    if iskeyword(module) or module in sys.stdlib_module_names:
+    if iskeyword(module) or module in sys.stdlib_module_names or module == "pip":
         raise PluginError(f"{name!r} cannot be the name of a plugin: Python itself uses it")
-    if find_spec(module) is not None:
+    if module in _DEVICES:
         raise PluginError(
-            f"the name {name!r} is taken: there is a module {module} already",
+            f"{name!r} cannot be the name of a plugin: on Windows it is a device, and no folder"
+        )
+    taken = f"a module {module}" if find_spec(module) is not None else None
+    if taken is None and _is_installed(f"harness-{name}"):
+        taken = f"a distribution harness-{name}"
+    if taken is not None:
+        raise PluginError(
+            f"the name {name!r} is taken: there is {taken} already",
             hint="choose another name, or uninstall it",
         )
+
+
+def _is_installed(distribution: str) -> bool:
+    try:
+        metadata(distribution)
+    except PackageNotFoundError:
+        return False
+    return True
 
 
 def _templates(folder: Traversable, *above: str) -> Iterator[tuple[tuple[str, ...], str]]:
