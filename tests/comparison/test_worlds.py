@@ -153,6 +153,42 @@ def test_nodes_that_changed_are_told_field_by_field(replayed: Callable[..., harn
     ]
 
 
+def test_nodes_that_left_a_kind_of_equal_ones_are_told_by_name(replayed: Callable[..., harness.Run]) -> None:
+    """Not as one fewer of the kind and a new one; and likewise where it joins them again."""
+    queues_only = [each for each in cluster() if each["kind"] != "NodePool"]
+    names = [f"node-{number}" for number in range(12)]
+    changed = {
+        "node-3": {"cordoned": True},
+        "node-7": {"allocatable": {GPU: 6, "pods": 110}},
+        "node-11": {"allocatable": {GPU: 6, "pods": 110}},
+    }
+    base = replayed("base", [*queues_only, *map(node, names)])
+    other = replayed("other", [*queues_only, *(node(name, **changed.get(name, {})) for name in names)])
+    assert told(base, other) == [
+        "nodes node-3: unschedulable false -> true",
+        f"nodes node-11 … node-7: allocatable {GPU} 8 -> 6",
+    ]
+    assert told(other, base) == [
+        "nodes node-3: unschedulable true -> false",
+        f"nodes node-11 … node-7: allocatable {GPU} 6 -> 8",
+    ]
+
+
+def test_a_node_that_is_new_and_one_that_is_gone_are_no_change_of_one(
+    replayed: Callable[..., harness.Run],
+) -> None:
+    """The counts are those of a changed node; the names say that it was another one."""
+    queues_only = [each for each in cluster() if each["kind"] != "NodePool"]
+    names = [f"node-{number}" for number in range(12)]
+    base = replayed("base", [*queues_only, *map(node, names)])
+    others = [node(name) for name in names if name != "node-5"]
+    other = replayed("other", [*queues_only, *others, node("node-12", {GPU: 6, "pods": 110})])
+    assert told(base, other) == [
+        f"nodes node-0 … node-9 ({GPU} 8): count 12 -> 11",
+        f"1 node added: node-12 ({GPU} 6)",
+    ]
+
+
 def node(
     name: str,
     allocatable: Mapping[str, Any] | None = None,
