@@ -1,4 +1,4 @@
-"""Which build of harness runs: the plain one, or one whose models and policies are compiled.
+"""Which build of harness runs: the plain one, or one whose models and policies are compiled; or parts of two.
 
 Both decide the same. The source files of what was compiled lie beside it; by these a run knows its code.
 """
@@ -34,3 +34,19 @@ def version() -> str:
     from importlib import metadata  # takes longer to import than all of help
 
     return metadata.version("harness-replay") + (", compiled" if is_compiled() else "")
+
+
+def mixed() -> str | None:
+    """Why the built-in plugins are not those of this `harness`, in a sentence; None where they are.
+
+    In a checkout `python -m harness` imports the checkout's `harness`, and the plugins that are installed.
+    """
+    from importlib.util import find_spec
+
+    ours, found = Path(__file__).parent, find_spec("harness_plugins")
+    if found is None or found.origin is None:
+        return None
+    theirs = Path(found.origin).parent
+    if theirs in (ours.with_name("harness_plugins"), ours.parent / "plugins" / "harness_plugins"):
+        return None
+    return f"harness is imported from {ours}, but its plugins from {theirs}"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pluggy
 
 from harness import hookspecs
+from harness.build import mixed
 from harness.entry_points import installed
 from harness.errors import PluginError
 from harness.options import did_you_mean
@@ -98,6 +99,11 @@ class Plugins:
                 f"\nplugin {info.name!r} failed to load: {info.error}" for info in self.found if info.error
             )
             message = f"there is no {registry.kind} {name!r}{away}{broken}"
+            if broken and (why := mixed()) is not None:
+                raise PluginError(
+                    f"{message}\n{why}",
+                    hint="in a checkout call `harness`, not `python -m harness`, or set PYTHONSAFEPATH=1",
+                )
             theirs = [each.name for each in registry if each.owner == name]
             if theirs:
                 raise PluginError(message, hint=f"the plugin {name} has {' and '.join(theirs)}")

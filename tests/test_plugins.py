@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from policies import Greedy
 
 import harness
-from harness import hookimpl, plugins, registries
+from harness import build, hookimpl, plugins, registries
 from harness.cli import cli
 from harness.errors import PluginError
 
@@ -72,6 +72,23 @@ def test_a_broken_plugin_is_listed_and_not_fatal() -> None:
     assert "half" not in loaded.policies
     with pytest.raises(PluginError, match="plugin 'broken' failed to load: RuntimeError: no licence found"):
         loaded.policy("half")
+
+
+def test_plugins_of_another_installation_that_fail_are_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`python -m harness` imports a checkout's files, with which compiled plugins do not load."""
+
+    def hook(register: registries.RegisterPolicy) -> None:
+        raise ImportError("No module named 'harness._native__mypyc'")
+
+    assert build.mixed() is None
+    loaded = plugins.load(extra={"broken": plugin(harness_register_policies=hook)})
+    monkeypatch.setattr(build, "__file__", str(Path("/checkout/harness/build.py")))
+    with pytest.raises(PluginError, match=r"\nharness is imported from .*, but its plugins from ") as raised:
+        loaded.policy("half")
+    assert (
+        raised.value.hint == "in a checkout call `harness`, not `python -m harness`, or set PYTHONSAFEPATH=1"
+    )
+    assert plugins.load().policy("none").name == "none"
 
 
 def test_an_unknown_policy_says_what_was_probably_meant() -> None:
