@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from harness.cli.context import command_line
-from harness.cli.output import STDOUT, deliver
+from harness.cli.output import STDOUT, deliver, is_page
 from harness.cli.screen import coloured
 from harness.errors import OptionError
 
@@ -84,8 +84,8 @@ Examples:
     help="Where to write it; - is stdout. [default: experiment.html, and stdout for Markdown]",
 )  # fmt: skip
 @click.option(
-    "--format", "form", type=click.Choice(["html", "markdown"]), default="html", show_default=True,
-    help="A page that needs nothing else, or text for a pull request.",
+    "--format", "form", type=click.Choice(["html", "markdown"]),
+    help="A page that needs nothing else, or text for a pull request. [default: as FILE ends, else html]",
 )  # fmt: skip
 @click.pass_context
 def report(
@@ -94,17 +94,18 @@ def report(
     objectives: tuple[str, ...],
     where: tuple[str, ...],
     output: Path | None,
-    form: str,
+    form: str | None,
 ) -> None:
     """Write a report: the frontier, who wins and loses there, effects, and what pairs of factors do."""
     from harness.experiments.experiment import Experiment
     from harness.experiments.objectives import Judged
     from harness.experiments.reporting import report as made
 
+    page = is_page(form, output)
     judged = Judged(Experiment.open(experiment), objectives, _pairs(where))
     written = made(judged, command=command_line(ctx))
-    text = written.html() if form == "html" else written.markdown()
-    deliver(text, output or (_PAGE if form == "html" else STDOUT))
+    text = written.html() if page else written.markdown()
+    deliver(text, output or (_PAGE if page else STDOUT))
 
 
 @experiment.command(

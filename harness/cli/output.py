@@ -13,6 +13,8 @@ from harness.text import printable
 STDOUT = Path("-")
 """Where what is written goes to stdout."""
 
+_MARKDOWN = (".md", ".markdown")
+
 
 def spare(source: Path, output: Path, what: str = "file") -> None:
     """Make sure that a command does not write over what it reads.
@@ -62,6 +64,13 @@ def write_output(output: Path, text: str) -> None:
         raise InputError(
             f"{output} cannot be written: {error.strerror or error}", hint="choose another file with -o"
         ) from error
+
+
+def is_page(form: str | None, output: Path | None) -> bool:
+    """Whether a report is a page, and not Markdown: what is asked for, else what its file is called."""
+    if form is None:
+        return output is None or output.suffix.lower() not in _MARKDOWN
+    return form == "html"
 
 
 def deliver(text: str, place: Path) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.cli.context import command_line, loaded_plugins
-from harness.cli.output import STDOUT, deliver
+from harness.cli.output import STDOUT, deliver, is_page
 from harness.errors import OptionError
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ Examples:
     help="Where to write it; - is stdout. [default: report.html, and stdout for Markdown]",
 )  # fmt: skip
 @click.option(
-    "--format", "form", type=click.Choice(["html", "markdown"]), default="html", show_default=True,
-    help="A page that needs nothing else, or text for a pull request.",
+    "--format", "form", type=click.Choice(["html", "markdown"]),
+    help="A page that needs nothing else, or text for a pull request. [default: as FILE ends, else html]",
 )  # fmt: skip
 @click.option(
     "--baseline",
@@ -61,7 +61,7 @@ def report(
     ctx: click.Context,
     runs: tuple[Path, ...],
     output: Path | None,
-    form: str,
+    form: str | None,
     baseline: str | None,
     gantt: str | None,
     shake_text: str | None,
@@ -75,14 +75,15 @@ def report(
     from harness import api
     from harness.comparison import Comparison
 
-    if interactive and form != "html":
-        raise OptionError("only a page can be interactive", hint="leave out --interactive or --format")
+    page = is_page(form, output)
+    if interactive and not page:
+        raise OptionError("only a page can be interactive", hint="leave out --interactive, or write a page")
     comparison = Comparison.of(runs, baseline=baseline)
     if shake_text != _NO:
         comparison = _shaken(ctx, comparison, shake_text, workers)
     made = api.make_report(comparison, plugins=loaded_plugins(ctx), command=command_line(ctx), gantt=gantt)
-    text = made.html(interactive=interactive) if form == "html" else made.markdown()
-    deliver(text, output or (_PAGE if form == "html" else STDOUT))
+    text = made.html(interactive=interactive) if page else made.markdown()
+    deliver(text, output or (_PAGE if page else STDOUT))
 
 
 def _shaken(ctx: click.Context, comparison: Comparison, text: str | None, workers: int | None) -> Comparison:

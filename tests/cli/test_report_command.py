@@ -43,6 +43,13 @@ def test_markdown_goes_to_stdout(harness: Callable, folder: Path, two: list[libr
     assert (folder / "pr.md").read_text(encoding="utf-8").startswith("# trace: calm\n")
 
 
+def test_what_is_called_markdown_is_markdown(harness: Callable, folder: Path, two: list[library.Run]) -> None:
+    """Without --format the file's ending says what is written."""
+    assert harness("report", two[0].path, "-o", "named.md").out == "named.md\n"
+    assert (folder / "named.md").read_text(encoding="utf-8").startswith("# trace: calm\n")
+    assert harness("report", two[0].path, "--interactive", "-o", "named.md").code == 2
+
+
 def test_twins_that_are_kept_of_all_runs_are_what_a_report_is_about(
     harness: Callable, folder: Path, tmp_path: Path
 ) -> None:
