@@ -121,17 +121,25 @@ def _mode(place: Path) -> int | None:
 
 
 def _make(folder: Path, made: list[Path]) -> None:
-    """Make a folder and those above it, and say which were not there."""
-    try:
-        folder.mkdir()
-    except FileNotFoundError:
-        _make(folder.parent, made)
-        _make(folder, made)
-    except FileExistsError:
-        if os.path.lexists(folder) and not folder.is_dir():
-            raise
-    else:
-        made.append(folder)
+    """Make a folder and those above it, and say which were not there.
+
+    One above may be removed again just now, by another process that fails. There are also places that are
+    there and take no folder of any name (`/proc`), of which the system says the same.
+    """
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            folder.mkdir()
+        except FileNotFoundError:
+            if not tries_left or folder == folder.parent:
+                raise
+            _make(folder.parent, made)
+        except FileExistsError:
+            if os.path.lexists(folder) and not folder.is_dir():
+                raise
+            return
+        else:
+            made.append(folder)
+            return
 
 
 def _sync(path: Path) -> None:

@@ -243,3 +243,16 @@ def test_a_folder_that_another_process_removes_is_made_again(
         (folder / "x").write_text("whole")
     assert (tmp_path / "a" / "run" / "x").read_text() == "whole"
     assert len(removed) == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows removes no working directory")
+def test_a_place_that_takes_no_folders_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of `/proc`, and of a working directory that was removed, the system says that it is not there."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    places = [Path("above") / "folder", Path("folder")]
+    for place in [*places, *([Path("/proc/above/folder")] if Path("/proc/self").exists() else [])]:
+        with pytest.raises(FileNotFoundError), whole_folder(place):
+            raise AssertionError
