@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from harness.runs.run import Run
 
-_SHOWN = 20
+FAULTS_SHOWN = 20
 
 
 class HarnessError(Exception):
@@ -153,7 +153,7 @@ def _listed(source: str, faults: tuple[Fault, ...]) -> str:
     if len(faults) == 1:
         return f"{source}: {faults[0]}"
     lines = [f"{source}: {len(faults):,} faults"]
-    lines += [f"  {fault}" for fault in faults[:_SHOWN]]
-    if len(faults) > _SHOWN:
-        lines.append(f"  … and {len(faults) - _SHOWN:,} more")
+    lines += [f"  {fault}" for fault in faults[:FAULTS_SHOWN]]
+    if len(faults) > FAULTS_SHOWN:
+        lines.append(f"  … and {len(faults) - FAULTS_SHOWN:,} more")
     return "\n".join(lines)

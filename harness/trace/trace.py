@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from harness.errors import NOT_THEIRS, Fault, PluginError, TraceError
+from harness.errors import FAULTS_SHOWN, NOT_THEIRS, Fault, PluginError, TraceError
 from harness.files.standard_input import CALLED, STANDARD_INPUT, standard_input_file
 from harness.options import resolve
 from harness.trace.choose import choose_reader
@@ -107,7 +107,11 @@ def open_trace(
     frame, faults = checked(reading.frame)
     if faults:
         faults += unknown_names(homed_rows(frame, cluster), cluster) if cluster is not None else []
-        raise TraceError(str(path), faults, hint=f"list them all: harness trace check {path}")
+        more = len(faults) > FAULTS_SHOWN
+        hint = (
+            f"list them all: harness trace check {path}" if more else "docs/traces.md describes every column"
+        )
+        raise TraceError(str(path), faults, hint=hint)
     submit = frame["submit_time"]
     zone = submit.dtype.time_zone if isinstance(submit.dtype, pl.Datetime) else None
     kind: Literal["timestamp", "duration"] = "timestamp" if submit.dtype == pl.Datetime else "duration"

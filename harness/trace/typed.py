@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 import polars as pl
 
 from harness.errors import Fault
+from harness.options import nearest
 from harness.trace.schema import LIMIT, REQUEST, REQUIRED, Column, Kind, column_of, ordered
 
 
@@ -29,7 +33,7 @@ def typed(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Fault]]:
         else:
             kept.append(result)
     faults += [
-        Fault(f"column {name}", "is missing; every trace needs it")
+        Fault(f"column {name}", f"is missing; every trace needs it{_meant(name, frame.columns)}")
         for name in REQUIRED
         if name not in frame.columns
     ]
@@ -37,6 +41,13 @@ def typed(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Fault]]:
         faults.append(Fault("columns request.*", "are missing; a trace asks for at least one resource"))
     kept, times = _one_kind_of_time(kept)
     return pl.DataFrame(kept), faults + times
+
+
+def _meant(name: str, columns: Sequence[str]) -> str:
+    """The column that may be this one under a name of its own."""
+    plain = {re.sub(r"[^a-z]", "", each.lower()): each for each in columns if column_of(each) is None}
+    found = nearest(name.replace("_", ""), plain)
+    return "" if found is None else f"; is it {plain[found]!r}?"
 
 
 def _reserved(name: str) -> str | None:

@@ -201,6 +201,9 @@ def test_faults_of_the_rows_are_all_named(plugins: Plugins, write_trace: Callabl
         "row 1 (job 'j0'), queue: is empty",
         "row 2 (job 'j1'), duration: -3s must not be negative",
     ]
+    assert caught.value.hint == "docs/traces.md describes every column"
+    with pytest.raises(TraceError) as caught:
+        open_trace(write_trace(*({"duration": -3} for _ in range(21))), plugins)
     assert caught.value.hint == f"list them all: harness trace check {path}"
 
 

@@ -42,6 +42,16 @@ def test_a_required_column_must_be_there(name: str) -> None:
     assert faults(rows({}).drop(name)) == [f"column {name}: is missing; every trace needs it"]
 
 
+@pytest.mark.parametrize(
+    ("required", "called"), [("duration", "durration"), ("job_id", "JobID"), ("submit_time", "Submit Time")]
+)
+def test_a_required_column_of_another_name_is_asked_about(required: str, called: str) -> None:
+    """What it is probably called; columns of the schema are none of these."""
+    assert faults(rows({}).rename({required: called})) == [
+        f"column {required}: is missing; every trace needs it; is it {called!r}?"
+    ]
+
+
 def test_some_resource_must_be_requested() -> None:
     """A trace without any request column is refused."""
     assert faults(rows({}).drop("request.cpu")) == [
