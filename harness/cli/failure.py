@@ -92,7 +92,7 @@ def ended(error: BaseException, *, debug: bool) -> int:
     if isinstance(error, click.ClickException):
         shown = StringIO()
         error.show(file=shown)
-        _say(shown.getvalue().rstrip("\n") + _misplaced(error))
+        _say(shown.getvalue().rstrip("\n").expandtabs(2) + _misplaced(error))  # click lists choices by tabs
         return USAGE
     if isinstance(error, OSError):
         # A stream has no name; what fails of a file has, or is an error of ours by now.

@@ -127,6 +127,8 @@ def _spec(
             )
         spec = more_varied(load_spec(Path(paths[0])), varied)
         return spec if seeds is None else replace(spec, seeds=replace(spec.seeds or Seeds(1), count=seeds))
+    if not names:
+        raise OptionError(f"which plugins is {paths[0]} to be replayed by?", hint="name each with -p NAME")
     content: dict[str, Any] = {"traces": list(paths), "plugins": list(names), "vary": varied}
     content |= {} if cluster is None else {"cluster": cluster}
     content |= {} if seeds is None else {"seeds": seeds}

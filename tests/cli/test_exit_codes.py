@@ -270,6 +270,20 @@ def test_a_system_that_gives_no_thread_or_memory_is_no_defect(
     assert harness("fail", "panic").code == 70
 
 
+def test_choices_are_listed_without_control_characters(harness: Callable) -> None:
+    """Click sets them apart by tabs."""
+    ended = harness("completion")
+    assert ended.code == 2
+    assert ended.err.endswith("Choose from:\n  bash,\n  zsh,\n  fish\n")
+
+
+def test_a_sweep_of_a_trace_without_plugins_asks_for_them(harness: Callable, trace: str) -> None:
+    """By the option, and not by a field of a specification."""
+    ended = harness("sweep", trace)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == f"Error: which plugins is {trace} to be replayed by?\nHint: name each with -p NAME\n"
+
+
 def test_a_file_that_is_not_there_is_named(harness: Callable, install: Callable) -> None:
     """Even where nobody thought of it."""
     install("failing", FAILING)
