@@ -86,7 +86,7 @@ class Option:
             return float(value)
         if isinstance(wanted, type) and type(value) is not wanted:
             raise OptionError(
-                f"option {self.name}: {value!r} is a {type(value).__name__}, not a {wanted.__name__}"
+                f"option {self.name}: {value!r} is of type {type(value).__name__}, not {wanted.__name__}"
             )
         return value
 

@@ -165,6 +165,10 @@ def test_a_comparison_needs_runs_and_takes_folders(write_trace: WriteTrace, tmp_
     assert harness.compare([run.path]).table() == harness.compare([str(run.path)]).table()
     with pytest.raises(RunError, match="nothing to compare"):
         harness.compare([])
+    for alone in (run, run.path, str(run.path)):
+        with pytest.raises(RunError, match="is one run") as raised:
+            harness.compare(alone)  # type: ignore[arg-type]
+        assert raised.value.hint == "give runs in a list: [first, second]"
 
 
 def test_half_bound_gangs_are_told(write_trace: WriteTrace, tmp_path: Path) -> None:

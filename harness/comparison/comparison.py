@@ -98,7 +98,13 @@ class Comparison:
 
     @classmethod
     def of(cls, runs: Sequence[Run | str | Path], *, baseline: str | None = None) -> Comparison:
-        """Compare runs or their folders; see `harness.compare`."""
+        """Compare runs or their folders; see `harness.compare`.
+
+        Raises:
+            RunError: they cannot be compared, or this is one run and no sequence of them.
+        """
+        if isinstance(runs, (Run, str, Path)):  # of a text, each letter would be taken for a folder
+            raise RunError(f"{runs} is one run", hint="give runs in a list: [first, second]")
         return cls([run if isinstance(run, Run) else Run.open(run) for run in runs], baseline=baseline)
 
     def __repr__(self) -> str:

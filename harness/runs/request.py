@@ -17,6 +17,7 @@ from harness.options import did_you_mean, factor, resolve
 from harness.plugins import Plugins, load
 from harness.registries import PolicySpec
 from harness.runs.alone import alone, faults
+from harness.runs.arguments import check_arguments
 from harness.runs.at_start import WORLDS, at_start
 from harness.runs.execution import execute
 from harness.runs.identity import look_at
@@ -127,8 +128,22 @@ class Request:
         """Texts become what they stand for; see `harness.replay` for the arguments.
 
         Raises:
-            OptionError: a choice is out of its range.
+            OptionError: a choice is out of its range, or of no type that it can have.
         """
+        check_arguments(
+            {
+                "trace": trace,
+                "plugin": plugin,
+                "cluster": cluster,
+                "options": options,
+                "label": label,
+                "on_preemption": on_preemption,
+                "calibration": calibration,
+                "output": output,
+                "twin": twin,
+                "alone": alone,
+            }
+        )
         if keep not in get_args(Keep):
             raise OptionError(f"keep: {keep!r} is not one of {', '.join(get_args(Keep))}")
         if at_start not in (None, *WORLDS):

@@ -409,3 +409,29 @@ def test_a_run_that_is_asked_much_answers_the_same_from_memory(world: Callable[.
     assert run.memory is None
     assert run.columns("jobs", "submit_time", "queue").equals(first)
     assert run.columns("jobs", "queue", "duration").equals(again)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (
+            {"trace": pl.DataFrame()},
+            "trace is the path of a trace, or a Trace; not a value of type DataFrame",
+        ),
+        ({"trace": None}, "trace is the path of a trace, or a Trace; not None"),
+        ({"cluster": ["a.yaml", "b.yaml"]}, "cluster is the path of manifests, or a Cluster; not .* list"),
+        ({"plugin": ["none"]}, "plugin is a plugin's name, .* not a value of type list"),
+        ({"options": "order=fifo"}, "options is a mapping of names to values; not a value of type str"),
+        ({"label": 5}, "label is a text; not a value of type int"),
+        ({"on_preemption": None}, "on_preemption is a text such as 'restart' .* not None"),
+        ({"on_preemption": 5}, "on_preemption is a text such as 'restart' .* type int"),
+        ({"calibration": {"window": "1d..2d"}}, r"calibration is a Calibration, such as Calibration.parse\("),
+        ({"output": None}, "output is the path of a folder; not None"),
+        ({"twin": 3}, "twin is a text such as '3@7', or a Twin; not a value of type int"),
+        ({"alone": 3}, "alone is the name of a quota; not a value of type int"),
+    ],
+)
+def test_arguments_of_another_type_are_refused_in_words(wrong: dict[str, Any], message: str) -> None:
+    """Before anything is read; a loss model that was none would be kept as the run's."""
+    with pytest.raises(OptionError, match=f"^{message}"):
+        Request(**{"trace": "t.parquet", **wrong})
