@@ -158,9 +158,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is most like another one; None where none is."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return close[0] if close else None
+    """The known name that is most like another one, large letters or small; None where none is."""
+    plain: dict[str, str] = {}
+    for each in known:
+        plain.setdefault(each.casefold(), each)
+    close = difflib.get_close_matches(name.casefold(), plain, n=1, cutoff=0.6)
+    return plain[close[0]] if close else None
 
 
 def there_is(known: Iterable[str]) -> str:

@@ -17,6 +17,11 @@ def printable(text: str) -> str:
     )
 
 
+def counted(count: int, what: str) -> str:
+    """So many of something: `1 node`, `15 nodes`."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 def shortened(text: str, most: int) -> str:
     """Text of at most so many characters; what is left out of a longer one is its middle."""
     if len(text) <= most:

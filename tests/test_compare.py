@@ -20,7 +20,7 @@ from harness.comparison.changes import Evidence, Ground, Verdict, change_of
 from harness.comparison.figures import changed, shown
 from harness.errors import RunError
 from harness.statistics.significance import Interval
-from harness.text import aligned, columns, printable, shortened
+from harness.text import aligned, columns, counted, printable, shortened
 
 WriteTrace = Callable[..., Path]
 
@@ -215,6 +215,11 @@ def test_shortened_text_fits(text: str, most: int) -> None:
     short = shortened(text, most)
     assert len(short) <= most
     assert short == text or "…" in short
+
+
+def test_one_of_something_is_not_many() -> None:
+    """English has no other plural in what is counted here."""
+    assert [counted(number, "node") for number in (0, 1, 1500)] == ["0 nodes", "1 node", "1,500 nodes"]
 
 
 @given(st.lists(st.tuples(st.text(max_size=8), st.text(max_size=8)), min_size=1, max_size=5))

@@ -101,6 +101,8 @@ def test_hint_lists_what_there_is_when_nothing_is_close() -> None:
     """Without a close name the hint lists all names."""
     assert did_you_mean("zzz", ["b", "a"]) == "there is: a, b"
     assert did_you_mean("zzz", []) == "there is none"
+    assert did_you_mean("FairSharing", ["fairsharing", "none"]) == "did you mean 'fairsharing'?"
+    assert did_you_mean("evictionlatency", ["evictionLatency"]) == "did you mean 'evictionLatency'?"
 
 
 @given(

@@ -14,7 +14,7 @@ from harness.cli.cluster_slurm import from_slurm
 from harness.cli.cluster_work import work_of, work_tables
 from harness.cli.group import Group
 from harness.cli.output import spare, write_output
-from harness.text import aligned, printable
+from harness.text import aligned, counted, printable
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster, ResourceGroup
@@ -213,7 +213,7 @@ def _report(content: Mapping[str, Any]) -> list[str]:
     if content["plugin"] is not None:
         lines.append(f"the KubeSchedulerConfiguration selects the plugin {content['plugin']}")
     lines += _table(
-        ("resource", f"total of {nodes['count']:,} nodes"),
+        ("resource", f"total of {counted(nodes['count'], 'node')}"),
         [(resource, _amount(resource, total)) for resource, total in sorted(nodes["total"].items())],
     )
     owners = [("queue", item["cohort"], item) for item in content["cluster_queues"]]

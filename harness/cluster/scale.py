@@ -11,6 +11,7 @@ from harness.cluster.elastic import ElasticQuota
 from harness.cluster.model import MOST_NODES, UNLIMITED, Cluster, Node, ResourceGroup, ResourceQuota, frozen
 from harness.cluster.shares import largest_remainder
 from harness.errors import InputError
+from harness.options import factor_text
 from harness.units import INT64_MAX
 
 _HOSTNAME = "kubernetes.io/hostname"
@@ -88,10 +89,10 @@ def _scaled_nodes(nodes: Mapping[str, Node], scale: Fraction) -> Mapping[str, No
     if not nodes:
         return nodes
     there = list(nodes.values())
-    wanted = max(1, round(len(there) * scale))
+    wanted, times = max(1, round(len(there) * scale)), factor_text(str(scale))
     if wanted > MOST_NODES:
         raise InputError(
-            f"{float(scale):g} times the cluster's nodes are {wanted:,}; there can be at most {MOST_NODES:,}",
+            f"{times} times the cluster's nodes are {wanted:,}; there can be at most {MOST_NODES:,}",
             hint="scale it by less, or take fewer and larger nodes",
         )
     made: dict[str, Node] = {}
@@ -109,9 +110,7 @@ def _scaled_nodes(nodes: Mapping[str, Node], scale: Fraction) -> Mapping[str, No
         for resource, amount in node.allocatable.items():
             total[resource] = total.get(resource, 0) + amount
     if beyond := sorted(resource for resource, amount in total.items() if amount > INT64_MAX):
-        raise InputError(
-            f"{float(scale):g} times the cluster's nodes have more {beyond[0]} than 64 bits can count"
-        )
+        raise InputError(f"{times} times the cluster's nodes have more {beyond[0]} than 64 bits can count")
     return frozen(made)
 
 

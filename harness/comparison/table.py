@@ -19,7 +19,7 @@ from harness.comparison.samples import LOST
 from harness.metrics.finish_time import FINISH_TIME, VIOLATIONS
 from harness.metrics.scopes import ALL
 from harness.metrics.utilization import HOURS
-from harness.text import aligned, columns, printable, shortened
+from harness.text import aligned, columns, counted, printable, shortened
 from harness.units import format_amount, format_duration
 
 if TYPE_CHECKING:
@@ -357,7 +357,7 @@ def _capacity(run: Run) -> str:
         f"{format_amount(each, run.capacity[each])} {each}" for each in run.resources if each in run.capacity
     ]
     nodes = run.info["cluster"]["nodes"]
-    return f"{', '.join(known)} ({f'{nodes:,} nodes' if nodes else 'nominal quotas'})" if known else ""
+    return f"{', '.join(known)} ({counted(nodes, 'node') if nodes else 'nominal quotas'})" if known else ""
 
 
 def _half_bound(gangs: Sequence[Mapping[str, Any]]) -> str:

@@ -21,6 +21,7 @@ import pyarrow.csv
 from harness.errors import Fault, TraceError
 from harness.readers.cells import Field
 from harness.readers.source import contents, lines_of, shown, trace_error
+from harness.text import counted
 
 _SHOWN = 200
 _MANY = 10_000
@@ -243,7 +244,7 @@ def _broken_lines(
     for place, line in lines:
         try:
             found = len(_cells(line, delimiter, quoted=quoted))
-            what = "" if found == width else f"has {found} columns instead of {width}"
+            what = "" if found == width else f"has {counted(found, 'column')} instead of {width}"
         except UnicodeDecodeError as error:
             what = f"is not UTF-8 text: byte {line[error.start]:#04x} at its place {error.start + 1}"
         except csv.Error as error:

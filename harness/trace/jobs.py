@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, final
 import polars as pl
 
 from harness.errors import ClusterError, Fault, OptionError, TraceError
+from harness.options import factor_text
 from harness.policy import ENDLESS, Arrival, Job
 from harness.recording import schemas
 from harness.recording.parquet import TIMES
@@ -276,7 +277,9 @@ def _scaled(submit: pl.Series, scale: Fraction) -> pl.Series:
         raise OptionError(f"arrivals cannot be scaled by {scale}: it must be more than 0")
     first, last = int(submit.min()), int(submit.max())  # type: ignore[arg-type]
     if (last - first) / scale > LONGEST:
-        raise OptionError(f"arrivals scaled by {float(scale):g} would take more than a hundred years")
+        raise OptionError(
+            f"arrivals scaled by {factor_text(str(scale))} would take more than a hundred years"
+        )
     wide = (last - first) * scale.denominator > INT64_MAX or scale.numerator > INT64_MAX
     if not wide:
         return (submit - first) * scale.denominator // scale.numerator + first

@@ -9,6 +9,7 @@ from harness.options import factor_text, option_text
 from harness.report.blocks import Block, Code, Points, Table, Text
 from harness.report.material import Material
 from harness.report.repeat import repeat
+from harness.text import counted
 from harness.units import format_amount, format_duration
 
 _CONVENTIONS = (
@@ -61,7 +62,7 @@ def _cluster(info: Mapping[str, Any]) -> Iterator[str]:
     amounts = ", ".join(
         f"{format_amount(resource, amount)} {resource}" for resource, amount in cluster["capacity"].items()
     )
-    nodes = f"{cluster['nodes']:,} nodes" if cluster["nodes"] else "no nodes: a pool"
+    nodes = counted(cluster["nodes"], "node") if cluster["nodes"] else "no nodes: a pool"
     quotas = f"; {len(cluster['queues']):,} quotas" if cluster["queues"] else "; no quotas"
     yield f"{nodes}; {amounts or 'no capacity'}{quotas}; sha256 {cluster['sha256']}"
     for sentence in cluster.get("assumed", []):

@@ -57,7 +57,7 @@ def test_many_lines_that_are_no_records_are_given_up(tmp_path: Path) -> None:
     """Tens of thousands of short lines: the first of them are named, the others are not kept."""
     path = tmp_path / "log.swf"
     path.write_bytes(b"1\n" * 100_000)
-    with pytest.raises(TraceError, match="1 columns instead of 18") as caught:
+    with pytest.raises(TraceError, match="has 1 column instead of 18") as caught:
         read(path, "swf")
     assert len(caught.value.faults) == 1001
     assert "9,000 more faults" in str(caught.value.faults[-1])
