@@ -97,7 +97,7 @@ class OneReplay:
 
             yield f"?: fewer than {LEAST_JOBS} jobs have a value: nothing can be said"
         if Ground.REPLAY in undecided:
-            yield "no sign: one replay does not tell what a policy does to it from luck: --shake 10 does"
+            yield "no sign: with one replay of each, the difference may be luck; --shake 10 tells"
 
     def _censored(self, place: int) -> bool:
         """Whether a run has unfinished jobs: its waits are then estimates that blocks of jobs do not have."""

@@ -137,8 +137,8 @@ def _refused(comparison: Comparison, aims: Sequence[_Judged]) -> str:
         differing = [each.aim.name for each in aims if len(set(each.row.values)) > 1]
         if not differing:
             return ""
-        why = f"one replay of each does not tell what they do to {_listed(differing)} from luck"
-        return f"{why}; {_TELLS} does"
+        why = f"with one replay of each, differences in {_listed(differing)} may be luck"
+        return f"{why}; {_TELLS} tells"
     few = [each.aim.name for each in aims if any(of.ground is not Ground.TWINS for of in each.row.changes)]
     return f"too few twins have values for {_listed(few)}; {_TELLS} has more" if few else ""
 

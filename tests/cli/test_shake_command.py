@@ -50,7 +50,7 @@ def test_without_twins_a_table_says_what_it_does_not_judge(harness: Callable, tr
     """In one line, and no sign stands beside a figure of the run as a whole."""
     ended = harness("replay", trace, "-p", "none", "-p", "default-preemption", "--scale-cluster", "1/2")
     assert ended.code == 0
-    told = "no sign: one replay does not tell what a policy does to it from luck: --shake 10 does"
+    told = "no sign: with one replay of each, the difference may be luck; --shake 10 tells"
     assert ended.out.count(told) == 1
     assert "no chance" not in ended.out
     table = ended.out.split("▲")[0]

@@ -45,8 +45,8 @@ def test_one_replay_carries_nothing_that_differs(replayed: Callable[..., harness
     found = told(replayed("few", 1), replayed("many", 4), shake=None)
     assert not found.carried
     assert found.sentence == (
-        "Which one to take cannot be said: one replay of each does not tell what they do to waits from luck; "
-        "the same with --shake 10 does."
+        "Which one to take cannot be said: with one replay of each, differences in waits may be luck; "
+        "the same with --shake 10 tells."
     )
 
 
