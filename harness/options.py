@@ -121,8 +121,13 @@ def refuse_set(owner: str, meaningless: Iterable[Option], options: Mapping[str, 
             raise OptionError(f"{owner}: option {option.name} means nothing here: {because}")
 
 
-def factor(what: str, value: str | float | Fraction, *, hint: str) -> Fraction:
+def factor(refusal: str, value: str | float | Fraction, *, hint: str) -> Fraction:
     """A positive factor that something is scaled by, exact: `2`, `0.5`, `1/8` or what a computation gave.
+
+    Args:
+        refusal: how to say that it cannot be this one, such as `arrivals cannot be scaled by`.
+        value: the factor.
+        hint: what a factor does, by examples.
 
     Raises:
         OptionError: no number from a millionth to a million, or one of more digits than a float can have.
@@ -132,11 +137,9 @@ def factor(what: str, value: str | float | Fraction, *, hint: str) -> Fraction:
     except ValueError:
         found = Fraction(0)
     if not Fraction(1, 10**6) <= found <= 10**6:
-        raise OptionError(f"{what} cannot be scaled by {value!r}", hint=f"{hint}; from 0.000001 to 1000000")
+        raise OptionError(f"{refusal} {value!r}", hint=f"{hint}; from 0.000001 to 1000000")
     if found.denominator > 10**_MOST_DECIMALS:
-        raise OptionError(
-            f"{what} cannot be scaled by {value!r}: it has more than {_MOST_DECIMALS} decimals", hint=hint
-        )
+        raise OptionError(f"{refusal} {value!r}: it has more than {_MOST_DECIMALS} decimals", hint=hint)
     return found
 
 

@@ -131,21 +131,21 @@ def test_a_factor_is_taken_exactly_and_shown_as_it_was_written(
     given: str | float | Fraction, exact: Fraction, text: str
 ) -> None:
     """Also one that a computation gave, whatever its last digits are."""
-    taken = factor("arrivals", given, hint="")
+    taken = factor("arrivals cannot be scaled by", given, hint="")
     assert taken == exact
     assert factor_text(str(taken)) == text
-    assert factor("arrivals", str(taken), hint="") == exact
+    assert factor("arrivals cannot be scaled by", str(taken), hint="") == exact
 
 
 @pytest.mark.parametrize("given", ["0", -1, "1e-7", 1_000_001, float("nan"), "much", Fraction(1, 10**40)])
 def test_a_factor_out_of_range_is_refused_with_the_range(given: str | float | Fraction) -> None:
     """From a millionth to a million; the hint says so."""
     with pytest.raises(OptionError, match="arrivals cannot be scaled by") as refused:
-        factor("arrivals", given, hint="2 is twice")
+        factor("arrivals cannot be scaled by", given, hint="2 is twice")
     assert refused.value.hint == "2 is twice; from 0.000001 to 1000000"
 
 
 def test_a_factor_of_endless_digits_is_refused_with_the_reason() -> None:
     """No float has more than thirty decimals in this range."""
     with pytest.raises(OptionError, match="it has more than 30 decimals"):
-        factor("arrivals", Fraction(1, 3**70) + 1, hint="")
+        factor("arrivals cannot be scaled by", Fraction(1, 3**70) + 1, hint="")

@@ -222,6 +222,11 @@ def test_from_run_as_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str
     run = played(tmp_path, [{"recorded_start": 3, "recorded_end": 5}])
     out = tmp_path / "out.parquet"
     assert called(["trace", "from-run", str(run.path), str(out)]) == 0
+    named = tmp_path / "named.parquet"
+    assert called(["trace", "from-run", str(run.path), "-o", str(named)]) == 0
+    assert named.read_bytes() == out.read_bytes()
+    assert called(["trace", "from-run", str(run.path)]) == 2
+    assert "there is nothing to write to" in capsys.readouterr().err
     frame = pl.read_parquet(out)
     assert frame.select("recorded_start", "recorded_state").rows()[0][1] == "finished"
     trace(tmp_path / "t.parquet", [{"recorded_start": 3, "recorded_end": 6}])

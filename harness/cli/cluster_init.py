@@ -76,7 +76,7 @@ def init(
 
     if output is not None:
         spare(trace, output, "trace")
-    load = factor("the load", target_load, hint="0.8 keeps four fifths busy on average")
+    load = factor("the load cannot be", target_load, hint="0.8 keeps four fifths busy on average")
     shape = None if node is None else _node(node)
     weights = quota if quota in ("equal", "proportional") else _weights(Path(quota))
     opened = calibration.of_trace(open_file(ctx, trace, reader, settings))

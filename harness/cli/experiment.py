@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from harness.cli.context import command_line
+from harness.cli.group import Group
 from harness.cli.output import STDOUT, deliver, is_page
 from harness.cli.screen import coloured
 from harness.errors import OptionError
@@ -24,10 +25,11 @@ _PAGE = Path("experiment.html")
 
 
 @click.group(
+    cls=Group,
     epilog="""\b
 Examples:
   harness experiment show results/small-sweep
-  harness experiment compare results/small-sweep 0 1"""
+  harness experiment compare results/small-sweep 0 1""",
 )
 def experiment() -> None:
     """Show what an experiment found, compare its settings, or write a report of it."""

@@ -1,4 +1,4 @@
-"""A group of commands that answers a mistyped one with what was probably meant."""
+"""A group of commands: what it lists of each, and what it answers to a mistyped one."""
 
 from __future__ import annotations
 
@@ -6,9 +6,20 @@ import click
 
 from harness.options import did_you_mean
 
+_LONGEST = 200
+
 
 class Group(click.Group):
-    """Like click's, with a hint whatever click's version."""
+    """Like click's, with whole sentences about its commands, and a hint whatever click's version."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The first sentence about each command; click's own list ends where a line of a terminal does."""
+        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        rows = [
+            (name, each.get_short_help_str(_LONGEST)) for name, each in commands.items() if each is not None
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -203,7 +203,7 @@ def calibrate(
     from harness.options import factor
     from harness.trace.target import aim
 
-    load = factor("the load", target_load, hint="1.2 asks for 120 % of the capacity")
+    load = factor("the load cannot be", target_load, hint="1.2 asks for 120 % of the capacity")
     opened = calibration.of_trace(open_file(ctx, file, reader, settings))
     target = aim(opened, api.read_cluster(cluster, opened, calibration), load)
     click.echo(json.dumps(document(target)) if as_json else report(target))

@@ -19,13 +19,16 @@ Examples:
   harness trace from-run results/philly/none-* recorded.parquet --trace traces/philly.parquet""",
 )
 @click.argument("run", type=click.Path(path_type=Path))
-@click.argument("output", type=click.Path(path_type=Path))
+@click.argument("target", metavar="[OUT.parquet]", required=False, type=click.Path(path_type=Path))
+@click.option("-o", "--output", metavar="OUT.parquet", type=click.Path(path_type=Path), help="The same.")
 @click.option(
     "--trace", "file", type=click.Path(path_type=Path), metavar="FILE",
     help="The trace that was replayed, if it is not where the run found it.",
 )  # fmt: skip
 @click.pass_context
-def from_run(ctx: click.Context, run: Path, output: Path, file: Path | None) -> None:
+def from_run(
+    ctx: click.Context, run: Path, target: Path | None, output: Path | None, file: Path | None
+) -> None:
     """Write the trace of a run, with starts, ends and evictions of the run as what is recorded.
 
     The plugin `recorded` replays them, and `harness validate` judges another plugin or cluster against them.
@@ -34,9 +37,9 @@ def from_run(ctx: click.Context, run: Path, output: Path, file: Path | None) -> 
     from harness.runs.run import Run
     from harness.trace.write import write_trace
 
-    parquet_target(output, None)
+    target = parquet_target(target, output)
     found = Run.open(run)
     trace = outcome_of(found, loaded_plugins(ctx), file)
-    spare(trace.path, output)
-    write_trace(trace, output)
-    click.echo(printable(f"{trace.frame.height:,} rows written to {output}"))
+    spare(trace.path, target)
+    write_trace(trace, target)
+    click.echo(printable(f"{trace.frame.height:,} rows written to {target}"))

@@ -159,7 +159,7 @@ class Request:
             "grace_period": _microseconds("grace period", grace_period),
             "startup": _microseconds("startup", startup),
             "until": None if until is None else _microseconds("until", until),
-            "scale_arrivals": factor("arrivals", scale_arrivals, hint=hint),
+            "scale_arrivals": factor("arrivals cannot be scaled by", scale_arrivals, hint=hint),
             "calibration": calibration,
             "output": Path(output),
             "force": force,

@@ -123,4 +123,8 @@ def calibration_of(trace: Trace, cluster: Cluster) -> Mapping[str, str]:
 
 
 def _scale(text: str) -> Fraction:
-    return factor("the cluster", text, hint="2 gives twice the nodes and quotas, 1/8 an eighth of them")
+    return factor(
+        "the cluster cannot be scaled by",
+        text,
+        hint="2 gives twice the nodes and quotas, 1/8 an eighth of them",
+    )

@@ -132,6 +132,14 @@ def test_help_opens_with_one_sentence_and_ends_with_examples(name: str, command:
     assert max(map(len, shown.split("\n"))) <= 100
 
 
+@pytest.mark.parametrize("group", ["trace", "cluster", "experiment", "plugins"])
+def test_a_group_lists_whole_sentences_about_its_commands(group: str, harness: Callable) -> None:
+    """As the list of all commands does; click's own ends with dots where a line is full."""
+    listed = harness(group, "--help").out.partition("Commands:\n")[2].partition("Examples:\n")[0]
+    assert listed
+    assert "...\n" not in listed
+
+
 def test_every_option_says_what_it_does() -> None:
     """No option is without help."""
     for name, command in commands():

@@ -148,7 +148,7 @@ def test_the_command_writes_what_a_replay_takes(
         (("--topology", "rack=8,rack=4"), "--topology 'rack=8,rack=4' is not understood"),
         (("--topology", "kubernetes.io/hostname=2"), "is not understood"),
         (("--quota", "none.csv"), "--quota none.csv: cannot be read: No such file"),
-        (("--target-load", "0"), "the load cannot be scaled by '0'"),
+        (("--target-load", "0"), "the load cannot be '0'"),
         (("-o", "nowhere/x.yaml"), "nowhere/x.yaml cannot be written: No such file"),
     ],
 )
