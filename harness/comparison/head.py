@@ -12,6 +12,9 @@ from harness.runs.run import Run
 _MOST = 12
 """Lines about one group of runs; JSON has them all."""
 
+_SAME = "nothing that decides differs from the baseline"
+"""Of a patch that sets what is so already, or a run under another name."""
+
 
 class Group(NamedTuple):
     """What some runs have otherwise than the baseline, all of them alike."""
@@ -48,7 +51,7 @@ class Head:
 
     @property
     def groups(self) -> list[Group]:
-        """What differs, with the runs of which it is so; not the plugin where names say it."""
+        """What differs, or that nothing does, with the runs of which it is so; no plugin that names say."""
         of_runs: dict[Distinction, list[str]] = {}
         for name, plugin, found in zip(self._names, self._plugins, self.distinctions, strict=True):
             for each in found:
@@ -57,7 +60,9 @@ class Head:
         together: dict[tuple[str, ...], list[Distinction]] = {}
         for each, names in of_runs.items():
             together.setdefault(tuple(names), []).append(each)
-        return [Group(names, list(_first(summarized(found)))) for names, found in together.items()]
+        groups = [Group(names, list(_first(summarized(found)))) for names, found in together.items()]
+        same = [name for name, found in zip(self._names[1:], self.distinctions[1:], strict=True) if not found]
+        return groups + ([Group(same, [_SAME])] if same else [])
 
     def _tells(self, name: str, plugin: str) -> bool:
         """Whether names say which plugins a run and the baseline are of."""

@@ -214,7 +214,7 @@ def _no_queue(namespace: str, queue: str, cluster: Cluster) -> str:
     if local is not None:
         return (
             f"{shown(queue)} is a LocalQueue of namespace {namespace!r} whose ClusterQueue "
-            f"{shown(local.cluster_queue)} there is not"
+            f"{shown(local.cluster_queue)} does not exist"
         )
     others = [local.namespace for local in cluster.local_queues.values() if local.name == queue]
     where = f"; namespaces {', '.join(others)} have one of that name" if others else ""

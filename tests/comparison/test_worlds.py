@@ -125,6 +125,19 @@ def test_a_node_pool_that_was_removed_compares(replayed: Callable[..., harness.R
     assert "utilization.useful.hours" not in harness.compare([base]).table()
 
 
+def test_runs_in_which_nothing_differs_are_told_so(replayed: Callable[..., harness.Run]) -> None:
+    """A patch that sets what is so already looks like a change without effect else."""
+    base, same, other = replayed("base"), replayed("same"), replayed("other", scale_arrivals=2)
+    comparison = harness.compare([base, same, other])
+    assert [run["differences"] == [] for run in comparison.to_json()["runs"]] == [True, True, False]
+    assert comparison.table().split("\n\n")[0].split("\n")[1:] == [
+        "other",
+        "  --scale-arrivals 1 -> 2",
+        "same",
+        "  nothing that decides differs from the baseline",
+    ]
+
+
 def test_nodes_that_changed_are_told_field_by_field(replayed: Callable[..., harness.Run]) -> None:
     """Nodes of the same names with other amounts, labels, taints or conditions; new ones, and other names."""
     queues_only = [each for each in cluster() if each["kind"] != "NodePool"]

@@ -416,7 +416,7 @@ def test_a_local_queue_of_the_namespace_is_a_queue() -> None:
     gone = cluster_from([*quota(10_000), {**local, "spec": {"clusterQueue": "s"}}], "c")
     (fault,) = cluster_faults(trace_of({"queue": "r", "namespace": "n"}), gone)
     assert str(fault).startswith("row 1 (job 'j0'), queue: 'r' is a LocalQueue of namespace 'n' whose ")
-    assert fault.what.endswith("ClusterQueue 's' there is not (1 row)")
+    assert fault.what.endswith("ClusterQueue 's' does not exist (1 row)")
 
 
 def test_any_queue_will_do_without_cluster_queues() -> None:
