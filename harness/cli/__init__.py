@@ -9,7 +9,7 @@ from importlib import import_module
 import click
 
 from harness.cli.context import ARGUMENTS, PluginChoice
-from harness.cli.failure import end_like_ctrl_c, ended, warnings_in_words
+from harness.cli.failure import end_like_ctrl_c, ended, open_what_is_closed, warnings_in_words
 from harness.cli.group import Group
 from harness.collector import collect_seldom
 from harness.errors import HarnessError
@@ -118,6 +118,7 @@ def main(args: list[str] | None = None) -> None:
     """
     if args is None:
         args = sys.argv[1:]
+        open_what_is_closed()
         end_like_ctrl_c()
         collect_seldom()
         in_one_thread()

@@ -40,6 +40,16 @@ class Ended(KeyboardInterrupt):
         self.number = number
 
 
+def open_what_is_closed() -> None:
+    """Let a standard stream that the caller closed (`harness ... >&-`) be one that leads nowhere.
+
+    Python has None in its place; and the first file that is opened would get the stream's number.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - until the end
+
+
 def end_like_ctrl_c() -> None:
     """Let SIGTERM and SIGHUP end a command as ctrl-C does, so that nothing is left half-written.
 

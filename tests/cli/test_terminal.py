@@ -309,6 +309,14 @@ def test_a_full_disk_behind_stdout_is_an_error(shell: Callable) -> None:
     assert ended.err == "Error: the output cannot be written: No space left on device\n"
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_stream_that_is_closed_leads_nowhere(closed: str, shell: Callable, long_trace: Path) -> None:
+    """Nobody listens, and all else is as it would be."""
+    ended = shell(f"harness replay long.parquet --until 1s {closed}; echo $?; ls results/long | wc -l")
+    assert ended.out.split("\n")[-3:] == ["0", "1", ""]
+    assert "Error" not in ended.err
+
+
 def test_a_terminal_of_few_signs_gets_others(shell: Callable, long_trace: Path) -> None:
     """Where `─` cannot be encoded something else stands, and JSON is ASCII everywhere."""
     ended = shell("harness replay long.parquet -q | iconv -f latin1 -t utf8", PYTHONIOENCODING="latin-1")
