@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from math import fsum
+from math import fsum, isfinite
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -12,6 +12,7 @@ import polars as pl
 from harness.comparison.conditions import Condition, parse_condition
 from harness.errors import OptionError, RunError
 from harness.experiments.experiment import DONE, Experiment
+from harness.experiments.folder import value_text as stored_text
 from harness.experiments.spec import SEED
 from harness.metrics.measurement import Measurement
 from harness.options import did_you_mean
@@ -52,8 +53,20 @@ def estimate(values: Sequence[float]) -> Estimate:
 
 
 def value_text(value: Any) -> str:
-    """A value as the specification has it."""
-    return plain_number(value, 6) if isinstance(value, float) else "-" if value is None else str(value)
+    """A value for people: a number of a few digits, also where the table has it as text among texts."""
+    if value is None:
+        return "-"
+    text = stored_text(value)
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    of_float = isinstance(value, float) or text == str(number)  # no text that only looks like a number: 007
+    return plain_number(number, 6) if of_float and isfinite(number) else text
+
+
+_WRITTEN: Sequence[Callable[[Any], str]] = (stored_text, value_text)
+"""How a value may be written: with all of its digits, or as it is shown."""
 
 
 def _where(experiment: Experiment, where: Mapping[str, str]) -> pl.DataFrame:
@@ -66,13 +79,22 @@ def _where(experiment: Experiment, where: Mapping[str, str]) -> pl.DataFrame:
     for name, text in where.items():
         if name not in experiment.factors:
             raise OptionError(f"{name} does not vary here", hint=did_you_mean(name, experiment.factors))
-        told = [value_text(value) for value in experiment.factors[name]]
-        if text not in told:
-            raise OptionError(f"{name} is never {text!r}", hint=did_you_mean(text, told))
+        values = experiment.factors[name]
+        written = next((each for each in _WRITTEN if text in map(each, values)), None)
+        if written is None:
+            raise OptionError(f"{name} is never {text!r}", hint=did_you_mean(text, map(value_text, values)))
+        meant = {each for value in values if written(value) == text for each in _in_table(value)}
         items = items.filter(
-            pl.Series([value_text(value) == text for value in items[name]], dtype=pl.Boolean)
+            pl.Series([stored_text(value) in meant for value in items[name]], dtype=pl.Boolean)
         )
     return items
+
+
+def _in_table(value: Any) -> Iterator[str]:
+    """How the table may have a value: a whole number among others is one of them there."""
+    yield stored_text(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        yield stored_text(float(value))
 
 
 class Setting(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -31,8 +31,13 @@ WAIT, LOST = "wait.first_start.p95", "disruption.lost"
 def judged(tmp_path: Path) -> Callable[..., Judged]:
     """An experiment whose values are made by functions of the setting, instead of by replays."""
 
-    def make(wait: Callable[[int, str, int], float], seeds: int = 1, **how: object) -> Judged:
-        factors = (Factor("load", (1, 2, 3)), Factor("model", ("restart", "resume")))
+    def make(
+        wait: Callable[[int, str, int], float],
+        seeds: int = 1,
+        loads: Sequence[int | float | str] = (1, 2, 3),
+        **how: object,
+    ) -> Judged:
+        factors = (Factor("load", tuple(loads)), Factor("model", ("restart", "resume")))
         spec = Spec(
             *("made", "made", {"t": Path("t")}, (Arm("none", "none"),)),
             groups=tuple((factor,) for factor in factors),
@@ -41,10 +46,11 @@ def judged(tmp_path: Path) -> Callable[..., Judged]:
         folder = Folder(tmp_path / "made")
         items, points = (
             [],
-            [(a, b, s) for a in (1, 2, 3) for b in ("restart", "resume") for s in range(1, seeds + 1)],
+            [(a, b, s) for a in loads for b in ("restart", "resume") for s in range(1, seeds + 1)],
         )
-        for number, (load, model, seed) in enumerate(points):
-            point = {"plugin": "none", "load": load, "model": model, "seed": seed}
+        for number, (value, model, seed) in enumerate(points):
+            point = {"plugin": "none", "load": value, "model": model, "seed": seed}
+            load = 1 + loads.index(value)
             items.append(Item(number, f"{number:032}", point))
             row = {"scope": "all", "resource": "", "unit": "s", "better": "lower"}
             rows = [
@@ -139,6 +145,29 @@ def test_what_is_shown_can_be_narrowed(judged: Callable[..., Judged]) -> None:
         judged(lambda load, model, seed: load, where={"lod": "2"})
     with pytest.raises(OptionError, match="load is never '7'"):
         judged(lambda load, model, seed: load, where={"load": "7"})
+
+
+@pytest.mark.parametrize(
+    ("loads", "asked", "place"),
+    [
+        ((0.1, 0.1 + 0.2, "1/3"), "0.30000000000000004", 2),
+        ((0.1, 0.1 + 0.2, "1/3"), "0.3", 2),
+        ((0.1, 0.1 + 0.2, "1/3"), "1/3", 3),
+        ((1.0, "1/3"), "1", 1),
+        ((1, 0.1 + 0.2), "1", 1),
+        ((1, 0.1 + 0.2), "0.30000000000000004", 2),
+        ((0.3, 0.1 + 0.2), "0.3", 1),
+        ((1500.5, 2), "1500.5", 1),
+        ((True, False), "true", 1),
+        (("007", "7"), "7", 2),
+    ],
+)
+def test_a_value_is_found_as_it_was_given_and_as_it_is_shown(
+    judged: Callable[..., Judged], loads: tuple[object, ...], asked: str, place: int
+) -> None:
+    """With all of the digits that a computation gave, and among texts, where the table has texts only."""
+    found = judged(lambda load, model, seed: load, loads=loads, where={"load": asked})
+    assert {each.item for each in found.settings} == {2 * place - 2, 2 * place - 1}
 
 
 @pytest.mark.parametrize(
