@@ -176,6 +176,10 @@ class Difference:
         lost = moved.filter(pl.col("finish") > 0).sort("finish", "row", descending=[True, False]).head(most)
         return gained.drop("row"), lost.drop("row")
 
+    def __str__(self) -> str:
+        """The text, as `harness diff` prints it."""
+        return self.text()
+
     def text(self, most: int = MOST, *, markdown: bool = False) -> str:
         """The difference for people: where the runs part, who gained and who lost.
 

@@ -24,7 +24,7 @@ _CONFIGURATION = "controller_manager_config.yaml"
 """Under which name Kueue's ConfigMap, `kueue-manager-config`, has the Configuration."""
 
 
-def load_cluster(path: Path) -> Cluster:
+def load_cluster(path: str | Path) -> Cluster:
     """The cluster that manifests describe, as `kubectl get -o yaml` or `-o json` prints objects.
 
     Args:
@@ -36,7 +36,7 @@ def load_cluster(path: Path) -> Cluster:
         ClusterError: a file cannot be read or its manifests are faulty; every fault names document, object
             and field, and of several files the file.
     """
-    faults: list[Fault] = []
+    path, faults = Path(path), list[Fault]()
     documents, complete = read_manifests(path, faults)
     if not documents and not faults:
         raise ClusterError(

@@ -12,7 +12,7 @@ from harness.runs.run import Run
 _MOST = 12
 """Lines about one group of runs; JSON has them all."""
 
-_SAME = "nothing that decides differs from the baseline"
+_SAME = "the same plugin, options, settings, trace and cluster"
 """Of a patch that sets what is so already, or a run under another name."""
 
 

@@ -55,6 +55,10 @@ class Moment:
             return close_to(name, known)
         return f"{name} is a quota; jobs of {', '.join(queues)} count against it"
 
+    def __str__(self) -> str:
+        """The text, as `harness explain` prints it."""
+        return self.text()
+
     def text(self, *, everything: bool = False) -> str:
         """The answer, safe for a terminal.
 

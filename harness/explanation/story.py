@@ -45,6 +45,10 @@ class Story:
         self._clock = clock
         self._say = Sentences(units, history.job["queue"], history.job["priority"])
 
+    def __str__(self) -> str:
+        """The text, as `harness explain` prints it."""
+        return self.text()
+
     def text(self, *, everything: bool = False) -> str:
         """The story, safe for a terminal.
 

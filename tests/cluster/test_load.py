@@ -332,6 +332,7 @@ def test_a_folder_is_read_file_by_file_in_the_order_of_paths(tmp_path: Path) -> 
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text("a: b: c")
     assert list(load_cluster(tmp_path).namespaces) == ["a", "d", "b"]
+    assert load_cluster(str(tmp_path)) == load_cluster(tmp_path)
 
 
 def test_a_fault_in_a_folder_names_the_file(tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_runs_in_which_nothing_differs_are_told_so(replayed: Callable[..., harne
         "other",
         "  --scale-arrivals 1 -> 2",
         "same",
-        "  nothing that decides differs from the baseline",
+        "  the same plugin, options, settings, trace and cluster",
     ]
 
 

@@ -40,7 +40,9 @@ def runs(write_trace: WriteTrace, tmp_path: Path) -> tuple[Run, Run]:
 
 def test_runs_part_at_the_first_decision_that_is_not_alike(runs: tuple[Run, Run]) -> None:
     """The preemption at 60 s, with its sentence; refusals before it do not count."""
-    parting = Difference(*runs).parting
+    found = Difference(*runs)
+    parting = found.parting
+    assert str(found) == found.text()
     assert parting is not None
     assert parting.time == 60_000_000
     assert parting.alike == 5  # two submissions and admissions, one end
@@ -79,7 +81,8 @@ def test_a_run_against_its_like_decides_alike_to_the_end(runs: tuple[Run, Run], 
     )
     difference = Difference(runs[0], again)
     assert difference.parting is None
-    assert difference.text() == "none and again decide alike to the end"
+    same = "again\n  the same plugin, options, settings, trace and cluster\n\n"
+    assert difference.text() == f"{same}none and again decide alike to the end"
 
 
 def test_runs_of_different_traces_are_refused_with_what_differs(

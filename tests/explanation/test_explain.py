@@ -154,6 +154,13 @@ def test_an_instant_of_a_job_tells_its_state_and_its_chapter(kueue: Run) -> None
     assert not any("finished" in line for line in told[4:])
 
 
+@pytest.mark.parametrize("asked", [{"job": "mine"}, {"queue": "a"}, {"at": "65s"}])
+def test_what_is_explained_can_be_printed(asked: dict[str, str], kueue: Run) -> None:
+    """In Python as by the command."""
+    found = harness.explain(kueue, **asked)
+    assert str(found) == found.text()
+
+
 def test_an_instant_tells_levels_waiting_jobs_and_the_last_decisions(kueue: Run) -> None:
     """Of all queues, or of one."""
     text = "\n".join(lines(kueue, at="65s"))
