@@ -114,6 +114,16 @@ def test_clocks_that_run_backwards_are_named(findings: Callable[..., dict[str, s
     assert findings(*reversed(spread(30)))["unsorted"] == "29 rows are submitted before the row above them"
 
 
+def test_jobs_without_work_are_named(findings: Callable[..., dict[str, str]]) -> None:
+    """Half of them or more: no time, or nothing that is asked for; a few are as in any record."""
+    jobs = spread(40)
+    idle = [{**job, "duration": 0} for job in jobs[:20]]
+    assert findings(*idle, *spread(40)[20:])["no-work"] == "20 of 40 jobs (50 %) take no time"
+    assert "no-work" not in findings(*idle[:19], *jobs[19:])
+    none = [{**job, "request.cpu": None} for job in jobs]
+    assert findings(*none)["no-work"] == "40 of 40 jobs (100 %) ask for nothing"
+
+
 def test_jobs_that_end_with_the_record_are_censored(findings: Callable[..., dict[str, str]]) -> None:
     """A common last end, and a status that says they still ran."""
     rows = [{**row, "duration": 1000 - row["submit_time"], "status": "x"} for row in spread(30)]

@@ -17,6 +17,7 @@ CHECKS: tuple[Callable[[Material], Iterator[Finding]], ...] = (
     times.check_span,
     times.check_bursts,
     times.check_clock,
+    durations.check_work,
     durations.check_censored,
     durations.check_limits,
     names.check_tenants,

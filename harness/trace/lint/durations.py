@@ -8,6 +8,7 @@ import polars as pl
 
 from harness.trace.level import SUBMIT
 from harness.trace.lint.finding import Finding, Material, counted
+from harness.trace.schema import REQUEST
 from harness.units import MINUTE, SECOND, format_duration
 
 REQUESTED = "requested_time"
@@ -16,6 +17,23 @@ REQUESTED = "requested_time"
 _LEAST = 10
 _FEW = 1000
 _STILL_RUNNING = ("running", "pending", "unknown")
+
+
+def check_work(material: Material) -> Iterator[Finding]:
+    """Jobs without work: most waits would be of jobs that hold nothing, or for no time."""
+    jobs = material.jobs
+    asks = [pl.col(f"{REQUEST}{resource}").fill_null(0) > 0 for resource in material.resources]
+    for lacks, what in (
+        (pl.col("duration") == 0, "take no time"),
+        (~pl.any_horizontal(asks), "ask for nothing"),
+    ):
+        count = jobs.filter(lacks).height
+        if 2 * count >= jobs.height:
+            yield Finding(
+                "no-work",
+                f"{counted(count, jobs.height)} {what}",
+                "they hold nothing that others wait for: look whether a column was lost on the way here",
+            )
 
 
 def check_censored(material: Material) -> Iterator[Finding]:
