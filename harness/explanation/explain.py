@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from harness.errors import RunError
 from harness.explanation.clock import Clock
 from harness.explanation.history import Histories
@@ -13,12 +15,16 @@ from harness.runs.run import Run
 
 
 def explain(
-    run: Run, job: str | None = None, *, queue: str | None = None, at: str | int | None = None
+    run: Run | str | Path,
+    job: str | None = None,
+    *,
+    queue: str | None = None,
+    at: str | int | None = None,
 ) -> Story | Moment:
     """What happened to a job, or in a queue, or at an instant.
 
     Args:
-        run: the run.
+        run: the run, or its folder.
         job: a job's name.
         queue: a queue's name; instead of a job.
         at: an instant: as the run writes times, a duration since the origin, or microseconds. Without any
@@ -28,9 +34,10 @@ def explain(
         An answer with `text()` and `to_json()`.
 
     Raises:
-        RunError: there is no such job or queue, or neither job, queue nor instant is given.
+        RunError: there is no such run, job or queue, or neither job, queue nor instant is given.
         InputError: `at` is no time.
     """
+    run = run if isinstance(run, Run) else Run.open(run)
     clock, units = Clock(run), units_of(run)
     time = clock.parse(at) if isinstance(at, str) else at
     if job is not None and queue is not None:

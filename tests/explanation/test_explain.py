@@ -156,9 +156,9 @@ def test_an_instant_of_a_job_tells_its_state_and_its_chapter(kueue: Run) -> None
 
 @pytest.mark.parametrize("asked", [{"job": "mine"}, {"queue": "a"}, {"at": "65s"}])
 def test_what_is_explained_can_be_printed(asked: dict[str, str], kueue: Run) -> None:
-    """In Python as by the command."""
+    """In Python as by the command, of a run or of its folder."""
     found = harness.explain(kueue, **asked)
-    assert str(found) == found.text()
+    assert str(found) == found.text() == harness.explain(str(kueue.path), **asked).text()
 
 
 def test_an_instant_tells_levels_waiting_jobs_and_the_last_decisions(kueue: Run) -> None:
