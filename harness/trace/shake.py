@@ -191,8 +191,10 @@ def _parsed(text: str, option: str) -> tuple[int, Shaking]:
     """The number and what is moved."""
     head, *rest = (part.strip() for part in text.split(","))
     number, at, seed = head.partition("@")
-    if not _is_number(number) or not 1 <= int(number) <= MOST_TWINS or (at and not _is_number(seed)):
+    if not _is_number(number) or (at and not _is_number(seed)):
         raise OptionError(f"{option} {text!r} is not understood", hint=_FORM)
+    if not 1 <= int(number) <= MOST_TWINS:
+        raise OptionError(f"{option} {text!r}: {number} is no number from 1 to {MOST_TWINS:,}", hint=_FORM)
     given: dict[str, str] = {}
     for part in rest:
         name, equals, value = part.partition("=")
