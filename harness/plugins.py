@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pluggy
 
 from harness import hookspecs
-from harness.build import mixed
 from harness.entry_points import installed
 from harness.errors import PluginError
 from harness.options import did_you_mean
@@ -99,6 +98,8 @@ class Plugins:
                 f"\nplugin {info.name!r} failed to load: {info.error}" for info in self.found if info.error
             )
             message = f"there is no {registry.kind} {name!r}{away}{broken}"
+            from harness.build import mixed  # only for those who ask in vain
+
             if broken and (why := mixed()) is not None:
                 raise PluginError(
                     f"{message}\n{why}",
