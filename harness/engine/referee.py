@@ -6,6 +6,7 @@ Every refusal is a sentence that names the policy, the job, the time and the rul
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from operator import index
 from types import MappingProxyType
 from typing import Any, NoReturn
 
@@ -257,9 +258,13 @@ class Referee:
 
     def _wake(self, wake: Wake) -> None:
         self._count_idle()
-        if wake.at <= self._lifecycle.now:
-            self.refuse(None, f"it asks to be woken at {wake.at} us, which is not later")
-        (self.idle_wakes if wake.idle else self.wakes).add(wake.at)
+        try:
+            at = index(wake.at)  # else the clock would go on in fractions of microseconds
+        except TypeError:
+            self.refuse(None, f"it asks to be woken at {wake.at!r} us, which is no whole number")
+        if at <= self._lifecycle.now:
+            self.refuse(None, f"it asks to be woken at {at} us, which is not later")
+        (self.idle_wakes if wake.idle else self.wakes).add(at)
 
     def _share(self, share: QueueShare) -> None:
         self._count_idle()

@@ -66,6 +66,7 @@ def told(decide: Any) -> type[Greedy]:
         ),
         (POOL, lambda j: [Admit(j["small"]), Refuse(j["small"], "no")], "none of its pods waits"),
         (POOL, lambda j: [Wake(0)], "which is not later"),
+        (POOL, lambda j: [Wake(1.5)], "woken at 1.5 us, which is no whole number"),  # type: ignore[arg-type]
         (POOL, lambda j: ["start it"], "which is not a decision"),
         (NODES, lambda j: [Bind(j["small"], range(2), "n1")], "pod 1 is not one of the 1 pods"),
         (NODES, lambda j: [Bind(j["small"], range(0), "n1")], "no pod is named"),
