@@ -184,8 +184,8 @@ def test_one_quota_alone_is_a_request(replayed: Replayed, tmp_path: Path) -> Non
     assert Request.from_json(json.loads(json.dumps(asked.to_json()))) == asked
     whole = Request.from_json({**asked.to_json(), "alone": None}).run()
     assert asked.run().jobs["submit_time"].to_list() == whole.jobs.filter(queue="a")["submit_time"].to_list()
-    with pytest.raises(OptionError, match="no ClusterQueue or ElasticQuota 'A'") as refused:
-        Request.from_json({**asked.to_json(), "alone": "A"}).run()
+    with pytest.raises(OptionError, match="no ClusterQueue or ElasticQuota 'x'") as refused:
+        Request.from_json({**asked.to_json(), "alone": "x"}).run()
     assert refused.value.hint == "there is: a, b"
 
 
