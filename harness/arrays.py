@@ -26,6 +26,8 @@ NEVER = -INT64_MAX
 """Stands in arrays for a time or number that is not there."""
 
 _SHORT = 1 << 16
+_WIDE = 8
+"""How many places a table may have for each of the values that are looked up in it."""
 
 
 def numbers(frame: pl.DataFrame, *names: str) -> Iterator[Ints]:
@@ -70,7 +72,15 @@ def joint(*columns: Ints) -> Ints:
 
 def _places(values: Ints) -> Ints:
     """The place of each value among all that there are."""
-    return distinct(values).searchsorted(values)
+    least = int(values.min(initial=0))
+    width = int(values.max(initial=0)) - least + 1
+    if width > _WIDE * len(values):
+        return distinct(values).searchsorted(values)
+    # Numbers of jobs and pods lie close together: to mark those that there are takes a third of sorting.
+    offsets = values - least
+    there = np.zeros(width, np.bool_)
+    there[offsets] = True
+    return (there.cumsum() - 1)[offsets]
 
 
 def distinct(values: Ints) -> Ints:

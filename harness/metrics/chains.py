@@ -21,33 +21,39 @@ class HitsBack(NamedTuple):
     rework: int
 
 
-class Cascade(NamedTuple):
-    """What led to a preemption.
+class Cascades(NamedTuple):
+    """What led to preemptions, in their order.
 
     Attributes:
         depth: 0 if the preemptor was not preempted shortly before, else one more than that preemption's.
         before: the number of the preemptor's own latest preemption, if it was shortly before.
     """
 
-    depth: int
-    before: int | None
+    depth: list[int]
+    before: list[int | None]
 
 
-def cascades(preemptions: pl.DataFrame, within: int) -> list[Cascade]:
-    """For each preemption what led to it.
+def cascades(preemptions: pl.DataFrame, within: int) -> Cascades:
+    """What led to each preemption.
 
     Args:
         preemptions: in order.
         within: how long before at most, microseconds.
     """
-    latest: dict[int, tuple[int, int]] = {}
-    found: list[Cascade] = []
-    for number, (time, job, by) in enumerate(preemptions.select("time", "job", "by").iter_rows()):
-        earlier, before = latest.get(by, (time - within - 1, 0))
-        near = time - earlier <= within
-        found.append(Cascade(found[before].depth + 1, before) if near else Cascade(0, None))
+    latest: dict[int, tuple[int, int]] = {}  # job -> when it was preempted last, and the number of that
+    depths: list[int] = []
+    befores: list[int | None] = []
+    columns = (preemptions[name].to_list() for name in ("time", "job", "by"))
+    for number, (time, job, by) in enumerate(zip(*columns, strict=True)):
+        last = latest.get(by)
+        if last is not None and time - last[0] <= within:
+            depths.append(depths[last[1]] + 1)
+            befores.append(last[1])
+        else:
+            depths.append(0)
+            befores.append(None)
         latest[job] = time, number
-    return found
+    return Cascades(depths, befores)
 
 
 def hits_back(preemptions: pl.DataFrame, within: int) -> HitsBack:
@@ -59,7 +65,8 @@ def hits_back(preemptions: pl.DataFrame, within: int) -> HitsBack:
     """
     latest: dict[tuple[str, str], int] = {}
     thrash = rework = 0
-    for time, victim, beneficiary in preemptions.select("time", "victim", "beneficiary").iter_rows():
+    columns = (preemptions[name].to_list() for name in ("time", "victim", "beneficiary"))
+    for time, victim, beneficiary in zip(*columns, strict=True):
         if beneficiary is None:
             continue  # nobody knows for whom
         before = latest.get((beneficiary, victim))

@@ -144,7 +144,7 @@ def lost_by_jobs(run: Run, window: Window, only: pl.Series) -> Iterator[Measurem
 
 def _consequences(run: Run, each: pl.DataFrame) -> Iterator[Measurement]:
     within = mean_duration(run)
-    depths = pl.Series([found.depth for found in cascades(each, within)], dtype=pl.Int64)
+    depths = pl.Series(cascades(each, within).depth, dtype=pl.Int64)
     yield from _spread("cascade_depth", depths, "mean", "max")
     hits = hits_back(each, within)
     yield _count("thrash", hits.thrash)

@@ -256,13 +256,10 @@ class _Free:
 
 
 def _found(keys: Ints, known: Ints, values: Ints) -> Ints:
-    """For each key its value, or `NEVER`; every known key has one."""
-    if not len(known):
-        return np.full(len(keys), NEVER)
-    order = known.argsort()
-    ranked = known[order]
-    place = ranked.searchsorted(keys).clip(max=len(known) - 1)
-    return np.where(ranked[place] == keys, values[order[place]], NEVER)
+    """For each key its value, or `NEVER`; keys are jobs or come from `joint`, so that none is large."""
+    table = np.full(int(max(keys.max(initial=0), known.max(initial=0))) + 1, NEVER)
+    table[known] = values
+    return table[keys]
 
 
 def _useless(levels: Sequence[Ints], least: Sequence[Shape]) -> Ints:

@@ -17,13 +17,12 @@ from __future__ import annotations
 
 import random
 from functools import cached_property, lru_cache
-from math import exp, sqrt
+from math import erfc, exp, sqrt
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from harness.statistics.plateau import levels_off, memory
 from harness.statistics.significance import CONFIDENCE, Interval, t_quantile
@@ -108,7 +107,8 @@ class Paired:
         if statistic == "total":
             before, after = (sample.sums() for sample in self._samples)
             p = _sign_flipped(after - before)
-            tail = float(ndtr(-wider * t_quantile((1 + CONFIDENCE) / 2, self.blocks - 1)))
+            beyond = wider * t_quantile((1 + CONFIDENCE) / 2, self.blocks - 1)
+            tail = erfc(beyond / sqrt(2)) / 2  # of the normal distribution
             low, high = (float(each) for each in np.quantile(resamples, (tail, 1 - tail)))
         else:
             error = wider * self._memory * float(resamples.std(ddof=1))

@@ -67,10 +67,10 @@ def test_a_quantile_is_linear_between_two_values(values: list[float], part: floa
     assert quantile(np.array(sorted(values)), part) == expected
 
 
-@given(st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), max_size=20))
-def test_rows_that_are_the_same_have_the_same_number(rows: list[tuple[int, int]]) -> None:
-    """And others have others, all of them below the number of rows."""
-    shifted = [np.array([row[side] for row in rows], np.int64) + 3 for side in (0, 1)]
+@given(st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), max_size=20), st.sampled_from([1, 10**12]))
+def test_rows_that_are_the_same_have_the_same_number(rows: list[tuple[int, int]], apart: int) -> None:
+    """And others have others, all below the number of rows, also where they are far from each other."""
+    shifted = [(np.array([row[side] for row in rows], np.int64) + 3) * apart for side in (0, 1)]
     found = joint(*shifted).tolist()
     assert len({*zip(rows, found, strict=True)}) == len({*rows}) == len({*found})
     assert all(0 <= each < len(rows) for each in found)

@@ -88,15 +88,14 @@ class _Chains(NamedTuple):
 
 def _chains_of(run: Run) -> _Chains:
     each = preemptions(preempted_pods(run, run.window))
-    found = cascades(each, mean_duration(run))
-    depths = [one.depth for one in found]
+    depths, before = cascades(each, mean_duration(run))
     if not any(depths):
         return _Chains(depths, "")
     at: int | None = depths.index(max(depths))
     chain = []
     while at is not None:
         chain.append(each.row(at, named=True))
-        at = found[at].before
+        at = before[at]
     chain.reverse()
     names = run.scan("jobs").select("job_id").collect()["job_id"]
     told = [f"{names[row['job']]} went for {names[row['by']]}" for row in chain[:_LINKS]]
