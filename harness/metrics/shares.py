@@ -17,7 +17,7 @@ from harness.runs.run import Run
 
 _CELLS = 1 << 20  # holders times instants that are looked at together
 _LEAST = 1 << 9
-_MOST = 1 << 17
+_MOST = 1 << 12  # tables of more instants than this leave the processor's cache
 _FULL = 1 - 1e-6
 """How much of a resource may be asked for so that all get it, whatever rounding does to the sum."""
 
