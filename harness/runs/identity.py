@@ -215,6 +215,17 @@ def _same(function: FunctionType, file: str) -> bool:
 
 # --- files ------------------------------------------------------------------------------------------------
 
+_SETTLED = 10**10  # ns; what was written just before it was read may be written again with the same times
+
+_Stands: TypeAlias = tuple[int, int, int, int]
+"""How a file or a folder stands, see `_stands`."""
+
+_Names: TypeAlias = list[tuple[str, str]]
+"""Names in a folder, and the whole path of each."""
+
+_lists: dict[str, tuple[_Stands, tuple[_Names, _Names]]] = {}
+"""Folder -> how it stood when it was listed, and what was in it."""
+
 
 class _Files(NamedTuple):
     """The files of a package or a module: names that do not depend on where it is installed -> paths."""
@@ -270,16 +281,38 @@ def _within(folder: Path, apart: Sequence[str] = ()) -> dict[str, str]:
 
 def _look(folder: str, inside: str, apart: Sequence[str], found: dict[str, str]) -> None:
     """Add the files of a folder and of those in it; plain texts, since paths as objects cost most of it."""
-    with suppress(OSError), os.scandir(folder) as entries:
+    with suppress(OSError):
+        files, folders = _entries(folder)
+        found.update((inside + name, path) for name, path in files if name not in apart)
+        for name, path in folders:
+            if name not in apart:
+                _look(path, f"{inside}{name}/", (), found)
+
+
+def _entries(folder: str) -> tuple[_Names, _Names]:
+    """The files and the folders in a folder that count, listed again only where it may have changed.
+
+    Raises:
+        OSError: it cannot be listed.
+    """
+    stands = _stands(folder)
+    known = _lists.get(folder)
+    if known is not None and known[0] == stands:
+        return known[1]
+    files, folders = [], []
+    with os.scandir(folder) as entries:
         for entry in entries:
             name = entry.name
-            if name.startswith(".") or name in apart:
+            if name.startswith("."):
                 continue
             if entry.is_dir():
                 if name != "__pycache__" and not entry.is_symlink():
-                    _look(entry.path, f"{inside}{name}/", (), found)
+                    folders.append((name, entry.path))
             elif not name.endswith((".pyc", "~")):
-                found[inside + name] = entry.path
+                files.append((name, entry.path))
+    if _is_settled(stands):
+        _lists[folder] = stands, (files, folders)
+    return files, folders
 
 
 def _that_count(paths: Mapping[str, str], *, ours: bool) -> Mapping[str, str]:
@@ -321,10 +354,8 @@ def _whole(several: Sequence[_Files], others: Sequence[Any] = ()) -> Code:
     return Code(_sum([lines, others]))
 
 
-_sums: dict[str, tuple[tuple[int, ...], str]] = {}
+_sums: dict[str, tuple[_Stands, str]] = {}
 """File -> how it stood when it was read, and its sum; a replay looks at the same files several times."""
-
-_SETTLED = 10**10  # ns; what was written just before it was read may be written again with the same times
 
 
 def _content_of(path: str) -> str:
@@ -333,16 +364,30 @@ def _content_of(path: str) -> str:
     Raises:
         OSError: it cannot be read.
     """
-    about = os.stat(path)  # noqa: PTH116 - making a Path costs more than the look
-    stands = (about.st_ctime_ns, about.st_mtime_ns, about.st_size, about.st_ino)
+    stands = _stands(path)
     known = _sums.get(path)
     if known is not None and known[0] == stands:
         return known[1]
-    with open(path, "rb") as file:  # noqa: PTH123 - the same
+    with open(path, "rb") as file:  # noqa: PTH123 - making a Path costs more than the look
         content = sha256(file.read()).hexdigest()
-    if time.time_ns() - max(stands[:2]) > _SETTLED:
+    if _is_settled(stands):
         _sums[path] = (stands, content)
     return content
+
+
+def _stands(path: str) -> _Stands:
+    """What is another value after a file was written, or something was made or removed in a folder.
+
+    Raises:
+        OSError: it is not there.
+    """
+    about = os.stat(path)  # noqa: PTH116 - the same
+    return about.st_ctime_ns, about.st_mtime_ns, about.st_size, about.st_ino
+
+
+def _is_settled(stands: _Stands) -> bool:
+    """Whether it would be another value already; not of what was just written, and may be again at once."""
+    return time.time_ns() - max(stands[:2]) > _SETTLED
 
 
 # --- what is loaded ---------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from harness.engine.losses import Losses
 from harness.errors import OptionError
 from harness.recording import schemas
 from harness.runs.identity import Code, code_of_harness, code_of_policy
+from harness.runs.lasting import Lasting
 from harness.text import printable
 from harness.trace.schema import STARTUP
 from harness.units import format_duration
@@ -37,6 +38,8 @@ ALONE = ".alone"
 """The folder beside the runs of a trace in which those are kept that have one quota alone."""
 
 _TWIN = "twin"
+
+_contents: Lasting[dict[str, Any]] = Lasting()
 
 
 @dataclass(frozen=True)
@@ -150,7 +153,7 @@ class Plan:
     @cached_property
     def content(self) -> dict[str, Any]:
         """What the cluster consists of, as `run.json` tells it."""
-        return content(self.cluster)
+        return _contents.answer(self.trace, self.cluster, lambda: content(self.cluster))
 
     @property
     def unknown_code(self) -> str:
@@ -241,7 +244,7 @@ class Plan:
                 "them over, so their quota is taken to be free"
             )
 
-    @property
+    @cached_property
     def run_name(self) -> str:
         """The run folder's name: equal inputs give equal names."""
         return self._name(self.identity)

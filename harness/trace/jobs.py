@@ -157,9 +157,12 @@ class Jobs:
     @property
     def mean_duration(self) -> int:
         """The mean of the durations that are known, whether the jobs arrive before the replay ends or not."""
-        durations = self.frame["duration"].drop_nulls()
+        durations = self.frame["duration"]
+        known = len(durations) - durations.null_count()
+        longest: Any = durations.max() or 0
         # A hundred years times many millions of jobs do not fit 64 bits.
-        return int(durations.cast(pl.Int128).sum()) // max(1, len(durations))
+        wide = longest * known > INT64_MAX
+        return int((durations.cast(pl.Int128) if wide else durations).sum()) // max(1, known)
 
     def chunks(self, size: int = _CHUNK) -> Iterator[list[Arrival]]:
         """The jobs in order of arrival, `size` at a time, made when they are asked for."""

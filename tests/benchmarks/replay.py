@@ -19,6 +19,7 @@ from harness.engine import Engine
 from harness.engine.engine import Outcome
 from harness.experiments.making import Made
 from harness.experiments.sweeping import State
+from harness.files import hold, whole
 from harness.plugins import load
 from harness.recording.recorder import ParquetRecorder
 from harness.runs import replaying
@@ -39,8 +40,10 @@ _APART = (
     (Engine, "run"),
     (ParquetRecorder, "close"),
     *((replaying, name) for name in ("seal_tables", "_measured", "_with_metrics", "_written")),
+    (whole, "_put_into_place"),
+    (hold, "remove"),
 )
-"""What is no part of a second replay's own cost: events, tables, metrics."""
+"""What is no part of a second replay's own cost: events, tables and putting them in place, metrics."""
 
 
 class Philly:

@@ -348,6 +348,32 @@ def test_every_room_that_decides_or_records_counts(monkeypatch: pytest.MonkeyPat
     assert len(seen) == 11
 
 
+def test_what_comes_and_goes_in_a_folder_that_was_looked_at_counts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A file that is new, edited or gone, and a room that is new, where nothing was written for a while."""
+    home = tmp_path / "harness"
+    (home / "engine").mkdir(parents=True)
+    clock = iter(range(1, 100))
+
+    def changed(file: Path, text: str | None) -> str:
+        """Write or remove a file, which the clock of the disk notices; answers what the code is then."""
+        file.parent.mkdir(exist_ok=True)
+        file.unlink() if text is None else file.write_text(text)
+        for each in (file, file.parent, home):
+            if each.exists():
+                os.utime(each, ns=(0, next(clock)))
+        return code_of_harness().sha256
+
+    monkeypatch.setattr(identity, "_HOME", home)
+    monkeypatch.setattr(identity, "_SETTLED", -(2**80))
+    engine, new, room = (home / name for name in ("engine/engine.py", "engine/new.py", "later/one.py"))
+    one, with_new = changed(engine, "# one\n"), changed(new, "# new\n")
+    with_room, edited = changed(room, "# one\n"), changed(room, "# two\n")
+    assert len({one, with_new, with_room, edited}) == 4
+    assert (changed(room, "# one\n"), changed(room, None), changed(new, None)) == (with_room, with_new, one)
+
+
 def test_of_a_compiled_module_what_is_loaded_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Where an extension module lies beside its source, an edit of the source changes nothing that runs."""
     home = tmp_path / "harness"
