@@ -25,12 +25,17 @@ import polars as pl
 from numpy.typing import NDArray
 
 from harness.statistics.plateau import levels_off, memory
-from harness.statistics.significance import CONFIDENCE, Interval, t_quantile
+from harness.statistics.significance import Interval
 from harness.statistics.skewed import ends_of_mean, p_of_mean, skewness
 
 RESAMPLES = 1000
 SEED = 1
 BLOCKS = 32
+T_OF_BLOCKS = 2.039513446396408
+"""Student's t of `BLOCKS - 1` degrees of freedom below which a share of `(1 + CONFIDENCE) / 2` is.
+
+To import scipy takes longer than most comparisons that need it for nothing else.
+"""
 LEAST_JOBS = 128
 """Of fewer jobs than this nothing can be said."""
 
@@ -107,8 +112,7 @@ class Paired:
         if statistic == "total":
             before, after = (sample.sums() for sample in self._samples)
             p = _sign_flipped(after - before)
-            beyond = wider * t_quantile((1 + CONFIDENCE) / 2, self.blocks - 1)
-            tail = erfc(beyond / sqrt(2)) / 2  # of the normal distribution
+            tail = erfc(wider * T_OF_BLOCKS / sqrt(2)) / 2  # of the normal distribution
             low, high = (float(each) for each in np.quantile(resamples, (tail, 1 - tail)))
         else:
             error = wider * self._memory * float(resamples.std(ddof=1))

@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.statistics.bootstrap import BLOCKS, LEAST_JOBS, RESAMPLES, Paired, _Sample, _times
+from harness.statistics.bootstrap import (
+    BLOCKS,
+    LEAST_JOBS,
+    RESAMPLES,
+    T_OF_BLOCKS,
+    Paired,
+    _Sample,
+    _times,
+)
 from harness.statistics.plateau import levels_off, memory
 from harness.statistics.significance import (
     CONFIDENCE,
@@ -28,6 +36,11 @@ def independent(seed: int, jobs: int, factor: float) -> tuple[pl.Series, pl.Seri
     draw = np.random.default_rng(seed)
     base = draw.exponential(size=jobs)
     return pl.Series(base), pl.Series(factor * draw.permuted(base))
+
+
+def test_students_t_of_the_blocks_is_scipys() -> None:
+    """It is written down so that a comparison of lost work alone needs no scipy."""
+    assert pytest.approx(t_quantile((1 + CONFIDENCE) / 2, BLOCKS - 1), rel=1e-12) == T_OF_BLOCKS
 
 
 def test_a_few_trials_cover_a_known_factor() -> None:
