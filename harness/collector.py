@@ -12,6 +12,8 @@ from threading import Lock
 
 _OBJECTS_BETWEEN_COLLECTIONS = 200_000  # about what the modules of a replay are made of, which all stay
 
+_modules_come = False  # in a process of our own, and nothing has been replayed
+
 
 def collect_seldom() -> None:
     """From now on, in a process of our own: to change it back would look at all objects at once.
@@ -19,8 +21,21 @@ def collect_seldom() -> None:
     Nor are they looked at when the process ends, which takes a tenth of a short replay's time, for memory
     that the system takes back anyway.
     """
+    global _modules_come
+    _modules_come = True
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS, *gc.get_threshold()[1:])
     atexit.register(gc.freeze)
+
+
+def leave_modules_alone() -> None:
+    """Before the first replay of a process of our own: what is there by now is never looked at again.
+
+    Once only: what replays leave behind in circles is garbage.
+    """
+    global _modules_come
+    if _modules_come:
+        _modules_come = False
+        gc.freeze()
 
 
 class _Seldom:

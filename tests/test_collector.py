@@ -58,6 +58,29 @@ def test_the_command_leaves_what_it_made_to_the_system() -> None:
     assert left_alone > 10_000
 
 
+_MODULES = """
+import gc
+from harness import collector
+collector.leave_modules_alone()
+counts = [gc.get_freeze_count()]
+collector.collect_seldom()
+for _ in range(2):
+    collector.leave_modules_alone()
+    counts.append(gc.get_freeze_count())
+    circles = [[] for _ in range(1000)]
+print(*counts)
+"""
+
+
+def test_what_is_there_before_the_first_replay_of_a_process_of_ours_is_not_looked_at() -> None:
+    """In a process of somebody else it is; and what replays leave behind is looked at in both."""
+    ran = subprocess.run([sys.executable, "-c", _MODULES], capture_output=True, text=True, check=True)
+    theirs, first, second = map(int, ran.stdout.split())
+    assert theirs == 0
+    assert first > 1000
+    assert second <= first
+
+
 def test_so_do_processes_that_replay_for_another_one(
     write_trace: Callable[..., Path], tmp_path: Path
 ) -> None:

@@ -20,7 +20,7 @@ from harness.build import version
 from harness.cluster.content import allocatable
 from harness.cluster.domains import domains
 from harness.cluster.model import Cluster
-from harness.collector import seldom_collected
+from harness.collector import leave_modules_alone, seldom_collected
 from harness.engine import Engine
 from harness.engine.engine import Outcome
 from harness.errors import NOT_THEIRS, PolicyError
@@ -76,6 +76,7 @@ def replay_into(
     Of what is not kept there may be files as long as it is measured; they are removed in the end.
     """
     began, cpu = time.time(), time.process_time()
+    leave_modules_alone()
     info, short = _play_into(folder, plan, watch, keep)
     info["tables"] = seal_tables(folder, _PLAYED) if keep == "all" else {}
     run = Run(folder, info, checked=_PLAYED, short=short)
