@@ -18,6 +18,7 @@ from harness_plugins.kueue.rules.nomination import Deed, Nominates, Reservation
 from harness_plugins.kueue.rules.preemption import Target, fits, put_back, remove
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
+from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.pending_queue import PendingQueue
 from harness_plugins.kueue.state.workload import Workload
 
@@ -144,7 +145,7 @@ class AdmissionCycle:
         elif (
             mode == PREEMPT
             and not (entry.assignment.targets or entry.assignment.placed)
-            and not reserves(workload, self._gates, marked=marked)
+            and not reserves(workload.cluster_queue, self._gates, marked=marked)
         ):
             entry.reason = NO_PREEMPTION_CANDIDATES
         return entry
@@ -261,9 +262,9 @@ class AdmissionCycle:
     def _reserve_for_later(self, entry: Entry) -> None:
         """Keep for an entry that cannot preempt what others could otherwise take from it for good."""
         workload, tree = entry.workload, self._tree
-        if not reserves(workload, self._gates, marked=entry.marked):
-            return
         queue = workload.cluster_queue
+        if not reserves(queue, self._gates, marked=entry.marked):
+            return
         reserved = []
         for cell, amount in entry.assignment.usage:
             at = queue.node * tree.width + cell
@@ -292,9 +293,9 @@ class AdmissionCycle:
             pending.set_inadmissible(workload)
 
 
-def reserves(workload: Workload, gates: Gates, *, marked: bool) -> bool:
+def reserves(queue: ClusterQueueState, gates: Gates, *, marked: bool) -> bool:
     """Whether a reservation helps: who may reclaim from anybody always gets its quota back."""
-    always = workload.cluster_queue.spec.preemption.reclaim_within_cohort == "Any"
+    always = queue.spec.preemption.reclaim_within_cohort == "Any"
     return not always or (gates.prioritize_preemptor_workloads and marked)
 
 

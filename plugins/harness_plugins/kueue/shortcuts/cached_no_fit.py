@@ -111,11 +111,12 @@ class CachedNoFit:
         if self._likeness is not None and not alike.stands_for(queue, self._likeness):
             return False
         changed = queue.generation != self._generation
+        # Below a root it follows from the queue's own usage how high the quota has to come from.
+        may_be_higher = changed or len(queue.path) > 1
         for cell, amount, (was_available, was_height) in self._checks:
             if available(cache, queue, cell, amount) is not was_available:
                 return False
-            # Below a root it follows from the queue's own usage how high the quota has to come from.
-            if (changed or len(queue.path) > 1) and height(cache, queue, cell, amount) != was_height:
+            if may_be_higher and height(cache, queue, cell, amount) != was_height:
                 return False
         if changed:
             found = _why_all_fail(self._searches, reasons)
@@ -161,10 +162,14 @@ class CachedNoFits:
         self._alike = alike
         self._pending = pending
         self._reasons = reasons
-        self._gates = gates
         self._topologies = topologies
         self._known: Memo[str | Likeness, CachedNoFit] = Memo(most=max(4096, 16 * len(pending)))
         self._by_class = gates.scheduling_equivalence_hashing
+        # Number of a queue -> whether its heads reserve something, as a rule and for its preemptor.
+        self._reserves = [
+            (reserves(each.queue, gates, marked=False), reserves(each.queue, gates, marked=True))
+            for each in pending
+        ]
 
     def version(self, queue: ClusterQueueState) -> int:
         """The version of a queue's tree; room in topologies is shared between trees."""
@@ -224,9 +229,7 @@ class CachedNoFits:
         pending = self._pending[queue.number]
         if pending.strict or no_fit.turn_matters or place.last_assignment is not None or not self._by_class:
             return False
-        if no_fit.assignment.mode != NO_FIT and reserves(
-            workload, self._gates, marked=pending.preemptor is workload
-        ):
+        if no_fit.assignment.mode != NO_FIT and self._reserves[queue.number][pending.preemptor is workload]:
             return False
         return no_fit.still(self._cache, self._alike, self._reasons, self.version(queue))
 

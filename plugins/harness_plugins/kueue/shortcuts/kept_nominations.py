@@ -79,7 +79,7 @@ class KeptNominations:
         if assignment is None:
             question = likeness or workload
             kept = self._known.get(question)
-            if kept is not None and kept[1:] == (version, tried):
+            if kept is not None and kept[1] == version and kept[2] == tried:
                 assignment = kept[0]
             else:
                 assignment = self._look(workload, likeness, tried)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol, TypeAlias, final
 
-from harness.memo import Memo
 from harness.models.cluster import TO_FINAL_SHARE
 from harness_plugins.kueue.rules.borrow_within_cohort import may_borrow
 from harness_plugins.kueue.rules.candidates import all_candidates, candidates_in_order
@@ -39,7 +38,7 @@ class FailedSearch(NamedTuple):
     """A search that found nobody, and what is known of the queues that it looked at."""
 
     incoming: Incoming
-    freeable: Memo[ClusterQueueState, Freeable]
+    freeable: dict[ClusterQueueState, Freeable]
 
 
 class NoTargets(NamedTuple):
@@ -111,7 +110,7 @@ class ClassicReasons:
         return True
 
 
-_NOTHING_KNOWN: Memo[ClusterQueueState, Freeable] = Memo()
+_NOTHING_KNOWN: dict[ClusterQueueState, Freeable] = {}
 
 
 @final
@@ -145,7 +144,7 @@ class FairReasons:
         targets, queues, share, takes_back, taken = self._search.search(incoming)
         if targets:
             return targets, None
-        freeable: Memo[ClusterQueueState, Freeable] = Memo()
+        freeable: dict[ClusterQueueState, Freeable] = {}
         if not takes_back and queues[:1] != [incoming.queue] and len(incoming.queue.path) == 1:
             nobody: list[Amounts] = []
             freeable.update({queue: (queue.generation, share, nobody) for queue in queues})
@@ -178,13 +177,18 @@ class FairReasons:
 
     def still_no_targets(self, why: NoTargets) -> bool:
         """Whether others still give up too little."""
-        if why.failed is None:
+        failed, share, own = why
+        if failed is None:
             return True
-        if why.own or len(why.failed.incoming.queue.path) > 1:
-            return self._all_is_too_little(why.failed.incoming, why.own)
-        return self._too_little(why.failed, why.share)
+        queue = failed.incoming.queue
+        if own or len(queue.path) > 1:
+            return self._all_is_too_little(failed.incoming, own)
+        ranked = self._ranking.of(queue.root)
+        if not ranked or ranked[-1][0] < share:
+            return True  # as nearly always: nobody else has as much
+        return self._too_little(failed, share, ranked)
 
-    def _too_little(self, failed: FailedSearch, share: Share) -> bool:
+    def _too_little(self, failed: FailedSearch, share: Share, ranked: Sequence[tuple[Share, int]]) -> bool:
         """Whether all that others would give up for a queue right below its root is not enough.
 
         What a queue gives up follows from its own holders and from the share that the incoming's queue would
@@ -193,10 +197,11 @@ class FairReasons:
         Args:
             failed: the incoming, who has nobody to preempt in its own queue.
             share: of its queue, with the incoming.
+            ranked: whatever hangs right below its root, the smallest share first.
         """
         own = failed.incoming.queue
         freeable: list[Amounts] = []
-        for theirs, node in reversed(self._ranking.of(own.root)):
+        for theirs, node in reversed(ranked):
             if theirs < share:
                 break
             if node != own.node:

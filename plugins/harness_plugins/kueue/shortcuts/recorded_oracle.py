@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import final
 
-from harness.memo import Memo
 from harness_plugins.kueue.rules.preemption import Incoming, Target
 from harness_plugins.kueue.rules.preemption_oracle import Quota, available, height
 from harness_plugins.kueue.rules.topology.workload import WorkloadTopology
@@ -47,7 +46,7 @@ class RecordedOracle:
         self.no_place: WorkloadTopology | None = None
         self.failed: list[FailedSearch] = []
         self.found_targets = False
-        self._known: Memo[tuple[Amounts, tuple[int, ...], WorkloadTopology | None], list[Target]] = Memo()
+        self._known: dict[tuple[Amounts, tuple[int, ...], WorkloadTopology | None], list[Target]] = {}
 
     @property
     def searched(self) -> bool:
