@@ -73,8 +73,9 @@ def chosen_by(runs: Sequence[Run], baseline: str | None) -> str:
     """How the baseline came to be the one: a shell gives what a pattern stands for in order of names."""
     if baseline is not None or len(runs) < 2:
         return "as asked for"
-    first, second = (run.path.absolute() for run in runs[:2])
-    if first.parent == second.parent and first.name.casefold() < second.name.casefold():
+    paths = [run.path.absolute() for run in runs]
+    names = [path.name.casefold() for path in paths]
+    if len({path.parent for path in paths}) == 1 and names == sorted(names):
         return (
             f"the first of {len(runs)} runs, by name (as {runs[0].path.parent / '*'} gives them); "
             "--baseline chooses another"

@@ -340,15 +340,18 @@ def _over_own_window(comparison: Comparison, of_table: Sequence[Line], place: in
 
 def _about_capacity(comparison: Comparison) -> Iterator[str]:
     """What shares are shares of: the capacity of what jobs ask for."""
-    differing = comparison.differing_capacities
     capacities = [_capacity(run) for run in comparison.runs]
     if not any(capacities):
         return
-    if not differing:
+    on_nodes = [bool(run.info["cluster"]["nodes"]) for run in comparison.runs]
+    if not comparison.differing_capacities and len(set(on_nodes)) == 1:
         yield f"shares are of a capacity of {capacities[0]}"
         return
     each = "; ".join(f"{name} {text}" for name, text in zip(comparison.names, capacities, strict=True))
     yield f"shares are of each run's own capacity: {each}"
+    without = [name for name, nodes in zip(comparison.names, on_nodes, strict=True) if not nodes]
+    if 0 < len(without) < len(on_nodes):
+        yield f"{', '.join(without)}: there are no nodes, so that quotas alone limit what starts, as a whole"
 
 
 def _capacity(run: Run) -> str:

@@ -67,7 +67,7 @@ def named(section: str, owner: str) -> Iterator[None]:
         yield
     except NOT_THEIRS:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PluginError(
             f"section {section!r} of plugin {owner!r} failed: {type(error).__name__}: {error}",
             hint=f"--debug shows where; --no-plugin {owner} leaves it out",

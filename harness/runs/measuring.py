@@ -37,7 +37,8 @@ def measure(
         for spec in metrics:
             try:
                 found += list(_checked(spec.compute(run, window or run.window), known))
-            except Exception as error:  # whatever it is: the replay was made, and may have taken an hour
+            # Whatever it is, `sys.exit` too: the replay was made, and may have taken an hour.
+            except (Exception, SystemExit) as error:
                 if isinstance(error, RunError):
                     _check(run)
                 what = str(error) or ("not enough memory" if isinstance(error, MemoryError) else "")
@@ -75,7 +76,7 @@ def _check(run: Run) -> None:
         again.file(name)
 
 
-def _where(error: Exception) -> str:
+def _where(error: BaseException) -> str:
     """The last line of the plugin's own file that the error came through."""
     frames = extract_tb(error.__traceback__)
     own = [frame for frame in frames if frame.filename != __file__]

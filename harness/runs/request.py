@@ -316,6 +316,11 @@ class Request:
         Raises:
             OptionError: it is no request, or a choice is out of its range.
         """
+        if not isinstance(document, Mapping):
+            raise OptionError(
+                f"a request is read from a mapping, and this is {_about(document)}",
+                hint="of a text, json.loads makes one",
+            )
         values = {**document}
         if values.pop("schema", None) != _SCHEMA:
             raise OptionError(f"this is no request of schema {_SCHEMA!r}", hint="Request.to_json() makes one")

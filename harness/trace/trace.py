@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 _NOTHING: Mapping[str, Any] = {}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trace:
-    """A valid trace.
+    """A valid trace. Two are equal where all that they say is, and all values of their frames.
 
     Attributes:
         path: the file it came from.
@@ -69,6 +69,19 @@ class Trace:
     reader: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     calibration: Mapping[str, str] = field(default_factory=dict)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Trace):
+            return NotImplemented
+        if self is other:
+            return True
+        told = [each.name for each in fields(Trace) if each.name != "frame"]
+        return all(getattr(self, name) == getattr(other, name) for name in told) and self.frame.equals(
+            other.frame
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.path, self.sha256, self.origin))
 
     @cached_property
     def digest(self) -> str:

@@ -29,7 +29,7 @@ def with_metric(compute: Callable[..., Iterable[Any]]) -> Plugins:
     return plugins.load(extra={"third": hook})
 
 
-def raising(error: Exception) -> Callable[..., Iterable[Any]]:
+def raising(error: BaseException) -> Callable[..., Iterable[Any]]:
     def compute(run: harness.Run, window: Any) -> Iterable[Measurement]:
         yield Measurement("before", 1, "count")
         raise error
@@ -73,6 +73,7 @@ def test_what_is_not_kept_is_there_while_it_is_measured(write_trace: WriteTrace,
         (raising(RunError("another run")), "RunError: another run (test_measuring.py:"),
         (raising(FileNotFoundError("prices.csv")), "FileNotFoundError: prices.csv"),
         (raising(MemoryError()), "MemoryError: "),
+        (raising(SystemExit(3)), "SystemExit: 3 (test_measuring.py:"),
         (lambda run: [], "TypeError: "),
         (lambda run, window: None, "TypeError: "),
         (lambda run, window: [("a", 1)], "AttributeError: "),

@@ -200,6 +200,28 @@ def test_values_in_memory_give_the_run_of_their_files(world: Callable[..., Reque
     ).stored
 
 
+def test_traces_in_memory_are_values(write_trace: Callable[..., Path]) -> None:
+    """They are equal where all that they say is, read or unpickled, and so are requests that hold them."""
+    path = write_trace({}, {"queue": "b"})
+    trace, again = read_trace(path, PLUGINS), read_trace(path, PLUGINS)
+    asked = Request(trace, plugin="none")
+    assert trace == again
+    assert hash(trace) == hash(again)
+    assert pickle.loads(pickle.dumps(asked)) == asked
+    assert asked == Request(again, plugin="none")
+    other = replace(trace, frame=trace.frame.head(1))
+    assert trace != other
+    assert trace != "a trace"
+    assert Request(other, plugin="none") != asked
+
+
+def test_a_request_is_read_from_a_mapping() -> None:
+    """A text is told what makes one of it."""
+    with pytest.raises(OptionError, match="from a mapping, and this is a str") as caught:
+        Request.from_json("{}")  # type: ignore[arg-type]
+    assert caught.value.hint == "of a text, json.loads makes one"
+
+
 def test_every_cluster_can_be_pickled(tmp_path: Path) -> None:
     """With all that is modelled, and what was found out about it already."""
     examples = sorted((Path(__file__).parents[2] / "traces").glob("*.cluster.yaml"))
