@@ -26,6 +26,9 @@ from harness.json_text import DEEPEST, leading_json
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
+_TOO_DEEP = f"nested more than {DEEPEST} levels deep"
+_TOO_DEEP_FOR_LIBYAML = "exceeded maximum nesting depth"
+"""What newer ones say at 1,000 levels, before they tell of the first: they look ahead for a key."""
 _LARGEST_EXPANSION = 1_000_000
 _LONGEST_NUMBER = 100
 _LONGEST_WORD = 40
@@ -247,7 +250,8 @@ class _Builder:
             mark = error.problem_mark or error.context_mark
             if mark is not None:
                 self._line = self._first_line + mark.line
-            self._break(f"not valid YAML: {error.problem or error.context}")
+            problem = error.problem or error.context
+            self._break(_TOO_DEEP if problem == _TOO_DEEP_FOR_LIBYAML else f"not valid YAML: {problem}")
         except (yaml.YAMLError, ValueError, OverflowError) as error:
             self._break(f"not valid YAML: {' '.join(str(error).split())}")
         return self._root
@@ -331,7 +335,7 @@ class _Builder:
         if event.tag not in (None, "!") and _TAGS.get(event.tag) != kind:
             self._fault(f"the tag {event.tag} is not read here")
         if len(self._stack) >= DEEPEST:
-            raise _FatalError(f"nested more than {DEEPEST} levels deep")
+            raise _FatalError(_TOO_DEEP)
         if event.anchor:
             self._open_anchors.add(event.anchor)
         self._stack.append(_Frame({} if kind == "map" else [], event.anchor))
