@@ -28,7 +28,8 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _TOO_DEEP = f"nested more than {DEEPEST} levels deep"
 _TOO_DEEP_FOR_LIBYAML = "exceeded maximum nesting depth"
-"""What newer ones say at 1,000 levels, before they tell of the first: they look ahead for a key."""
+"""What libyaml says at 1,000 levels since PyYAML 6.0.4; of flow lists, before it has told of any level."""
+
 _LARGEST_EXPANSION = 1_000_000
 _LONGEST_NUMBER = 100
 _LONGEST_WORD = 40

@@ -351,7 +351,7 @@ def _about_capacity(comparison: Comparison) -> Iterator[str]:
     yield f"shares are of each run's own capacity: {each}"
     without = [name for name, nodes in zip(comparison.names, on_nodes, strict=True) if not nodes]
     if 0 < len(without) < len(on_nodes):
-        yield f"{', '.join(without)}: there are no nodes, so that quotas alone limit what starts, as a whole"
+        yield f"{', '.join(without)}: there are no nodes: jobs start as a whole, within quotas"
 
 
 def _capacity(run: Run) -> str:

@@ -106,7 +106,7 @@ def test_runs_with_nodes_and_without_name_what_their_shares_are_of(
     bare = replayed("bare", [each for each in cluster() if each["kind"] != "NodePool"])
     table = harness.compare([on_nodes, bare]).table()
     assert f"\nshares are of each run's own capacity: nodes 160 cpu, 32 {GPU} (5 nodes); bare " in table
-    assert "\nbare: there are no nodes, so that quotas alone limit what starts, as a whole\n" in f"{table}\n"
+    assert "\nbare: there are no nodes: jobs start as a whole, within quotas\n" in f"{table}\n"
     assert "there are no nodes" not in harness.compare([on_nodes, replayed("again")]).table()
 
 
@@ -433,9 +433,7 @@ def test_the_baseline_is_told_and_how_it_was_chosen(
 
     assert head(second, first) == "baseline 2s (plugin kueue-classic): the first of 2 runs, as given"
     third = replayed("3s", options={"evictionLatency": "3s"})
-    assert head(first, third, second).endswith(
-        ": the first of 3 runs, as given"
-    )  # no pattern gives this order
+    assert head(first, third, second).endswith(": the first of 3 runs, as given")
     by_name = f"by name (as {first.path.parent / '*'} gives them); --baseline chooses another"
     assert head(first, second) == f"baseline 1s (plugin kueue-classic): the first of 2 runs, {by_name}"
     assert head(first, second, baseline="2s") == "baseline 2s (plugin kueue-classic): as asked for"

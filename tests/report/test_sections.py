@@ -230,14 +230,15 @@ def test_a_section_that_says_nothing_is_left_out(runs: list[harness.Run]) -> Non
     assert "mine" not in chapters(harness.make_report(runs, plugins=with_section(lambda material: ())))
 
 
-def test_a_section_that_fails_names_its_plugin(runs: list[harness.Run]) -> None:
+@pytest.mark.parametrize("failure", [ZeroDivisionError, SystemExit])
+def test_a_section_that_fails_names_its_plugin(failure: type[BaseException], runs: list[harness.Run]) -> None:
     """The report is not written, and the error says how to write it without that section."""
 
     def make(material: Material) -> Iterable[Block]:
-        raise ZeroDivisionError
+        raise failure
 
     with pytest.raises(
-        PluginError, match="section 'mine' of plugin 'third' failed: ZeroDivisionError"
+        PluginError, match=f"section 'mine' of plugin 'third' failed: {failure.__name__}"
     ) as error:
         harness.make_report(runs, plugins=with_section(make))
     assert "--no-plugin third" in str(error.value.hint)
