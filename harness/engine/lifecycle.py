@@ -162,18 +162,20 @@ class Lifecycle:
         holds[pod] = Hold(node, now)
         unit = life.unit_of(pod)
         unit.bound += 1
+        amounts = None if len(job.pod_sets) == 1 else life.amounts_of(pod)
         fact = Fact(
             now, self.cycles, BIND, job, 1, 0, 1 if len(holds) == 1 else 0, 0,
-            life.amounts_of(pod), pod, life.successors.get(pod, 0), node, detail,
+            amounts, pod, life.successors.get(pod, 0), node, detail,
         )  # fmt: skip
         self._recorder.record(fact)
         if unit.bound == unit.pods:
-            if unit.pod == NEVER:
-                for each, hold in sorted(holds.items()):
-                    self._progress.held(life, each, hold, now, WAITING)
-                unit.name = job.id if life.admitted else life.current_name(0)
-            else:
+            if unit.pod != NEVER:
                 unit.name = life.current_name(pod)
+            else:
+                if unit.pods > 1:
+                    for each, hold in sorted(holds.items()):
+                        self._progress.held(life, each, hold, now, WAITING)
+                unit.name = job.id if life.admitted else life.current_name(0)
             self._start(unit)
 
     def _start(self, unit: Unit) -> None:

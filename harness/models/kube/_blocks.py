@@ -99,6 +99,23 @@ class Block:
     def __len__(self) -> int:
         return sum([len(group.pods) for group in self.groups.values()])
 
+    def fails(self, version: int) -> bool:
+        """Whether all its pods fail again as they did before, none of them by an attempt of its own.
+
+        It may be asked before a pass; the block is then as it will be afterwards.
+
+        Args:
+            version: see `Peers.failed_at`.
+        """
+        for peers, group in self.groups.items():
+            if group.rejected_by != peers.rejected_by:
+                return False
+            if peers.failed_at != version:
+                if peers.lasting is None or not peers.lasting.holds(group.pods[-1]):
+                    return False
+                peers.failed_at = version
+        return True
+
     def take(self, version: int) -> PodInfo | None:
         """Take out the next pod that has to be tried itself; all before it fail as an equal one has.
 

@@ -69,6 +69,7 @@ class Kinds:
         self._cluster = cluster
         self._groups = groups
         self._kinds: dict[tuple[PodSet, str], Kind] = {}
+        self._of_jobs: dict[tuple[tuple[PodSet, ...], str], tuple[Kind, ...]] = {}
         self._impossible: dict[Shape, str] = {}
 
     def of(self, job: Job, pod_set: PodSet) -> Kind:
@@ -88,6 +89,18 @@ class Kinds:
             kind = self._kinds[pod_set, job.namespace] = Kind(template, node, start, never, group, ours)
         return kind
 
+    def of_job(self, job: Job) -> tuple[Kind, ...]:
+        """The same for each pod set of a job.
+
+        Raises:
+            ClusterError: as `of`.
+        """
+        kinds = self._of_jobs.get((job.pod_sets, job.namespace))
+        if kinds is None:
+            kinds = tuple(self.of(job, pod_set) for pod_set in job.pod_sets)
+            self._of_jobs[job.pod_sets, job.namespace] = kinds
+        return kinds
+
     def _lacks(self, group: GroupReference | None, namespace: str) -> Never | None:
         if group is None or not self._groups or group.key(namespace) in self._cluster.scheduling_groups:
             return None
@@ -96,11 +109,7 @@ class Kinds:
 
     def never(self, job: Job) -> Never | None:
         """Why some pod of a job can never run; None when all of them may."""
-        for pod_set in job.pod_sets:
-            never = self.of(job, pod_set).never
-            if never is not None:
-                return never
-        return None
+        return next((kind.never for kind in self.of_job(job) if kind.never is not None), None)
 
     def fits_none(self, shape: Shape) -> str:
         """Why a shape fits no node even when all are empty, in kube-scheduler's words; "" if it fits one."""

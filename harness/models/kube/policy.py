@@ -12,9 +12,9 @@ from typing import Protocol, final
 from harness.cluster.model import Cluster
 from harness.errors import InputError
 from harness.models.kube.evictions import PodEvictions
-from harness.models.kube.kinds import Kinds, Nodes
+from harness.models.kube.kinds import Kind, Kinds, Nodes
 from harness.models.kube.pod import PodInfo
-from harness.policy import Bind, Decision, Job, Never, Possible, Preempt, Reject, Why
+from harness.policy import Decision, Job, Never, Possible, Reject, Why
 
 
 class PodScheduler(Nodes, Protocol):
@@ -23,6 +23,9 @@ class PodScheduler(Nodes, Protocol):
     @property
     def attempts(self) -> int:
         """How many scheduling attempts there were."""
+
+    def tell(self, evictions: PodEvictions) -> None:
+        """Tell of all that is bound and preempted from now on."""
 
     def advance(self, now: int) -> None:
         """It is `now`."""
@@ -72,32 +75,41 @@ class PodPolicy:
         require_nodes(cluster)
         self.scheduler = scheduler
         self._kinds = Kinds(self.scheduler, cluster, groups=groups)
+        self._now = -1
         self._gives_up = gives_up
         self._never = never
         self._rejected: list[tuple[Job, Never]] = []
         self._fits_nowhere: list[tuple[Job, Never]] = []
         self._pods: dict[tuple[int, int], PodInfo] = {}
         self._successors: dict[tuple[int, int], int] = {}
+        self._prompt = latency is None
         self._evictions = PodEvictions(latency)
+        scheduler.tell(self._evictions)
 
     def submit(self, job: Job, pods: range, now: int) -> None:
         """Pods wait; evicted ones do once the scheduler knows that they are gone."""
-        self.scheduler.advance(now)
+        if now != self._now:
+            self._advance(now)
         never = self._never(job) if self._never is not None else None
         if never is not None:
             self._rejected.append((job, never))
             return
-        never = self._kinds.never(job) if self._gives_up else None
-        if never is not None:
-            self._fits_nowhere.append((job, never))
-            return
+        kinds = self._kinds.of_job(job)
+        if self._gives_up:
+            for kind in kinds:
+                if kind.never is not None:
+                    self._fits_nowhere.append((job, kind.never))
+                    return
+        only = kinds[0] if len(kinds) == 1 else None
         for pod in pods:
-            if (job.index, pod) not in self._pods:
-                self._add(job, pod)
+            key = job.index, pod
+            if key not in self._pods:
+                self._add(job, key, only or self._kinds.of(job, job.pod_set_of(pod)))
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
         """Pods are gone from their nodes; of evicted ones the scheduler may know later."""
-        self.scheduler.advance(now)
+        if now != self._now:
+            self._advance(now)
         if why is Why.ENDED:
             self._evictions.end(job, pods)
             for pod in pods:
@@ -112,33 +124,40 @@ class PodPolicy:
 
     def cycle(self, now: int) -> Iterator[Decision]:
         """Schedule pods until those that are left wait for something to happen."""
-        self.scheduler.advance(now)
-        evictions = self._evictions
-        for job, pod in evictions.left.due(now):
-            self.scheduler.delete(self._pods.pop((job.index, pod)))
-            self._add(job, pod)
-        if self._rejected or self._fits_nowhere:
-            rejected = [*self._rejected, *self._fits_nowhere]
-            self._rejected.clear()
-            self._fits_nowhere.clear()
-            yield from [Reject(job, never.why) for job, never in rejected]
-        for decision in self.scheduler.run():
-            if type(decision) is Bind:
-                evictions.bound(decision, now)
-            elif type(decision) is Preempt:
-                evictions.preempted(decision, now)
-            yield decision
-        yield from evictions.left.wakes()
+        if now != self._now:
+            self._advance(now)
+        if self._prompt and not self._rejected and not self._fits_nowhere:
+            return self.scheduler.run()
+        return self._cycle(now)
 
-    def _add(self, job: Job, pod: int) -> None:
+    def _cycle(self, now: int) -> Iterator[Decision]:
+        """The same, where evicted pods may return later or jobs are to be rejected."""
+        left = self._evictions.left
+        for job, pod in left.due(now):
+            key = job.index, pod
+            self.scheduler.delete(self._pods.pop(key))
+            self._add(job, key, self._kinds.of(job, job.pod_set_of(pod)))
+        rejected = [*self._rejected, *self._fits_nowhere]
+        self._rejected.clear()
+        self._fits_nowhere.clear()
+        yield from [Reject(job, never.why) for job, never in rejected]
+        yield from self.scheduler.run()
+        yield from left.wakes()
+
+    def _advance(self, now: int) -> None:
+        """It is a new instant."""
+        self._now = now
+        self.scheduler.advance(now)
+
+    def _add(self, job: Job, key: tuple[int, int], kind: Kind) -> None:
         """A pod waits, or runs already; one that was evicted comes back as a new pod, behind its equals.
 
         One of another scheduler does not come back to this one.
         """
-        key = (job.index, pod)
-        successor, kind = self._successors.get(key, 0), self._kinds.of(job, job.pod_set_of(pod))
+        successor = self._successors.get(key, 0)
         if successor and not kind.ours:
             return
+        pod = key[1]
         name = job.pod_name(pod, successor)
         info = PodInfo(
             name, kind.template, job.priority, preempts=job.preempts, job=job, pod=pod, group=kind.group

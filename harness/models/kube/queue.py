@@ -86,6 +86,12 @@ class SchedulingQueue:
             if self._passed is not None and waiting is not self._passed:
                 self._settle()
             if isinstance(waiting, Block):
+                if self._passed is None and waiting.fails(version):  # as most do that are tried again
+                    pending.pop()
+                    self.attempts += len(waiting)
+                    self._stamp(waiting, _LONGEST_BACKOFF)
+                    self._short[waiting] = None
+                    continue
                 self._passed = waiting
                 pod = waiting.take(version)
                 if pod is None:
@@ -200,13 +206,14 @@ class SchedulingQueue:
 
         Every 30 s pods that have been in the pool for more than 5 minutes are tried, whatever happened.
         """
-        oldest = None
-        for pool in (self._short, self._others):
-            if pool:
-                stamp = next(iter(pool)).timestamp
-                if oldest is None or stamp < oldest:
-                    oldest = stamp
-        if oldest is None:
+        short, others = self._short, self._others
+        if short:
+            oldest = next(iter(short)).timestamp
+            if others:
+                oldest = min(oldest, next(iter(others)).timestamp)
+        elif others:
+            oldest = next(iter(others)).timestamp
+        else:
             return None
         since = oldest >> _COUNTER_BITS
         return ((since + _LONGEST_IN_POOL) // _FLUSH_EVERY + 1) * _FLUSH_EVERY
@@ -228,8 +235,9 @@ class SchedulingQueue:
         second = self.now // SECOND
         pools: tuple[dict[Any, None], ...] = (self._short, self._others, self._by_bindings)
         for pool in pools:
-            for each in moved if pool else ():
-                pool.pop(each, None)
+            if pool:
+                for each in moved:
+                    pool.pop(each, None)
         active, backoff = self._active, self._backoff
         ready, not_ready = len(active), len(backoff)
         for each in moved:
@@ -237,10 +245,10 @@ class SchedulingQueue:
                 active.append((each.priority, -each.timestamp, each))
             else:
                 backoff.append((-each.backoff, each.priority, -each.timestamp, each))
-        if len(active) > max(ready, 1):
+        if 1 < len(active) > ready:
             active.sort()
             self._join(active)
-        if len(backoff) > max(not_ready, 1):
+        if 1 < len(backoff) > not_ready:
             backoff.sort()
             self._join(backoff)
 

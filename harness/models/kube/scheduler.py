@@ -12,6 +12,7 @@ from typing import Any, final
 from harness.cluster.model import Cluster
 from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness.models.kube.cache import Cache
+from harness.models.kube.evictions import PodEvictions
 from harness.models.kube.gang_scheduling import TIMEOUT, GangRefusal, PermitGang, PermitGangs
 from harness.models.kube.hints import Hints
 from harness.models.kube.node import NodeInfo
@@ -74,6 +75,7 @@ class Scheduler:
         )
         self.queue = SchedulingQueue(Hints(self.cache.labels_of))
         self._gangs = gangs
+        self._evictions: PodEvictions | None = None
         self._refused: Job | None = None  # the last job of which it was said why it waits, in this cycle
         self._woken = -1
         self._running: list[tuple[PodInfo, NodeInfo]] = []
@@ -85,15 +87,22 @@ class Scheduler:
 
     # --- what the scheduler is told -----------------------------------------------------------------------
 
+    def tell(self, evictions: PodEvictions) -> None:
+        """Tell of all that is bound and preempted from now on."""
+        self._evictions = evictions
+
     def advance(self, now: int) -> None:
         """It is `now`; the queue's timers come before all else that happens at an instant."""
-        if now != self.queue.now:
-            self.queue.advance(now)
+        self.queue.advance(now)
 
     def add(self, pod: PodInfo) -> None:
         """A pod arrives."""
-        self.budgets.exists(pod.template, 1)
-        for tried in (pod,) if self._gangs is None else self._gangs.arrive(pod):
+        if pod.template.budgets:
+            self.budgets.exists(pod.template, 1)
+        if self._gangs is None:
+            self.queue.add(pod)
+            return
+        for tried in self._gangs.arrive(pod):
             self.queue.add(tried)
 
     def add_running(self, pod: PodInfo, node: str, start: int | None) -> None:
@@ -112,14 +121,16 @@ class Scheduler:
 
     def delete(self, pod: PodInfo) -> None:
         """A pod is gone: it ended, was evicted, or is no longer wanted."""
-        self.budgets.exists(pod.template, -1)
+        covered = bool(pod.template.budgets)
+        if covered:
+            self.budgets.exists(pod.template, -1)
         waited = False
         if self._gangs is not None:
             waited = self._gangs.is_waiting(pod)
             self._gangs.leave(pod)
         if pod.node >= 0:
             self.cache.remove_pod(pod)
-            if not pod.terminating and not waited:
+            if covered and not pod.terminating and not waited:
                 self.budgets.runs(pod.template, -1)
             self.queue.pod_deleted(pod, was_bound=True)
             return
@@ -132,9 +143,18 @@ class Scheduler:
 
     def run(self) -> Iterator[Decision]:
         """Try pods until all that are left wait for an event."""
-        if self._running:
-            yield from self.bind_running()
-        yield from self._try_pods()
+        if self._running or self._gangs is not None:
+            return self._run_all()
+        pod = self.queue.pop(self.cache.version)
+        if pod is not None or self.queue.failed_alike:
+            return self._run_from(pod)
+        wake = self.next_wake()  # in most cycles there is nothing to try
+        return iter(() if wake is None else (wake,))
+
+    def _run_all(self) -> Iterator[Decision]:
+        """The same, where pods run already or gangs count."""
+        yield from self.bind_running()
+        yield from self._try_pods(self.queue.pop(self.cache.version))
         if self._gangs is not None:
             yield from self._time_out(self._gangs)
             yield from [refuse(pod, why) for pod, why in self._gangs.news()]
@@ -142,12 +162,20 @@ class Scheduler:
         if wake is not None:
             yield wake
 
-    def _try_pods(self) -> Iterator[Decision]:
+    def _run_from(self, pod: PodInfo | None) -> Iterator[Decision]:
+        yield from self._try_pods(pod)
+        wake = self.next_wake()
+        if wake is not None:
+            yield wake
+
+    def _try_pods(self, pod: PodInfo | None) -> Iterator[Decision]:
+        """Try pods, this one first, until all that are left wait for an event."""
         queue, cache = self.queue, self.cache
-        while (pod := queue.pop(cache.version)) is not None:
+        while pod is not None:
             if queue.failed_alike:
                 yield from self.refuse_alike()
-            self.budgets.refresh()
+            if self.budgets.stale:
+                self.budgets.refresh()
             found = self.scheduling.schedule(pod)
             if not isinstance(found, NodeInfo):
                 yield from self._post_filter(pod, found)
@@ -156,6 +184,7 @@ class Scheduler:
             else:
                 yield self.bind(pod, found)
                 queue.pod_bound(pod)
+            pod = queue.pop(cache.version)
         if queue.failed_alike:
             yield from self.refuse_alike()
 
@@ -192,14 +221,24 @@ class Scheduler:
 
     def bind(self, pod: PodInfo, node: NodeInfo) -> Bind:
         """Bind a pod to a node."""
-        self.cache.nominate(pod, "")
+        if pod.nominated:
+            self.cache.nominate(pod, "")
         pod.start = self.queue.stamp()
         return self._place(pod, node)
 
     def _place(self, pod: PodInfo, node: NodeInfo) -> Bind:
         self.cache.add_pod(pod, node)
-        self.budgets.runs(pod.template, 1)
-        return Bind(_job(pod), range(pod.pod, pod.pod + 1), node.name)
+        if pod.template.budgets:
+            self.budgets.runs(pod.template, 1)
+        return self._bound(pod, node)
+
+    def _bound(self, pod: PodInfo, node: NodeInfo) -> Bind:
+        """A pod is bound, and whoever listens is told so."""
+        job, pods = pod.job, range(pod.pod, pod.pod + 1)
+        assert job is not None, "a pod of a replay belongs to a job"
+        if self._evictions is not None:
+            self._evictions.bound(job, pods, self.queue.now)
+        return Bind(job, pods, node.name)
 
     # --- gangs --------------------------------------------------------------------------------------------
 
@@ -214,7 +253,7 @@ class Scheduler:
             mate.start = self.queue.stamp()
             self.cache.touch(there)
             self.budgets.runs(mate.template, 1)
-            yield Bind(_job(mate), range(mate.pod, mate.pod + 1), there.name)
+            yield self._bound(mate, there)
             self.queue.pod_bound(mate)
 
     def _time_out(self, gangs: PermitGangs) -> Iterator[Decision]:
@@ -232,7 +271,7 @@ class Scheduler:
             if is_first:
                 why = gang.of_its_pods(placed, f"had a place for {TIMEOUT // MINUTE} minutes and gave it up")
                 yield refuse(pods[0], GangRefusal(why))
-            yield from self._try_pods()
+            yield from self._try_pods(self.queue.pop(self.cache.version))
         wake = gangs.next_wake()
         if wake is not None:
             yield wake
@@ -305,7 +344,10 @@ class Scheduler:
         self.cache.terminate(victim)
         self.budgets.runs(victim.template, -1)
         assert victim.job is not None
-        return Preempt(victim.job, by, reason, range(victim.pod, victim.pod + 1), detail)
+        preempt = Preempt(victim.job, by, reason, range(victim.pod, victim.pod + 1), detail)
+        if self._evictions is not None:
+            self._evictions.preempted(preempt, self.queue.now)
+        return preempt
 
     def withdraw(self, pod: PodInfo) -> Iterator[Decision]:
         """Withdraw a pod's nomination."""
@@ -313,11 +355,6 @@ class Scheduler:
         assert pod.job is not None
         yield Unnominate(pod.job, pod.pod)
         self.queue.nomination_withdrawn(pod)
-
-
-def _job(pod: PodInfo) -> Job:
-    assert pod.job is not None, "a pod of a replay belongs to a job"
-    return pod.job
 
 
 def detail_of(chosen: Candidate, criterion: str, candidates: int) -> dict[str, Any]:

@@ -140,14 +140,17 @@ class Scheduling:
         cache = self.cache
         rejected = self._rejected_for_nominated(pod, nodes) if cache.expecting else {}
         hidden = nodes.hide(rejected) if rejected else ()
-        key, looked_at = NO_KEY, len(cache.nodes)
+        key, total = NO_KEY, len(cache.nodes)
         if nodes.any_fits:
-            looked_at = nodes.reach(self._start, self.wanted)
-            key = nodes.best(self._start, looked_at)
+            if self.wanted >= total:
+                key = min(nodes.keys)
+            else:
+                looked_at = nodes.reach(self._start, self.wanted)
+                key = nodes.best(self._start, looked_at)
+                if looked_at < total:
+                    self._advance(looked_at, failed)
         if hidden:
             nodes.restore(hidden)
-        if looked_at < len(cache.nodes):
-            self._advance(looked_at, failed)
         if key == NO_KEY:
             return Diagnosis(pod, NOTHING, nodes, rejected, cache.nodes)
         return self._by_rank[rank_of(key)]

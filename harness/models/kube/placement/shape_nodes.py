@@ -97,8 +97,10 @@ class ShapeNodes:
                     kind = SHORT
                     break
             else:
-                score = least_allocated(shape, node) + balanced_allocation(shape, node)
-                key = (HIGHEST_LOCAL - score) << _RANK_BITS | node.rank
+                key = node.rank
+                if len(self.kinds) > 1:  # an only node needs no score
+                    score = least_allocated(shape, node) + balanced_allocation(shape, node)
+                    key |= (HIGHEST_LOCAL - score) << _RANK_BITS
         self.kinds[position] = kind
         self.keys[position] = key
 

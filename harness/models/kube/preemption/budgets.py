@@ -20,6 +20,7 @@ class Budgets:
     Attributes:
         allowed: how many disruptions each budget allows.
         version: grows with every change of `allowed`.
+        stale: the budgets whose allowance is to be worked out anew.
     """
 
     def __init__(self, budgets: Sequence[PodDisruptionBudget], *, live: bool) -> None:
@@ -29,7 +30,7 @@ class Budgets:
         self.version = 0
         self._expected = [0] * len(budgets)
         self._healthy = [0] * len(budgets)
-        self._stale: dict[int, None] = {}
+        self.stale: dict[int, None] = {}
 
     def covering(self, namespace: str, labels: Mapping[str, str]) -> tuple[int, ...]:
         """Numbers of the budgets that count a pod."""
@@ -41,24 +42,24 @@ class Budgets:
         """A pod has come into being (1) or is gone (-1)."""
         for number in template.budgets:
             self._expected[number] += change
-            self._stale[number] = None
+            self.stale[number] = None
 
     def runs(self, template: Template, change: int) -> None:
         """A pod is bound (1), or is terminating or gone (-1)."""
         for number in template.budgets:
             self._healthy[number] += change
-            self._stale[number] = None
+            self.stale[number] = None
 
     def refresh(self) -> None:
         """Bring `allowed` up to date, as the disruption controller does."""
-        if not self._live or not self._stale:
+        if not self._live or not self.stale:
             return
-        for number in self._stale:
+        for number in self.stale:
             allowed = self._budgets[number].allowed(self._expected[number], self._healthy[number])
             if allowed != self.allowed[number]:
                 self.allowed[number] = allowed
                 self.version += 1
-        self._stale.clear()
+        self.stale.clear()
 
     def charged(self, pod: PodInfo) -> Iterable[int]:
         """Numbers of the budgets that lose a disruption when a pod is evicted."""
