@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import KeysView, Mapping
 from types import MappingProxyType
 
 from harness.cluster.model import Cluster
@@ -26,6 +26,7 @@ class Books:
         self._free: dict[str, dict[str, int]] = {
             name: dict(node.allocatable) for name, node in cluster.nodes.items()
         }
+        self.nodes: KeysView[str] = self._free.keys()
 
     def free_on(self, node: str) -> Mapping[str, int]:
         """Resource -> amount that is free on a node now."""
@@ -39,10 +40,6 @@ class Books:
             for resource, amount in asked_by(job, None).items()
             if resource in self.capacity
         )
-
-    def has_node(self, node: str) -> bool:
-        """Whether there is such a node."""
-        return node in self._free
 
     def admit(self, asked: Mapping[str, int], *, at_once: bool) -> bool | str:
         """Promise a whole job what it asks for, or give it that where it may start and all of it is free.

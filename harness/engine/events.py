@@ -92,6 +92,10 @@ class Fact(NamedTuple):
         return None if self.pod == NEVER else self.job.pod_name(self.pod, self.successor)
 
 
+new_fact = tuple.__new__
+"""`new_fact(Fact, (time, ...))` makes a fact of all its values, in a third of the time that a call takes."""
+
+
 class Recorder(Protocol):
     """Keeps what the engine reports. Times are microseconds since the origin."""
 

@@ -24,6 +24,7 @@ from harness.engine.events import (
     WAITING,
     Fact,
     Recorder,
+    new_fact,
 )
 from harness.engine.life import Hold, Life, Unit, runs
 from harness.engine.losses import Losses
@@ -108,7 +109,11 @@ class Lifecycle:
         now = self.last = self.now
         self.progressed += 1
         life = self.lives[job.index] = Life(job, work, interval, startup, done)
-        self._recorder.record(Fact(now, self.cycles, SUBMIT, job, job.pods, 1))
+        fact = new_fact(Fact, (
+            now, self.cycles, SUBMIT, job, job.pods, 1, 0, 0, None, NEVER, 0, None, None,
+            None, None, None, None, None,
+        ))  # fmt: skip
+        self._recorder.record(fact)
         self.policy.submit(job, life.every_pod, now)
 
     def admit(self, life: Life) -> bool | str:
@@ -163,18 +168,20 @@ class Lifecycle:
         unit = life.unit_of(pod)
         unit.bound += 1
         amounts = None if len(job.pod_sets) == 1 else life.amounts_of(pod)
-        fact = Fact(
+        fact = new_fact(Fact, (
             now, self.cycles, BIND, job, 1, 0, 1 if len(holds) == 1 else 0, 0,
             amounts, pod, life.successors.get(pod, 0), node, detail,
-        )  # fmt: skip
+            None, None, None, None, None,
+        ))  # fmt: skip
         self._recorder.record(fact)
         if unit.bound == unit.pods:
-            if unit.pod != NEVER:
+            if job.pods == 1 and not life.successors:
+                unit.name = job.id
+            elif unit.pod != NEVER:
                 unit.name = life.current_name(pod)
             else:
-                if unit.pods > 1:
-                    for each, hold in sorted(holds.items()):
-                        self._progress.held(life, each, hold, now, WAITING)
+                for each, hold in sorted(holds.items()):
+                    self._progress.held(life, each, hold, now, WAITING)
                 unit.name = job.id if life.admitted else life.current_name(0)
             self._start(unit)
 
@@ -238,11 +245,12 @@ class Lifecycle:
                     self._starts.freed(now)
         over = pod == NEVER or len(life.ended) == life.wanted
         stops = over or not life.holds
-        fact = Fact(
+        fact = new_fact(Fact, (
             now, self.cycles, FINISH, job, unit.pods,
             -1 if over else 0, -1 if stops else 0, -1 if life.admitted else 0,
-            unit.amounts, pod, life.successors.get(pod, 0),
-        )  # fmt: skip
+            unit.amounts, pod, life.successors.get(pod, 0), None, None,
+            None, None, None, None, None,
+        ))  # fmt: skip
         self._recorder.record(fact)
         if over:
             del self.lives[job.index]

@@ -23,6 +23,7 @@ from harness.engine.events import (
     UNNOMINATE,
     Fact,
     Recorder,
+    new_fact,
 )
 from harness.engine.life import Life
 from harness.engine.lifecycle import Lifecycle
@@ -131,11 +132,11 @@ class Referee:
         pods, amounts = life.wanted, life.amounts
         if life.ended:
             pods, amounts = pods - len(life.ended), life.unused([])
-        fact = Fact(
+        fact = new_fact(Fact, (
             now, lifecycle.cycles, ADMIT, job, pods, 0, 1 if starts else 0, 1, amounts, NEVER, 0, None,
             admit.detail or None, None, None, admit.flavors or None,
-            None if life.counts is None else life.dropped,
-        )  # fmt: skip
+            None if life.counts is None else life.dropped, None,
+        ))  # fmt: skip
         self._recorder.record(fact)
         if starts:
             lifecycle.start_whole(life)
@@ -151,11 +152,12 @@ class Referee:
             self.refuse(job, "it was evicted and is not gone yet")
         if life.admitted and life.startable > lifecycle.now:
             self.refuse(job, f"it was admitted to start at {life.startable} us and not before")
-        if not books.has_node(node):
+        if node not in books.nodes:
             self._check_node(job, node)
         for pod in bind.pods:
-            # Where none of these is so it waits, as nearly always: what is asked in turn takes 1 % of a binding.
-            if life.counts is not None or pod not in life.every_pod or pod in life.holds or pod in life.ended:
+            # Nearly always none of these is so, and the pod waits.
+            known = life.counts is None and pod in life.every_pod
+            if not known or pod in life.holds or pod in life.ended:
                 self._check_waiting(life, pod)
             short = books.bind(job, pod, node)
             if short is not None:
@@ -306,7 +308,7 @@ class Referee:
         return life
 
     def _check_node(self, job: Job, node: str) -> None:
-        if not self._lifecycle.books.has_node(node):
+        if node not in self._lifecycle.books.nodes:
             self.refuse(job, f"there is no node {node!r}")
 
     def _check_waiting(self, life: Life, pod: int) -> None:

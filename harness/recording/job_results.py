@@ -16,6 +16,7 @@ import polars as pl
 from harness.arrays import Ints, as_series, distinct
 from harness.engine.events import NEVER, PENDING, STATES
 from harness.errors import InputError
+from harness.policy import Job
 from harness.recording import schemas
 from harness.recording.parquet import ShortTable, TableWriter, TimeKind, integers
 from harness.units import INT64_MAX
@@ -83,7 +84,7 @@ class JobResults:
 
     def add(
         self,
-        index: int,
+        job: Job,
         state: int,
         admitted: int,
         start: int,
@@ -94,7 +95,7 @@ class JobResults:
     ) -> None:
         """How one job ended; see `harness.engine.events.Recorder`."""
         recent = self._recent
-        recent.append((index, state, admitted, start, finish, preemptions, lost, idle))
+        recent.append((job.index, state, admitted, start, finish, preemptions, lost, idle))
         if len(recent) == _AT_ONCE:
             self._pack()
             while (first := self._chunks.get(self._written)) is not None and not first.left:

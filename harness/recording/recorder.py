@@ -102,6 +102,7 @@ class ParquetRecorder:
         self._facts = FactColumns()
         self._stints = _Stints()
         self._results = JobResults(folder / "jobs.parquet", jobs, kind, _CHUNK, files=files)
+        self.job = self._results.add
 
     def record(self, fact: Fact) -> None:
         """See `harness.engine.events.Recorder`."""
@@ -127,20 +128,6 @@ class ParquetRecorder:
         """See `harness.engine.events.Recorder`."""
         for code in self._behind.get(queue, ()):
             self._shares.append((time, code, share, weighted))
-
-    def job(
-        self,
-        job: Job,
-        state: int,
-        admitted: int,
-        start: int,
-        finish: int,
-        preemptions: int,
-        lost: int,
-        idle: int,
-    ) -> None:
-        """See `harness.engine.events.Recorder`."""
-        self._results.add(job.index, state, admitted, start, finish, preemptions, lost, idle)
 
     def close(self, arrived: int) -> dict[str, ShortTable]:
         """Write what is left; `jobs.parquet` gets the first `arrived` jobs, those that the replay saw.

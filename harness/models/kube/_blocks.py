@@ -97,24 +97,29 @@ class Block:
         self._reached = _BEFORE_ALL
 
     def __len__(self) -> int:
-        return sum([len(group.pods) for group in self.groups.values()])
+        pods = 0
+        for group in self.groups.values():
+            pods += len(group.pods)
+        return pods
 
-    def fails(self, version: int) -> bool:
-        """Whether all its pods fail again as they did before, none of them by an attempt of its own.
+    def fails(self, version: int) -> int:
+        """How many pods it has, if all fail again as they did before without an attempt; else 0.
 
-        It may be asked before a pass; the block is then as it will be afterwards.
+        It may be asked before a pass; where they fail the block is then as it will be afterwards.
 
         Args:
             version: see `Peers.failed_at`.
         """
+        pods = 0
         for peers, group in self.groups.items():
             if group.rejected_by != peers.rejected_by:
-                return False
+                return 0
             if peers.failed_at != version:
                 if peers.lasting is None or not peers.lasting.holds(group.pods[-1]):
-                    return False
+                    return 0
                 peers.failed_at = version
-        return True
+            pods += len(group.pods)
+        return pods
 
     def take(self, version: int) -> PodInfo | None:
         """Take out the next pod that has to be tried itself; all before it fail as an equal one has.

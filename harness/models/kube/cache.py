@@ -105,13 +105,17 @@ class Cache:
         """A bound pod is gone; answers the node it was on."""
         node, template = self.nodes[pod.node], pod.template
         node.remove(pod)
-        _less(template.placed, node.position)
+        placed, position = template.placed, node.position
+        if placed[position] > 1:
+            placed[position] -= 1
+        else:
+            del placed[position]
+            if not placed:
+                del self.placed[template]
+                self.repelling.pop(template, None)
+                self.attracting.pop(template, None)
         if pod.terminating:
-            _less(template.leaving, node.position)
-        if not template.placed:
-            del self.placed[template]
-            self.repelling.pop(template, None)
-            self.attracting.pop(template, None)
+            _less(template.leaving, position)
         _less(self.bound, pod.priority)
         pod.node = -1
         self.touch(node)

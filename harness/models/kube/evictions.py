@@ -49,16 +49,13 @@ class PodEvictions:
         self._victims: dict[Place, Victim] = {}
         self._preempting: dict[int, PreemptingJob] = {}
 
-    def arrive(self) -> None:
-        """A job arrived."""
-        self.left.progressed += 1
-
     def end(self, job: Job, pods: range) -> None:
         """Pods have ended."""
         self.left.progressed += 1
-        for pod in pods if self._victims else ():
-            self._victims.pop((job.index, pod), None)
-        if len(pods) == job.pods:
+        if self._victims:
+            for pod in pods:
+                self._victims.pop((job.index, pod), None)
+        if self._preempting and len(pods) == job.pods:
             self._preempting.pop(job.index, None)
 
     def leave(self, job: Job, pod: int, now: int) -> bool:

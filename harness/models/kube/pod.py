@@ -180,7 +180,6 @@ class PodInfo:
         name: str,
         template: Template,
         priority: int,
-        *,
         preempts: bool,
         job: Job | None = None,
         pod: int = 0,

@@ -89,7 +89,8 @@ class PodPolicy:
     def submit(self, job: Job, pods: range, now: int) -> None:
         """Pods wait; evicted ones do once the scheduler knows that they are gone."""
         if now != self._now:
-            self._advance(now)
+            self._now = now
+            self.scheduler.advance(now)
         never = self._never(job) if self._never is not None else None
         if never is not None:
             self._rejected.append((job, never))
@@ -109,7 +110,8 @@ class PodPolicy:
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
         """Pods are gone from their nodes; of evicted ones the scheduler may know later."""
         if now != self._now:
-            self._advance(now)
+            self._now = now
+            self.scheduler.advance(now)
         if why is Why.ENDED:
             self._evictions.end(job, pods)
             for pod in pods:
@@ -125,7 +127,8 @@ class PodPolicy:
     def cycle(self, now: int) -> Iterator[Decision]:
         """Schedule pods until those that are left wait for something to happen."""
         if now != self._now:
-            self._advance(now)
+            self._now = now
+            self.scheduler.advance(now)
         if self._prompt and not self._rejected and not self._fits_nowhere:
             return self.scheduler.run()
         return self._cycle(now)
@@ -144,11 +147,6 @@ class PodPolicy:
         yield from self.scheduler.run()
         yield from left.wakes()
 
-    def _advance(self, now: int) -> None:
-        """It is a new instant."""
-        self._now = now
-        self.scheduler.advance(now)
-
     def _add(self, job: Job, key: tuple[int, int], kind: Kind) -> None:
         """A pod waits, or runs already; one that was evicted comes back as a new pod, behind its equals.
 
@@ -159,12 +157,10 @@ class PodPolicy:
             return
         pod = key[1]
         name = job.pod_name(pod, successor)
-        info = PodInfo(
-            name, kind.template, job.priority, preempts=job.preempts, job=job, pod=pod, group=kind.group
-        )
+        info = PodInfo(name, kind.template, job.priority, job.preempts, job, pod, kind.group)
         self._pods[key] = info
         if not successor:
-            self._evictions.arrive()
+            self._evictions.left.progressed += 1
         if kind.node and not successor:
             self.scheduler.add_running(info, kind.node, kind.start)
         else:

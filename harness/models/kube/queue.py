@@ -70,8 +70,8 @@ class SchedulingQueue:
 
     def add(self, pod: PodInfo) -> None:
         """A new pod waits."""
-        pod.timestamp = self.stamp()
-        insort(self._active, (pod.priority, -pod.timestamp, pod))
+        stamp = pod.timestamp = self.stamp()
+        insort(self._active, (pod.priority, -stamp, pod))
 
     def pop(self, version: int) -> PodInfo | None:
         """The next pod to try; None when all wait for events.
@@ -86,9 +86,10 @@ class SchedulingQueue:
             if self._passed is not None and waiting is not self._passed:
                 self._settle()
             if isinstance(waiting, Block):
-                if self._passed is None and waiting.fails(version):  # as most do that are tried again
+                failing = waiting.fails(version) if self._passed is None else 0
+                if failing:  # as most do that are tried again
                     pending.pop()
-                    self.attempts += len(waiting)
+                    self.attempts += failing
                     self._stamp(waiting, _LONGEST_BACKOFF)
                     self._short[waiting] = None
                     continue
@@ -132,7 +133,8 @@ class SchedulingQueue:
 
     def _stamp(self, waiting: Waiting, backoff: int) -> None:
         """It has failed now, and backs off for so many seconds."""
-        waiting.timestamp = self.stamp()
+        self._count += 1
+        waiting.timestamp = (self.now << _COUNTER_BITS) + self._count
         waiting.backoff = self.now // SECOND + backoff
 
     def _settle(self) -> None:
@@ -178,7 +180,8 @@ class SchedulingQueue:
         if self._others:
             hints = self._hints
             helped += [pod for pod in self._others if hints.after_deletion(pod, gone, was_bound=was_bound)]
-        self._move(helped)
+        if helped:
+            self._move(helped)
 
     def nomination_withdrawn(self, other: PodInfo) -> None:
         """A nomination is gone: to pods that are not more important, as if the pod itself were gone."""
@@ -226,21 +229,20 @@ class SchedulingQueue:
                 if pod.timestamp >= late:
                     break
                 moved.append(pod)
-        self._move(moved)
+        if moved:
+            self._move(moved)
 
     def _move(self, moved: Sequence[Waiting]) -> None:
         """Move pods out of the pool: to be tried now, or once their backoff is over."""
-        if not moved:
-            return
-        second = self.now // SECOND
-        pools: tuple[dict[Any, None], ...] = (self._short, self._others, self._by_bindings)
-        for pool in pools:
-            if pool:
-                for each in moved:
-                    pool.pop(each, None)
+        second, short = self.now // SECOND, self._short
+        others: tuple[dict[Any, None], ...] = (self._others, self._by_bindings)
         active, backoff = self._active, self._backoff
         ready, not_ready = len(active), len(backoff)
         for each in moved:
+            short.pop(each, None)
+            for pool in others:
+                if pool:
+                    pool.pop(each, None)
             if each.backoff < second:
                 active.append((each.priority, -each.timestamp, each))
             else:

@@ -147,7 +147,7 @@ class Scheduler:
             return self._run_all()
         pod = self.queue.pop(self.cache.version)
         if pod is not None or self.queue.failed_alike:
-            return self._run_from(pod)
+            return self._try_pods(pod, wakes=True)
         wake = self.next_wake()  # in most cycles there is nothing to try
         return iter(() if wake is None else (wake,))
 
@@ -162,14 +162,13 @@ class Scheduler:
         if wake is not None:
             yield wake
 
-    def _run_from(self, pod: PodInfo | None) -> Iterator[Decision]:
-        yield from self._try_pods(pod)
-        wake = self.next_wake()
-        if wake is not None:
-            yield wake
+    def _try_pods(self, pod: PodInfo | None, *, wakes: bool = False) -> Iterator[Decision]:
+        """Try pods, this one first, until all that are left wait for an event.
 
-    def _try_pods(self, pod: PodInfo | None) -> Iterator[Decision]:
-        """Try pods, this one first, until all that are left wait for an event."""
+        Args:
+            pod: the first one.
+            wakes: whether nothing comes after it in this cycle but to ask to be woken.
+        """
         queue, cache = self.queue, self.cache
         while pod is not None:
             if queue.failed_alike:
@@ -187,11 +186,15 @@ class Scheduler:
             pod = queue.pop(cache.version)
         if queue.failed_alike:
             yield from self.refuse_alike()
+        wake = self.next_wake() if wakes else None
+        if wake is not None:
+            yield wake
 
     def bind_running(self) -> Iterator[Bind]:
         """Bind the pods that run already, before anything else is decided."""
         for running, node in self._running:
-            yield self._place(running, node)
+            self.cache.add_pod(running, node)
+            yield self._bound(running, node)
         self._running.clear()
 
     def next_wake(self) -> Wake | None:
@@ -224,16 +227,13 @@ class Scheduler:
         if pod.nominated:
             self.cache.nominate(pod, "")
         pod.start = self.queue.stamp()
-        return self._place(pod, node)
-
-    def _place(self, pod: PodInfo, node: NodeInfo) -> Bind:
         self.cache.add_pod(pod, node)
-        if pod.template.budgets:
-            self.budgets.runs(pod.template, 1)
         return self._bound(pod, node)
 
     def _bound(self, pod: PodInfo, node: NodeInfo) -> Bind:
-        """A pod is bound, and whoever listens is told so."""
+        """A pod that holds its place is bound, and runs."""
+        if pod.template.budgets:
+            self.budgets.runs(pod.template, 1)
         job, pods = pod.job, range(pod.pod, pod.pod + 1)
         assert job is not None, "a pod of a replay belongs to a job"
         if self._evictions is not None:
@@ -252,7 +252,6 @@ class Scheduler:
             there = self.cache.nodes[mate.node]
             mate.start = self.queue.stamp()
             self.cache.touch(there)
-            self.budgets.runs(mate.template, 1)
             yield self._bound(mate, there)
             self.queue.pod_bound(mate)
 
