@@ -113,11 +113,13 @@ class AckRules:
             return found
         left: dict[int, int] = {}
         for each in reversed(node.by_importance()):
-            theirs = usage.quota_of(each)
+            if not reclaims and each.priority >= pod.priority:
+                break  # as are all that are left
+            theirs = usage.of(each).quota
             if reclaims:
                 if theirs is None or theirs is quota or not usage.tree.may_lose(theirs, quota):
                     continue
-            elif theirs is not quota or each.priority >= pod.priority:
+            elif theirs is not quota:
                 continue
             if each.terminating or self._is_protected(each) or _same_job(each, pod):
                 continue

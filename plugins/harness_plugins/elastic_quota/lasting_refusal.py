@@ -26,6 +26,9 @@ class LastingQuotaRefusal:
     exceed its `min`, and has no less important pods, stays so until its own pods change. A pod without a
     quota, which preempts by priority, preempts nobody while no less important pod is bound anywhere.
 
+    Nominated pods only add to what a pod requests: a bound that refuses it without them refuses it with them.
+    Which bound is named first may differ then, which is recorded of gangs.
+
     Args:
         refusal: what was said.
         pods: the pod, or all pods of the gang.
@@ -58,8 +61,9 @@ class LastingQuotaRefusal:
             add(self._asked, usage.amounts(pod))
             if usage.quota_of(pod) is not self._quota or pod.template is not template:
                 self._of_one_kind = False
-        self._bound = _bound_of(refusal.failure.excess)
         self._usage = usage
+        expecting = bool(scheduling.cache.expecting)
+        self._bound = _bound_of(self._excess() if expecting else refusal.failure.excess)
         self._scheduling = scheduling
         self._gangs = gangs
         self._said = said
@@ -80,13 +84,13 @@ class LastingQuotaRefusal:
             diagnosis is None or diagnosis.state is not NOTHING or diagnosis.statuses
         ):
             return False
-        if self._first.template.shape.ports or failure.cache.expecting:
+        if self._first.template.shape.ports or not self._stands_with_nominations(self._first):
             return False
         return self._of_one_kind and self._preempts_nobody()
 
     def holds(self, pod: PodInfo) -> bool:
         """See `harness.models.kube.pod.LastingRefusal`."""
-        if self._scheduling.cache.expecting or not self._is_refused() or not self._preempts_nobody():
+        if not self._stands_with_nominations(pod) or not self._is_refused() or not self._preempts_nobody():
             return False
         gang = self._gangs.of(pod)
         if gang is not None:
@@ -96,11 +100,23 @@ class LastingQuotaRefusal:
         self.spared = pod
         return True
 
+    def _stands_with_nominations(self, pod: PodInfo) -> bool:
+        """Whether nothing is nominated, or what is cannot change what becomes of it."""
+        if not self._scheduling.cache.expecting:
+            return True
+        return self._bound is not None and self._gangs.of(pod) is None
+
+    def _excess(self) -> Excess | None:
+        """Why its quota does not let it in, without any nomination; None when it does."""
+        quota, tree = self._quota, self._usage.tree
+        if quota is None:
+            return None
+        return tree.over_max(quota, self._asked) or tree.over_guaranteed(self._asked)
+
     def _is_refused(self) -> bool:
         """Whether the same bound refuses it, or as before none does and there is no node."""
-        quota, tree = self._quota, self._usage.tree
-        if quota is not None:
-            excess = tree.over_max(quota, self._asked) or tree.over_guaranteed(self._asked)
+        if self._quota is not None:
+            excess = self._excess()
             if _bound_of(excess) != self._bound:
                 return False
             if excess is not None:

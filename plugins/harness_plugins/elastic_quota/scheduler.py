@@ -296,7 +296,7 @@ class QuotaScheduler:
                 yield from self._withdraw(pod)
 
     def _lasting(self, refusal: QuotaRefusal, pods: Sequence[PodInfo]) -> LastingQuotaRefusal | None:
-        if refusal.nodes or self.cache.expecting:
+        if refusal.nodes:
             return None
         lasting = LastingQuotaRefusal(refusal, pods, self.usage, self.scheduling, self._gangs, self.refusals)
         return lasting if lasting.asks_all else None
