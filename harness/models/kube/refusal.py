@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, final
 
+from harness.models.kube.cache import Cache
 from harness.models.kube.placement.scheduling import Diagnosis
 from harness.models.kube.placement.shape_nodes import count
 from harness.models.kube.pod import PodInfo, Refusal
@@ -43,6 +44,33 @@ class Unschedulable:
         nodes = self.diagnosis.nodes
         nodes.refresh()
         return not nodes.any_fits
+
+
+@final
+class NobodyLower:
+    """The same where pods are preempted, of a pod for which there is nobody to be preempted.
+
+    Args:
+        refusal: what was said.
+        cache: the pods on nodes.
+    """
+
+    __slots__ = ("_cache", "_refusal")
+
+    def __init__(self, refusal: Unschedulable, cache: Cache) -> None:
+        self._refusal = refusal
+        self._cache = cache
+
+    def holds(self, pod: PodInfo) -> bool:
+        """See `harness.models.kube.pod.LastingRefusal`.
+
+        Room that is kept for nominated pods only makes fewer nodes fit, and for the same reason, unless they
+        have affinities.
+        """
+        cache = self._cache
+        if cache.expecting and (cache.repelling or cache.attracting):
+            return False
+        return not cache.has_lower(pod.priority) and self._refusal.holds(pod)
 
 
 def node_detail(diagnosis: Diagnosis, preemption: str = "") -> dict[str, Any]:

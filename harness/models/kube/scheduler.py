@@ -27,7 +27,7 @@ from harness.models.kube.preemption.evaluator import (
 )
 from harness.models.kube.preemption.victims import Candidate
 from harness.models.kube.queue import SchedulingQueue
-from harness.models.kube.refusal import DISABLED, NO_VICTIMS, Unschedulable, refuse
+from harness.models.kube.refusal import DISABLED, NO_VICTIMS, NobodyLower, Unschedulable, refuse
 from harness.policy import Bind, Decision, Job, Nominate, Preempt, Refuse, Unnominate, Wake
 from harness.units import MINUTE
 
@@ -309,7 +309,9 @@ class Scheduler:
         peers, is_new = pod.peers, pod.rejected_by != rejecting
         if not pod.nominated:
             peers.failed_at, peers.rejected_by, peers.refusal = self.cache.version, rejecting, why
-            peers.lasting = why if self._preemption is None and why.diagnosis.by_nodes_alone else None
+            peers.lasting = None
+            if why.diagnosis.by_nodes_alone:
+                peers.lasting = why if self._preemption is None else NobodyLower(why, self.cache)
         self.queue.add_unschedulable(pod, rejecting)
         if is_new:
             self._refused = pod.job

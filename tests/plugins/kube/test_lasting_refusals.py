@@ -1,4 +1,4 @@
-"""Refusals that stand where nobody is preempted: they spare attempts, and change nothing else."""
+"""Refusals that stand where nobody can be preempted: they spare attempts, and change nothing else."""
 
 from __future__ import annotations
 
@@ -39,20 +39,23 @@ def crowd(rng: random.Random) -> tuple[list[Any], Jobs]:
             runs=rng.randint(1, 30),
             priority=rng.choice((0, 0, 0, 7)),
             pods=rng.choice((1, 1, 2)),
+            grace=rng.choice((1, 2)),
+            preempts=rng.random() < 0.8,
             **rng.choice(kinds),
         )
         jobs.append(made)
     return nodes, jobs
 
 
-@given(st.integers(0, 10**9))
+@pytest.mark.parametrize("preempts", [False, True])
+@given(seed=st.integers(0, 10**9))
 @settings(max_examples=40, deadline=None)
-def test_nothing_changes_where_every_pod_is_tried_by_itself(seed: int) -> None:
+def test_nothing_changes_where_every_pod_is_tried_by_itself(preempts: bool, seed: int) -> None:
     """In blocks, where refusals stand, and without: the same decisions, refusals and figures."""
 
     def played() -> World:
         nodes, jobs = crowd(random.Random(seed))
-        return World(nodes, *jobs, disablePreemption=True)
+        return World(nodes, *jobs, disablePreemption=not preempts)
 
     together = played()
     with pytest.MonkeyPatch.context() as context:
