@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias, final
 
 from harness.models.evictions import Evictions, Round
-from harness.policy import Job, Preempt
+from harness.policy import Bind, Job, Preempt
 
 Place: TypeAlias = tuple[int, int]
 """A pod by its job's index and its number there: its successors have the same."""
@@ -64,12 +64,12 @@ class PodEvictions:
         last = victim.round if victim is not None else None
         return self.left.leave((job, pod), job.pod_name(pod), last, now) == now
 
-    def bound(self, job: Job, pods: range, now: int) -> None:
+    def bound(self, bind: Bind, now: int) -> None:
         """Take note of a binding."""
-        victims = self._victims
+        job, victims = bind.job, self._victims
         if not victims:
             self.left.progressed += 1
-        for pod in pods if victims else ():
+        for pod in bind.pods if victims else ():
             victim = victims.get((job.index, pod))
             if victim is None:
                 self.left.progressed += 1

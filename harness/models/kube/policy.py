@@ -14,7 +14,7 @@ from harness.errors import InputError
 from harness.models.kube.evictions import PodEvictions
 from harness.models.kube.kinds import Kind, Kinds, Nodes
 from harness.models.kube.pod import PodInfo
-from harness.policy import Decision, Job, Never, Possible, Reject, Why
+from harness.policy import Bind, Decision, Job, Never, Possible, Preempt, Reject, Why
 
 
 class PodScheduler(Nodes, Protocol):
@@ -23,9 +23,6 @@ class PodScheduler(Nodes, Protocol):
     @property
     def attempts(self) -> int:
         """How many scheduling attempts there were."""
-
-    def tell(self, evictions: PodEvictions) -> None:
-        """Tell of all that is bound and preempted from now on."""
 
     def advance(self, now: int) -> None:
         """It is `now`."""
@@ -57,6 +54,7 @@ class PodPolicy:
         latency: how long it takes until the scheduler knows that an evicted pod is gone, microseconds; None
             where it knows at once however often that happens, see `Evictions`.
         groups: see `Kinds`; of those jobs, too, `gives_up` says whether they are rejected.
+        preempts: whether the scheduler ever evicts a pod; else evictions need not be kept count of.
 
     Raises:
         InputError: the cluster has no nodes.
@@ -71,6 +69,7 @@ class PodPolicy:
         gives_up: bool = True,
         latency: int | None = None,
         groups: bool = False,
+        preempts: bool = True,
     ) -> None:
         require_nodes(cluster)
         self.scheduler = scheduler
@@ -82,9 +81,8 @@ class PodPolicy:
         self._fits_nowhere: list[tuple[Job, Never]] = []
         self._pods: dict[tuple[int, int], PodInfo] = {}
         self._successors: dict[tuple[int, int], int] = {}
-        self._prompt = latency is None
+        self._preempts = preempts
         self._evictions = PodEvictions(latency)
-        scheduler.tell(self._evictions)
 
     def submit(self, job: Job, pods: range, now: int) -> None:
         """Pods wait; evicted ones do once the scheduler knows that they are gone."""
@@ -129,12 +127,12 @@ class PodPolicy:
         if now != self._now:
             self._now = now
             self.scheduler.advance(now)
-        if self._prompt and not self._rejected and not self._fits_nowhere:
+        if not self._preempts and not self._rejected and not self._fits_nowhere:
             return self.scheduler.run()
         return self._cycle(now)
 
     def _cycle(self, now: int) -> Iterator[Decision]:
-        """The same, where evicted pods may return later or jobs are to be rejected."""
+        """The same, where pods may be preempted or jobs are to be rejected."""
         left = self._evictions.left
         for job, pod in left.due(now):
             key = job.index, pod
@@ -144,7 +142,12 @@ class PodPolicy:
         self._rejected.clear()
         self._fits_nowhere.clear()
         yield from [Reject(job, never.why) for job, never in rejected]
-        yield from self.scheduler.run()
+        for decision in self.scheduler.run():
+            if type(decision) is Bind:
+                self._evictions.bound(decision, now)
+            elif type(decision) is Preempt:
+                self._evictions.preempted(decision, now)
+            yield decision
         yield from left.wakes()
 
     def _add(self, job: Job, key: tuple[int, int], kind: Kind) -> None:

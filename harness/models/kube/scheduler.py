@@ -12,7 +12,6 @@ from typing import Any, final
 from harness.cluster.model import Cluster
 from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness.models.kube.cache import Cache
-from harness.models.kube.evictions import PodEvictions
 from harness.models.kube.gang_scheduling import TIMEOUT, GangRefusal, PermitGang, PermitGangs
 from harness.models.kube.hints import Hints
 from harness.models.kube.node import NodeInfo
@@ -75,7 +74,6 @@ class Scheduler:
         )
         self.queue = SchedulingQueue(Hints(self.cache.labels_of))
         self._gangs = gangs
-        self._evictions: PodEvictions | None = None
         self._refused: Job | None = None  # the last job of which it was said why it waits, in this cycle
         self._woken = -1
         self._running: list[tuple[PodInfo, NodeInfo]] = []
@@ -86,10 +84,6 @@ class Scheduler:
         return self.queue.attempts
 
     # --- what the scheduler is told -----------------------------------------------------------------------
-
-    def tell(self, evictions: PodEvictions) -> None:
-        """Tell of all that is bound and preempted from now on."""
-        self._evictions = evictions
 
     def advance(self, now: int) -> None:
         """It is `now`; the queue's timers come before all else that happens at an instant."""
@@ -236,8 +230,6 @@ class Scheduler:
             self.budgets.runs(pod.template, 1)
         job, pods = pod.job, range(pod.pod, pod.pod + 1)
         assert job is not None, "a pod of a replay belongs to a job"
-        if self._evictions is not None:
-            self._evictions.bound(job, pods, self.queue.now)
         return Bind(job, pods, node.name)
 
     # --- gangs --------------------------------------------------------------------------------------------
@@ -345,10 +337,7 @@ class Scheduler:
         self.cache.terminate(victim)
         self.budgets.runs(victim.template, -1)
         assert victim.job is not None
-        preempt = Preempt(victim.job, by, reason, range(victim.pod, victim.pod + 1), detail)
-        if self._evictions is not None:
-            self._evictions.preempted(preempt, self.queue.now)
-        return preempt
+        return Preempt(victim.job, by, reason, range(victim.pod, victim.pod + 1), detail)
 
     def withdraw(self, pod: PodInfo) -> Iterator[Decision]:
         """Withdraw a pod's nomination."""

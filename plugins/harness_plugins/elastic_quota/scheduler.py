@@ -12,7 +12,6 @@ from typing import Any, final
 from harness import Bind, Cluster, Decision, Job, Nominate, Wake
 from harness.models.cluster import SchedulerConfiguration
 from harness.models.kube.cache import Cache
-from harness.models.kube.evictions import PodEvictions
 from harness.models.kube.gangs import Gang, Gangs
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.status import NODE_RESOURCES_FIT
@@ -82,10 +81,6 @@ class QuotaScheduler:
     def attempts(self) -> int:
         """How many scheduling attempts there were; a gang is tried at once."""
         return self._kube.attempts
-
-    def tell(self, evictions: PodEvictions) -> None:
-        """Tell of all that is bound and preempted from now on."""
-        self._kube.tell(evictions)
 
     def advance(self, now: int) -> None:
         """It is `now`; the queue's timers come before all else that happens at an instant."""

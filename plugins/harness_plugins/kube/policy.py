@@ -110,5 +110,12 @@ def default_preemption(
         InputError: the cluster has no nodes, or an option is out of its range.
     """
     gangs = PermitGangs(cluster.scheduling_groups) if options.get(GANG_SCHEDULING.name) else None
-    scheduler = Scheduler(cluster, configuration_of(cluster, options), gangs=gangs)
-    return PodPolicy(cluster, scheduler, gives_up=gives_up, latency=latency, groups=gangs is not None)
+    configuration = configuration_of(cluster, options)
+    return PodPolicy(
+        cluster,
+        Scheduler(cluster, configuration, gangs=gangs),
+        gives_up=gives_up,
+        latency=latency,
+        groups=gangs is not None,
+        preempts=not configuration.disable_preemption,
+    )
