@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 FEW_JOBS = 10_000
 """So many are replayed by about the time that another process has begun."""
 
+FEW_BYTES = 64 << 10
+"""A file of a trace with fewer bytes has no more jobs than that: bundled ones take 13 bytes or more for each."""
+
 _PROCESS = 400 << 20  # bytes: the interpreter, its libraries, and what a replay takes whatever its length
 _OF_TRACE = 4  # times the bytes that its columns take
 _OF_FILE = 20  # times the bytes of its file, which is compressed
@@ -27,8 +30,8 @@ def workers_for(requests: Sequence[Request]) -> int:
     """How many processes to make replays in: at most the cores that this process may use.
 
     Each is counted with 400 MB and four times what the trace takes in memory (of a file that was not read
-    yet, twenty times its size), and all of them with the memory that is free. A trace of fewer than 10,000
-    jobs is replayed in this process.
+    yet, twenty times its size), and all of them with the memory that is free. Traces of fewer than 10,000
+    jobs, or in files of less than 64 KiB, are replayed in this process.
     """
     if len(requests) < 2 or all(_is_short(request) for request in requests):
         return 1
@@ -52,7 +55,13 @@ def memory_for(trace: Trace) -> int:
 
 
 def _is_short(request: Request) -> bool:
-    return not isinstance(request.trace, Path) and request.trace.frame.height < FEW_JOBS
+    trace = request.trace
+    if not isinstance(trace, Path):
+        return trace.frame.height < FEW_JOBS
+    try:
+        return trace.is_file() and trace.stat().st_size < FEW_BYTES
+    except OSError:
+        return False
 
 
 def _memory(request: Request) -> int:

@@ -312,6 +312,8 @@ def test_there_are_as_many_processes_as_cores_and_memory_allow(
     long = replace(trace, frame=rows)
     monkeypatch.setattr(workers, "_cores", lambda: 6)
     monkeypatch.setattr(workers, "_free_memory", lambda: None)
+    assert workers_for([paths] * 8) == 1
+    paths.trace.write_bytes(bytes(workers.FEW_BYTES))
     assert workers_for([paths] * 8) == 6
     assert workers_for([paths] * 3) == 3
     assert workers_for([paths]) == 1
