@@ -29,7 +29,9 @@ _PLAIN = f"or unset {FLAG}: the plain build decides the same and needs no compil
 _SETUP = """\
 from mypyc.build import mypycify
 from setuptools import setup
+from pybind11.setup_helpers import ParallelCompile  # after setuptools, whose compilers it makes use all cores
 
+ParallelCompile(default=0).install()
 compiled = mypycify({arguments!r}, group_name="harness._native", multi_file=True, debug_level="0")
 for each in compiled:  # mypyc 2.4.1 puts the headers of a group with a dot in its name there
     each.include_dirs.append("build/harness")
@@ -102,7 +104,7 @@ def _wanted() -> bool:
 
 def _what_is_missing() -> str:
     """What of this machine it takes to compile is not there, and how to get it; "" if all is."""
-    for name in ("mypyc", "setuptools"):
+    for name in ("mypyc", "pybind11", "setuptools"):
         if find_spec(name) is None:
             return f"there is no {name} for {sys.executable}. Build with isolation (pip's default)"
     compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]

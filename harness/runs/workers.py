@@ -15,7 +15,7 @@ FEW_JOBS = 10_000
 """So many are replayed by about the time that another process has begun."""
 
 FEW_BYTES = 64 << 10
-"""A file of a trace with fewer bytes has no more jobs than that: bundled ones take 13 bytes or more for each."""
+"""A trace in a file with fewer bytes has no more jobs than that: bundled ones take 13 bytes a job or more."""
 
 _PROCESS = 400 << 20  # bytes: the interpreter, its libraries, and what a replay takes whatever its length
 _OF_TRACE = 4  # times the bytes that its columns take
