@@ -74,7 +74,7 @@ class PodPolicy:
         require_nodes(cluster)
         self.scheduler = scheduler
         self._kinds = Kinds(self.scheduler, cluster, groups=groups)
-        self._now = -1
+        self._now = -1  # the scheduler is told of an instant once
         self._gives_up = gives_up
         self._never = never
         self._rejected: list[tuple[Job, Never]] = []

@@ -23,6 +23,8 @@ CTC = "swf-ctc-sp2-1996/CTC-SP2-1996-3.1-cln.swf.gz"
 LCG = "lcg-2005/LCG.swf.gz"
 PHILLY = "philly-sia/philly.csv.gz"
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def opened(recorded: Callable[[str], Path], readers: Plugins) -> Callable[..., Trace]:
