@@ -84,6 +84,8 @@ def converted(folder: Path) -> Trace:
     return open_trace(folder, load(only=["readers"]))
 
 
+# Who is killed closes no connection, of which Python warns whenever it finds one.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 21))])
 def test_an_hour_is_recorded_whatever_breaks_off(
     serve: Callable[..., FakeApi], tmp_path: Path, token_file: Path, seed: int
