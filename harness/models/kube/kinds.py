@@ -109,7 +109,10 @@ class Kinds:
 
     def never(self, job: Job) -> Never | None:
         """Why some pod of a job can never run; None when all of them may."""
-        return next((kind.never for kind in self.of_job(job) if kind.never is not None), None)
+        for kind in self.of_job(job):
+            if kind.never is not None:
+                return kind.never
+        return None
 
     def fits_none(self, shape: Shape) -> str:
         """Why a shape fits no node even when all are empty, in kube-scheduler's words; "" if it fits one."""

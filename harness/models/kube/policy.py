@@ -93,12 +93,11 @@ class PodPolicy:
         if never is not None:
             self._rejected.append((job, never))
             return
+        never = self._kinds.never(job) if self._gives_up else None
+        if never is not None:
+            self._fits_nowhere.append((job, never))
+            return
         kinds = self._kinds.of_job(job)
-        if self._gives_up:
-            for kind in kinds:
-                if kind.never is not None:
-                    self._fits_nowhere.append((job, kind.never))
-                    return
         only = kinds[0] if len(kinds) == 1 else None
         for pod in pods:
             key = job.index, pod

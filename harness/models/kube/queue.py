@@ -133,8 +133,7 @@ class SchedulingQueue:
 
     def _stamp(self, waiting: Waiting, backoff: int) -> None:
         """It has failed now, and backs off for so many seconds."""
-        self._count += 1
-        waiting.timestamp = (self.now << _COUNTER_BITS) + self._count
+        waiting.timestamp = self.stamp()
         waiting.backoff = self.now // SECOND + backoff
 
     def _settle(self) -> None:
