@@ -147,16 +147,18 @@ class Engine:
                     now = due
             if now == FAR:
                 return
-            if idle.due < now:
+            bare = idle.due < now
+            if bare:
                 now = idle.due
             if now > until:
                 return
             if now != lifecycle.now:
                 lifecycle.now = now
                 referee.idle = 0
-            for source in sources:
-                if source.due == now:
-                    source.deliver(now)
+            if not bare:
+                for source in sources:
+                    if source.due == now:
+                        source.deliver(now)
             if idle.due == now:
                 idle.deliver(now)
             lifecycle.cycles += 1

@@ -167,9 +167,10 @@ class Lifecycle:
         holds[pod] = Hold(node, now)
         unit = life.unit_of(pod)
         unit.bound += 1
+        amounts = life.amounts_of(pod) if unit.pod == NEVER else unit.amounts
         fact = new_fact(Fact, (
             now, self.cycles, BIND, job, 1, 0, 1 if len(holds) == 1 else 0, 0,
-            life.amounts_of(pod), pod, life.successors.get(pod, 0), node, detail,
+            amounts, pod, life.successors.get(pod, 0), node, detail,
             None, None, None, None, None,
         ))  # fmt: skip
         self._recorder.record(fact)

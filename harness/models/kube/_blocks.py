@@ -83,12 +83,14 @@ class Block:
         timestamp, backoff: as those of a pod.
         taken: the pod that is being tried.
         tried: how many pods have failed in this pass by an attempt of their own.
+        for_room: whether every deletion may help its pods, and no binding, so far as they have failed.
     """
 
-    __slots__ = ("_reached", "backoff", "groups", "priority", "taken", "timestamp", "tried")
+    __slots__ = ("_reached", "backoff", "for_room", "groups", "priority", "taken", "timestamp", "tried")
 
-    def __init__(self, priority: int, groups: dict[Peers, EqualPods]) -> None:
+    def __init__(self, priority: int, groups: dict[Peers, EqualPods], *, for_room: bool = True) -> None:
         self.priority = priority
+        self.for_room = for_room
         self.timestamp = 0
         self.backoff = 0
         self.taken: PodInfo | None = None
@@ -137,6 +139,8 @@ class Block:
             if peers.failed_at == version:
                 if group.verdict is None:
                     group.verdict = peers.rejected_by
+                    if group.verdict != group.rejected_by and not _waits_for_room(group.verdict):
+                        self.for_room = False
                 continue
             pods = group.pods
             at = group.behind(reached) - 1
@@ -192,13 +196,9 @@ class Block:
                 assert group.verdict is not None, "pods have failed for no reason"
                 group.rejected_by, group.verdict = group.verdict, None
                 failed[peers] = group
+        of_failed, self.for_room = Block(self.priority, failed, for_room=self.for_room), True
         self.groups, self._reached, self.taken, self.tried = left, _BEFORE_ALL, None, 0
-        return Block(self.priority, failed)
-
-    def waits_for_room(self) -> bool:
-        """Whether every deletion may help its pods, and no binding, as far as they have failed."""
-        # Nearly always all were rejected by the same plugins.
-        return all(map(_waits_for_room, {each.verdict or each.rejected_by for each in self.groups.values()}))
+        return of_failed
 
     def in_order(self) -> list[PodInfo]:
         """Its pods, each by itself again."""

@@ -38,6 +38,18 @@ class Kind(NamedTuple):
     ours: bool
 
 
+class JobKinds(NamedTuple):
+    """The kinds of a job's pods.
+
+    Attributes:
+        only: that of all of them; None where pod sets differ.
+        never: why some pod of it can never run; None when all of them may.
+    """
+
+    only: Kind | None
+    never: Never | None
+
+
 class Nodes(Protocol):
     """A scheduler's nodes, and what it knows of pods: kube-scheduler's, or another one's on its model."""
 
@@ -69,7 +81,7 @@ class Kinds:
         self._cluster = cluster
         self._groups = groups
         self._kinds: dict[tuple[PodSet, str], Kind] = {}
-        self._of_jobs: dict[tuple[tuple[PodSet, ...], str], tuple[Kind, ...]] = {}
+        self._of_jobs: dict[tuple[tuple[PodSet, ...], str], JobKinds] = {}
         self._impossible: dict[Shape, str] = {}
 
     def of(self, job: Job, pod_set: PodSet) -> Kind:
@@ -89,17 +101,19 @@ class Kinds:
             kind = self._kinds[pod_set, job.namespace] = Kind(template, node, start, never, group, ours)
         return kind
 
-    def of_job(self, job: Job) -> tuple[Kind, ...]:
-        """The same for each pod set of a job.
+    def of_job(self, job: Job) -> JobKinds:
+        """What is known of a job by its pod sets.
 
         Raises:
             ClusterError: as `of`.
         """
-        kinds = self._of_jobs.get((job.pod_sets, job.namespace))
-        if kinds is None:
-            kinds = tuple(self.of(job, pod_set) for pod_set in job.pod_sets)
-            self._of_jobs[job.pod_sets, job.namespace] = kinds
-        return kinds
+        known = self._of_jobs.get((job.pod_sets, job.namespace))
+        if known is None:
+            kinds = [self.of(job, pod_set) for pod_set in job.pod_sets]
+            never = next((kind.never for kind in kinds if kind.never is not None), None)
+            known = JobKinds(kinds[0] if len(kinds) == 1 else None, never)
+            self._of_jobs[job.pod_sets, job.namespace] = known
+        return known
 
     def _lacks(self, group: GroupReference | None, namespace: str) -> Never | None:
         if group is None or not self._groups or group.key(namespace) in self._cluster.scheduling_groups:
@@ -109,10 +123,7 @@ class Kinds:
 
     def never(self, job: Job) -> Never | None:
         """Why some pod of a job can never run; None when all of them may."""
-        for kind in self.of_job(job):
-            if kind.never is not None:
-                return kind.never
-        return None
+        return self.of_job(job).never
 
     def fits_none(self, shape: Shape) -> str:
         """Why a shape fits no node even when all are empty, in kube-scheduler's words; "" if it fits one."""

@@ -93,16 +93,14 @@ class PodPolicy:
         if never is not None:
             self._rejected.append((job, never))
             return
-        never = self._kinds.never(job) if self._gives_up else None
-        if never is not None:
-            self._fits_nowhere.append((job, never))
-            return
         kinds = self._kinds.of_job(job)
-        only = kinds[0] if len(kinds) == 1 else None
+        if kinds.never is not None and self._gives_up:
+            self._fits_nowhere.append((job, kinds.never))
+            return
         for pod in pods:
             key = job.index, pod
             if key not in self._pods:
-                self._add(job, key, only or self._kinds.of(job, job.pod_set_of(pod)))
+                self._add(job, key, kinds.only or self._kinds.of(job, job.pod_set_of(pod)))
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
         """Pods are gone from their nodes; of evicted ones the scheduler may know later."""
@@ -110,10 +108,13 @@ class PodPolicy:
             self._now = now
             self.scheduler.advance(now)
         if why is Why.ENDED:
-            self._evictions.end(job, pods)
+            if self._preempts:
+                self._evictions.end(job, pods)
             for pod in pods:
-                self.scheduler.delete(self._pods.pop((job.index, pod)))
-                self._successors.pop((job.index, pod), None)
+                key = job.index, pod
+                self.scheduler.delete(self._pods.pop(key))
+                if self._successors:
+                    self._successors.pop(key, None)
             return
         for pod in pods:
             key = (job.index, pod)

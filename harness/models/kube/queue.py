@@ -41,7 +41,7 @@ class SchedulingQueue:
         self.attempts = 0
         self.failed_alike: list[PodInfo] = []
         self._hints = hints
-        self._count = 0
+        self._last_stamp = self.now << _COUNTER_BITS
         # Sorted, the next one last: by priority and age, and before that by the end of the backoff.
         self._active: list[tuple[int, int, Waiting]] = []
         self._backoff: list[tuple[int, int, int, Waiting]] = []
@@ -58,13 +58,14 @@ class SchedulingQueue:
             if self._passed is not None:
                 self._settle()
             self.now = now
+            self._last_stamp = now << _COUNTER_BITS
             if now % _FLUSH_EVERY == 0:
                 self._flush(now)
 
     def stamp(self) -> int:
         """A stamp later than all before."""
-        self._count += 1
-        return (self.now << _COUNTER_BITS) + self._count
+        self._last_stamp += 1
+        return self._last_stamp
 
     # --- pods that are tried ------------------------------------------------------------------------------
 
@@ -133,7 +134,8 @@ class SchedulingQueue:
 
     def _stamp(self, waiting: Waiting, backoff: int) -> None:
         """It has failed now, and backs off for so many seconds."""
-        waiting.timestamp = self.stamp()
+        self._last_stamp += 1
+        waiting.timestamp = self._last_stamp
         waiting.backoff = self.now // SECOND + backoff
 
     def _settle(self) -> None:
@@ -144,7 +146,7 @@ class SchedulingQueue:
         tried = block.tried
         failed = block.split()
         self.attempts += len(failed) - tried
-        if not failed.waits_for_room():
+        if not failed.for_room:
             for pod in failed.in_order():
                 self._wait(pod, pod.rejected_by)
         elif failed.groups:
@@ -174,6 +176,8 @@ class SchedulingQueue:
         """A bound pod, or one with a nomination, is gone."""
         if self._passed is not None:
             self._settle()
+        if not self._short and not self._others:
+            return
         helped = list(self._short)
         self._short.clear()
         if self._others:
@@ -196,7 +200,7 @@ class SchedulingQueue:
 
     def pod_bound(self, bound: PodInfo) -> None:
         """A pod was bound."""
-        if self._passed is not None and not self._passed.waits_for_room():
+        if self._passed is not None and not self._passed.for_room:
             self._settle()
         if self._by_bindings:
             self._settle()
@@ -233,15 +237,14 @@ class SchedulingQueue:
 
     def _move(self, moved: Sequence[Waiting]) -> None:
         """Move pods out of the pool: to be tried now, or once their backoff is over."""
-        second, short = self.now // SECOND, self._short
-        others: tuple[dict[Any, None], ...] = (self._others, self._by_bindings)
-        active, backoff = self._active, self._backoff
+        pools: tuple[dict[Any, None], ...] = (self._short, self._others, self._by_bindings)
+        for pool in pools:
+            if pool:
+                for each in moved:
+                    pool.pop(each, None)
+        second, active, backoff = self.now // SECOND, self._active, self._backoff
         ready, not_ready = len(active), len(backoff)
         for each in moved:
-            short.pop(each, None)
-            for pool in others:
-                if pool:
-                    pool.pop(each, None)
             if each.backoff < second:
                 active.append((each.priority, -each.timestamp, each))
             else:
@@ -257,13 +260,12 @@ class SchedulingQueue:
         """Make one block of neighbours that are to be tried one after the other, with nothing in between."""
         kept: list[Any] = []
         for entry in pending:
-            *key, stamp, first = entry
-            if kept:
-                *after, last, second = kept[-1]
-                alone = key == after and not (self._others and self._between(-stamp, -last))
-                block = joined(first, second) if alone else None
+            after = kept[-1] if kept else None
+            if after is not None and entry[:-2] == after[:-2]:
+                alone = not self._others or not self._between(-entry[-2], -after[-2])
+                block = joined(entry[-1], after[-1]) if alone else None
                 if block is not None:
-                    kept[-1] = (*key, stamp, block)
+                    kept[-1] = (*entry[:-1], block)
                     continue
             kept.append(entry)
         pending[:] = kept
