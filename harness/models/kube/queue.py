@@ -57,8 +57,8 @@ class SchedulingQueue:
         if now != self.now:
             if self._passed is not None:
                 self._settle()
+            self._last_stamp += (now - self.now) << _COUNTER_BITS
             self.now = now
-            self._last_stamp = now << _COUNTER_BITS
             if now % _FLUSH_EVERY == 0:
                 self._flush(now)
 
