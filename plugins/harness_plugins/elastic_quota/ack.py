@@ -42,6 +42,7 @@ class AckRules:
     as_upstream = False
     keeps_room = True
     looks_ahead = True
+    keeps_dry_runs = True
 
     def __init__(
         self, usage: QuotaUsage, budgets: Budgets, protected: tuple[str, str | None] | None = None

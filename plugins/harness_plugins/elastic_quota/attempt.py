@@ -17,6 +17,7 @@ from harness.models.kube.preemption.evaluator import Preemption, pick_one_node_f
 from harness.models.kube.preemption.victims import Candidate
 from harness.models.kube.refusal import DISABLED, NO_VICTIMS
 from harness_plugins.elastic_quota.failure import Failure, QuotaRefusal
+from harness_plugins.elastic_quota.kept_dry_runs import KeptDryRuns
 from harness_plugins.elastic_quota.quota_request import QuotaRequest, add, quota_request
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Rules
@@ -106,6 +107,7 @@ class Attempts:
         self._rules = rules
         self._default = default
         self._preempts = preempts
+        self._kept = KeptDryRuns(usage, len(scheduling.cache.nodes)) if rules.keeps_dry_runs else None
 
     def try_pod(self, pod: PodInfo) -> Outcome:
         """Try one pod."""
@@ -227,7 +229,7 @@ class Attempts:
             return None
         if self._default is not None and None in reclaims:
             return DefaultSearch(self._default)
-        return QuotaSearch(self._scheduling, self._budgets, self._usage, self._rules, reclaims)
+        return QuotaSearch(self._scheduling, self._budgets, self._usage, self._rules, reclaims, self._kept)
 
     def _refused(self, search: Search | None, failure: Failure) -> QuotaRefusal | None:
         """Why no preemption is tried for a pod; None when one is."""

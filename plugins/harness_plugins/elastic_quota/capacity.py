@@ -28,6 +28,7 @@ class CapacityRules:
     as_upstream = True
     keeps_room = False
     looks_ahead = False
+    keeps_dry_runs = False
 
     def __init__(self, usage: QuotaUsage) -> None:
         self._usage = usage

@@ -132,6 +132,7 @@ class KoordinatorRules:
     as_upstream = False
     keeps_room = False
     looks_ahead = False
+    keeps_dry_runs = False
 
     def __init__(self, usage: QuotaUsage) -> None:
         self._usage = usage

@@ -26,6 +26,10 @@ class Rules(Protocol):
     def looks_ahead(self) -> bool:
         """Whether dry runs take what is leaving to have left; nobody is a victim twice then."""
 
+    @property
+    def keeps_dry_runs(self) -> bool:
+        """Whether dry runs depend on nothing but what `kept_dry_runs.py` says."""
+
     def reclaims(self, quota: Quota | None, amounts: Amounts) -> bool:
         """Whether these amounts are claimed from the quota's guarantee, instead of being borrowed."""
 

@@ -16,6 +16,7 @@ from harness.models.kube.preemption.victims import Candidate
 from harness.models.kube.scheduler import PREEMPTED, detail_of
 from harness_plugins.elastic_quota.dry_run import NO_VICTIMS, DryRun, no_victims
 from harness_plugins.elastic_quota.failure import Failure
+from harness_plugins.elastic_quota.kept_dry_runs import Answers, KeptDryRuns
 from harness_plugins.elastic_quota.quota_detail import quota_detail
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Rules
@@ -71,6 +72,7 @@ class QuotaSearch:
         usage: the quotas.
         rules: who may preempt whom.
         reclaims: for each quota of the attempt's pods whether all of them together request its guarantee.
+        kept: the answers of dry runs so far; None where the rules do not allow to keep them.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class QuotaSearch:
         usage: QuotaUsage,
         rules: Rules,
         reclaims: Mapping[Quota | None, bool],
+        kept: KeptDryRuns | None = None,
     ) -> None:
         self._scheduling = scheduling
         self._cache = scheduling.cache
@@ -87,6 +90,7 @@ class QuotaSearch:
         self._usage = usage
         self._rules = rules
         self._reclaims = reclaims
+        self._kept = kept
 
     def why_not(self, failure: Failure) -> str | None:
         """See `Search`."""
@@ -111,12 +115,20 @@ class QuotaSearch:
         rejected: dict[int, Status] = {}
         ahead = self._usage.tree.departed() if self._rules.looks_ahead else nullcontext()
         with ahead:
-            where = self._rules.where(failure.request, reclaims=self._reclaims[failure.request.quota])
+            reclaims = self._reclaims[failure.request.quota]
+            where = self._rules.where(failure.request, reclaims=reclaims)
+            kept = self._kept
+            equals = kept.of_equals(failure, reclaims=reclaims) if kept is not None else None
             for position in pool:
                 node = self._cache.nodes[position]
                 if not self._rules.examines(node, alone=alone):
                     continue
-                answer = self._dry_run(failure, node) if position in where else self._nobody(failure, node)
+                if position not in where:
+                    answer: Candidate | Status = self._nobody(failure, node)
+                elif kept is None or equals is None:
+                    answer = self._dry_run(failure, node)
+                else:
+                    answer = self._as_equals(failure, node, kept, equals)
                 if isinstance(answer, Status):
                     rejected[position] = answer
                 else:
@@ -126,6 +138,21 @@ class QuotaSearch:
 
     def _nobody(self, failure: Failure, node: NodeInfo) -> Status:
         return no_victims(failure.request.pod, node) if self._rules.as_upstream else NO_VICTIMS
+
+    def _as_equals(
+        self, failure: Failure, node: NodeInfo, kept: KeptDryRuns, equals: Answers
+    ) -> Candidate | Status:
+        """A dry run, unless it is known what comes of it."""
+        request = failure.request
+        claimant = request.quota if self._reclaims[request.quota] else None
+        moment = kept.moment(request.pod, node, claimant)
+        known = equals.get(node.position)
+        if known is not None and known[0] == moment:
+            return known[1]
+        answer = self._dry_run(failure, node)
+        if moment is not None:
+            equals[node.position] = moment, answer
+        return answer
 
     def _dry_run(self, failure: Failure, node: NodeInfo) -> Candidate | Status:
         request, rules = failure.request, self._rules

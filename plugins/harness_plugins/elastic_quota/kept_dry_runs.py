@@ -1,0 +1,135 @@
+"""Dry runs that are kept: on a node that has not changed, an equal pod finds again what was found before.
+
+By ACK's rules an answer depends on the node, with who is nominated to it; on the pod's template, quota and
+priority; on the bounds that its quota exceeds, and by how much; and for a pod that reclaims on how far others
+borrow whose pods are on the node. More than these pods hold there cannot be taken from anybody, so what is
+borrowed beyond that does not count.
+
+Nothing is kept where more may count: other pods by affinity, budgets, a pod's own nomination, and pods of its
+own job, which are no victims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias, final
+
+from harness.memo import Memo
+from harness.models.kube.node import NodeInfo
+from harness.models.kube.placement.status import Status
+from harness.models.kube.placement.trial import NOTHING
+from harness.models.kube.pod import PodInfo
+from harness.models.kube.preemption.victims import Candidate
+from harness_plugins.elastic_quota.failure import Failure
+from harness_plugins.elastic_quota.quota_request import QuotaRequest, add
+from harness_plugins.elastic_quota.quota_usage import QuotaUsage
+from harness_plugins.elastic_quota.tree import Amounts, Quota
+
+_MOST = 200_000
+"""So many answers are kept, on all nodes together."""
+
+Moment: TypeAlias = tuple[int, ...]
+"""What an answer depends on beyond what equal pods share: at equal moments they have the same answer."""
+
+Answers: TypeAlias = dict[int, tuple[Moment, Candidate | Status]]
+"""Position of a node -> the last answer that equal pods had there."""
+
+_Holders: TypeAlias = Sequence[tuple[Quota, Amounts]]
+"""Quotas, and those above them, with what their pods hold on a node."""
+
+
+@final
+class KeptDryRuns:
+    """The answers of dry runs; see the module.
+
+    Args:
+        usage: the quotas.
+        nodes: how many nodes there are.
+    """
+
+    def __init__(self, usage: QuotaUsage, nodes: int) -> None:
+        self._usage = usage
+        self._answers: Memo[object, Answers] = Memo(max(1, _MOST // max(1, nodes)))
+        self._holders: dict[int, tuple[int, _Holders | None]] = {}
+
+    def of_equals(self, failure: Failure, *, reclaims: bool) -> Answers | None:
+        """The answers that pods had which are equal to one, also in what their quotas lack.
+
+        Args:
+            failure: the pod's.
+            reclaims: whether it takes from others what is guaranteed to its quota.
+
+        Returns:
+            The answers, to which further ones may be added; None where more counts than equal pods share.
+        """
+        request = failure.request
+        pod, quota = request.pod, request.quota
+        if failure.state is not NOTHING or pod.nominated or quota is None:
+            return None
+        question = (pod.template, quota, pod.priority, reclaims, self._excesses(request, quota))
+        known = self._answers.get(question)
+        if known is None:
+            known = self._answers[question] = {}
+        return known
+
+    def moment(self, pod: PodInfo, node: NodeInfo, claimant: Quota | None) -> Moment | None:
+        """What the answer of a pod on a node depends on besides.
+
+        Args:
+            pod: the pod.
+            node: the node.
+            claimant: its quota, where it takes from others what is guaranteed to that.
+
+        Returns:
+            None where more counts, so that the answer is not to be kept.
+        """
+        holders = self._on(node)
+        job = pod.job
+        if holders is None or (job is not None and job.pods > 1 and any(p.job is job for p in node.pods)):
+            return None
+        if claimant is None:
+            return (node.generation,)
+        found = [node.generation]
+        for quota, amounts in holders:
+            if quota not in claimant.line:
+                least = quota.min
+                for resource, used in quota.used.items():  # without what is leaving, see `Rules.looks_ahead`
+                    borrowed = used - least.get(resource, 0)
+                    found.append(max(0, min(borrowed, amounts.get(resource, 0) + 1)))
+        return tuple(found)
+
+    def _on(self, node: NodeInfo) -> _Holders | None:
+        """Who holds what on a node; None where a budget covers a pod on it."""
+        known = self._holders.get(node.position)
+        if known is not None and known[0] == node.generation:
+            return known[1]
+        holders: _Holders | None = None
+        if not any(pod.template.budgets for pod in node.pods):
+            held: dict[Quota, dict[str, int]] = {}
+            for pod in node.pods:
+                leaf, amounts = self._usage.of(pod)
+                for quota in leaf.line if leaf is not None else ():
+                    add(held.setdefault(quota, {}), amounts)
+            holders = tuple(held.items())
+        self._holders[node.position] = node.generation, holders
+        return holders
+
+    def _excesses(self, request: QuotaRequest, leaf: Quota) -> tuple[tuple[str, str, int], ...]:
+        """The bounds that a request exceeds, and by how much: all that dry runs ask of quotas.
+
+        They take pods away and put them back, so that no other bound comes to be exceeded.
+        """
+        tree, found = self._usage.tree, []
+        for quota in leaf.line:
+            shared = request.shared.get(quota, {})
+            for resource, most in quota.max.items():
+                asked = request.in_quota.get(resource, 0) + shared.get(resource, 0)
+                excess = quota.used.get(resource, 0) + asked - most
+                if excess > 0:
+                    found.append((quota.name, resource, excess))
+        for resource in {**tree.used, **request.in_all}:
+            asked = tree.used.get(resource, 0) + request.in_all.get(resource, 0)
+            excess = asked - tree.guaranteed.get(resource, 0)
+            if excess > 0:
+                found.append(("", resource, excess))
+        return tuple(found)
