@@ -144,6 +144,12 @@ class Cache:
             self.expecting[after] = None
             self.touch(after)
 
+    def keeps_otherwise(self, pod: PodInfo) -> None:
+        """Up to which priority a pod keeps others from the node it is nominated to has changed, if it is."""
+        node = self.by_name.get(pod.nominated)
+        if node is not None:
+            self.touch(node)
+
     # --- questions ----------------------------------------------------------------------------------------
 
     def has_lower(self, priority: int) -> bool:

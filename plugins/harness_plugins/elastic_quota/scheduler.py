@@ -100,9 +100,8 @@ class QuotaScheduler:
         before, too_few = gang.priority, gang.missing > len(gang.pending)
         leads = gang.join(pod, self._gangs.priority(_job(pod)))
         if gang.priority > before:
-            for mate in gang.pending.values():  # the room that is made for them is kept from more pods now
-                if mate.nominated in self.cache.by_name:
-                    self.cache.touch(self.cache.by_name[mate.nominated])
+            for mate in gang.pending.values():
+                self.cache.keeps_otherwise(mate)
         assert gang.leader is not None, "a pod that joins a gang waits"
         gang.leader.peers = self._peers_of_gang(gang)
         if leads:
@@ -321,7 +320,7 @@ class QuotaScheduler:
         for pod, node in planned.nodes.items():
             self.cache.nominate(pod, node.name)
             pod.keeps = planned.search.keeps(pod)
-            self.cache.touch(node)  # also where it was nominated to it before, and keeps room from others now
+            self.cache.keeps_otherwise(pod)
         self._kube.queue.add_unschedulable(leader, rejecting)
         for other in cleared:
             yield from self._withdraw(other)

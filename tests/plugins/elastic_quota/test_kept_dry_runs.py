@@ -12,16 +12,20 @@ from quota_worlds import Happened, Jobs, budget, cluster, leaf, node, tree
 
 from harness.cluster.model import Cluster
 from harness.models.kube.node import NodeInfo
+from harness.models.kube.placement.scheduling import Diagnosis
 from harness.models.kube.placement.status import Status
+from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.victims import Candidate
 from harness_plugins.elastic_quota.failure import Failure
 from harness_plugins.elastic_quota.kept_dry_runs import Answers, KeptDryRuns
 from harness_plugins.elastic_quota.policy import auto, elastic_quota
+from harness_plugins.elastic_quota.quota_request import quota_request
+from harness_plugins.elastic_quota.scheduler import QuotaScheduler
 from harness_plugins.elastic_quota.search import QuotaSearch
 
 CAPACITY = 24
 QUEUES = ("q0", "q1", "q2", "q3", "no-quota")
-APART = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
+APART = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"}
 SPREAD = {
     "containers": [{"name": "c", "image": "i"}],
     "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [APART]}},
@@ -58,10 +62,13 @@ def crowd(rng: random.Random) -> tuple[Cluster, Jobs]:
             seconds=rng.randint(1, 60),
             pods=rng.choice((1, 1, 1, 2, 3)),
             gang=rng.random() < 0.5,
-            priority=rng.choice((0, 0, 0, 7)),
+            priority=rng.choice((0, 0, 3, 7)),
             grace=grace,
         )
-    nodes = [node(f"n{number}", 3, spec={"unschedulable": number == 7}) for number in range(8)]
+    nodes = [
+        node(f"n{number}", 3, labels={"zone": f"z{number % 3}"}, spec={"unschedulable": number == 7})
+        for number in range(8)
+    ]
     budgets = [budget({"app": "web"}, minAvailable=rng.randint(0, 3))] if rng.random() < 0.2 else []
     return cluster(*nodes, tree(total, *quotas), *budgets), jobs
 
@@ -116,3 +123,118 @@ def test_most_answers_are_kept_where_many_wait() -> None:
         for seed in range(12):
             Happened(*crowd(random.Random(seed)))
     assert sum(told) > len(told) // 3
+
+
+def asked(happened: Happened, pod: PodInfo) -> tuple[KeptDryRuns, Failure]:
+    """What would be asked about a pod that waits, as things stand."""
+    scheduler = happened.scheduler
+    found = scheduler.scheduling.schedule(pod)
+    state = found.state if isinstance(found, Diagnosis) else scheduler.scheduling.pre_filter(pod)
+    request = quota_request(pod, scheduler.usage, scheduler.cache)
+    return KeptDryRuns(scheduler.usage, 2), Failure(request, state, scheduler.cache, None)
+
+
+def waiting(like: PodInfo, priority: int = 5) -> PodInfo:
+    """A pod like another one that waits and is not known to anybody yet."""
+    return PodInfo("new", like.template, priority, preempts=True, job=like.job, pod=like.pod)
+
+
+def bound(scheduler: QuotaScheduler) -> PodInfo:
+    """The first pod of the first node."""
+    return next(iter(scheduler.cache.nodes[0].pods))
+
+
+def test_answers_are_kept_for_equal_pods_whose_quotas_lack_the_same() -> None:
+    """Another priority is another question, and so is another quota's use."""
+    jobs = Jobs().add("a", "q0", 2).add("b", "q0", 2, at=1, seconds=5)
+    world = cluster(node("n0", 2), node("n1", 2), tree(4, leaf("q0", 2, 4), leaf("q1", 2, 4)))
+    full, less = Happened(world, jobs, until=3), Happened(world, jobs, until=8)
+    kept, failure = asked(full, waiting(bound(full.scheduler)))
+    answers = kept.of_equals(failure, reclaims=False)
+    assert answers is not None
+    assert kept.of_equals(failure, reclaims=False) is answers
+    assert kept.of_equals(failure, reclaims=True) is not answers
+    more = failure._replace(request=failure.request._replace(in_quota={"cpu": 4000}))
+    assert kept.of_equals(more, reclaims=False) is not answers
+    other = failure._replace(request=failure.request._replace(pod=waiting(bound(full.scheduler), 6)))
+    assert kept.of_equals(other, reclaims=False) is not answers
+    _, roomy = asked(less, waiting(bound(less.scheduler)))
+    assert roomy.request.excess is None
+
+
+def test_nothing_is_kept_for_a_pod_with_a_nomination_or_with_rules_about_others() -> None:
+    """Of equal pods only that one counts on room that is made for it."""
+    jobs = Jobs().add("a", "q0", 2).add("b", "q0", 2, at=1, labels={"app": "web"}, spec=_with_cpu(2))
+    world = cluster(node("n0", 2), node("n1", 2), tree(4, leaf("q0", 2, 4)))
+    happened = Happened(world, jobs, until=3)
+    pod = waiting(bound(happened.scheduler))
+    kept, failure = asked(happened, pod)
+    assert kept.of_equals(failure, reclaims=False) is not None
+    happened.scheduler.cache.nominate(pod, "n0")
+    assert kept.of_equals(failure, reclaims=False) is None
+    apart = waiting(next(iter(happened.scheduler.cache.nodes[1].pods)))
+    kept, failure = asked(happened, apart)
+    assert kept.of_equals(failure, reclaims=False) is None
+
+
+def test_nothing_is_kept_of_a_node_with_pods_of_the_same_job_or_of_a_budget() -> None:
+    """A job takes nothing from itself, and what a budget allows changes elsewhere."""
+    jobs = Jobs().add("a", "q0", 2, pods=2, gang=False).add("b", "q0", 2, at=1, labels={"app": "web"})
+    world = cluster(*(node(f"n{number}", 2) for number in range(3)), tree(6, leaf("q0", 6, 6)))
+    happened = Happened(world, jobs, until=3)
+    usage, cache = happened.scheduler.usage, happened.scheduler.cache
+    mate = waiting(bound(happened.scheduler))
+    other = waiting(next(iter(cache.nodes[2].pods)))
+    kept = KeptDryRuns(usage, 3)
+    assert kept.moment(mate, cache.nodes[0], None) is None
+    assert kept.moment(other, cache.nodes[0], None) is not None
+    covered = Happened(
+        cluster(
+            *(node(f"n{number}", 2) for number in range(3)), tree(6, leaf("q0", 6, 6)), budget({"app": "web"})
+        ),
+        jobs,
+        until=3,
+    ).scheduler
+    kept = KeptDryRuns(covered.usage, 3)
+    assert kept.moment(waiting(bound(covered)), covered.cache.nodes[2], None) is None
+
+
+def test_how_far_others_borrow_counts_as_far_as_they_hold_it_there() -> None:
+    """With 2 of 3 cores that it borrows on the node a quota still borrows when they are gone, as with 2 of 4."""
+    jobs = Jobs().add("a", "q1", 2)
+    world = cluster(node("n0", 4), node("n1", 4), tree(8, leaf("q0", 8, 8), leaf("q1", 0, 8)))
+    scheduler = Happened(world, jobs, until=3).scheduler
+    claimant, borrower = (scheduler.usage.tree.leaves[name] for name in ("q0", "q1"))
+    (there,) = (place for place in scheduler.cache.nodes if place.pods)
+    pod = waiting(next(iter(there.pods)))
+    kept, moments = KeptDryRuns(scheduler.usage, 2), []
+    for _ in range(3):
+        moments.append(kept.moment(pod, there, claimant))
+        scheduler.usage.tree.charge(borrower, {"cpu": 1000})
+    assert moments[0] != moments[1] == moments[2]
+    assert kept.moment(pod, there, None) == (there.generation,)
+
+
+def test_room_that_is_kept_from_more_pods_changes_a_node() -> None:
+    """A more important pod raises its group, of which another pod is nominated to a node."""
+    member = {"scheduling.x-k8s.io/pod-group": "g"}
+    manifest = {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": "g"},
+        "spec": {"minMember": 1},
+    }
+    jobs = Jobs().add("low", "q0", 2, grace=100).add("first", "q0", 2, at=1, priority=1, labels=member)
+    happened = Happened(cluster(node("n0", 2), tree(2, leaf("q0", 2, 2)), manifest), jobs, until=5)
+    scheduler, expecting = happened.scheduler, happened.scheduler.cache.nodes[0]
+    (first,) = expecting.nominated
+    before = expecting.generation
+    assert first.job is not None
+    raised = PodInfo("second", first.template, 9, preempts=True, job=_of_priority(9, member), pod=0)
+    scheduler.add(raised)
+    assert first.keeps == 9
+    assert expecting.generation > before
+
+
+def _of_priority(priority: int, labels: dict[str, str]) -> Any:
+    return Jobs().add("second", "q0", 2, priority=priority, labels=labels).arrivals()[0][0]
