@@ -200,7 +200,7 @@ def test_nothing_is_kept_of_a_node_with_pods_of_the_same_job_or_of_a_budget() ->
 
 
 def test_how_far_others_borrow_counts_as_far_as_they_hold_it_there() -> None:
-    """With 2 of 3 cores that it borrows on the node a quota still borrows when they are gone, as with 2 of 4."""
+    """With 2 of the 3 cores that it borrows on a node, a quota borrows when they are gone, as with 2 of 4."""
     jobs = Jobs().add("a", "q1", 2)
     world = cluster(node("n0", 4), node("n1", 4), tree(8, leaf("q0", 8, 8), leaf("q1", 0, 8)))
     scheduler = Happened(world, jobs, until=3).scheduler
