@@ -12,6 +12,7 @@ from harness.models.kube.gangs import Gang, Gangs
 from harness.models.kube.placement.scheduling import Scheduling
 from harness.models.kube.placement.trial import NOTHING
 from harness.models.kube.pod import PodInfo
+from harness.models.kube.refusal import DISABLED
 from harness_plugins.elastic_quota.failure import QuotaRefusal
 from harness_plugins.elastic_quota.quota_request import add
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
@@ -129,7 +130,12 @@ class LastingQuotaRefusal:
         )
 
     def _preempts_nobody(self) -> bool:
-        """Whether there is nobody to give way to it, and its quota, if it has one, would borrow."""
+        """Whether there is nobody to give way to it, and its quota, if it has one, would borrow.
+
+        Where nobody is ever preempted it does not matter who is there.
+        """
+        if self._refusal.rule == DISABLED:
+            return True
         quota, usage = self._quota, self._usage
         if self._refusal.nodes is not None:
             return quota is None and not self._scheduling.cache.has_lower(self._first.priority)
