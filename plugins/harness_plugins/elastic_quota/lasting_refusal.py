@@ -14,7 +14,7 @@ from harness.models.kube.placement.trial import NOTHING
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.refusal import DISABLED
 from harness_plugins.elastic_quota.failure import QuotaRefusal
-from harness_plugins.elastic_quota.quota_request import add
+from harness_plugins.elastic_quota.quota_request import add, request_of
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.tree import Excess
 
@@ -23,12 +23,10 @@ from harness_plugins.elastic_quota.tree import Excess
 class LastingQuotaRefusal:
     """Why a pod, or a gang, failed, for whom nobody may be preempted.
 
-    With no nomination anywhere, what a pod requests of its quota depends on quotas alone. A quota that would
-    exceed its `min`, and has no less important pods, stays so until its own pods change. A pod without a
-    quota, which preempts by priority, preempts nobody while no less important pod is bound anywhere.
-
-    Nominated pods only add to what a pod requests: a bound that refuses it without them refuses it with them.
-    Which bound is named first may differ then, which is recorded of gangs.
+    A quota that would exceed its `min`, and has no less important pods, stays so until its own pods change;
+    nominated pods only add to what is requested of it. A pod without a quota, which preempts by priority,
+    preempts nobody while no less important pod is bound anywhere. Room that is kept for nominated pods only
+    makes fewer nodes fit, and for the same reason, unless bound pods have affinities.
 
     Args:
         refusal: what was said.
@@ -63,8 +61,7 @@ class LastingQuotaRefusal:
             if usage.quota_of(pod) is not self._quota or pod.template is not template:
                 self._of_one_kind = False
         self._usage = usage
-        expecting = bool(scheduling.cache.expecting)
-        self._bound = _bound_of(self._excess() if expecting else refusal.failure.excess)
+        self._bound = _bound_of(refusal.failure.excess)
         self._scheduling = scheduling
         self._gangs = gangs
         self._said = said
@@ -72,7 +69,7 @@ class LastingQuotaRefusal:
 
     @property
     def asks_all(self) -> bool:
-        """Whether what is asked here is all that the attempt, without nominations, depended on.
+        """Whether what is asked here is all that the attempt depended on.
 
         It is where no dry run was made, all pods are alike and of one quota, and the first of them failed, at
         its quota or because it fits no node by itself.
@@ -82,18 +79,18 @@ class LastingQuotaRefusal:
         if self._refusal.nodes or failure.request.pod is not self._first:
             return False
         if failure.excess is None and (
-            diagnosis is None or diagnosis.state is not NOTHING or diagnosis.statuses
+            diagnosis is None or diagnosis.state is not NOTHING or diagnosis.nodes.any_fits
         ):
             return False
-        if self._first.template.shape.ports or not self._stands_with_nominations(self._first):
+        if self._first.template.shape.ports:
             return False
         return self._of_one_kind and self._preempts_nobody()
 
     def holds(self, pod: PodInfo) -> bool:
         """See `harness.models.kube.pod.LastingRefusal`."""
-        if not self._stands_with_nominations(pod) or not self._is_refused() or not self._preempts_nobody():
-            return False
         gang = self._gangs.of(pod)
+        if not self._is_refused(pod, gang) or not self._preempts_nobody():
+            return False
         if gang is not None:
             before = self._said.get(gang)
             if before is None or before.said != self._refusal.said or not gang.waits:
@@ -101,27 +98,18 @@ class LastingQuotaRefusal:
         self.spared = pod
         return True
 
-    def _stands_with_nominations(self, pod: PodInfo) -> bool:
-        """Whether nothing is nominated, or what is cannot change what becomes of it."""
-        if not self._scheduling.cache.expecting:
-            return True
-        return self._bound is not None and self._gangs.of(pod) is None
-
-    def _excess(self) -> Excess | None:
-        """Why its quota does not let it in, without any nomination; None when it does."""
-        quota, tree = self._quota, self._usage.tree
-        if quota is None:
-            return None
-        return tree.over_max(quota, self._asked) or tree.over_guaranteed(self._asked)
-
-    def _is_refused(self) -> bool:
+    def _is_refused(self, pod: PodInfo, gang: Gang | None) -> bool:
         """Whether the same bound refuses it, or as before none does and there is no node."""
+        cache = self._scheduling.cache
         if self._quota is not None:
-            excess = self._excess()
+            mates = gang.pending.values() if gang is not None else ()
+            excess = request_of(pod, self._quota, self._asked, self._usage, cache, mates).excess
             if _bound_of(excess) != self._bound:
                 return False
             if excess is not None:
                 return True
+        if cache.expecting and (cache.repelling or cache.attracting):
+            return False
         nodes = self._scheduling.shape_nodes(self._first.template.shape)
         return (
             not nodes.any_fits

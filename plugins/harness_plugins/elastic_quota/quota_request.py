@@ -53,6 +53,13 @@ def quota_request(
     if quota is None:
         return QuotaRequest(pod, None)
     own = usage.amounts(pod)
+    return request_of(pod, quota, own, usage, cache, mates)
+
+
+def request_of(
+    pod: PodInfo, quota: Quota, own: Amounts, usage: QuotaUsage, cache: Cache, mates: Collection[PodInfo]
+) -> QuotaRequest:
+    """The same of a pod that takes these amounts, such as all that its gang takes, of its quota."""
     in_quota, in_all = own, own
     shared: dict[Quota, dict[str, int]] = {}
     if cache.expecting:
@@ -72,15 +79,8 @@ def quota_request(
                         if above in theirs.line:
                             add(shared.setdefault(above, {}), usage.amounts(other))
     tree = usage.tree
-    return QuotaRequest(
-        pod,
-        quota,
-        own,
-        in_quota,
-        in_all,
-        shared,
-        tree.over_max(quota, in_quota, shared) or tree.over_guaranteed(in_all),
-    )
+    excess = tree.over_max(quota, in_quota, shared) or tree.over_guaranteed(in_all)
+    return QuotaRequest(pod, quota, own, in_quota, in_all, shared, excess)
 
 
 def add(total: dict[str, int], amounts: Amounts) -> None:
