@@ -37,7 +37,8 @@ class LastingQuotaRefusal:
         said: what was last said of each gang.
 
     Attributes:
-        spared: the last pod that was spared an attempt, because it would have failed like this.
+        spared: the last pod that was spared an attempt, because it would have failed like this; None where
+            what that attempt would have said is known.
     """
 
     def __init__(

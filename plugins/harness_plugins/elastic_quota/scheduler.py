@@ -199,6 +199,7 @@ class QuotaScheduler:
         peers, gang = pod.peers, self._gangs.of(pod)
         if isinstance(peers.lasting, LastingQuotaRefusal) and peers.lasting.spared is not None:
             peers.refusal = self._refusal_now(peers.lasting.spared)
+            peers.lasting.spared = None  # until it is spared an attempt again
         why = peers.refusal
         if gang is None or not isinstance(why, QuotaRefusal):
             return why
