@@ -147,7 +147,7 @@ class Engine:
                     now = due
             if now == FAR:
                 return
-            bare = idle.due < now
+            bare = idle.due < now  # nothing but the policy's cycle is due
             if bare:
                 now = idle.due
             if now > until:

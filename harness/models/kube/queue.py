@@ -134,8 +134,7 @@ class SchedulingQueue:
 
     def _stamp(self, waiting: Waiting, backoff: int) -> None:
         """It has failed now, and backs off for so many seconds."""
-        self._last_stamp += 1
-        waiting.timestamp = self._last_stamp
+        waiting.timestamp = self.stamp()
         waiting.backoff = self.now // SECOND + backoff
 
     def _settle(self) -> None:

@@ -1,9 +1,9 @@
 """Dry runs that are kept: on a node that has not changed, an equal pod finds again what was found before.
 
 By ACK's rules an answer depends on the node, with who is nominated to it; on the pod's template, quota and
-priority; on the bounds that its quota exceeds, and by how much; and for a pod that reclaims on how far others
-borrow whose pods are on the node. More than these pods hold there cannot be taken from anybody, so what is
-borrowed beyond that does not count.
+priority; on whether its quota lets it in, and which bounds it exceeds by how much; and for a pod that
+reclaims on how far others borrow whose pods are on the node. More than these pods hold there cannot be taken
+from anybody, so what is borrowed beyond that does not count.
 
 Nothing is kept where more may count: other pods by affinity, budgets, a pod's own nomination, and pods of its
 own job, which are no victims.
@@ -66,7 +66,8 @@ class KeptDryRuns:
         pod, quota = request.pod, request.quota
         if failure.state is not NOTHING or pod.nominated or quota is None:
             return None
-        question = (pod.template, quota, pod.priority, reclaims, self._excesses(request, quota))
+        bounded = request.excess is not None
+        question = (pod.template, quota, pod.priority, reclaims, bounded, self._excesses(request, quota))
         known = self._answers.get(question)
         if known is None:
             known = self._answers[question] = {}
