@@ -89,22 +89,23 @@ class LastingQuotaRefusal:
 
     def holds(self, pod: PodInfo) -> bool:
         """See `harness.models.kube.pod.LastingRefusal`."""
-        gang = self._gangs.of(pod)
-        if not self._is_refused(pod, gang) or not self._preempts_nobody():
+        if not self._is_refused(pod) or not self._preempts_nobody():
             return False
+        gang = self._gangs.of(pod)
         if gang is not None:
+            if self._scheduling.cache.expecting and any(mate.nominated for mate in gang.pending.values()):
+                return False  # an attempt withdraws its nominations
             before = self._said.get(gang)
             if before is None or before.said != self._refusal.said or not gang.waits:
                 return False
         self.spared = pod
         return True
 
-    def _is_refused(self, pod: PodInfo, gang: Gang | None) -> bool:
+    def _is_refused(self, pod: PodInfo) -> bool:
         """Whether the same bound refuses it, or as before none does and there is no node."""
         cache = self._scheduling.cache
         if self._quota is not None:
-            mates = gang.pending.values() if gang is not None else ()
-            excess = request_of(pod, self._quota, self._asked, self._usage, cache, mates).excess
+            excess = request_of(pod, self._quota, self._asked, self._usage, cache, ()).excess
             if _bound_of(excess) != self._bound:
                 return False
             if excess is not None:

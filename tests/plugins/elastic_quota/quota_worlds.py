@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -93,6 +94,59 @@ class Jobs(Script):
 def cluster(*manifests: Manifest) -> Cluster:
     """A cluster of some manifests."""
     return cluster_from(manifests, "test")
+
+
+CPUS = 24
+QUEUES = ("q0", "q1", "q2", "q3", "no-quota")
+APART = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"}
+
+
+def varied(rng: random.Random) -> tuple[Cluster, Jobs]:
+    """Eight nodes, four quotas in groups or not, and jobs that preempt each other for what there is.
+
+    Quotas allow less than nodes hold, as much, or more.
+    """
+    total = rng.choice((CPUS * 2 // 3, CPUS, CPUS * 2))
+    quotas = [
+        leaf(f"q{number}", rng.randint(0, total // 4), rng.choice([total // 2, total])) for number in range(4)
+    ]
+    if rng.random() < 0.5:
+        least = [sum(each["min"]["cpu"] for each in pair) for pair in (quotas[:2], quotas[2:])]
+        quotas = [
+            leaf("a", least[0], total, children=quotas[:2]),
+            leaf("b", least[1], total, children=quotas[2:]),
+        ]
+    jobs, at, grace = Jobs(), 0, rng.choice((0, 2))
+    for number in range(rng.randint(20, 60)):
+        at += rng.choice((0, 0, 1, 4))
+        apart = rng.random() < 0.05
+        cpu = rng.choice((1, 1, 2, 3))
+        jobs.add(
+            f"j{number}",
+            rng.choice(QUEUES),
+            cpu,
+            labels={"app": "web"} if apart or rng.random() < 0.1 else None,
+            spec=spread(cpu) if apart else None,
+            at=at,
+            seconds=rng.randint(1, 60),
+            pods=rng.choice((1, 1, 1, 2, 3)),
+            gang=rng.random() < 0.5,
+            priority=rng.choice((0, 0, 3, 7)),
+            grace=grace,
+        )
+    nodes = [
+        node(f"n{number}", 3, labels={"zone": f"z{number % 3}"}, spec={"unschedulable": number == 7})
+        for number in range(8)
+    ]
+    budgets = [budget({"app": "web"}, minAvailable=rng.randint(0, 3))] if rng.random() < 0.2 else []
+    return cluster(*nodes, tree(total, *quotas), *budgets), jobs
+
+
+def spread(cpu: int) -> dict[str, Any]:
+    """The spec of a pod that keeps others with `app: web` out of its zone."""
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    apart = {"requiredDuringSchedulingIgnoredDuringExecution": [APART]}
+    return {"containers": [container], "affinity": {"podAntiAffinity": apart}}
 
 
 class Happened:

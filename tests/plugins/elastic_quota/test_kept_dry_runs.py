@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from quota_worlds import Happened, Jobs, budget, cluster, leaf, node, tree
+from quota_worlds import Happened, Jobs, budget, cluster, leaf, node, spread, tree, varied
 
 from harness.build import is_compiled
-from harness.cluster.model import Cluster
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import Diagnosis
 from harness.models.kube.placement.status import Status
@@ -23,60 +22,6 @@ from harness_plugins.elastic_quota.policy import auto, elastic_quota
 from harness_plugins.elastic_quota.quota_request import quota_request
 from harness_plugins.elastic_quota.scheduler import QuotaScheduler
 from harness_plugins.elastic_quota.search import QuotaSearch
-
-CAPACITY = 24
-QUEUES = ("q0", "q1", "q2", "q3", "no-quota")
-APART = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"}
-SPREAD = {
-    "containers": [{"name": "c", "image": "i"}],
-    "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [APART]}},
-}
-
-
-def crowd(rng: random.Random) -> tuple[Cluster, Jobs]:
-    """Eight nodes, four quotas in groups or not, and jobs that preempt each other for what there is.
-
-    Quotas allow less than nodes hold, as much, or more.
-    """
-    total = rng.choice((CAPACITY * 2 // 3, CAPACITY, CAPACITY * 2))
-    quotas = [
-        leaf(f"q{number}", rng.randint(0, total // 4), rng.choice([total // 2, total])) for number in range(4)
-    ]
-    if rng.random() < 0.5:
-        least = [sum(each["min"]["cpu"] for each in pair) for pair in (quotas[:2], quotas[2:])]
-        quotas = [
-            leaf("a", least[0], total, children=quotas[:2]),
-            leaf("b", least[1], total, children=quotas[2:]),
-        ]
-    jobs, at, grace = Jobs(), 0, rng.choice((0, 2))
-    for number in range(rng.randint(20, 60)):
-        at += rng.choice((0, 0, 1, 4))
-        apart = rng.random() < 0.05
-        cpu = rng.choice((1, 1, 2, 3))
-        jobs.add(
-            f"j{number}",
-            rng.choice(QUEUES),
-            cpu,
-            labels={"app": "web"} if apart or rng.random() < 0.1 else None,
-            spec=_with_cpu(cpu) if apart else None,
-            at=at,
-            seconds=rng.randint(1, 60),
-            pods=rng.choice((1, 1, 1, 2, 3)),
-            gang=rng.random() < 0.5,
-            priority=rng.choice((0, 0, 3, 7)),
-            grace=grace,
-        )
-    nodes = [
-        node(f"n{number}", 3, labels={"zone": f"z{number % 3}"}, spec={"unschedulable": number == 7})
-        for number in range(8)
-    ]
-    budgets = [budget({"app": "web"}, minAvailable=rng.randint(0, 3))] if rng.random() < 0.2 else []
-    return cluster(*nodes, tree(total, *quotas), *budgets), jobs
-
-
-def _with_cpu(cpu: int) -> dict[str, Any]:
-    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
-    return {**SPREAD, "containers": [container]}
 
 
 def watched(context: pytest.MonkeyPatch) -> list[bool]:
@@ -111,7 +56,7 @@ def in_words(answer: Candidate | Status) -> object:
 @settings(max_examples=25, deadline=None)
 def test_a_dry_run_would_find_what_is_kept(options: dict[str, Any], seed: int) -> None:
     """Whatever comes and goes between: gangs, nominations, groups of quotas, budgets, affinities."""
-    where, jobs = crowd(random.Random(seed))
+    where, jobs = varied(random.Random(seed))
     with pytest.MonkeyPatch.context() as context:
         watched(context)
         for plugin in (elastic_quota, auto):
@@ -124,7 +69,7 @@ def test_most_answers_are_kept_where_many_wait() -> None:
     with pytest.MonkeyPatch.context() as context:
         told = watched(context)
         for seed in range(12):
-            Happened(*crowd(random.Random(seed)))
+            Happened(*varied(random.Random(seed)))
     assert sum(told) > len(told) // 3
 
 
@@ -167,7 +112,7 @@ def test_answers_are_kept_for_equal_pods_whose_quotas_lack_the_same() -> None:
 
 def test_nothing_is_kept_for_a_pod_with_a_nomination_or_with_rules_about_others() -> None:
     """Of equal pods only that one counts on room that is made for it."""
-    jobs = Jobs().add("a", "q0", 2).add("b", "q0", 2, at=1, labels={"app": "web"}, spec=_with_cpu(2))
+    jobs = Jobs().add("a", "q0", 2).add("b", "q0", 2, at=1, labels={"app": "web"}, spec=spread(2))
     world = cluster(node("n0", 2), node("n1", 2), tree(4, leaf("q0", 2, 4)))
     happened = Happened(world, jobs, until=3)
     pod = waiting(bound(happened.scheduler))

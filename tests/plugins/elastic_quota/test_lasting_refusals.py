@@ -6,9 +6,9 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from quota_worlds import Happened, Jobs, cluster, leaf, node, tree
+from quota_worlds import Happened, Jobs, cluster, leaf, node, tree, varied
 
 from harness.cluster.model import Cluster
 from harness.models.kube import _blocks as blocks
@@ -54,7 +54,18 @@ def crowd(rng: random.Random) -> tuple[Cluster, Jobs]:
 @settings(max_examples=15, deadline=None)
 def test_nothing_changes_where_every_pod_is_tried_by_itself(options: dict[str, Any], seed: int) -> None:
     """With blocks and without: the same decisions, refusals and figures."""
-    where, jobs = crowd(random.Random(seed))
+    _tried_alike(*crowd(random.Random(seed)), options)
+
+
+@given(seed=st.integers(0, 10**9))
+@example(seed=5124)
+@settings(max_examples=15, deadline=None)
+def test_nor_where_groups_budgets_and_nominations_come_in(seed: int) -> None:
+    """In the world of seed 5124 a gang waits of which some pods are nominated, until an attempt fails."""
+    _tried_alike(*varied(random.Random(seed)), {})
+
+
+def _tried_alike(where: Cluster, jobs: Jobs, options: dict[str, Any]) -> None:
     for plugin in (elastic_quota, auto, without_quotas):
         together = Happened(where, jobs, plugin=plugin, **options).decisions.rows
         with pytest.MonkeyPatch.context() as context:
