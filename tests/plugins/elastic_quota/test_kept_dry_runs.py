@@ -15,7 +15,10 @@ from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import Diagnosis
 from harness.models.kube.placement.status import Status
 from harness.models.kube.pod import PodInfo
+from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.victims import Candidate
+from harness_plugins.elastic_quota.ack import AckRules
+from harness_plugins.elastic_quota.attempt import Planned
 from harness_plugins.elastic_quota.failure import Failure
 from harness_plugins.elastic_quota.kept_dry_runs import Answers, KeptDryRuns
 from harness_plugins.elastic_quota.policy import auto, elastic_quota
@@ -182,6 +185,22 @@ def test_room_that_is_kept_from_more_pods_changes_a_node() -> None:
     scheduler.add(raised)
     assert first.keeps == 9
     assert expecting.generation > before
+
+
+def test_room_that_is_kept_from_everyone_from_now_on_changes_a_node() -> None:
+    """A pod that is nominated to its node anew, now to take back its guarantee, keeps it from more pods."""
+    jobs = Jobs().add("low", "q0", 2, grace=100).add("first", "q0", 2, at=1, priority=1)
+    happened = Happened(cluster(node("n0", 2), tree(2, leaf("q0", 2, 2))), jobs, until=5)
+    scheduler, there = happened.scheduler, happened.scheduler.cache.nodes[0]
+    (first,) = there.nominated
+    usage, budgets = scheduler.usage, Budgets((), live=True)
+    reclaims = {usage.quota_of(first): True}
+    search = QuotaSearch(scheduler.scheduling, budgets, usage, AckRules(usage, budgets), reclaims)
+    before = there.generation
+    assert first.keeps == 1
+    list(scheduler._preempt(first, Planned({first: there}, [], search, frozenset()), frozenset()))
+    assert first.keeps > 1
+    assert there.generation > before
 
 
 def _of_priority(priority: int, labels: dict[str, str]) -> Any:
