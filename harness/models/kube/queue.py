@@ -103,6 +103,8 @@ class SchedulingQueue:
             else:
                 pending.pop()
                 pod = waiting
+                if pod.failures and pod.peers.failed_at != version and not pod.nominated:
+                    _look_again(pod, version)
             self.attempts += 1
             if pod.peers.failed_at != version or pod.nominated:
                 return pod
@@ -272,3 +274,11 @@ class SchedulingQueue:
     def _between(self, start: int, end: int) -> bool:
         """Whether something may still come between two neighbours that no deletion has moved."""
         return any(start < pod.timestamp < end for pod in self._others)
+
+
+def _look_again(pod: PodInfo, version: int) -> None:
+    """Note of a pod's peers whether they fail now as they last did; those in a block were asked there."""
+    peers = pod.peers
+    lasting = peers.lasting
+    if lasting is not None and pod.rejected_by == peers.rejected_by and lasting.holds(pod):
+        peers.failed_at = version

@@ -53,6 +53,7 @@ class LastingQuotaRefusal:
         self.spared: PodInfo | None = None
         self._refusal = refusal
         self._first = pods[0]
+        self._pods = len(pods)
         self._quota = usage.quota_of(pods[0])
         self._asked: dict[str, int] = {}
         self._of_one_kind = True
@@ -79,6 +80,9 @@ class LastingQuotaRefusal:
         diagnosis = failure.diagnosis
         if self._refusal.nodes or failure.request.pod is not self._first:
             return False
+        gang = self._gangs.of(self._first)
+        if gang is not None and not self._asks_as_much(gang):
+            return False
         if failure.excess is None and (
             diagnosis is None or diagnosis.state is not NOTHING or diagnosis.nodes.any_fits
         ):
@@ -93,6 +97,8 @@ class LastingQuotaRefusal:
             return False
         gang = self._gangs.of(pod)
         if gang is not None:
+            if not self._asks_as_much(gang):
+                return False
             if self._scheduling.cache.expecting and any(mate.nominated for mate in gang.pending.values()):
                 return False  # an attempt withdraws its nominations
             before = self._said.get(gang)
@@ -100,6 +106,10 @@ class LastingQuotaRefusal:
                 return False
         self.spared = pod
         return True
+
+    def _asks_as_much(self, gang: Gang) -> bool:
+        """Whether as many pods of a gang wait as were tried, and all have to be placed together."""
+        return len(gang.pending) == gang.missing == self._pods
 
     def _is_refused(self, pod: PodInfo) -> bool:
         """Whether the same bound refuses it, or as before none does and there is no node."""
