@@ -96,6 +96,11 @@ class Gang:
         return [self.pending[place] for place in sorted(self.pending)]
 
 
+def are_mates(pod: PodInfo, other: PodInfo) -> bool:
+    """Whether two pods belong to one gang: neither makes room for the other."""
+    return pod.gang is not None and pod.gang is other.gang
+
+
 def _place(pod: PodInfo) -> tuple[int, int]:
     assert pod.job is not None, "a pod of a gang belongs to a job"
     return pod.job.index, pod.pod

@@ -8,11 +8,14 @@ the rules about other pods.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol, final
+from typing import TYPE_CHECKING, Any, Protocol, final
 
 from harness.cluster.pods import HostPort, PodSpec
 from harness.cluster.scheduling_groups import GroupReference
 from harness.policy import Job
+
+if TYPE_CHECKING:
+    from harness.models.kube.gangs import Gang
 
 Requests = tuple[tuple[int, int], ...]
 """Pairs of a resource's index and an amount above 0."""
@@ -148,6 +151,7 @@ class PodInfo:
         preempted: whether it is terminating because the scheduler preempted it.
         peers: the pods that are as good as this one.
         quota: what a scheduler with quotas keeps of the pod; None where there are no quotas.
+        gang: the gang that it is placed with; None where it is placed by itself.
         timestamp, failures, backoff, rejected_by: the queue's, see `queue.py`.
         place: its place in its block, see `_blocks.py`.
     """
@@ -155,6 +159,7 @@ class PodInfo:
     __slots__ = (
         "backoff",
         "failures",
+        "gang",
         "group",
         "job",
         "keeps",
@@ -191,6 +196,7 @@ class PodInfo:
         self.preempts = preempts
         self.peers = template.peers(priority, preempts=preempts)
         self.quota: Any = None
+        self.gang: Gang | None = None
         self.job = job
         self.pod = pod
         self.group = group

@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from typing import final
 
 from harness.models.cluster import SYSTEM_PRIORITY_CLASSES
+from harness.models.kube.gangs import are_mates
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.budgets import Budgets
@@ -105,8 +106,8 @@ class AckRules:
     def potential_victims(self, request: QuotaRequest, node: NodeInfo, *, reclaims: bool) -> list[PodInfo]:
         """Borrowers of other quotas for a pod that reclaims, else less important pods of its own.
 
-        The least important ones come first: they use up the disruptions that budgets allow, and a quota's
-        pods are taken until it no longer borrows.
+        Pods of its own gang, or its own job, are none. The least important ones come first: they use up the
+        disruptions that budgets allow, and a quota's pods are taken until it no longer borrows.
         """
         pod, quota, usage, budgets = request.pod, request.quota, self._usage, self._budgets
         found: list[PodInfo] = []
@@ -122,7 +123,7 @@ class AckRules:
                     continue
             elif theirs is not quota:
                 continue
-            if each.terminating or self._is_protected(each) or _same_job(each, pod):
+            if each.terminating or self._is_protected(each) or are_mates(each, pod) or _same_job(each, pod):
                 continue
             if each.template.budgets:
                 charged = list(budgets.charged(each))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import final
 
+from harness.models.kube.gangs import are_mates
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.evaluator import NEVER_PREEMPTS, VICTIMS_LEAVING
@@ -81,7 +82,7 @@ class CapacityRules:
     def potential_victims(self, request: QuotaRequest, node: NodeInfo, *, reclaims: bool) -> list[PodInfo]:
         """Borrowers of other quotas for a pod that reclaims, else less important pods of its own."""
         pod, quota, usage = request.pod, request.quota, self._usage
-        least_first = reversed(node.by_importance())
+        least_first = (each for each in reversed(node.by_importance()) if not are_mates(each, pod))
         if reclaims:
             found = self._borrowers(quota, least_first)
         else:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import final
 
 from harness.models.cluster import KOORDINATOR, UNLIMITED, ElasticQuota
+from harness.models.kube.gangs import are_mates
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.evaluator import NEVER_PREEMPTS, VICTIMS_LEAVING
@@ -166,9 +167,11 @@ class KoordinatorRules:
         return self._usage.nodes_of(request.quota)
 
     def potential_victims(self, request: QuotaRequest, node: NodeInfo, *, reclaims: bool) -> list[PodInfo]:
-        """Less important pods of its own quota that may be preempted."""
+        """Less important pods of its own quota that may be preempted, but none of its own gang."""
         return [
-            each for each in node.by_importance() if self._is_below(each, request) and is_preemptible(each)
+            each
+            for each in node.by_importance()
+            if self._is_below(each, request) and is_preemptible(each) and not are_mates(each, request.pod)
         ]
 
     def _is_below(self, other: PodInfo, request: QuotaRequest) -> bool:

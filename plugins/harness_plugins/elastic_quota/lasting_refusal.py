@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import final
 
-from harness.models.kube.gangs import Gang, Gangs
+from harness.models.kube.gangs import Gang
 from harness.models.kube.placement.scheduling import Scheduling
 from harness.models.kube.placement.trial import NOTHING
 from harness.models.kube.pod import PodInfo
@@ -33,7 +33,6 @@ class LastingQuotaRefusal:
         pods: the pod, or all pods of the gang.
         usage: the quotas.
         scheduling: what pods find on nodes.
-        gangs: the gangs.
         said: what was last said of each gang.
 
     Attributes:
@@ -47,7 +46,6 @@ class LastingQuotaRefusal:
         pods: Sequence[PodInfo],
         usage: QuotaUsage,
         scheduling: Scheduling,
-        gangs: Gangs,
         said: Mapping[Gang, QuotaRefusal],
     ) -> None:
         self.spared: PodInfo | None = None
@@ -65,7 +63,6 @@ class LastingQuotaRefusal:
         self._usage = usage
         self._bound = _bound_of(refusal.failure.excess)
         self._scheduling = scheduling
-        self._gangs = gangs
         self._said = said
         self._changes = -1
 
@@ -80,7 +77,7 @@ class LastingQuotaRefusal:
         diagnosis = failure.diagnosis
         if self._refusal.nodes or failure.request.pod is not self._first:
             return False
-        gang = self._gangs.of(self._first)
+        gang = self._first.gang
         if gang is not None and not self._asks_as_much(gang):
             return False
         if failure.excess is None and (
@@ -95,7 +92,7 @@ class LastingQuotaRefusal:
         """See `harness.models.kube.pod.LastingRefusal`."""
         if not self._is_refused(pod) or not self._preempts_nobody():
             return False
-        gang = self._gangs.of(pod)
+        gang = pod.gang
         if gang is not None:
             if not self._asks_as_much(gang):
                 return False
@@ -108,8 +105,8 @@ class LastingQuotaRefusal:
         return True
 
     def _asks_as_much(self, gang: Gang) -> bool:
-        """Whether as many pods of a gang wait as were tried, and all have to be placed together."""
-        return len(gang.pending) == gang.missing == self._pods
+        """Whether the pods that were tried are all that wait of a gang, and have to be placed together."""
+        return gang.missing == self._pods
 
     def _is_refused(self, pod: PodInfo) -> bool:
         """Whether the same bound refuses it, or as before none does and there is no node."""

@@ -91,7 +91,7 @@ class QuotaScheduler:
         if pod.template.budgets:
             self._version += 1  # how many disruptions a budget allows depends on how many pods there are
         self._ask(pod)
-        gang = self._gangs.of(pod)
+        gang = pod.gang = self._gangs.of(pod)
         if gang is None:
             pod.peers = self._peers_of(pod)
             self._kube.add(pod)
@@ -112,7 +112,7 @@ class QuotaScheduler:
 
     def add_running(self, pod: PodInfo, node: str, start: int | None) -> None:
         """A pod that runs already is there, see `kube.scheduler`."""
-        gang = self._gangs.of(pod)
+        gang = pod.gang = self._gangs.of(pod)
         if gang is not None:
             gang.alive += 1
         self._ask(pod)
@@ -127,7 +127,7 @@ class QuotaScheduler:
         if pod.node >= 0:
             self.usage.unbind(pod)
         self._kube.delete(pod)
-        gang = self._gangs.of(pod)
+        gang = pod.gang
         if gang is not None:
             leader = gang.leave(pod, ended=ended)
             if leader is not None:
@@ -168,11 +168,10 @@ class QuotaScheduler:
         while (pod := queue.pop(self._version)) is not None:
             yield from self._kube.refuse_alike(self._why_alike)
             self._kube.budgets.refresh()
-            gang = self._gangs.of(pod)
-            if gang is None:
+            if pod.gang is None:
                 yield from self._try_pod(pod)
             else:
-                yield from self._try_gang(gang)
+                yield from self._try_gang(pod.gang)
         yield from self._kube.refuse_alike(self._why_alike)
         wake = self._kube.next_wake()
         if wake is not None:
@@ -196,7 +195,7 @@ class QuotaScheduler:
 
     def _why_alike(self, pod: PodInfo) -> Refusal | None:
         """Why a pod waits, or the gang that it stands for, if it was not tried as an equal one had failed."""
-        peers, gang = pod.peers, self._gangs.of(pod)
+        peers, gang = pod.peers, pod.gang
         if isinstance(peers.lasting, LastingQuotaRefusal) and peers.lasting.spared is not None:
             peers.refusal = self._refusal_now(peers.lasting.spared)
             peers.lasting.spared = None  # until it is spared an attempt again
@@ -211,7 +210,7 @@ class QuotaScheduler:
 
     def _refusal_now(self, pod: PodInfo) -> QuotaRefusal:
         """What the attempt would have said that a pod, or a gang, was spared."""
-        gang = self._gangs.of(pod)
+        gang = pod.gang
         if gang is None:
             outcome = self._attempts.try_pod(pod)
         else:
@@ -285,7 +284,7 @@ class QuotaScheduler:
             peers.lasting = self._lasting(outcome, pods)
         is_new = leader.rejected_by != rejecting
         self._kube.queue.add_unschedulable(leader, rejecting)
-        gang = self._gangs.of(leader)
+        gang = leader.gang
         if gang is not None:
             is_new = self._is_new(gang, outcome)
         if is_new:
@@ -297,7 +296,7 @@ class QuotaScheduler:
     def _lasting(self, refusal: QuotaRefusal, pods: Sequence[PodInfo]) -> LastingQuotaRefusal | None:
         if refusal.nodes:
             return None
-        lasting = LastingQuotaRefusal(refusal, pods, self.usage, self.scheduling, self._gangs, self.refusals)
+        lasting = LastingQuotaRefusal(refusal, pods, self.usage, self.scheduling, self.refusals)
         return lasting if lasting.asks_all else None
 
     def _is_new(self, gang: Gang, refusal: QuotaRefusal) -> bool:

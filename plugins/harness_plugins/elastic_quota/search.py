@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, Protocol, final
 
+from harness.models.kube.gangs import are_mates
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import Scheduling
 from harness.models.kube.placement.status import Code, Status
@@ -217,9 +218,18 @@ class DefaultSearch:
         return None if failure.diagnosis is not None else "its quota does not let it in"
 
     def candidates(self, failure: Failure, failures: Collection[Failure]) -> Found:
-        """See `Search`."""
-        assert failure.diagnosis is not None, "default preemption does not know quotas"
-        return self._preemption.find_candidates(failure.request.pod, failure.diagnosis)
+        """See `Search`; a node on which pods of its own gang would have to go is none.
+
+        There is none at all where the pod's quota has no room: priority does not change that.
+        """
+        pod = failure.request.pod
+        if failure.diagnosis is None:
+            return Found((), {}, failed=False)
+        found = self._preemption.find_candidates(pod, failure.diagnosis)
+        if pod.gang is None:
+            return found
+        apart = [each for each in found.candidates if not any(are_mates(it, pod) for it in each.victims)]
+        return found._replace(candidates=apart)
 
     def reason(self, pod: PodInfo) -> str:
         """See `Search`."""

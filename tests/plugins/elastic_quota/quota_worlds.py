@@ -98,6 +98,7 @@ def cluster(*manifests: Manifest) -> Cluster:
 
 CPUS = 24
 QUEUES = ("q0", "q1", "q2", "q3", "no-quota")
+POD_GROUP = "scheduling.x-k8s.io/pod-group"
 APART = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"}
 
 
@@ -140,6 +141,39 @@ def varied(rng: random.Random) -> tuple[Cluster, Jobs]:
     ]
     budgets = [budget({"app": "web"}, minAvailable=rng.randint(0, 3))] if rng.random() < 0.2 else []
     return cluster(*nodes, tree(total, *quotas), *budgets), jobs
+
+
+def grouped(rng: random.Random) -> tuple[Cluster, Jobs]:
+    """Four nodes, three quotas, and six pod groups of jobs of any queue and priority, beside others."""
+    total = 16
+    quotas = [
+        leaf(f"q{number}", rng.randint(0, total // 3), rng.choice([total // 2, total])) for number in range(3)
+    ]
+    groups = [
+        {
+            "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+            "kind": "PodGroup",
+            "metadata": {"name": f"g{number}"},
+            "spec": {"minMember": rng.randint(1, 4)},
+        }
+        for number in range(6)
+    ]
+    jobs, at = Jobs(), 0
+    for number in range(rng.randint(20, 60)):
+        at += rng.choice((0, 0, 1, 4))
+        jobs.add(
+            f"j{number}",
+            rng.choice(("q0", "q1", "q2", "q2", "no-quota")),
+            rng.choice((1, 1, 2)),
+            labels={POD_GROUP: f"g{rng.randint(0, 5)}"} if rng.random() < 0.4 else None,
+            at=at,
+            seconds=rng.randint(1, 60),
+            pods=rng.choice((1, 2, 3, 4)),
+            gang=rng.random() < 0.6,
+            priority=rng.choice((0, 0, 3, 7)),
+            grace=rng.choice((0, 0, 2)),
+        )
+    return cluster(*(node(f"n{number}", 4) for number in range(4)), tree(total, *quotas), *groups), jobs
 
 
 def spread(cpu: int) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from quota_worlds import Happened, Jobs, budget, cluster, leaf, node, spread, tree, varied
+from quota_worlds import Happened, Jobs, budget, cluster, grouped, leaf, node, spread, tree, varied
 
 from harness.build import is_compiled
 from harness.models.kube.node import NodeInfo
@@ -58,12 +58,12 @@ def in_words(answer: Candidate | Status) -> object:
 @given(seed=st.integers(0, 10**9))
 @settings(max_examples=25, deadline=None)
 def test_a_dry_run_would_find_what_is_kept(options: dict[str, Any], seed: int) -> None:
-    """Whatever comes and goes between: gangs, nominations, groups of quotas, budgets, affinities."""
-    where, jobs = varied(random.Random(seed))
+    """Whatever comes and goes between: gangs, nominations, groups of pods and quotas, budgets, affinities."""
     with pytest.MonkeyPatch.context() as context:
         watched(context)
-        for plugin in (elastic_quota, auto):
-            Happened(where, jobs, plugin=plugin, **options)
+        for worlds in (varied, grouped):
+            for plugin in (elastic_quota, auto):
+                Happened(*worlds(random.Random(seed)), plugin=plugin, **options)
 
 
 @pytest.mark.skipif(is_compiled(), reason="compiled classes let no method be replaced")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from quota_worlds import Happened, Jobs, cluster, leaf, node, tree, varied
+from quota_worlds import Happened, Jobs, cluster, grouped, leaf, node, tree, varied
 
 from harness.cluster.model import Cluster
 from harness.models.kube import _blocks as blocks
@@ -64,6 +64,7 @@ def test_nothing_changes_where_every_pod_is_tried_by_itself(options: dict[str, A
 def test_nor_where_groups_budgets_and_nominations_come_in(seed: int) -> None:
     """In the world of seed 5124 a gang waits of which some pods are nominated, until an attempt fails."""
     _tried_alike(*varied(random.Random(seed)), {})
+    _tried_alike(*grouped(random.Random(seed)), {})
 
 
 def _tried_alike(where: Cluster, jobs: Jobs, options: dict[str, Any]) -> None:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from quota_worlds import AT_ONCE, Happened, Jobs, Manifest, cluster, leaf, node, tree
+from quota_worlds import AT_ONCE, POD_GROUP, Happened, Jobs, Manifest, cluster, grouped, leaf, node, tree
 
 from harness.options import resolve
+from harness.policy import PolicyFactory
 from harness.testing import replayed
 from harness.units import SECOND
+from harness_plugins.elastic_quota.policy import auto, elastic_quota, without_quotas
 from harness_plugins.kube.policy import OPTIONS as KUBE_OPTIONS
 from harness_plugins.kube_scheduler import kube_scheduler
 
 NODES = [node("n1", 4), node("n2", 4), node("n3", 4)]
 ROOMY = tree(12, leaf("a", 12, 12))
 QUOTAS = tree(12, leaf("a", 8, 12), leaf("b", 4, 12))
-MEMBER = {"scheduling.x-k8s.io/pod-group": "g"}
+MEMBER = {POD_GROUP: "g"}
 
 
 def group(least: int, name: str = "g", api: str = "scheduling.x-k8s.io", **spec: Any) -> Manifest:
@@ -234,3 +237,30 @@ def test_a_group_never_begins_with_fewer_than_its_least(
             assert bound.count(bound[0]) >= least
         if pods >= least and cpu * pods <= 8 - 4 * (groups[number][0] == "b"):
             assert happened.jobs[f"j{number}"].state == "finished"
+
+
+@pytest.mark.parametrize(
+    ("plugin", "options"),
+    [
+        (elastic_quota, {}),
+        (elastic_quota, {"semantics": "capacity-scheduling", "gang": "all-or-nothing"}),
+        (elastic_quota, {"semantics": "koordinator", "gang": "all-or-nothing"}),
+        (auto, {"evictionLatency": "3s"}),
+        (without_quotas, {"gang": "all-or-nothing"}),
+    ],
+    ids=["ack", "capacity-scheduling", "koordinator", "auto", "default-preemption"],
+)
+@given(seed=st.integers(0, 10**9))
+@example(seed=13)  # a pod that was placed with others would make room for the next one of its group
+@example(seed=11)  # a job whose group became more important would preempt its own pods
+@example(seed=20)  # room is planned for pods without a quota, and takes up that of the others
+@settings(max_examples=20, deadline=None)
+def test_no_pod_makes_room_for_another_one_of_its_group(
+    plugin: PolicyFactory, options: dict[str, Any], seed: int
+) -> None:
+    """Whatever their quotas and priorities are: the group would gain nothing."""
+    where, jobs = grouped(random.Random(seed))
+    group_of = {job.id: job.pod_sets[0].labels.get(POD_GROUP, job.id) for job, *_ in jobs.arrivals()}
+    for row in Happened(where, jobs, plugin=plugin, **options).decisions.of("preempt"):
+        assert row.by
+        assert group_of[row.job] != group_of[row.by]
