@@ -74,7 +74,7 @@ def _outcome(
     why = search.why_not(failure)
     if why is not None:
         return {"outcome": "NotEligible", "reason": why}
-    dry_runs = search.candidates(failure, [failure])
+    dry_runs = search.candidates(failure, [failure], explain=True)
     said: dict[str, Any] = {"rejected": statuses(cache, dry_runs.rejected)} if dry_runs.rejected else {}
     candidates = sorted(dry_runs.candidates, key=lambda candidate: candidate.node.name)
     said["candidates"] = [candidate_as_recorded(each) for each in candidates]

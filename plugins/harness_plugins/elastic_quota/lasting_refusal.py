@@ -14,7 +14,7 @@ from harness.models.kube.placement.trial import NOTHING
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.refusal import DISABLED
 from harness_plugins.elastic_quota.failure import QuotaRefusal
-from harness_plugins.elastic_quota.quota_request import add, request_of
+from harness_plugins.elastic_quota.quota_request import add, excess_of
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.tree import Excess
 
@@ -112,7 +112,7 @@ class LastingQuotaRefusal:
         """Whether the same bound refuses it, or as before none does and there is no node."""
         cache = self._scheduling.cache
         if self._quota is not None:
-            excess = request_of(pod, self._quota, self._asked, self._usage, cache, ()).excess
+            excess = excess_of(pod, self._quota, self._asked, self._usage, cache)
             if _bound_of(excess) != self._bound:
                 return False
             if excess is not None:

@@ -56,6 +56,13 @@ def quota_request(
     return request_of(pod, quota, own, usage, cache, mates)
 
 
+def excess_of(pod: PodInfo, quota: Quota, own: Amounts, usage: QuotaUsage, cache: Cache) -> Excess | None:
+    """Why its quota does not let in a pod that takes these amounts; None when it does."""
+    if cache.expecting:
+        return request_of(pod, quota, own, usage, cache, ()).excess
+    return usage.tree.over_max(quota, own) or usage.tree.over_guaranteed(own)
+
+
 def request_of(
     pod: PodInfo, quota: Quota, own: Amounts, usage: QuotaUsage, cache: Cache, mates: Collection[PodInfo]
 ) -> QuotaRequest:

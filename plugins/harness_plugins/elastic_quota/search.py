@@ -42,12 +42,13 @@ class Search(Protocol):
     def why_never(self, failure: Failure) -> str | None:
         """Why no preemption can help a pod, as far as that is known without any dry run."""
 
-    def candidates(self, failure: Failure, failures: Collection[Failure]) -> Found:
+    def candidates(self, failure: Failure, failures: Collection[Failure], *, explain: bool = False) -> Found:
         """Dry runs for one pod, as things stand in the plan now.
 
         Args:
             failure: the pod's.
             failures: those of all pods of the attempt that need room to be made, this one included.
+            explain: also tell why nodes are no candidates where there are some.
         """
 
     def reason(self, pod: PodInfo) -> str:
@@ -103,8 +104,8 @@ class QuotaSearch:
         request = failure.request
         return self._rules.why_never(request, reclaims=self._reclaims[request.quota])
 
-    def candidates(self, failure: Failure, failures: Collection[Failure]) -> Found:
-        """Dry runs on all nodes of the pool; every rejection is told.
+    def candidates(self, failure: Failure, failures: Collection[Failure], *, explain: bool = False) -> Found:
+        """Dry runs on those nodes of the pool that may hold a victim.
 
         A node that may help one pod of a gang is tried for the others too.
         """
@@ -112,8 +113,7 @@ class QuotaSearch:
         pool: Iterable[int] = failure.potential
         if not alone:
             pool = sorted({*pool, *(position for each in failures for position in each.potential)})
-        candidates: list[Candidate] = []
-        rejected: dict[int, Status] = {}
+        nodes, examines, answers = self._cache.nodes, self._rules.examines, dict[int, Candidate | Status]()
         ahead = self._usage.tree.departed() if self._rules.looks_ahead else nullcontext()
         with ahead:
             reclaims = self._reclaims[failure.request.quota]
@@ -121,19 +121,20 @@ class QuotaSearch:
             kept = self._kept
             equals = kept.of_equals(failure, reclaims=reclaims) if kept is not None else None
             for position in pool:
-                node = self._cache.nodes[position]
-                if not self._rules.examines(node, alone=alone):
+                if position not in where or not examines(nodes[position], alone=alone):
                     continue
-                if position not in where:
-                    answer: Candidate | Status = self._nobody(failure, node)
-                elif kept is None or equals is None:
-                    answer = self._dry_run(failure, node)
+                if kept is None or equals is None:
+                    answers[position] = self._dry_run(failure, nodes[position])
                 else:
-                    answer = self._as_equals(failure, node, kept, equals)
-                if isinstance(answer, Status):
-                    rejected[position] = answer
-                else:
-                    candidates.append(answer)
+                    answers[position] = self._as_equals(failure, nodes[position], kept, equals)
+        candidates = [each for each in answers.values() if isinstance(each, Candidate)]
+        rejected: dict[int, Status] = {}
+        if explain or not candidates:
+            for position in pool:
+                if examines(nodes[position], alone=alone):
+                    answer = answers.get(position) or self._nobody(failure, nodes[position])
+                    if isinstance(answer, Status):
+                        rejected[position] = answer
         failed = not candidates and any(status.code is Code.ERROR for status in rejected.values())
         return Found(candidates, rejected, failed=failed)
 
@@ -217,7 +218,7 @@ class DefaultSearch:
         """A quota's word is not to be changed by priority."""
         return None if failure.diagnosis is not None else "its quota does not let it in"
 
-    def candidates(self, failure: Failure, failures: Collection[Failure]) -> Found:
+    def candidates(self, failure: Failure, failures: Collection[Failure], *, explain: bool = False) -> Found:
         """See `Search`; a node on which pods of its own gang would have to go is none.
 
         There is none at all where the pod's quota has no room: priority does not change that.
@@ -225,7 +226,7 @@ class DefaultSearch:
         pod = failure.request.pod
         if failure.diagnosis is None:
             return Found((), {}, failed=False)
-        found = self._preemption.find_candidates(pod, failure.diagnosis)
+        found = self._preemption.find_candidates(pod, failure.diagnosis, explain=explain)
         if pod.gang is None:
             return found
         apart = [each for each in found.candidates if not any(are_mates(it, pod) for it in each.victims)]

@@ -38,13 +38,14 @@ class Quota:
         leaving: resource -> the part of it that is about to be given back.
     """
 
-    __slots__ = ("leaving", "line", "max", "min", "name", "used")
+    __slots__ = ("_core", "leaving", "line", "max", "min", "name", "used")
 
     def __init__(self, manifest: ElasticQuota) -> None:
         self.name = manifest.name
         self.line: tuple[Quota, ...] = (self,)
         self.min = dict(manifest.min or {})
         self.max = {each: manifest.max_of(each) for each in (*CORE_RESOURCES, *(manifest.max or ()))}
+        self._core = [(each, self.max[each]) for each in CORE_RESOURCES if self.max[each] != UNLIMITED]
         self.used: dict[str, int] = {}
         self.leaving: dict[str, int] = {}
 
@@ -57,8 +58,8 @@ class Quota:
         Other resources than the core ones are looked at only if they are among the amounts.
         """
         used, most = self.used, self.max
-        for resource in CORE_RESOURCES:
-            if used.get(resource, 0) + amounts.get(resource, 0) > most[resource]:
+        for resource, bound in self._core:
+            if used.get(resource, 0) + amounts.get(resource, 0) > bound:
                 return resource
         for resource, amount in amounts.items():
             if resource in most and used.get(resource, 0) + amount > most[resource]:
@@ -209,11 +210,14 @@ class QuotaTree:
 
     def over_guaranteed(self, amounts: Amounts) -> Excess | None:
         """Whether all quotas together would use more than they are guaranteed: nobody's `min` is idle."""
-        guaranteed = self.guaranteed
-        for resource in (*self.used, *amounts):
-            excess = self.used.get(resource, 0) + amounts.get(resource, 0) - guaranteed.get(resource, 0)
+        guaranteed, used = self.guaranteed, self.used
+        for resource, amount in used.items():
+            excess = amount + amounts.get(resource, 0) - guaranteed.get(resource, 0)
             if excess > 0:
                 return Excess("min", "", resource, excess)
+        for resource, amount in amounts.items():
+            if resource not in used and amount > guaranteed.get(resource, 0):
+                return Excess("min", "", resource, amount - guaranteed.get(resource, 0))
         return None
 
     def within_min(self, leaf: Quota, amounts: Amounts) -> bool:
