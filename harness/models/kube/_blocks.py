@@ -267,7 +267,7 @@ def _block_of(waiting: Waiting) -> Block | None:
 
 def _waits_as_its_equals(pod: PodInfo) -> bool:
     """Whether nothing but what helps its equals helps a pod: it has no node of its own in view."""
-    return not pod.nominated and _waits_for_room(pod.rejected_by)
+    return not pod.expects_room and _waits_for_room(pod.rejected_by)
 
 
 def _waits_for_room(rejected_by: frozenset[str]) -> bool:

@@ -217,6 +217,14 @@ class PodInfo:
         """Its namespace and name, as Kubernetes writes them."""
         return f"{self.template.namespace}/{self.name}"
 
+    @property
+    def expects_room(self) -> bool:
+        """Whether a preemption made room for it, or for another pod of its gang that waits."""
+        gang = self.gang
+        return bool(self.nominated) or (
+            gang is not None and any(mate.nominated for mate in gang.pending.values())
+        )
+
     def __repr__(self) -> str:
         return f"<Pod {self.key}>"
 

@@ -103,10 +103,10 @@ class SchedulingQueue:
             else:
                 pending.pop()
                 pod = waiting
-                if pod.failures and pod.peers.failed_at != version and not pod.nominated:
+                if pod.failures and pod.peers.failed_at != version and not pod.expects_room:
                     _look_again(pod, version)
             self.attempts += 1
-            if pod.peers.failed_at != version or pod.nominated:
+            if pod.peers.failed_at != version or pod.expects_room:
                 return pod
             if not pod.failures:
                 self.failed_alike.append(pod)

@@ -96,8 +96,6 @@ class LastingQuotaRefusal:
         if gang is not None:
             if not self._asks_as_much(gang):
                 return False
-            if self._scheduling.cache.expecting and any(mate.nominated for mate in gang.pending.values()):
-                return False  # an attempt withdraws its nominations
             before = self._said.get(gang)
             if before is None or before.said != self._refusal.said or not gang.waits:
                 return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness.cluster.pods import PodSpec
+from harness.models.kube.gangs import Gang
 from harness.models.kube.hints import Hints
 from harness.models.kube.placement.status import NODE_AFFINITY, NODE_RESOURCES_FIT
 from harness.models.kube.pod import PodInfo, Templates
@@ -169,3 +170,17 @@ def test_a_discarded_pod_is_not_tried() -> None:
         waiting.discard(one)
     assert waiting.pop(VERSION) is None
     assert waiting.next_flush() is None
+
+
+def test_a_gang_with_room_made_for_it_is_tried_although_an_equal_one_has_just_failed() -> None:
+    """Be it for another pod than the one that stands for it; an attempt may use that room, or gives it up."""
+    waiting, leader, mate = queue(), pod("leader"), pod("mate")
+    gang = Gang(("default", "g"), 0)
+    gang.pending = {(0, 0): leader, (0, 1): mate}
+    leader.gang = mate.gang = gang
+    leader.peers.failed_at, leader.peers.rejected_by = VERSION, FIT
+    waiting.add(leader)
+    assert waiting.pop(VERSION) is None
+    mate.nominated = "n1"
+    waiting.activate(leader)
+    assert waiting.pop(VERSION) is leader
