@@ -17,7 +17,7 @@ _SIGNS = {Verdict.BETTER: "▲", Verdict.WORSE: "▼", Verdict.NONE: "~", Verdic
 _EXACT = {Verdict.BETTER: "△", Verdict.WORSE: "▽"}
 """What is said of a change that is the same in every twin -> its sign: there is no chance in it."""
 
-_REFUSED = (Ground.CONGESTED, Ground.FEW)
+_REFUSED = (Ground.CONGESTED, Ground.CUT, Ground.FEW)
 
 _WIDEST_NAME = 60
 _GIB = 2**30

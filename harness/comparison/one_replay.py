@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from harness.comparison.changes import Evidence, Ground, Verdict, gates
 from harness.comparison.figures import Key, key_of
+from harness.comparison.pairs import may_be_cut
 from harness.comparison.samples import LOST, Samples, is_of_jobs, statistic_of
 from harness.metrics import utilization
 from harness.metrics.measurement import Measurement, Window
@@ -66,8 +67,11 @@ class OneReplay:
         key = key_of(measured)
         if any(key not in of or of[key].value is None for of in (self.measured[0], self.measured[place])):
             return Evidence(Ground.FEW)
-        if measured.metric != LOST and any(self._censored(of) for of in (0, place)):
-            return _REPLAY
+        if any(self._censored(of) for of in (0, place)):
+            if measured.metric != LOST:
+                return _REPLAY
+            if self._cut_apart(place):
+                return Evidence(Ground.CUT)
         paired = self._paired(place, statistic.column, measured.scope)
         if paired is None:
             return _REPLAY
@@ -92,6 +96,8 @@ class OneReplay:
             yield gates(tests)
         if Ground.CONGESTED in undecided:
             yield "?: too congested to say from one replay: use --shake 10"
+        if Ground.CUT in undecided:
+            yield "?: of runs that stop at different times one loses work for longer: give both the same --until"
         if Ground.FEW in undecided:
             from harness.statistics.bootstrap import LEAST_JOBS
 
@@ -103,6 +109,11 @@ class OneReplay:
         """Whether a run has unfinished jobs: its waits are then estimates that blocks of jobs do not have."""
         unfinished = self.measured[place].get(("jobs.unfinished", ALL, ""))
         return unfinished is not None and bool(unfinished.value)
+
+    def _cut_apart(self, place: int) -> bool:
+        """Whether a run and the baseline end at different times because one of them was cut short."""
+        base, run = self._runs[0], self._runs[place]
+        return base.window.end != run.window.end and (may_be_cut(base) or may_be_cut(run))
 
     def _paired(self, place: int, column: str, scope: str) -> Paired | None:
         """The values of the jobs of a scope in two runs; None where it is not of the same jobs."""

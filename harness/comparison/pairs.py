@@ -57,9 +57,7 @@ class Pairs:
             )
         times = [table["submit_time"].gather(rows) for table, rows in zip(tables, self.rows, strict=True)]
         first = pl.int_range(self.count, dtype=pl.UInt32, eager=True)
-        stopped = [
-            run.info["settings"].get("until_us") is not None or run.stopped is not None for run in runs
-        ]
+        stopped = [may_be_cut(run) for run in runs]
         self.same_arrivals = all(
             (rows == first).all() and (time == times[0]).all() and (jobs == max(self.jobs) or early)
             for rows, time, jobs, early in zip(self.rows, times, self.jobs, stopped, strict=True)
@@ -76,6 +74,11 @@ class Pairs:
     def whole(self) -> bool:
         """Whether no run has other jobs."""
         return all(jobs == self.count for jobs in self.jobs)
+
+
+def may_be_cut(run: Run) -> bool:
+    """Whether a run was told to stop at some time, or came to no end by itself."""
+    return run.info["settings"].get("until_us") is not None or run.stopped is not None
 
 
 class _Pair:

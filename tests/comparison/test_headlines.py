@@ -12,7 +12,7 @@ from policies import scripted
 from small_clusters import queues
 
 import harness
-from harness.comparison.changes import Verdict
+from harness.comparison.changes import Ground, Verdict
 from harness.comparison.headlines import HEADLINES, SHOWN
 from harness.report.material import Material
 from harness.report.sections.metrics import cells
@@ -121,3 +121,27 @@ def test_a_change_of_what_is_allocated_has_no_colour(
 
 def _of(run: harness.Run, metric: str) -> list[dict[str, Any]]:
     return run.metrics.filter(metric=metric).to_dicts()
+
+
+@pytest.mark.parametrize(("other", "ground"), [("20s", Ground.FEW), ("8s", Ground.CUT)])
+def test_lost_work_of_runs_that_were_cut_at_different_times_is_not_judged(
+    other: str, ground: Ground, write_trace: Callable[..., Path], tmp_path: Path
+) -> None:
+    """The longer one loses more by itself; the table says what to do."""
+    jobs = [{"job_id": name, "queue": "a", "grace_period": 0, "request.cpu": 2000} for name in "xy"]
+    path, trace = tmp_path / "cluster.yaml", write_trace(*jobs)
+    path.write_text(POOL)
+    steps = {**ROUGH, 12: [("preempt", "y", "x")]}
+    runs = [
+        harness.replay(
+            trace, plugin=scripted(steps), cluster=path, label=label, output=tmp_path / "r", until=until
+        )
+        for label, until in (("whole", "20s"), ("cut", other))
+    ]
+    comparison = harness.compare(runs)
+    (row,) = comparison.rows("disruption.lost")
+    assert row.changes[0].ground is ground
+    if ground is Ground.CUT:
+        assert row.changes[0].verdict is Verdict.OPEN
+        assert row.changes[0].difference
+        assert "give both the same --until" in comparison.table("disruption.lost")
