@@ -188,6 +188,14 @@ def test_a_detail_that_contains_itself_is_an_error_of_the_policy(
         harness.replay(trace, plugin=Circular, output=tmp_path / "r")
 
 
+def test_a_policy_whose_name_is_no_label_asks_for_one(write_trace: WriteTrace, tmp_path: Path) -> None:
+    """A run of a lambda would be called `<lambda>`."""
+    trace = write_trace({})
+    with pytest.raises(OptionError, match="the run has no label, and '<lambda>' cannot be a label") as caught:
+        harness.replay(trace, plugin=lambda *of: Greedy(*of), output=tmp_path / "r")
+    assert caught.value.hint == "give one: label='mine'"
+
+
 def test_numbers_worked_by_hand(write_trace: WriteTrace, tmp_path: Path) -> None:
     """One pool of 1 core; low (10 s) is preempted at 4 s by high (2 s), restarts at 6 s and ends at 16 s.
 

@@ -97,7 +97,7 @@ class OneReplay:
         if Ground.CONGESTED in undecided:
             yield "?: too congested to say from one replay: use --shake 10"
         if Ground.CUT in undecided:
-            yield "?: of runs that stop at different times one loses work for longer: give both the same --until"
+            yield "?: one run stops earlier, with less time to lose work: give both the same --until"
         if Ground.FEW in undecided:
             from harness.statistics.bootstrap import LEAST_JOBS
 

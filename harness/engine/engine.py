@@ -19,7 +19,7 @@ from harness.engine.losses import Losses
 from harness.engine.referee import Referee
 from harness.engine.sources import FAR, Arrivals, Source
 from harness.errors import NOT_THEIRS, PolicyError
-from harness.policy import Arrival, Policy, View
+from harness.policy import Arrival, Job, Policy, View
 from harness.units import format_duration
 
 _WATCH_EVERY = 256  # instants between two reports of progress
@@ -95,7 +95,7 @@ class Engine:
         """
         lifecycle = self._lifecycle
         lifecycle.policy = policy
-        tell_ready = getattr(policy, "ready", None)
+        tell_ready = _listener(policy, name)
         if tell_ready is not None:
             lifecycle.listen(tell_ready)
         arrivals = Arrivals(self._chunks, lifecycle.arrive)
@@ -169,3 +169,18 @@ class Engine:
                 yield now
             if referee.stopped is not None or (enough is not None and enough()):
                 return
+
+
+def _listener(policy: Policy, name: str) -> Callable[[Job, range, int], None] | None:
+    """What tells a policy that pods are ready, where it wants to know.
+
+    Raises:
+        PolicyError: it failed when it was asked.
+    """
+    try:
+        return getattr(policy, "ready", None)
+    except Exception as error:
+        raise PolicyError(
+            f"policy {name} failed when it was asked for its method ready: {type(error).__name__}: {error}",
+            hint="--debug shows where",
+        ) from error

@@ -235,13 +235,13 @@ def _kind(plan: Plan) -> TimeKind:
 def _made(plan: Plan, engine: Engine) -> Policy:
     try:
         policy = plan.policy.factory(plan.cluster, engine.view, plan.options)
+        return policy if plan.observe is None else plan.observe(policy)
     except NOT_THEIRS:
         raise
     except Exception as error:
         raise PolicyError(
             f"policy {plan.label} cannot be made: {type(error).__name__}: {error}", hint="--debug shows where"
         ) from error
-    return policy if plan.observe is None else plan.observe(policy)
 
 
 def _describe(plan: Plan, jobs: Jobs, of_jobs: Tenants, outcome: Outcome) -> dict[str, Any]:

@@ -244,7 +244,7 @@ class Request:
             trace=trace,
             cluster=cluster,
             policy=policy,
-            label=checked_label(self.label or policy.name),
+            label=checked_label(self.label) if self.label else _label_of(policy),
             options=resolve(policy.options, self.options, owner=f"policy {called}"),
             losses=self.on_preemption,
             grace_period=self.grace_period,
@@ -342,6 +342,18 @@ def checked_label(text: str) -> str:
         OptionError: it cannot.
     """
     return "@".join(_part_of_label(part) for part in text.split("@", 1))
+
+
+def _label_of(policy: PolicySpec) -> str:
+    """What a run is called by its policy.
+
+    Raises:
+        OptionError: a policy has a name that cannot be a label, such as that of a lambda.
+    """
+    try:
+        return checked_label(policy.name)
+    except OptionError as error:
+        raise OptionError(f"the run has no label, and {error}", hint="give one: label='mine'") from error
 
 
 def _part_of_label(text: str) -> str:

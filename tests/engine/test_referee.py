@@ -121,6 +121,17 @@ def test_an_error_of_the_policy_names_policy_and_time() -> None:
         replayed(Broken, Script().job("a", cpu=1), POOL)
 
 
+def test_a_policy_that_cannot_be_asked_for_a_method_is_named() -> None:
+    """What it raises for every name that it does not have is its own error, and no defect of harness."""
+
+    class Evasive(Greedy):
+        def __getattr__(self, name: str) -> object:
+            raise RuntimeError(f"no {name} here")
+
+    with pytest.raises(PolicyError, match=r"policy Evasive failed .* method ready: RuntimeError: no ready"):
+        replayed(Evasive, Script().job("a", cpu=1), POOL)
+
+
 def test_a_job_of_another_replay_is_refused() -> None:
     """Jobs are told apart by identity, not by their index."""
     other = Script().job("small", cpu=1)["small"]
