@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
 from io import BytesIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
 
 from harness.cluster.model import Cluster
@@ -280,7 +281,7 @@ class _Processes:
         if not worker.ready:
             return ReplayError(
                 "its process ended before it had begun",
-                hint="a script that replays side by side does so under: if __name__ == '__main__'",
+                hint=_why_not_begun(),
             )
         return ReplayError(f"its process ended with exit code {code}")
 
@@ -379,3 +380,12 @@ def _packed(outcome: Outcome) -> bytes:
         text = f"{type(outcome).__name__}: {outcome}"
         return pickle.dumps(RuntimeError(text))
     return packed
+
+
+def _why_not_begun() -> str:
+    """What to do about a program that a new process could not begin: it reads it from its file again."""
+    main = sys.modules.get("__main__")
+    file = getattr(main, "__file__", None)
+    if getattr(main, "__spec__", None) is None and file is not None and not Path(file).exists():
+        return f"the program is not in a file ({file}) that another process could read: give workers=1"
+    return "a script that replays side by side does so under: if __name__ == '__main__'"

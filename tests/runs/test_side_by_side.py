@@ -223,7 +223,9 @@ def test_a_caller_who_stops_ends_what_is_being_replayed(
 
 
 SCRIPT = """
+import sys
 from harness import Request, replay_all
+from harness.errors import ReplayError
 from harness.plugins import load
 from policies import Greedy
 
@@ -236,7 +238,10 @@ def main():
     print(*(run.info["policy"]["code"] for run in replay_all(requests, workers=2)), sep="\\n")
 
 GUARD
-    main()
+    try:
+        main()
+    except ReplayError as error:
+        sys.exit(f"{error}; {error.hint}")
 """
 
 
@@ -245,9 +250,10 @@ def test_a_script_replays_side_by_side_under_a_guard(world: Callable[..., Reques
     for name, guard in (("good", 'if __name__ == "__main__":'), ("bad", "if True:")):
         (tmp_path / f"{name}.py").write_text(SCRIPT.replace("GUARD", guard))
 
-    def ran(name: str) -> subprocess.CompletedProcess[str]:
+    def ran(program: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, f"{name}.py"],
+            [sys.executable, program],
+            input=given,
             cwd=tmp_path,
             env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
             capture_output=True,
@@ -256,13 +262,16 @@ def test_a_script_replays_side_by_side_under_a_guard(world: Callable[..., Reques
             check=False,
         )
 
-    good = ran("good")
+    good = ran("good.py")
     assert good.returncode == 0, good.stderr
     sha256, *codes = good.stdout.splitlines()
     assert codes == [str({"sha256": sha256})] * 2
-    bad = ran("bad")
-    assert bad.returncode == 1
-    assert "its process ended before it had begun" in bad.stderr
+    bad, piped = ran("bad.py"), ran("-", (tmp_path / "good.py").read_text())
+    for failed in (bad, piped):
+        assert failed.returncode == 1
+        assert "its process ended before it had begun" in failed.stderr
+    assert "under: if __name__ == '__main__'" in bad.stderr
+    assert "not in a file (<stdin>) that another process could read: give workers=1" in piped.stderr
 
 
 BEGINS = """
