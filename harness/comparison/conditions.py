@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.comparison.changes import PRACTICAL
 from harness.comparison.figures import changed, name_of, shown
+from harness.comparison.missing import NOT_REACHED, is_unreached
 from harness.errors import InputError, OptionError, RunError
 from harness.metrics.scopes import ALL, KINDS
 from harness.options import did_you_mean, nearest, there_is
@@ -111,11 +112,15 @@ class Condition:
     def _checked(self, comparison: Comparison, row: Row, place: int) -> Check:
         value, base = row.values[place], row.values[0]
         if value is None or (self.sign and base is None):
-            run = comparison.names[0 if value is not None else place]
-            raise RunError(
-                f"condition {self.text!r} cannot be decided: {name_of(row.measured)} has no value in {run}",
-                hint="a metric whose denominator is 0 has none, nor what is not of the run's cluster or jobs",
-            )
+            lacking = 0 if value is not None else place
+            what = f"{name_of(row.measured)} has no value in {comparison.names[lacking]}"
+            hint = "a metric whose denominator is 0 has none, nor what is not of the run's cluster or jobs"
+            if is_unreached(row.measured.metric, comparison.measured[lacking]):
+                what += f": {NOT_REACHED}"
+                hint = (
+                    "ask for a lower percentile, wait.never_started or jobs.unfinished, or replay for longer"
+                )
+            raise RunError(f"condition {self.text!r} cannot be decided: {what}", hint=hint)
         return Check(
             condition=self.text,
             measured=row.measured,

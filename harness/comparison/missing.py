@@ -20,6 +20,22 @@ _UNFINISHED: Key = ("jobs.unfinished", ALL, "")
 _NAMED = 6
 
 
+NOT_REACHED = "not reached, since too many jobs had not come so far when the replay ended"
+"""Why a percentile of what jobs wait for is not there."""
+
+
+def is_unreached(metric: str, of_run: Mapping[Key, Measurement]) -> bool:
+    """Whether a metric without a value in a run has none because of jobs that have not come so far.
+
+    Args:
+        metric: its name.
+        of_run: what was measured of the run.
+    """
+    family, _, statistic = metric.rpartition(".")
+    unfinished = of_run.get(_UNFINISHED)
+    return family in _CENSORED and statistic != "mean" and unfinished is not None and bool(unfinished.value)
+
+
 def about_missing(rows: Sequence[Row], measured: Sequence[Mapping[Key, Measurement]]) -> Iterator[str]:
     """What `-` means in these lines, in sentences; nothing where none stands there.
 
@@ -27,21 +43,16 @@ def about_missing(rows: Sequence[Row], measured: Sequence[Mapping[Key, Measureme
         rows: the lines.
         measured: for each run what was measured of it.
     """
-    unfinished = [bool(of_run[_UNFINISHED].value) if _UNFINISHED in of_run else False for of_run in measured]
     unreached: list[str] = []
     other: list[str] = []
     for row in rows:
         about = row.measured
         lacking = [at for at, value in enumerate(row.values) if shown(value, about.unit) == "-"]
         if lacking:
-            family, _, statistic = about.metric.rpartition(".")
-            waits = family in _CENSORED and statistic != "mean" and all(unfinished[at] for at in lacking)
+            waits = all(is_unreached(about.metric, measured[at]) for at in lacking)
             (unreached if waits else other).append(about.metric)
     if unreached:
-        yield (
-            f"- of {_named(unreached)}: not reached, since too many jobs had not come so far when the replay "
-            "ended; wait.never_started and jobs.unfinished say how many"
-        )
+        yield f"- of {_named(unreached)}: {NOT_REACHED}; wait.never_started and jobs.unfinished say how many"
     if other:
         yield f"- of {_named(other)}: there was no such job or event, or it was not measured"
 

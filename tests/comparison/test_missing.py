@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from small_clusters import queues
 
 import harness
+from harness.errors import RunError
 
 
 def compared(write_trace: Callable[..., Path], tmp_path: Path, until: str | None) -> harness.Comparison:
@@ -30,6 +32,14 @@ def test_a_percentile_that_is_not_reached_is_told(write_trace: Callable[..., Pat
     assert told in found.table("wait.first_start.p*5*").split("\n")
     assert told.replace("_", "\\_") in found.markdown("wait.first_start.p*5*")
     assert "\n- of " not in found.table("wait.first_start.mean")
+
+
+def test_a_condition_on_it_says_so_too(write_trace: Callable[..., Path], tmp_path: Path) -> None:
+    """Its denominator is not what is missing."""
+    found = compared(write_trace, tmp_path, "35s")
+    with pytest.raises(RunError, match=r"p95 has no value in \S+: not reached, since too many") as caught:
+        found.check("wait.first_start.p95 > 1m")
+    assert caught.value.hint.startswith("ask for a lower percentile")
 
 
 def test_other_absent_values_are_told_as_such(write_trace: Callable[..., Path], tmp_path: Path) -> None:
