@@ -97,8 +97,10 @@ class Gang:
 
 
 def are_mates(pod: PodInfo, other: PodInfo) -> bool:
-    """Whether two pods belong to one gang: neither makes room for the other."""
-    return pod.gang is not None and pod.gang is other.gang
+    """Whether two pods belong to one gang, or one job: neither makes room for the other."""
+    if pod.gang is not None and pod.gang is other.gang:
+        return True
+    return pod.job is not None and pod.job is other.job
 
 
 def _place(pod: PodInfo) -> tuple[int, int]:

@@ -123,7 +123,7 @@ class AckRules:
                     continue
             elif theirs is not quota:
                 continue
-            if each.terminating or self._is_protected(each) or are_mates(each, pod) or _same_job(each, pod):
+            if each.terminating or self._is_protected(each) or are_mates(each, pod):
                 continue
             if each.template.budgets:
                 charged = list(budgets.charged(each))
@@ -154,7 +154,3 @@ class AckRules:
     def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
         """Least important first, so that no quota is below its `min` when it loses a pod to another."""
         return victims[::-1]
-
-
-def _same_job(pod: PodInfo, other: PodInfo) -> bool:
-    return pod.job is not None and pod.job is other.job

@@ -167,7 +167,7 @@ class KoordinatorRules:
         return self._usage.nodes_of(request.quota)
 
     def potential_victims(self, request: QuotaRequest, node: NodeInfo, *, reclaims: bool) -> list[PodInfo]:
-        """Less important pods of its own quota that may be preempted, but none of its own gang."""
+        """Less important pods of its own quota that may be preempted, but none of its own gang or job."""
         return [
             each
             for each in node.by_importance()

@@ -219,7 +219,7 @@ class DefaultSearch:
         return None if failure.diagnosis is not None else "its quota does not let it in"
 
     def candidates(self, failure: Failure, failures: Collection[Failure], *, explain: bool = False) -> Found:
-        """See `Search`; a node on which pods of its own gang would have to go is none.
+        """See `Search`; a node on which pods of its own gang or job would have to go is none.
 
         There is none at all where the pod's quota has no room: priority does not change that.
         """

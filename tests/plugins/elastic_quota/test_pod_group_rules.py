@@ -10,6 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from quota_worlds import AT_ONCE, POD_GROUP, Happened, Jobs, Manifest, cluster, grouped, leaf, node, tree
 
+from harness import PodSet
+from harness.cluster.model import frozen
 from harness.options import resolve
 from harness.policy import PolicyFactory
 from harness.testing import replayed
@@ -264,3 +266,18 @@ def test_no_pod_makes_room_for_another_one_of_its_group(
     for row in Happened(where, jobs, plugin=plugin, **options).decisions.of("preempt"):
         assert row.by
         assert group_of[row.job] != group_of[row.by]
+
+
+def test_a_job_makes_no_room_for_itself_although_its_pods_are_in_different_groups() -> None:
+    """The pod of `both` that is in the group counts as 5 because of `first`, and the other one as 0."""
+    jobs = Jobs().add("first", "a", 4, labels=MEMBER, seconds=50, priority=5)
+    jobs.add("top", "a", 2, at=1, seconds=9, priority=9)
+    pod_sets = (
+        PodSet("member", 1, 1, frozen({"cpu": 4000}), labels=frozen(MEMBER)),
+        PodSet("other", 1, 1, frozen({"cpu": 2000})),
+    )
+    jobs.job("both", queue="a", at=2, seconds=1000, pod_sets=pod_sets)
+    for plugin in (elastic_quota, without_quotas):
+        happened = Happened(cluster(*NODES[:2], ROOMY, group(1)), jobs, plugin=plugin, gang="all-or-nothing")
+        assert happened.preemptions == []
+        assert happened.lines("bind")[2:] == ["2 bind both-1 on n2", "50 bind both-0 on n1"]
