@@ -10,6 +10,7 @@ import polars as pl
 import polars.selectors as cs
 
 from harness.cluster.model import Cluster
+from harness.cluster.pod_groups import Membership, membership_of
 from harness.cluster.selectors import Toleration
 from harness.engine.losses import Losses, parse_losses
 from harness.errors import InputError
@@ -136,6 +137,19 @@ class Facts:
             for number, row in enumerate(self.table)
             if row["job_id"] in said
         }
+        self._of_groups: dict[Membership, int] = {}  # the priority of the most important job of each
+        for job in self.jobs.values():
+            for group in self._groups(job):
+                self._of_groups[group] = max(job.priority, self._of_groups.get(group, job.priority))
+
+    def importance(self, job: Asked) -> int:
+        """The priority that pods of a job may count as: the highest one of any job of their pod groups."""
+        return max([job.priority, *(self._of_groups[group] for group in self._groups(job))])
+
+    def _groups(self, job: Asked) -> list[Membership]:
+        groups = self.cluster.pod_groups
+        found = (membership_of(job.namespace, part.labels, groups) for part in job.parts)
+        return [group for group in found if group is not None]
 
     def _asked(self, number: int, row: Row, rows: list[Row]) -> Asked:
         first, quota_of = rows[0], self.run.info["cluster"]["quota_of"]

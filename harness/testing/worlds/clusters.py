@@ -215,6 +215,16 @@ def elastic(
     return [elastic_quota_tree_manifest(quota_node("root", whole, whole, children))]
 
 
+def pod_group(name: str, least: int) -> Manifest:
+    """A PodGroup of so many pods at least."""
+    return {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"minMember": least},
+    }
+
+
 def _elastic_quota(name: str, least: Mapping[str, int], most: Mapping[str, int]) -> Manifest:
     spec = {
         key: {resource: format_amount(resource, amount) for resource, amount in amounts.items()}

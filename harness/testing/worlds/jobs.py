@@ -20,6 +20,9 @@ Row = dict[str, Any]
 PROTECTED = "protected"
 """A label of pods that may not be preempted, for plugins that know such labels."""
 
+POD_GROUP = "scheduling.x-k8s.io/pod-group"
+"""A label of pods that names their pod group."""
+
 _PREEMPTIBLE = "quota.scheduling.koordinator.sh/preemptible"
 _DURATIONS = (0, 1, SECOND, 5 * SECOND, 20 * SECOND, 20 * SECOND, 60 * SECOND, 200 * SECOND)
 _LONG = (100 * SECOND,) * 8
@@ -123,6 +126,18 @@ def _wishes(chance: Chance, kin: Kin, *, gpus: bool) -> Row:
 
 def _map(pairs: Sequence[tuple[str, str]]) -> list[dict[str, str]] | None:
     return [{"key": key, "value": value} for key, value in pairs] or None
+
+
+def pod_groups(chance: Chance, found: Sequence[Row]) -> dict[str, int]:
+    """Put some pod sets into pod groups, of several jobs; answers how many pods each takes at least."""
+    least = {f"g{number}": chance.between(1, 4) for number in range(chance.between(1, 3))}
+    for row in found:
+        if chance.percent(40):
+            row["labels"] = [
+                *(row["labels"] or ()),
+                *(_map([(POD_GROUP, chance.choice(tuple(least)))]) or ()),
+            ]
+    return least
 
 
 def largest_unit(found: Sequence[Row], resource: str) -> int:

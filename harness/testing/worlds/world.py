@@ -17,8 +17,8 @@ from harness.cluster.manifests import dump_yaml
 from harness.cluster.model import Cluster
 from harness.testing.checks import Broken, check_run
 from harness.testing.worlds.chance import Chance
-from harness.testing.worlds.clusters import GPU, Manifest, elastic, kueue, nodes
-from harness.testing.worlds.jobs import PROTECTED, Kin, Row, frame_of, largest_unit, rows
+from harness.testing.worlds.clusters import GPU, Manifest, elastic, kueue, nodes, pod_group
+from harness.testing.worlds.jobs import PROTECTED, Kin, Row, frame_of, largest_unit, pod_groups, rows
 from harness.trace.trace import Trace
 from harness.trace.validate import checked
 from harness.units import INT64_MAX, SECOND, exact_duration
@@ -217,6 +217,10 @@ def random_world(seed: int, *, jobs: int | None = None) -> World:
     units = {resource: units[resource] for resource in resources}
     manifests, flat = _manifests(seed, units, flavors, queues)
     pooled = chance.percent(50)
+    options = _options(Chance(seed, "options"), flat=flat, pooled=pooled, trace=trace)
+    grouping = Chance(seed, "groups")
+    groups = pod_groups(grouping, trace) if grouping.percent(25) else {}
+    manifests += [pod_group(name, least) for name, least in groups.items()]
     return World(
         seed,
         frame_of(trace, units),
@@ -225,7 +229,7 @@ def random_world(seed: int, *, jobs: int | None = None) -> World:
         on_preemption=chance.choice(_LOSSES),
         grace_period=chance.choice((0, 30 * SECOND)),
         until=chance.between(0, 150) * SECOND if chance.percent(15) else None,
-        options=_options(Chance(seed, "options"), flat=flat, pooled=pooled, trace=trace),
+        options=options,
     )
 
 
