@@ -36,6 +36,13 @@ def _from_the_end(pod: PodInfo) -> int:
 _BEFORE_ALL = -(1 << 62)
 _AFTER_ALL = 1 << 62
 
+_WIDEST = 64
+"""So many places may be left free between two blocks that become one.
+
+If there could be any number, a block that is put behind another one would be moved as far as that is wide, and
+the next one twice as far, until places are larger than `_AFTER_ALL`.
+"""
+
 
 @final
 class EqualPods:
@@ -230,7 +237,7 @@ class Block:
         gap = min(group.pods[-1].place for group in theirs.values()) - 1
         overlap = max(group.pods[0].place for group in mine.values()) - gap
         kept, moved = (self, later) if len(self) > len(later) else (later, self)
-        if overlap > 0:
+        if overlap > 0 or overlap < -_WIDEST:
             shift = overlap if moved is later else -overlap
             for group in moved.groups.values():
                 for pod in group.pods:

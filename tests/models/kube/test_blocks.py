@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.cluster.pods import PodSpec, TopologySpreadConstraint
 from harness.cluster.selectors import LabelSelector
+from harness.models.kube._blocks import Block, EqualPods
 from harness.models.kube.hints import Hints
 from harness.models.kube.placement.status import NODE_AFFINITY, NODE_RESOURCES_FIT, POD_TOPOLOGY_SPREAD
 from harness.models.kube.pod import Peers, PodInfo, Templates
@@ -231,3 +233,22 @@ def test_blocks_try_the_same_pods_in_the_same_order_as_a_queue_pod_by_pod(seed: 
         if rng.random() < 0.7:
             twins.happens()
         twins.cycle()
+
+
+@pytest.mark.parametrize("sizes", [(1, 3), (3, 1), (2, 2)])
+@pytest.mark.parametrize("apart", [-(10**12), 0, 1, 40, 10**12])
+def test_pods_that_become_one_block_are_near_each_other(sizes: tuple[int, int], apart: int) -> None:
+    """Wherever they were: else places would double each time that blocks change their turns."""
+    blocks, pods = [], []
+    for place, size in zip((0, apart), sizes, strict=True):
+        mine = [PodInfo(f"p{place}-{number}", TEMPLATE, 0, preempts=True) for number in range(size)]
+        for number, pod in enumerate(mine):
+            pod.place = place + number
+        pods += mine
+        blocks.append(Block(0, {mine[0].peers: EqualPods(mine[::-1], FIT)}))
+    joined = blocks[0].join(blocks[1])
+    assert joined is not None
+    assert joined.in_order() == pods
+    places = [pod.place for pod in pods]
+    assert places == sorted(set(places))
+    assert places[-1] - places[0] < 100
