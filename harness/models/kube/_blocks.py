@@ -39,8 +39,8 @@ _AFTER_ALL = 1 << 62
 _WIDEST = 64
 """So many places may be left free between two blocks that become one.
 
-If there could be any number, a block that is put behind another one would be moved as far as that is wide, and
-the next one twice as far, until places are larger than `_AFTER_ALL`.
+If there could be any number, a block that is put behind another one would be moved as far as that is wide,
+and the next one twice as far, until places are larger than `_AFTER_ALL`.
 """
 
 
