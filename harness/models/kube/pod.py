@@ -111,7 +111,10 @@ class LastingRefusal(Protocol):
     """Why a pod that has failed would fail again even though something has changed."""
 
     def holds(self, pod: PodInfo) -> bool:
-        """Whether an attempt of an equal pod would fail in the same way, with nothing new to be recorded."""
+        """Whether an attempt of an equal pod would fail in the same way, with nothing new to be recorded.
+
+        It is not asked of a pod that expects room.
+        """
 
 
 @final

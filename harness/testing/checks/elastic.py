@@ -119,8 +119,8 @@ class Elastic(Rule):
         if not ours and self._auto:
             theirs = ours  # who has no quota preempts as kube-scheduler does, from quotas too
         if ours[:1] == theirs[:1]:
-            if self.facts.importance(by) <= asked.priority:
-                what = f"{by.name} has priority {by.priority}, its victim of the same quota {asked.priority}"
+            if (priority := self.facts.importance(by)) <= asked.priority:
+                what = f"{by.name} has priority {priority}, its victim of the same quota {asked.priority}"
                 yield Broken("elastic.priority", step.where, what)
             return
         if not ours or not theirs:

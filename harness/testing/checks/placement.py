@@ -67,8 +67,8 @@ class ByPriority(Rule):
             yield Broken("priority.evicts", step.where, "kube-scheduler evicts for a preemptor alone")
         if step.row["action"] == "preempt":
             by, asked = self.facts.jobs[step.row["by"]], step.life.asked
-            if self.facts.importance(by) <= asked.priority:
-                what = f"{by.name} has priority {by.priority}, its victim {asked.priority}"
+            if (priority := self.facts.importance(by)) <= asked.priority:
+                what = f"{by.name} has priority {priority}, its victim {asked.priority}"
                 yield Broken("priority.lower", step.where, what)
             if not by.preempts:
                 yield Broken("priority.never", step.where, f"{by.name} has preemptionPolicy Never")

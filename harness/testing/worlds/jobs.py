@@ -133,10 +133,7 @@ def pod_groups(chance: Chance, found: Sequence[Row]) -> dict[str, int]:
     least = {f"g{number}": chance.between(1, 4) for number in range(chance.between(1, 3))}
     for row in found:
         if chance.percent(40):
-            row["labels"] = [
-                *(row["labels"] or ()),
-                *(_map([(POD_GROUP, chance.choice(tuple(least)))]) or ()),
-            ]
+            row["labels"] = [*(row["labels"] or ()), {"key": POD_GROUP, "value": chance.choice(tuple(least))}]
     return least
 
 

@@ -42,13 +42,12 @@ class Search(Protocol):
     def why_never(self, failure: Failure) -> str | None:
         """Why no preemption can help a pod, as far as that is known without any dry run."""
 
-    def candidates(self, failure: Failure, failures: Collection[Failure], *, explain: bool = False) -> Found:
+    def candidates(self, failure: Failure, failures: Collection[Failure]) -> Found:
         """Dry runs for one pod, as things stand in the plan now.
 
         Args:
             failure: the pod's.
             failures: those of all pods of the attempt that need room to be made, this one included.
-            explain: also tell why nodes are no candidates where there are some.
         """
 
     def reason(self, pod: PodInfo) -> str:
@@ -108,12 +107,18 @@ class QuotaSearch:
         """Dry runs on those nodes of the pool that may hold a victim.
 
         A node that may help one pod of a gang is tried for the others too.
+
+        Args:
+            failure: the pod's.
+            failures: see `Search`.
+            explain: also tell why nodes are no candidates where there are some.
         """
         alone = len(failures) == 1
         pool: Iterable[int] = failure.potential
         if not alone:
             pool = sorted({*pool, *(position for each in failures for position in each.potential)})
-        nodes, examines, answers = self._cache.nodes, self._rules.examines, dict[int, Candidate | Status]()
+        nodes, examines = self._cache.nodes, self._rules.examines
+        answers: dict[int, Candidate | Status] = {}
         ahead = self._usage.tree.departed() if self._rules.looks_ahead else nullcontext()
         with ahead:
             reclaims = self._reclaims[failure.request.quota]
@@ -218,7 +223,7 @@ class DefaultSearch:
         """A quota's word is not to be changed by priority."""
         return None if failure.diagnosis is not None else "its quota does not let it in"
 
-    def candidates(self, failure: Failure, failures: Collection[Failure], *, explain: bool = False) -> Found:
+    def candidates(self, failure: Failure, failures: Collection[Failure]) -> Found:
         """See `Search`; a node on which pods of its own gang or job would have to go is none.
 
         There is none at all where the pod's quota has no room: priority does not change that.
@@ -226,8 +231,8 @@ class DefaultSearch:
         pod = failure.request.pod
         if failure.diagnosis is None:
             return Found((), {}, failed=False)
-        found = self._preemption.find_candidates(pod, failure.diagnosis, explain=explain)
-        if pod.gang is None:
+        found = self._preemption.find_candidates(pod, failure.diagnosis)
+        if pod.gang is None:  # only as part of a gang it counts as more important than others of its job
             return found
         apart = [each for each in found.candidates if not any(are_mates(it, pod) for it in each.victims)]
         return found._replace(candidates=apart)

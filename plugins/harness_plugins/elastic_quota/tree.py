@@ -45,6 +45,7 @@ class Quota:
         self.line: tuple[Quota, ...] = (self,)
         self.min = dict(manifest.min or {})
         self.max = {each: manifest.max_of(each) for each in (*CORE_RESOURCES, *(manifest.max or ()))}
+        # A bound that is none is never exceeded, and bounds are asked a million times.
         self._core = [(each, self.max[each]) for each in CORE_RESOURCES if self.max[each] != UNLIMITED]
         self.used: dict[str, int] = {}
         self.leaving: dict[str, int] = {}

@@ -63,6 +63,16 @@ def budget(labels: Mapping[str, str], **spec: Any) -> Manifest:
     }
 
 
+def group(least: int, name: str = "g", api: str = "scheduling.x-k8s.io", **spec: Any) -> Manifest:
+    """A PodGroup."""
+    return {
+        "apiVersion": f"{api}/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": name},
+        "spec": {"minMember": least, **spec},
+    }
+
+
 class Jobs(Script):
     """Jobs of quotas; amounts of cpu in cores."""
 
@@ -149,15 +159,7 @@ def grouped(rng: random.Random) -> tuple[Cluster, Jobs]:
     quotas = [
         leaf(f"q{number}", rng.randint(0, total // 3), rng.choice([total // 2, total])) for number in range(3)
     ]
-    groups = [
-        {
-            "apiVersion": "scheduling.x-k8s.io/v1alpha1",
-            "kind": "PodGroup",
-            "metadata": {"name": f"g{number}"},
-            "spec": {"minMember": rng.randint(1, 4)},
-        }
-        for number in range(6)
-    ]
+    groups = [group(rng.randint(1, 4), f"g{number}") for number in range(6)]
     jobs, at = Jobs(), 0
     for number in range(rng.randint(20, 60)):
         at += rng.choice((0, 0, 1, 4))

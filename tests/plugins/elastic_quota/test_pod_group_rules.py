@@ -8,7 +8,18 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from quota_worlds import AT_ONCE, POD_GROUP, Happened, Jobs, Manifest, cluster, grouped, leaf, node, tree
+from quota_worlds import (
+    AT_ONCE,
+    POD_GROUP,
+    Happened,
+    Jobs,
+    cluster,
+    group,
+    grouped,
+    leaf,
+    node,
+    tree,
+)
 
 from harness import PodSet
 from harness.cluster.model import frozen
@@ -24,16 +35,6 @@ NODES = [node("n1", 4), node("n2", 4), node("n3", 4)]
 ROOMY = tree(12, leaf("a", 12, 12))
 QUOTAS = tree(12, leaf("a", 8, 12), leaf("b", 4, 12))
 MEMBER = {POD_GROUP: "g"}
-
-
-def group(least: int, name: str = "g", api: str = "scheduling.x-k8s.io", **spec: Any) -> Manifest:
-    """A PodGroup."""
-    return {
-        "apiVersion": f"{api}/v1alpha1",
-        "kind": "PodGroup",
-        "metadata": {"name": name},
-        "spec": {"minMember": least, **spec},
-    }
 
 
 @pytest.mark.parametrize("gang", [False, True])
