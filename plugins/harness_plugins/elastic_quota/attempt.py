@@ -18,7 +18,13 @@ from harness.models.kube.preemption.victims import Candidate
 from harness.models.kube.refusal import DISABLED, NO_VICTIMS
 from harness_plugins.elastic_quota.failure import Failure, QuotaRefusal
 from harness_plugins.elastic_quota.kept_dry_runs import KeptDryRuns
-from harness_plugins.elastic_quota.quota_request import QuotaRequest, add, quota_request
+from harness_plugins.elastic_quota.quota_request import (
+    Others,
+    QuotaRequest,
+    add,
+    nominated_besides,
+    quota_request,
+)
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Rules
 from harness_plugins.elastic_quota.search import DefaultSearch, QuotaSearch, Search
@@ -111,7 +117,7 @@ class Attempts:
 
     def try_pod(self, pod: PodInfo) -> Outcome:
         """Try one pod."""
-        request = quota_request(pod, self._usage, self._cache)
+        request = quota_request(pod, self._usage, self._others([pod]))
         found = self._find_node(request)
         if isinstance(found, NodeInfo):
             return Placed({pod: found})
@@ -136,13 +142,14 @@ class Attempts:
 
     def _try_together(self, pods: Sequence[PodInfo], least: int) -> Outcome:
         if least > len(pods):
-            request = quota_request(pods[0], self._usage, self._cache, mates=pods)
+            request = quota_request(pods[0], self._usage, self._others(pods))
             return _refusal(self._failure(request), TOO_FEW)
+        others = self._others(pods)
         if least < len(pods):
-            fitting = self._fitting(pods)
+            fitting = self._fitting(pods, others)
             if fitting and len(fitting) >= least:
                 return Placed(fitting)
-        wholes = self._wholes(pods)
+        wholes = self._wholes(pods, others)
         search = self._search(
             {quota: self._rules.reclaims(quota, whole.in_quota) for quota, whole in wholes.items()}
         )
@@ -158,7 +165,7 @@ class Attempts:
         failures: dict[PodInfo, Failure] = {}
         try:
             for pod in pods:
-                found = self._find_node(quota_request(pod, self._usage, self._cache, mates=pods))
+                found = self._find_node(quota_request(pod, self._usage, others))
                 if isinstance(found, NodeInfo):
                     tentative.place(pod, found)
                     continue
@@ -174,6 +181,10 @@ class Attempts:
             else Placed(tentative.placed)
         )
 
+    def _others(self, pods: Sequence[PodInfo]) -> Others:
+        """Who is nominated to nodes besides the pods of an attempt."""
+        return nominated_besides(pods, self._usage, self._cache)
+
     def _find_node(self, request: QuotaRequest) -> NodeInfo | Failure:
         """The node that a pod gets, if its quota lets it in."""
         if request.excess is not None:
@@ -186,12 +197,12 @@ class Attempts:
     def _failure(self, request: QuotaRequest, excess: Excess | None = None) -> Failure:
         return Failure(request, self._scheduling.pre_filter(request.pod), self._cache, None, excess)
 
-    def _fitting(self, pods: Sequence[PodInfo]) -> Mapping[PodInfo, NodeInfo]:
+    def _fitting(self, pods: Sequence[PodInfo], others: Others) -> Mapping[PodInfo, NodeInfo]:
         """The pods that get a node as things stand, each with those before it in place."""
         tentative = TentativePlacement(self._cache, self._usage, self._budgets)
         try:
             for pod in pods:
-                found = self._find_node(quota_request(pod, self._usage, self._cache, mates=pods))
+                found = self._find_node(quota_request(pod, self._usage, others))
                 if isinstance(found, NodeInfo):
                     tentative.place(pod, found)
         finally:
@@ -200,14 +211,14 @@ class Attempts:
 
     # --- gangs --------------------------------------------------------------------------------------------
 
-    def _wholes(self, pods: Sequence[PodInfo]) -> dict[Quota | None, Whole]:
+    def _wholes(self, pods: Sequence[PodInfo], others: Others) -> dict[Quota | None, Whole]:
         """What the pods of a gang request together, for each of their quotas."""
         wholes: dict[Quota | None, Whole] = {}
         for pod in pods:
             quota = self._usage.quota_of(pod)
             whole = wholes.get(quota)
             if whole is None:
-                first = quota_request(pod, self._usage, self._cache, mates=pods)
+                first = quota_request(pod, self._usage, others)
                 wholes[quota] = Whole(first, dict(first.in_quota), dict(first.in_all))
             else:
                 add(whole.in_quota, self._usage.amounts(pod))
@@ -260,6 +271,7 @@ class Attempts:
         rejecting = frozenset(plugin for failure in failures.values() for plugin in failure.rejecting)
         tentative = TentativePlacement(self._cache, self._usage, self._budgets)
         steps: list[Step] = []
+        others = self._others(pods) if len(pods) > 1 else ()
         try:
             for pod, node in placed.items():
                 tentative.place(pod, node)
@@ -267,7 +279,7 @@ class Attempts:
                 failure = first
                 if tentative.placed:
                     # Room that was made for others may do, and what it costs is to be seen anew.
-                    again = self._find_node(quota_request(pod, self._usage, self._cache, mates=pods))
+                    again = self._find_node(quota_request(pod, self._usage, others))
                     if isinstance(again, NodeInfo):
                         tentative.place(pod, again)
                         continue

@@ -14,9 +14,9 @@ from harness.models.kube.placement.trial import NOTHING
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.refusal import DISABLED
 from harness_plugins.elastic_quota.failure import QuotaRefusal
-from harness_plugins.elastic_quota.quota_request import add, excess_of
+from harness_plugins.elastic_quota.quota_request import add, nominated_besides, request_of
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
-from harness_plugins.elastic_quota.tree import Excess
+from harness_plugins.elastic_quota.tree import Bound, Excess
 
 
 @final
@@ -62,6 +62,7 @@ class LastingQuotaRefusal:
                 self._of_one_kind = False
         self._usage = usage
         self._bound = _bound_of(refusal.failure.excess)
+        self._words = refusal.said
         self._scheduling = scheduling
         self._said = said
         self._changes = -1
@@ -97,7 +98,7 @@ class LastingQuotaRefusal:
             if not self._asks_as_much(gang):
                 return False
             before = self._said.get(gang)
-            if before is None or before.said != self._refusal.said or not gang.waits:
+            if before is None or before.said != self._words or not gang.waits:
                 return False
         self.spared = pod
         return True
@@ -108,21 +109,27 @@ class LastingQuotaRefusal:
 
     def _is_refused(self, pod: PodInfo) -> bool:
         """Whether the same bound refuses it, or as before none does and there is no node."""
-        cache = self._scheduling.cache
-        if self._quota is not None:
-            excess = excess_of(pod, self._quota, self._asked, self._usage, cache)
-            if _bound_of(excess) != self._bound:
+        cache, quota = self._scheduling.cache, self._quota
+        if quota is not None:
+            asked = self._asked
+            if cache.expecting:
+                others = nominated_besides([pod], self._usage, cache)
+                excess = request_of(pod, quota, asked, self._usage, others).excess
+                if _bound_of(excess) != self._bound:
+                    return False
+            elif not self._usage.tree.stands(quota, asked, self._bound):
                 return False
-            if excess is not None:
+            if self._bound is not None:
                 return True
-        if cache.expecting and (cache.repelling or cache.attracting):
+        diagnosis = self._refusal.failure.diagnosis
+        if diagnosis is None or (cache.expecting and (cache.repelling or cache.attracting)):
             return False
-        nodes = self._scheduling.shape_nodes(self._first.template.shape)
-        return (
-            not nodes.any_fits
-            and self._scheduling.pre_filter(self._first) is NOTHING
-            and nodes.rejecting() == self._refusal.rejecting
-        )
+        if cache.repelling and self._scheduling.pre_filter(self._first) is not NOTHING:
+            return False
+        # Which plugins reject it is as it was: what rules a node out, and its size, last as long as the node.
+        nodes = diagnosis.nodes
+        nodes.refresh()
+        return not nodes.any_fits
 
     def _preempts_nobody(self) -> bool:
         """Whether there is nobody to give way to it, and its quota, if it has one, would borrow.
@@ -143,5 +150,5 @@ class LastingQuotaRefusal:
         return True
 
 
-def _bound_of(excess: Excess | None) -> tuple[str, str, str] | None:
-    return None if excess is None else (excess.bound, excess.quota, excess.resource)
+def _bound_of(excess: Excess | None) -> Bound | None:
+    return None if excess is None else excess[:3]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from harness.models.cluster import frozen
 from harness.models.kube.cache import Cache
@@ -38,56 +38,72 @@ class QuotaRequest(NamedTuple):
     excess: Excess | None = None
 
 
-def quota_request(
-    pod: PodInfo, usage: QuotaUsage, cache: Cache, *, mates: Collection[PodInfo] = ()
-) -> QuotaRequest:
-    """The request of a pod, with the pods that are nominated to nodes now.
+Others: TypeAlias = Sequence[tuple[int, Quota, Amounts]]
+"""Pods that are nominated to nodes: the priority of each, its quota, and what it takes of that."""
+
+
+def nominated_besides(mates: Collection[PodInfo], usage: QuotaUsage, cache: Cache) -> Others:
+    """The pods with a quota that are nominated to nodes now, but for some; an attempt changes none of them.
+
+    Args:
+        mates: the pods of the attempt: their own nominations do not count, as they are charged when they are
+            placed.
+        usage: the quotas.
+        cache: has the nominations.
+    """
+    if not cache.expecting:
+        return ()
+    apart, others = frozenset(mates), []
+    for node in cache.expecting:
+        for other in node.nominated:
+            if other not in apart:
+                quota, amounts = usage.of(other)
+                if quota is not None:
+                    others.append((other.priority, quota, amounts))
+    return others
+
+
+def quota_request(pod: PodInfo, usage: QuotaUsage, others: Others) -> QuotaRequest:
+    """The request of a pod.
 
     Args:
         pod: the pod, not bound.
         usage: the quotas.
-        cache: has the nominations.
-        mates: pods whose nominations do not count, because they are charged as they are placed.
+        others: who is nominated to nodes besides.
     """
-    quota = usage.quota_of(pod)
+    quota, own = usage.of(pod)
     if quota is None:
         return QuotaRequest(pod, None)
-    own = usage.amounts(pod)
-    return request_of(pod, quota, own, usage, cache, mates)
+    return request_of(pod, quota, own, usage, others)
 
 
-def excess_of(pod: PodInfo, quota: Quota, own: Amounts, usage: QuotaUsage, cache: Cache) -> Excess | None:
-    """Why its quota does not let in a pod that takes these amounts; None when it does."""
-    if cache.expecting:
-        return request_of(pod, quota, own, usage, cache, ()).excess
-    return usage.tree.over_max(quota, own) or usage.tree.over_guaranteed(own)
-
-
-def request_of(
-    pod: PodInfo, quota: Quota, own: Amounts, usage: QuotaUsage, cache: Cache, mates: Collection[PodInfo]
-) -> QuotaRequest:
+def request_of(pod: PodInfo, quota: Quota, own: Amounts, usage: QuotaUsage, others: Others) -> QuotaRequest:
     """The same of a pod that takes these amounts, such as all that its gang takes, of its quota."""
-    in_quota, in_all = own, own
-    shared: dict[Quota, dict[str, int]] = {}
-    if cache.expecting:
-        in_quota, in_all = dict(own), dict(own)
-        for node in cache.expecting:
-            for other in node.nominated:
-                theirs = usage.quota_of(other)
-                if other is pod or theirs is None or other in mates:
-                    continue
-                if theirs is quota:
-                    if other.priority >= pod.priority:
-                        add(in_quota, usage.amounts(other))
-                        add(in_all, usage.amounts(other))
-                elif theirs.borrows() is None:
-                    add(in_all, usage.amounts(other))
-                    for above in quota.line[1:]:
-                        if above in theirs.line:
-                            add(shared.setdefault(above, {}), usage.amounts(other))
+    in_quota, in_all, shared = own, own, _NOTHING
+    if others:
+        in_quota, in_all, shared = _with_others(pod, quota, own, others)
     tree = usage.tree
     excess = tree.over_max(quota, in_quota, shared) or tree.over_guaranteed(in_all)
     return QuotaRequest(pod, quota, own, in_quota, in_all, shared, excess)
+
+
+def _with_others(
+    pod: PodInfo, quota: Quota, own: Amounts, others: Others
+) -> tuple[Amounts, Amounts, Mapping[Quota, Amounts]]:
+    """See `QuotaRequest.in_quota`, `in_all` and `shared`."""
+    in_quota, in_all = dict(own), dict(own)
+    shared: dict[Quota, dict[str, int]] = {}
+    for priority, theirs, amounts in others:
+        if theirs is quota:
+            if priority >= pod.priority:
+                add(in_quota, amounts)
+                add(in_all, amounts)
+        elif theirs.borrows() is None:
+            add(in_all, amounts)
+            for above in quota.line[1:]:
+                if above in theirs.line:
+                    add(shared.setdefault(above, {}), amounts)
+    return in_quota, in_all, shared
 
 
 def add(total: dict[str, int], amounts: Amounts) -> None:

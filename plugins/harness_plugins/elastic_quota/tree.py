@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import NamedTuple, final
+from typing import NamedTuple, TypeAlias, final
 
 from harness.models.cluster import CORE_RESOURCES, UNLIMITED, ElasticQuota
 
 Amounts = Mapping[str, int]
 """Resource -> amount; that a resource is named counts, even with 0."""
+
+
+Bound: TypeAlias = tuple[str, str, str]
+"""`max` or `min`, of which quota, of which resource; see `Excess`."""
 
 
 class Excess(NamedTuple):
@@ -63,7 +67,7 @@ class Quota:
             if used.get(resource, 0) + amounts.get(resource, 0) > bound:
                 return resource
         for resource, amount in amounts.items():
-            if resource in most and used.get(resource, 0) + amount > most[resource]:
+            if used.get(resource, 0) + amount > most.get(resource, UNLIMITED):
                 return resource
         return None
 
@@ -188,13 +192,19 @@ class QuotaTree:
             shared: what other quotas below a quota above it would use more.
         """
         for quota in leaf.line:
-            more = shared.get(quota) if shared else None
-            asked = amounts if more is None else _sum(amounts, more)
+            asked = amounts
+            if shared and quota in shared:
+                asked = _sum(amounts, shared[quota])
             resource = quota.over_max(asked)
             if resource is not None:
                 excess = quota.used.get(resource, 0) + asked.get(resource, 0) - quota.max[resource]
                 return Excess("max", quota.name, resource, excess)
         return None
+
+    def stands(self, leaf: Quota, amounts: Amounts, bound: Bound | None) -> bool:
+        """Whether a bound is still the first one that these amounts would exceed; None stands for none."""
+        excess = self.over_max(leaf, amounts) or self.over_guaranteed(amounts)
+        return bound is None if excess is None else excess[:3] == bound
 
     def never(self, leaf: Quota, amounts: Amounts) -> Excess | None:
         """A bound that these amounts exceed even when nothing else is used."""

@@ -22,7 +22,7 @@ from harness_plugins.elastic_quota.attempt import Planned
 from harness_plugins.elastic_quota.failure import Failure
 from harness_plugins.elastic_quota.kept_dry_runs import Answers, KeptDryRuns
 from harness_plugins.elastic_quota.policy import auto, elastic_quota
-from harness_plugins.elastic_quota.quota_request import quota_request
+from harness_plugins.elastic_quota.quota_request import nominated_besides, quota_request
 from harness_plugins.elastic_quota.scheduler import QuotaScheduler
 from harness_plugins.elastic_quota.search import QuotaSearch
 
@@ -81,7 +81,8 @@ def asked(happened: Happened, pod: PodInfo) -> tuple[KeptDryRuns, Failure]:
     scheduler = happened.scheduler
     found = scheduler.scheduling.schedule(pod)
     state = found.state if isinstance(found, Diagnosis) else scheduler.scheduling.pre_filter(pod)
-    request = quota_request(pod, scheduler.usage, scheduler.cache)
+    others = nominated_besides([pod], scheduler.usage, scheduler.cache)
+    request = quota_request(pod, scheduler.usage, others)
     return KeptDryRuns(scheduler.usage, 2), Failure(request, state, scheduler.cache, None)
 
 
