@@ -147,9 +147,10 @@ class Engine:
                     now = due
             if now == FAR:
                 return
-            bare = idle.due < now  # nothing but the policy's cycle is due
+            due = idle.due
+            bare = due < now  # nothing but the policy's cycle is due
             if bare:
-                now = idle.due
+                now = due
             if now > until:
                 return
             if now != lifecycle.now:
@@ -159,7 +160,7 @@ class Engine:
                 for source in sources:
                     if source.due == now:
                         source.deliver(now)
-            if idle.due == now:
+            if due == now:
                 idle.deliver(now)
             lifecycle.cycles += 1
             for decision in policy.cycle(now):

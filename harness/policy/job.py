@@ -109,9 +109,10 @@ class Job:
     def pod_set_of(self, pod: int) -> PodSet:
         """The pod set that pod number `pod` belongs to."""
         for pod_set in self.pod_sets:
-            if pod < pod_set.count:
+            count = pod_set.count
+            if pod < count:
                 return pod_set
-            pod -= pod_set.count
+            pod -= count
         raise IndexError(f"job {self.id} has {self.pods} pods")
 
     def pod_name(self, pod: int, successor: int = 0) -> str:

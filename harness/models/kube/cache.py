@@ -31,6 +31,7 @@ class Cache:
         names: the same as a list.
         nodes: in the order in which they are looked at.
         version: grows with every change of a node.
+        last_changed: position of the node that has changed last; -1 before any has.
         bound: priority -> how many pods of it are bound.
         placed: templates that have bound pods, in the order of their first pod.
         repelling: those of them with required anti-affinity.
@@ -53,6 +54,7 @@ class Cache:
         self.by_name = {node.name: node for node in self.nodes}
         self.labels_of = cluster.namespace_labels
         self.version = 0
+        self.last_changed = -1
         self.bound: dict[int, int] = {}
         self.placed: dict[Template, None] = {}
         self.repelling: dict[Template, None] = {}
@@ -68,8 +70,6 @@ class Cache:
         """Positions of the nodes that changed after a version, each once, in a fixed order."""
         if version == self.version:
             return ()
-        if version == self.version - 1:
-            return self._log[-1:]
         if version < self._cut:
             return range(len(self.nodes))
         return dict.fromkeys(self._log[version - self._cut :])
@@ -78,7 +78,8 @@ class Cache:
         """A node has changed."""
         node.generation += 1
         self.version += 1
-        self._log.append(node.position)
+        self.last_changed = position = node.position
+        self._log.append(position)
         if self.version - self._cut > self._most:
             half = len(self._log) // 2
             del self._log[:half]

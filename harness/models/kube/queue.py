@@ -13,7 +13,7 @@ from typing import Any, final
 from harness.models.kube._blocks import BY_BINDINGS, Block, Waiting, joined
 from harness.models.kube.hints import Hints
 from harness.models.kube.placement.status import NODE_RESOURCES_FIT
-from harness.models.kube.pod import PodInfo
+from harness.models.kube.pod import Peers, PodInfo
 from harness.units import MINUTE, SECOND
 
 _COUNTER_BITS = 40
@@ -71,7 +71,7 @@ class SchedulingQueue:
 
     def add(self, pod: PodInfo) -> None:
         """A new pod waits."""
-        stamp = pod.timestamp = self.stamp()
+        self._last_stamp = stamp = pod.timestamp = self._last_stamp + 1
         insort(self._active, (pod.priority, -stamp, pod))
 
     def pop(self, version: int) -> PodInfo | None:
@@ -103,14 +103,17 @@ class SchedulingQueue:
             else:
                 pending.pop()
                 pod = waiting
-                if pod.failures and pod.peers.failed_at != version and not pod.expects_room:
-                    _look_again(pod, version)
             self.attempts += 1
-            if pod.peers.failed_at != version or pod.expects_room:
+            peers = pod.peers
+            if pod.expects_room:
+                return pod
+            if peers.failed_at != version and not (
+                pod is waiting and pod.failures and _fails_again(pod, peers, version)
+            ):
                 return pod
             if not pod.failures:
                 self.failed_alike.append(pod)
-            self._wait(pod, pod.peers.rejected_by)
+            self._wait(pod, peers.rejected_by)
         return None
 
     def add_unschedulable(self, pod: PodInfo, rejected_by: frozenset[str]) -> None:
@@ -136,7 +139,7 @@ class SchedulingQueue:
 
     def _stamp(self, waiting: Waiting, backoff: int) -> None:
         """It has failed now, and backs off for so many seconds."""
-        waiting.timestamp = self.stamp()
+        self._last_stamp = waiting.timestamp = self._last_stamp + 1
         waiting.backoff = self.now // SECOND + backoff
 
     def _settle(self) -> None:
@@ -276,9 +279,10 @@ class SchedulingQueue:
         return any(start < pod.timestamp < end for pod in self._others)
 
 
-def _look_again(pod: PodInfo, version: int) -> None:
-    """Note of a pod's peers whether they fail now as they last did; those in a block were asked there."""
-    peers = pod.peers
+def _fails_again(pod: PodInfo, peers: Peers, version: int) -> bool:
+    """Whether a pod, and so its peers, fail now as they last did; those in a block were asked there."""
     lasting = peers.lasting
-    if lasting is not None and pod.rejected_by == peers.rejected_by and lasting.holds(pod):
-        peers.failed_at = version
+    if lasting is None or pod.rejected_by != peers.rejected_by or not lasting.holds(pod):
+        return False
+    peers.failed_at = version
+    return True

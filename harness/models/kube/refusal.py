@@ -41,9 +41,7 @@ class Unschedulable:
         It may be asked where nobody is preempted and nodes by themselves decided. Which plugins reject a pod
         does not change then: what rules out a node, and whether it is too small, lasts as long as the node.
         """
-        nodes = self.diagnosis.nodes
-        nodes.refresh()
-        return not nodes.any_fits
+        return self.diagnosis.nodes.still_none()
 
 
 @final

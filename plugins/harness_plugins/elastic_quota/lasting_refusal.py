@@ -127,9 +127,7 @@ class LastingQuotaRefusal:
         if cache.repelling and self._scheduling.pre_filter(self._first) is not NOTHING:
             return False
         # Which plugins reject it is as it was: what rules a node out, and its size, last as long as the node.
-        nodes = diagnosis.nodes
-        nodes.refresh()
-        return not nodes.any_fits
+        return diagnosis.nodes.still_none()
 
     def _preempts_nobody(self) -> bool:
         """Whether there is nobody to give way to it, and its quota, if it has one, would borrow.

@@ -71,13 +71,17 @@ class ShapeNodes:
 
     def refresh(self) -> None:
         """Work out anew the nodes that have changed."""
-        cache = self._cache
+        cache, seen = self._cache, self._seen
         version = cache.version
-        if self._seen != version:
-            nodes = cache.nodes
-            for position in cache.changed_since(self._seen):
+        if seen == version:
+            return
+        nodes = cache.nodes
+        if seen == version - 1:  # as after most events
+            self._evaluate(nodes[cache.last_changed])
+        else:
+            for position in cache.changed_since(seen):
                 self._evaluate(nodes[position])
-            self._seen = version
+        self._seen = version
 
     def _evaluate(self, node: NodeInfo) -> None:
         position, shape = node.position, self.shape
@@ -115,6 +119,12 @@ class ShapeNodes:
     def any_fits(self) -> bool:
         """Whether any node fits."""
         return FITS in self.kinds
+
+    def still_none(self) -> bool:
+        """Whether no node fits, as things stand by now."""
+        if self._seen != self._cache.version:
+            self.refresh()
+        return FITS not in self.kinds
 
     def reach(self, start: int, wanted: int) -> int:
         """How many nodes are looked at from a position on, going round, until `wanted` fit.
