@@ -35,6 +35,7 @@ from harness.generate.uniform import uniform
 from harness.policy import Job
 from harness.policy.job import RecordedRun
 from harness.trace.homes import homed
+from harness.trace.job_columns import JobColumns
 from harness.trace.jobs import Jobs
 from harness.trace.recorded import STATE, check_recorded
 from harness.units import SECOND
@@ -167,7 +168,7 @@ def record_of(trace: Trace, cluster: Cluster, history: History) -> Record:
         job.id: tuple(
             run._replace(start=run.start + trace.origin, end=run.end + trace.origin) for run in job.recorded
         )
-        for chunk in Jobs(trace, cluster, record=True).chunks()
+        for chunk in Jobs(JobColumns(trace, cluster, record=True)).chunks()
         for job, *_ in chunk
     }
     waited: set[str] = set()

@@ -19,6 +19,7 @@ from harness.options import resolve
 from harness.policy import ENDLESS, Job
 from harness.runs.impossible import impossible, sentences
 from harness.trace.homes import homed
+from harness.trace.job_columns import JobColumns
 from harness.trace.job_rows import count_jobs
 from harness.trace.jobs import Jobs
 from harness.units import DAY
@@ -180,7 +181,7 @@ def _past(trace: Trace, cluster: Cluster, out: set[str]) -> Iterator[Past]:
     ends: dict[str, int | None] = {}
     if _END in trace.frame.columns:
         ends = dict(trace.frame.select("job_id", pl.col(_END).to_physical()).iter_rows())
-    for chunk in Jobs(trace, cluster).chunks():
+    for chunk in Jobs(JobColumns(trace, cluster)).chunks():
         for arrival in chunk:
             job: Job = arrival[0]
             if job.id not in out:

@@ -15,6 +15,7 @@ from harness.errors import Fault, InputError, TraceError
 from harness.options import resolve
 from harness.runs.lasting import Lasting
 from harness.trace.homes import homed
+from harness.trace.job_columns import JobColumns
 from harness.trace.job_rows import ROW, count_jobs, has_pod_sets
 from harness.trace.jobs import Jobs
 from harness.trace.schema import column_of
@@ -166,7 +167,7 @@ def _judged(trace: Trace, cluster: Cluster, possible: Possible) -> Iterator[tupl
     frame = trace.frame
     names = [name for name in frame.columns if name not in _OWN and column_of(name) is not None]
     if has_pod_sets(frame) or any(frame.schema[name].is_nested() for name in names):
-        for chunk in Jobs(trace, cluster).chunks():
+        for chunk in Jobs(JobColumns(trace, cluster)).chunks():
             for job, *_ in chunk:
                 never = possible(job)
                 if never is not None:
@@ -176,7 +177,7 @@ def _judged(trace: Trace, cluster: Cluster, possible: Possible) -> Iterator[tupl
     shape = rows.select("job_id", ROW, pl.col(ROW).first().over(names).alias(_SHAPE))
     one_each = replace(trace, frame=frame.filter(shape[ROW] == shape[_SHAPE]))
     known = {}
-    for chunk in Jobs(one_each, cluster).chunks():
+    for chunk in Jobs(JobColumns(one_each, cluster)).chunks():
         for job, *_ in chunk:
             never = possible(job)
             if never is not None:

@@ -33,12 +33,14 @@ from harness.recording.parquet import ShortTable, TableWriter, TimeKind
 from harness.recording.recorder import ParquetRecorder
 from harness.runs.folder import tables_of
 from harness.runs.identity import Code, codes_of_metrics
+from harness.runs.lasting import Lasting
 from harness.runs.measuring import measure
 from harness.runs.plan import Plan
 from harness.runs.recorded import beyond
 from harness.runs.run import ISOLATED, WINDOWS, Keep, Run
 from harness.runs.seal import seal_info, seal_tables
 from harness.tenants import Tenants, cohorts, quotas, tenants
+from harness.trace.job_columns import JobColumns
 from harness.trace.jobs import Jobs
 
 _SHORT = 16
@@ -47,6 +49,11 @@ _UNLIMITED = Cluster()
 _ADDED = (ISOLATED, WINDOWS)
 """What a run says only where metrics were added to it, which measuring it anew leaves out."""
 _PLAYED = ("jobs", "decisions", "stints", "timeline")
+
+_LONG = 1 << 17
+"""The columns of traces with more rows are not kept: to make them again is little of such a replay."""
+
+_known: Lasting[tuple[JobColumns, Tenants]] = Lasting()
 
 
 def measured_by(plugins: Plugins) -> dict[str, str | None]:
@@ -189,18 +196,16 @@ def _play_into(
     Nothing of the replay outlives it: metrics read the tables.
     """
     takes_over = plan.policy.running
+    columns, of_jobs = _prepared(plan)
     jobs = Jobs(
-        plan.played,
-        plan.cluster,
-        grace_period=plan.grace_period,
-        startup=plan.startup,
-        scale_arrivals=plan.scale_arrivals,
-        record=plan.policy.record,
+        columns,
         clairvoyant=plan.policy.clairvoyant,
         running=None if takes_over is None else partial(takes_over, plan.cluster),
         later=() if takes_over is None else plan.at_start.arrivals(takes_over, plan.trace.origin),
+        source=plan.cluster.source,
     )
-    of_jobs = tenants(jobs.frame, plan.cluster)
+    if not jobs.only_of_trace:
+        of_jobs = tenants(jobs.frame, plan.cluster)
     played_on = _UNLIMITED if plan.policy.record else plan.cluster
     recorder = ParquetRecorder(
         folder,
@@ -224,6 +229,23 @@ def _play_into(
     if jobs.record is not None:
         info["record"] = {"notes": list(jobs.record.notes)}
     return info, short
+
+
+def _prepared(plan: Plan) -> tuple[JobColumns, Tenants]:
+    """The trace's jobs in columns, and whose they are; of a long trace that is not kept for other replays."""
+    trace, cluster = plan.played, plan.cluster
+    choices: dict[str, Any] = {
+        "grace_period": plan.grace_period,
+        "startup": plan.startup,
+        "record": plan.policy.record,
+        "scale_arrivals": plan.scale_arrivals,
+    }
+
+    def found() -> tuple[JobColumns, Tenants]:
+        columns = JobColumns(trace, cluster, **choices)
+        return columns, tenants(columns.frame, cluster)
+
+    return found() if trace.frame.height > _LONG else _known.answer(trace, cluster, found, choices)
 
 
 def _kind(plan: Plan) -> TimeKind:

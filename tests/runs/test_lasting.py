@@ -11,15 +11,18 @@ from typing import Any
 
 import pytest
 
+import harness
 from harness.api import read_cluster, read_trace
 from harness.cluster.load import load_cluster
 from harness.cluster.model import Cluster
 from harness.errors import TraceError
 from harness.plugins import load
 from harness.policy import Job, Never
+from harness.runs import replaying
 from harness.runs.impossible import impossible
 from harness.runs.inputs import check_fit
 from harness.trace import validate
+from harness.trace.job_columns import JobColumns
 
 Writes = Callable[..., Path]
 
@@ -56,6 +59,42 @@ def test_a_second_replay_of_one_trace_on_one_cluster_asks_no_more(
     assert (len(fits), len(asked)) == (1, 4)
 
 
+def test_columns_of_jobs_are_made_once_for_replays_that_choose_the_same(
+    write_trace: Writes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the policy; the second replay finds what one in another process would."""
+    made: list[Mapping[str, Any]] = []
+
+    def counted(*of: Any, **choices: Any) -> JobColumns:
+        made.append(choices)
+        return JobColumns(*of, **choices)
+
+    monkeypatch.setattr(replaying, "JobColumns", counted)
+    trace = read_trace(write_trace({}, {"request.cpu": 4000}, {"submit_time": 5}), load())
+    cluster = read_cluster(None, trace)
+
+    def replay(plugin: str, grace_period: str = "30s") -> dict[str, bytes]:
+        run = harness.replay(
+            trace,
+            plugin=plugin,
+            cluster=cluster,
+            grace_period=grace_period,
+            output=tmp_path,
+            force=True,
+        )
+        return {path.name: path.read_bytes() for path in run.path.glob("*.parquet")}
+
+    first = replay("none")
+    assert replay("none") == first
+    replay("kueue-classic")
+    assert len(made) == 1
+    replay("none", grace_period="1m")
+    assert len(made) == 2
+    monkeypatch.setattr(replaying, "_LONG", 1)
+    assert replay("none") == first
+    assert len(made) == 3
+
+
 def test_that_they_do_not_fit_is_said_each_time(write_trace: Writes, tmp_path: Path) -> None:
     """All faults, and not only once."""
     trace = read_trace(write_trace({"request.cpu": 64000}), load())
@@ -67,12 +106,13 @@ def test_that_they_do_not_fit_is_said_each_time(write_trace: Writes, tmp_path: P
             check_fit(trace, cluster)
 
 
-def test_neither_is_kept_for_what_is_known_of_it(write_trace: Writes) -> None:
+def test_neither_is_kept_for_what_is_known_of_it(write_trace: Writes, tmp_path: Path) -> None:
     """A trace that nobody has any more is gone, and so is what was known."""
     plugins = load()
     trace = read_trace(write_trace({}), plugins)
     cluster = read_cluster(None, trace)
     impossible(trace, cluster, plugins.policy("none"), {"borrow": True})
+    harness.replay(trace, plugin="none", cluster=cluster, output=tmp_path)
     gone = weakref.ref(trace), weakref.ref(cluster)
     del trace
     gc.collect()

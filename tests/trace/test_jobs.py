@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from harness.cluster.model import Cluster, PriorityClass, frozen
 from harness.errors import OptionError, TraceError
 from harness.policy import ENDLESS, Arrival, Job
-from harness.trace.jobs import GRACE_PERIOD, Jobs
+from harness.trace.job_columns import GRACE_PERIOD, JobColumns
+from harness.trace.jobs import Jobs
 from harness.trace.trace import Trace
 from harness.trace.validate import checked, faults_of
 from harness.units import SECOND
@@ -42,7 +43,7 @@ def all_of(jobs: Jobs, size: int = 2) -> list[Job]:
 def test_jobs_arrive_in_order_of_submission_and_of_rows_within_one_instant() -> None:
     """The sort by submit time is stable."""
     times = [3, 1, 3, 0, 1, 3]
-    jobs = Jobs(trace_of(*({"submit_time": time * S} for time in times)), Cluster())
+    jobs = Jobs(JobColumns(trace_of(*({"submit_time": time * S} for time in times)), Cluster()))
     assert [job.id for job in all_of(jobs)] == ["j3", "j1", "j4", "j0", "j2", "j5"]
     assert [job.index for job in all_of(jobs)] == list(range(6))
     assert jobs.frame["job_id"].to_list() == [job.id for job in all_of(jobs)]
@@ -50,7 +51,9 @@ def test_jobs_arrive_in_order_of_submission_and_of_rows_within_one_instant() -> 
 
 def test_chunks_of_any_size_give_the_same_jobs() -> None:
     """How many jobs are made at once changes nothing."""
-    jobs = Jobs(trace_of(*({"submit_time": (7 - n) * S, "pods": n + 1} for n in range(7))), Cluster())
+    jobs = Jobs(
+        JobColumns(trace_of(*({"submit_time": (7 - n) * S, "pods": n + 1} for n in range(7))), Cluster())
+    )
     expected = [(job.id, job.pods) for job in all_of(jobs, 100)]
     assert len(jobs) == 7
     for size in (1, 2, 3, 7):
@@ -67,15 +70,14 @@ def test_chunks_of_any_size_give_the_same_jobs() -> None:
 def test_jobs_of_others_keep_their_place(times: list[int], later: list[int], before: int, size: int) -> None:
     """Those that run come first, others by their time, before jobs of the trace of that instant."""
     trace = trace_of(*({"submit_time": time * S} for time in times))
-    plain = all_of(Jobs(trace, Cluster()))
+    plain = all_of(Jobs(JobColumns(trace, Cluster())))
 
     def other(name: str, at: int) -> Arrival:
         job = replace(plain[0], id=name, submit=at * SECOND, index=99)
         return job, ENDLESS, None
 
     jobs = Jobs(
-        trace,
-        Cluster(),
+        JobColumns(trace, Cluster()),
         running=lambda at: [(replace(plain[0], id=f"r{n}", index=n), ENDLESS, None) for n in range(before)],
         later=[other(f"l{number}", at) for number, at in enumerate(sorted(later))],
     )
@@ -94,7 +96,7 @@ def test_times_count_from_the_origin() -> None:
     first = datetime(2020, 1, 1, 0, 0, 0, 250_000, tzinfo=UTC)
     origin = int(first.timestamp()) * SECOND
     rows = ({"submit_time": first}, {"submit_time": first + S, "duration": timedelta(microseconds=7)})
-    jobs = Jobs(trace_of(*rows, origin=origin), Cluster())
+    jobs = Jobs(JobColumns(trace_of(*rows, origin=origin), Cluster()))
     assert [job.submit for job in all_of(jobs)] == [250_000, 1_250_000]
     assert jobs.frame.select("submit", "duration").rows() == [(250_000, 10 * SECOND), (1_250_000, 7)]
     assert jobs.frame.schema["submit"] == pl.Int64
@@ -103,7 +105,9 @@ def test_times_count_from_the_origin() -> None:
 
 def test_a_chunk_carries_duration_and_checkpoint_interval() -> None:
     """What a policy must not see stands beside the job."""
-    jobs = Jobs(trace_of({"checkpoint_interval": 3 * S}, {"checkpoint_interval": None}), Cluster())
+    jobs = Jobs(
+        JobColumns(trace_of({"checkpoint_interval": 3 * S}, {"checkpoint_interval": None}), Cluster())
+    )
     assert [(duration, interval) for chunk in jobs.chunks() for _, duration, interval in chunk] == [
         (10 * SECOND, 3 * SECOND),
         (10 * SECOND, None),
@@ -115,7 +119,7 @@ def test_a_chunk_carries_the_start_up_of_each_job() -> None:
     """In the trace's column a null is never; what is chosen for the replay counts only without a column."""
     several = trace_of({"startup": 3 * S}, {"startup": None}, {"startup": 0 * S})
     for chosen in (0, 7):
-        jobs = Jobs(several, Cluster(), startup=chosen)
+        jobs = Jobs(JobColumns(several, Cluster(), startup=chosen))
         assert [rest for chunk in jobs.chunks() for _, _, _, *rest in chunk] == [
             [(3 * SECOND,)],
             [(ENDLESS,)],
@@ -124,27 +128,27 @@ def test_a_chunk_carries_the_start_up_of_each_job() -> None:
         assert jobs.extra == ()
     plain = trace_of({})
     for chosen, said in ((7, [(7,)]), (0, [])):
-        chunks = Jobs(plain, Cluster(), startup=chosen).chunks()
+        chunks = Jobs(JobColumns(plain, Cluster(), startup=chosen)).chunks()
         assert [rest for chunk in chunks for _, _, _, *rest in chunk] == [said]
 
 
 def test_only_the_clairvoyant_see_durations() -> None:
     """A job tells its duration if it is asked for by name."""
-    jobs = Jobs(trace_of({}), Cluster(), clairvoyant=True)
+    jobs = Jobs(JobColumns(trace_of({}), Cluster()), clairvoyant=True)
     assert [job.duration for job in all_of(jobs)] == [10 * SECOND]
 
 
 def test_every_policy_sees_what_users_requested_and_it_comes_along_to_the_results() -> None:
     """A requested run time is no secret, unlike the duration; a job may not say it."""
-    jobs = Jobs(trace_of({"requested_time": 60 * S}, {"requested_time": None}), Cluster())
+    jobs = Jobs(JobColumns(trace_of({"requested_time": 60 * S}, {"requested_time": None}), Cluster()))
     assert [(job.requested, job.duration) for job in all_of(jobs)] == [(60 * SECOND, None), (None, None)]
     assert jobs.extra == ("requested_time",)
-    assert [job.requested for job in all_of(Jobs(trace_of({}), Cluster()))] == [None]
+    assert [job.requested for job in all_of(Jobs(JobColumns(trace_of({}), Cluster())))] == [None]
 
 
 def test_what_a_row_does_not_say_has_the_default() -> None:
     """Defaults of the schema, with the UID padded so that text order is row order."""
-    jobs = Jobs(trace_of(*[{}] * 10), Cluster())
+    jobs = Jobs(JobColumns(trace_of(*[{}] * 10), Cluster()))
     job = all_of(jobs)[1]
     assert (job.namespace, job.user, job.priority, job.priority_class) == ("default", "", 0, "")
     assert (job.preempts, job.gang, job.grace_period, job.uid) == (True, False, GRACE_PERIOD, "02")
@@ -166,7 +170,7 @@ def test_nulls_have_the_default_too() -> None:
         "namespace": "n", "user": "u", "uid": "x", "gang": True, "pods": 1, "min_pods": 1,
         "grace_period": 7 * S, "request.memory": 5, "pod_set": "p",
     }  # fmt: skip
-    full, empty = all_of(Jobs(trace_of(said, dict.fromkeys(said)), Cluster()))
+    full, empty = all_of(Jobs(JobColumns(trace_of(said, dict.fromkeys(said)), Cluster())))
     assert (full.namespace, full.user, full.uid, full.gang, full.grace_period) == (
         "n",
         "u",
@@ -183,19 +187,21 @@ def test_nulls_have_the_default_too() -> None:
 def test_nobody_asks_for_a_resource_of_which_every_row_is_null(dtype: pl.DataType) -> None:
     """A column of nothing but nulls has no type, as polars writes it, or the right one."""
     trace = trace_of({"request.memory": None}, {"request.memory": None}, **{"request.memory": dtype})
-    requests = [dict(job.pod_sets[0].requests) for job in all_of(Jobs(trace, Cluster()))]
+    requests = [dict(job.pod_sets[0].requests) for job in all_of(Jobs(JobColumns(trace, Cluster())))]
     assert requests == [{"cpu": 1000, "memory": 0}] * 2
 
 
 def test_the_uid_is_the_number_of_the_row_in_the_file_not_of_arrival() -> None:
     """Sorting by submit time does not renumber rows."""
-    jobs = Jobs(trace_of({"submit_time": 5 * S}, {"submit_time": 1 * S}), Cluster())
+    jobs = Jobs(JobColumns(trace_of({"submit_time": 5 * S}, {"submit_time": 1 * S}), Cluster()))
     assert [(job.id, job.uid) for job in all_of(jobs)] == [("j1", "2"), ("j0", "1")]
 
 
 def test_several_pods_are_a_gang_unless_the_row_says_otherwise() -> None:
     """`gang` defaults to more than one pod over all pod sets."""
-    jobs = Jobs(trace_of({"pods": 1}, {"pods": 2}, {"pods": 2, "gang": False}, {"gang": True}), Cluster())
+    jobs = Jobs(
+        JobColumns(trace_of({"pods": 1}, {"pods": 2}, {"pods": 2, "gang": False}, {"gang": True}), Cluster())
+    )
     assert [job.gang for job in all_of(jobs)] == [False, True, False, True]
 
 
@@ -215,7 +221,7 @@ def test_priority_is_the_rows_own_else_its_classs_else_the_global_default() -> N
         {"priority": -2},
         {},
     )
-    jobs = Jobs(trace_of(*rows), classes())
+    jobs = Jobs(JobColumns(trace_of(*rows), classes()))
     assert [job.priority for job in all_of(jobs)] == [5, 9, 1, -2, 3]
     assert [job.priority_class for job in all_of(jobs)] == ["high", "high", "low", "", ""]
     assert jobs.frame["priority"].to_list() == [5, 9, 1, -2, 3]
@@ -223,8 +229,8 @@ def test_priority_is_the_rows_own_else_its_classs_else_the_global_default() -> N
 
 def test_the_global_default_holds_where_no_row_says_anything() -> None:
     """Without priority columns every job has the default class's priority, else 0."""
-    assert [job.priority for job in all_of(Jobs(trace_of({}), classes()))] == [3]
-    assert [job.priority for job in all_of(Jobs(trace_of({}), Cluster()))] == [0]
+    assert [job.priority for job in all_of(Jobs(JobColumns(trace_of({}), classes())))] == [3]
+    assert [job.priority for job in all_of(Jobs(JobColumns(trace_of({}), Cluster())))] == [0]
 
 
 def test_whether_a_job_preempts_is_its_own_word_else_its_classs() -> None:
@@ -235,24 +241,31 @@ def test_whether_a_job_preempts_is_its_own_word_else_its_classs() -> None:
         {"priority_class": "high"},
         {"priority_class": "low"},
     )
-    assert [job.preempts for job in all_of(Jobs(trace_of(*rows), classes()))] == [False, True, False, True]
+    assert [job.preempts for job in all_of(Jobs(JobColumns(trace_of(*rows), classes())))] == [
+        False,
+        True,
+        False,
+        True,
+    ]
 
 
 def test_an_unknown_class_is_refused() -> None:
     """No priority is guessed."""
     with pytest.raises(TraceError, match="'gold' is no priority class of the cluster"):
-        Jobs(trace_of({"priority_class": "gold"}), classes())
+        Jobs(JobColumns(trace_of({"priority_class": "gold"}), classes()))
 
 
 def test_the_grace_period_of_the_replay_is_the_default() -> None:
     """A row's own grace period counts, else the replay's."""
-    jobs = Jobs(trace_of({"grace_period": 0 * S}, {"grace_period": None}), Cluster(), grace_period=5)
+    jobs = Jobs(
+        JobColumns(trace_of({"grace_period": 0 * S}, {"grace_period": None}), Cluster(), grace_period=5)
+    )
     assert [job.grace_period for job in all_of(jobs)] == [0, 5]
 
 
 def test_jobs_that_ask_for_the_same_share_their_pod_sets() -> None:
     """Equal requests are one object, also across chunks."""
-    jobs = all_of(Jobs(trace_of({}, {}, {"request.cpu": 5}, {}, {"pods": 2}), Cluster()))
+    jobs = all_of(Jobs(JobColumns(trace_of({}, {}, {"request.cpu": 5}, {}, {"pods": 2}), Cluster())))
     assert jobs[0].pod_sets is jobs[1].pod_sets is jobs[3].pod_sets
     assert jobs[0].pod_sets is not jobs[2].pod_sets
     assert jobs[0].pod_sets is not jobs[4].pod_sets
@@ -266,7 +279,7 @@ def test_rows_of_one_job_become_its_pod_sets_in_their_order() -> None:
         {"job_id": "b", "submit_time": 1 * S},
         {"job_id": "a", "pod_set": "workers", "pods": 3, "min_pods": 2, "request.cpu": 500},
     )
-    jobs = Jobs(trace_of(*rows), Cluster())
+    jobs = Jobs(JobColumns(trace_of(*rows), Cluster()))
     assert len(jobs) == 3
     first, second, last = all_of(jobs)
     assert [job.id for job in (first, second, last)] == ["a", "b", "late"]
@@ -294,7 +307,7 @@ def test_everything_a_pod_says_reaches_its_pod_set() -> None:
         "pod_template": '{"x": 1}',
     }
     trace = trace_of(row, dict.fromkeys(row), labels=entry, node_selector=entry)
-    one, other = (job.pod_sets[0] for job in all_of(Jobs(trace, Cluster())))
+    one, other = (job.pod_sets[0] for job in all_of(Jobs(JobColumns(trace, Cluster()))))
     assert (dict(one.labels), dict(one.node_selector)) == ({"a": "1", "b": "2"}, {"zone": "z"})
     assert (dict(one.limits), one.tolerations, one.affinity) == ({"cpu": 2000}, "[]", "{}")
     assert one.pod_template == '{"x": 1}'
@@ -303,7 +316,9 @@ def test_everything_a_pod_says_reaches_its_pod_set() -> None:
 
 def test_further_columns_are_kept_and_those_called_like_results_are_renamed() -> None:
     """The trace's own columns come along; `state` is also a column of the results."""
-    jobs = Jobs(trace_of({"recorded_start": 2 * S, "status": 5, "state": "ok", "submit": 1}), Cluster())
+    jobs = Jobs(
+        JobColumns(trace_of({"recorded_start": 2 * S, "status": 5, "state": "ok", "submit": 1}), Cluster())
+    )
     assert jobs.extra == ("recorded_start", "status", "trace.state", "trace.submit")
     assert jobs.frame.columns == [
         "job_id", "queue", "namespace", "user", "priority", "pods", "submit", "duration", "request.cpu",
@@ -317,7 +332,7 @@ def test_scaled_arrivals_are_exact() -> None:
     rows = (
         {"submit_time": timedelta(microseconds=us)} for us in (1_000_001, 1_000_002, 1_000_011, 9_000_001)
     )
-    jobs = Jobs(trace_of(*rows), Cluster(), scale_arrivals=Fraction(3))
+    jobs = Jobs(JobColumns(trace_of(*rows), Cluster(), scale_arrivals=Fraction(3)))
     assert [job.submit for job in all_of(jobs)] == [1_000_001, 1_000_001, 1_000_004, 3_666_667]
     assert jobs.frame["submit"].to_list() == [job.submit for job in all_of(jobs)]
 
@@ -329,9 +344,11 @@ def test_scaled_arrivals_are_exact() -> None:
 def test_scaling_equals_exact_arithmetic(times: list[int], scale: Fraction) -> None:
     """Whatever the numbers, also where products need more than 64 bits."""
     jobs = Jobs(
-        trace_of(*({"submit_time": timedelta(microseconds=us)} for us in times)),
-        Cluster(),
-        scale_arrivals=scale,
+        JobColumns(
+            trace_of(*({"submit_time": timedelta(microseconds=us)} for us in times)),
+            Cluster(),
+            scale_arrivals=scale,
+        )
     )
     first = min(times)
     assert jobs.frame["submit"].to_list() == [first + (time - first) // scale for time in sorted(times)]
@@ -341,7 +358,7 @@ def test_scaling_equals_exact_arithmetic(times: list[int], scale: Fraction) -> N
 def test_a_scale_that_makes_no_sense_is_refused(scale: Fraction) -> None:
     """Not above 0, or so small that the last arrival is a century away."""
     with pytest.raises(OptionError, match="arrivals"):
-        Jobs(trace_of({}, {"submit_time": 3600 * S}), Cluster(), scale_arrivals=scale)
+        Jobs(JobColumns(trace_of({}, {"submit_time": 3600 * S}), Cluster(), scale_arrivals=scale))
 
 
 _row = st.fixed_dictionaries(
@@ -360,7 +377,7 @@ def test_jobs_are_the_rows_stably_sorted(rows: list[dict[str, Any]], size: int) 
     """Against a plain Python reading of the same rows."""
     trace = trace_of(*rows, pods=pl.Int32, user=pl.String, **{"request.cpu": pl.Int64})
     expected = sorted(enumerate(rows), key=lambda item: item[1]["submit_time"])
-    jobs = all_of(Jobs(trace, Cluster()), size)
+    jobs = all_of(Jobs(JobColumns(trace, Cluster())), size)
     assert [job.id for job in jobs] == [f"j{number}" for number, _ in expected]
     for job, (_, row) in zip(jobs, expected, strict=True):
         pods = row["pods"] or 1

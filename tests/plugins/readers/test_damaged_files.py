@@ -16,6 +16,7 @@ from reader_samples import SAMPLES, Sample
 from harness.cluster.model import Cluster
 from harness.errors import TraceError
 from harness.plugins import load
+from harness.trace.job_columns import JobColumns
 from harness.trace.jobs import Jobs
 from harness.trace.schema import entries, is_map
 from harness.trace.summary import summarize
@@ -81,7 +82,7 @@ def use(sample: Sample, folder: Path, damaged: bytes) -> None:
         assert refused.faults
         assert str(refused).startswith(str(folder))
         return
-    jobs = Jobs(trace, Cluster())
+    jobs = Jobs(JobColumns(trace, Cluster()))
     assert summarize(trace).jobs == len(jobs) == sum(len(chunk) for chunk in jobs.chunks())
     assert trace.rows_read == len(jobs) + sum(trace.left_out.values())
     copy = folder / "copy.parquet"

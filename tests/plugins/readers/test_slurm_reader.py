@@ -17,6 +17,7 @@ import pytest
 from harness.cluster.model import Cluster
 from harness.errors import OptionError, TraceError
 from harness.plugins import Plugins
+from harness.trace.job_columns import JobColumns
 from harness.trace.jobs import Jobs
 from harness.trace.schema import entries
 from harness.trace.trace import Trace, open_trace
@@ -191,7 +192,7 @@ def test_what_is_no_job_of_its_own_is_counted(
     """By reason; rows in are jobs out plus rows left out."""
     trace = opened(name)
     assert trace.left_out == left_out
-    assert trace.rows_read == len(Jobs(trace, Cluster())) + sum(left_out.values())
+    assert trace.rows_read == len(Jobs(JobColumns(trace, Cluster()))) + sum(left_out.values())
 
 
 def test_steps_are_never_jobs(opened: Callable[..., Trace]) -> None:
