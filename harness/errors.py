@@ -36,6 +36,8 @@ class HarnessError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+        if hint:
+            self.add_note(f"Hint: {hint}")  # of scripts that do not catch it, a traceback is all that is seen
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Errors go to other processes whatever their own arguments are."""

@@ -181,5 +181,5 @@ def test_a_trace_and_its_cluster_may_come_from_one_standard_input(
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(TraceError, match=r"^stdin: cannot be read: there is no standard input$"):
         read_trace("-", load())
-    with pytest.raises(ClusterError, match=r"^-: cannot be read: there is no standard input$"):
+    with pytest.raises(ClusterError, match=r"^-: cannot be read: there is no standard input\n"):
         load_cluster(Path("-"))

@@ -286,7 +286,7 @@ def test_only_metrics_are_kept_when_that_is_asked_for(world: Callable[..., Reque
         lambda: harness.explain(opened, at=0),
     ):
         with pytest.raises(
-            RunError, match=r"^run none-\w+ has no table of \w+: only its metrics were kept$"
+            RunError, match=r"^run none-\w+ has no table of \w+: only its metrics were kept\n"
         ) as no:
             read()
         assert no.value.hint == hint
@@ -319,7 +319,7 @@ def test_nothing_is_written_when_nothing_is_to_be_kept(
                 read()
     assert repr(run).startswith("<Run none-")
     assert "<table" in run._repr_html_()
-    with pytest.raises(RunError, match=r"^run none-\w+ has no folder: nothing of it was kept$"):
+    with pytest.raises(RunError, match=r"^run none-\w+ has no folder: nothing of it was kept\n"):
         harness.compare([run, whole])
 
 

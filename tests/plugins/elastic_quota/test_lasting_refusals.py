@@ -72,6 +72,6 @@ def _tried_alike(where: Cluster, jobs: Jobs, options: dict[str, Any]) -> None:
         together = Happened(where, jobs, plugin=plugin, **options).decisions.rows
         with pytest.MonkeyPatch.context() as context:
             context.setattr(blocks, "OFTEN", NEVER)
-            context.setattr(queue, "_look_again", lambda pod, version: None)
+            context.setattr(queue, "_fails_again", lambda pod, peers, version: False)
             singly = Happened(where, jobs, plugin=plugin, **options).decisions.rows
         assert together == singly

@@ -61,7 +61,7 @@ def test_nothing_changes_where_every_pod_is_tried_by_itself(preempts: bool, seed
     together = played()
     with pytest.MonkeyPatch.context() as context:
         context.setattr(blocks, "OFTEN", NEVER)
-        context.setattr(queue, "_look_again", lambda pod, version: None)
+        context.setattr(queue, "_fails_again", lambda pod, peers, version: False)
         singly = played()
     assert together.lines == singly.lines
     assert together.refused == singly.refused
