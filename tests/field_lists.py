@@ -289,6 +289,8 @@ _VALUES: Mapping[str, list[Any]] = {
     "status.conditions[].status": ["False"],
     "status.conditions[].type": ["Ready"],
     "podSetSliceSize": [2],
+    "podCounts.individual": [[3]],
+    "topologyAssignment.levels": [["host"]],
 }
 """Values of fields by the end of their path, where the type does not say what they may be."""
 
@@ -319,6 +321,8 @@ def values_of(field: ListedField) -> list[Any]:
         return ["90s"]
     return ["other", "Never"]
 
+
+_PLACES = "status.admission.podSetAssignments[].topologyAssignment"
 
 _TOGETHER: Mapping[str, Mapping[str, Any]] = {
     "Pod spec.containers[].ports[].containerPort": {
@@ -354,6 +358,45 @@ _TOGETHER: Mapping[str, Mapping[str, Any]] = {
             ),
         )
         for name in names
+    },
+    **{
+        f"Workload {_PLACES}.{name}": {
+            _PLACES: {
+                "levels": ["rack"],
+                "slices": [
+                    {"domainCount": 1, "podCounts": {"universal": 1}, "valuesPerLevel": [{"universal": "a"}]}
+                ],
+            }
+        }
+        for name in (
+            "levels",
+            "slices[].domainCount",
+            "slices[].podCounts.individual",
+            "slices[].podCounts.universal",
+            "slices[].valuesPerLevel[].universal",
+            "slices[].valuesPerLevel[].individual.roots",
+        )
+    },
+    **{
+        f"Workload {_PLACES}.slices[].valuesPerLevel[].individual.{name}": {
+            _PLACES: {
+                "levels": ["rack"],
+                "slices": [
+                    {
+                        "domainCount": 1,
+                        "podCounts": {"universal": 1},
+                        "valuesPerLevel": [{"individual": {"roots": ["1"]}}],
+                    }
+                ],
+            }
+        }
+        for name in ("prefix", "suffix")
+    },
+    **{
+        f"Workload {_PLACES}.domains[].{name}": {
+            _PLACES: {"levels": ["rack"], "domains": [{"values": ["a"], "count": 1}]}
+        }
+        for name in ("values", "count")
     },
     "KubeSchedulerConfiguration profiles[].plugins.multiPoint.disabled[].name": {
         "profiles[].plugins.postFilter": None

@@ -22,6 +22,7 @@ from harness.cluster.pod_rules import (
 from harness.cluster.pods import DEFAULT_CPU, DEFAULT_MEMORY, DEFAULT_SCHEDULER, Pod, PodSpec
 from harness.cluster.scheduling_groups import read_group_reference
 from harness.cluster.selectors import read_toleration
+from harness.cluster.topology import TOPOLOGY_ANNOTATIONS
 from harness.cluster.workloads import read_time
 from harness.errors import Fault
 from harness.units import SECOND
@@ -68,7 +69,13 @@ def read_pod(fields: Fields) -> Pod:
         ended,
         read_scheduler(spec),
         read_group_reference(spec),
+        _is_in_topology(metadata.raw("annotations")),
     )
+
+
+def _is_in_topology(annotations: Any) -> bool:
+    """Whether Kueue places a pod in a topology: `IsTAS` of its pkg/util/tas."""
+    return isinstance(annotations, Mapping) and any(name in annotations for name in TOPOLOGY_ANNOTATIONS)
 
 
 def read_scheduler(fields: Fields) -> str:

@@ -179,6 +179,7 @@ class Pod:
         ended: whether its phase is Succeeded or Failed.
         scheduler: which scheduler finds a node for it; "" for Kubernetes' default.
         group: the pod group of kube-scheduler's own that it names; None where it names none.
+        topology: whether Kueue has found its place in a topology, as its annotations say.
     """
 
     name: str
@@ -197,3 +198,4 @@ class Pod:
     ended: bool = False
     scheduler: str = field(default="", metadata=NEWER)
     group: GroupReference | None = field(default=None, metadata=NEWER)
+    topology: bool = field(default=False, metadata=NEWER)

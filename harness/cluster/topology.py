@@ -9,6 +9,14 @@ from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.fields import Fields
 from harness.cluster.model import ResourceFlavor
 
+PODSET = "kueue.x-k8s.io/podset-"
+"""What the annotations begin with by which the pods of a pod set ask for a topology."""
+
+TOPOLOGY_ANNOTATIONS = tuple(
+    f"{PODSET}{name}-topology" for name in ("required", "preferred", "unconstrained", "slice-required")
+)
+"""Those by which Kueue tells pods that it has found a place for."""
+
 
 @dataclass(frozen=True, slots=True)
 class Topology:

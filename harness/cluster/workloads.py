@@ -13,6 +13,7 @@ from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.fields import Fields
 from harness.cluster.model import NEWER, frozen
 from harness.cluster.topology import TopologyRequest, read_topology_request
+from harness.cluster.topology_assignments import TopologyAssignment, read_topology_assignment
 from harness.policy import PodSet
 from harness.units import SECOND
 
@@ -32,12 +33,13 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class PodSetAssignment:
-    """What one pod set was admitted with: flavor of each resource, total amounts, and number of pods."""
+    """What one pod set was admitted with: flavor of each resource, total amounts, number of pods, places."""
 
     name: str
     count: int
     flavors: Mapping[str, str]
     usage: Mapping[str, int]
+    topology: TopologyAssignment | None = field(default=None, metadata=NEWER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +285,7 @@ def _read_admission(fields: Fields) -> Admission:
                 item.integer("count", -1),
                 item.strings("flavors"),
                 item.amounts("resourceUsage"),
+                read_topology_assignment(item.child("topologyAssignment")),
             )
             for item in fields.items("podSetAssignments")
         ),

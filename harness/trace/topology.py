@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from harness.cluster.topology import SliceLayer, TopologyRequest
+from harness.cluster.topology import PODSET, SliceLayer, TopologyRequest
 from harness.json_text import parse_json
 from harness.trace.rules import Rule
 
@@ -19,14 +19,13 @@ SLICE_SIZE = "topology_slice_size"
 GROUP = "topology_group"
 
 _ONE_OF = (REQUIRED, PREFERRED, UNCONSTRAINED)
-_PREFIX = "kueue.x-k8s.io/podset-"
 _ANNOTATIONS: Mapping[str, str] = {
-    REQUIRED: f"{_PREFIX}required-topology",
-    PREFERRED: f"{_PREFIX}preferred-topology",
-    UNCONSTRAINED: f"{_PREFIX}unconstrained-topology",
-    SLICE: f"{_PREFIX}slice-required-topology",
-    SLICE_SIZE: f"{_PREFIX}slice-size",
-    GROUP: f"{_PREFIX}group-name",
+    REQUIRED: f"{PODSET}required-topology",
+    PREFERRED: f"{PODSET}preferred-topology",
+    UNCONSTRAINED: f"{PODSET}unconstrained-topology",
+    SLICE: f"{PODSET}slice-required-topology",
+    SLICE_SIZE: f"{PODSET}slice-size",
+    GROUP: f"{PODSET}group-name",
 }
 """What a job controller of Kueue reads of a pod template for each column."""
 
@@ -81,7 +80,7 @@ def topology_of(value: Callable[[str], Any], template: str | None) -> TopologyRe
     """
     said = {name: value(name) for name in _ANNOTATIONS}
     if all(each is None for each in said.values()):
-        if template is None or _PREFIX not in template:
+        if template is None or PODSET not in template:
             return None
         said = _annotated(template)
         said[UNCONSTRAINED] = said.get(UNCONSTRAINED) == "true"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harness.cluster.coverage.common import TOLERATION, metadata, selector, tolerations
 from harness.cluster.coverage.verdicts import Coverage, Row, assumed, below, harmless, modelled
+from harness.cluster.topology import TOPOLOGY_ANNOTATIONS
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -213,6 +214,7 @@ _KOORDINATORS: list[Row] = [
 POD = Coverage(
     metadata(namespaced=True, labels=True, stays=False, counts=("deletionTimestamp",)),
     _KOORDINATORS,
+    modelled(*(f"metadata.annotations{{{name}}}" for name in TOPOLOGY_ANNOTATIONS)),
     below("spec", SPEC),
     modelled(
         "status.startTime",

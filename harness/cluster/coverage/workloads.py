@@ -63,10 +63,23 @@ WORKLOAD = Coverage(
     assumed(_GATES, "spec.preemptionGates", "status.preemptionGates"),
     modelled("status.admission.clusterQueue"),
     modelled(*(f"{_ASSIGNMENT}.{name}" for name in ("name", "count", "flavors{}", "resourceUsage{}"))),
+    modelled(
+        *(
+            f"{_ASSIGNMENT}.topologyAssignment.{name}"
+            for name in (
+                "levels",
+                "domains[].values",
+                "domains[].count",
+                "slices[].domainCount",
+                "slices[].podCounts.universal",
+                "slices[].podCounts.individual",
+                "slices[].valuesPerLevel[].universal",
+                *(f"slices[].valuesPerLevel[].individual.{part}" for part in ("prefix", "suffix", "roots")),
+            )
+        )
+    ),
     assumed(
-        "its pods take no room of a topology, and run on any node",
-        f"{_ASSIGNMENT}.topologyAssignment",
-        f"{_ASSIGNMENT}.delayedTopologyRequest",
+        "its pods take no room of a topology, and run on any node", f"{_ASSIGNMENT}.delayedTopologyRequest"
     ),
     modelled(*(f"status.conditions[].{name}" for name in ("type", "status", "reason", "lastTransitionTime"))),
     harmless("it is for people", "status.conditions[].message", "status.conditions[].observedGeneration"),

@@ -289,7 +289,7 @@ class KueuePolicy:
             parts.append([each for each in present if not each[2]])
         for part in parts:
             for workload, start, _ in part:
-                self._executions.begin(workload, start.flavors, start.counts, now)
+                self._executions.begin(workload, start.flavors, start.counts, now, placed=workload.placed)
                 since = admitted_since(start.manifest)
                 if since is not None:
                     self._executions.times.admitted(workload, self._beginning.moment(since, now))

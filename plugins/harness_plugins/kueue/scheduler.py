@@ -13,6 +13,7 @@ from harness.policy import Job
 from harness.units import SECOND
 from harness_plugins.kueue.manifests.beginning import Beginning, Start
 from harness_plugins.kueue.manifests.imported import hold, workload_of
+from harness_plugins.kueue.manifests.places import places_of
 from harness_plugins.kueue.record.topology_room import room_in_words
 from harness_plugins.kueue.rules.admission import AdmissionCycle, Admitted, Preempted, Refused
 from harness_plugins.kueue.rules.assignment import assembled
@@ -172,6 +173,9 @@ class Scheduler:
         if manifest.holds_quota:
             reserved = beginning.moment(manifest.conditions["QuotaReserved"].since, job.submit)
             hold(self.cache, workload.cluster_queue, workload, manifest, gates, reserved)
+            if self.topologies is not None:
+                workload.placed = places_of(start, self.topologies)
+                self.topologies.hold(workload.placed)
             self._count(workload)
             workload.admissions = 1
             workload.wanted = tuple(start.counts.get(each.name, each.count) for each in start.pod_sets)

@@ -17,7 +17,8 @@ class TopologyFlavor:
     Args:
         flavor: the flavor.
         topology: its topology.
-        cluster: nodes, and pods on them that no job is made of.
+        cluster: nodes, and pods on them that no job is made of. Those that Kueue has found a place for take
+            room with their Workload instead (`belongsToNonTASCache` in pkg/controller/tas).
 
     Attributes:
         name: of the flavor.
@@ -34,7 +35,7 @@ class TopologyFlavor:
         self.free = self.tree.room()
         for pod in cluster.pods:
             leaf = self.tree.leaf_of(pod.node)
-            if leaf is not None and not pod.ended:
+            if leaf is not None and not (pod.ended or pod.terminating or pod.topology):
                 self.free.take(leaf, pod.spec.requests, 1)
         self.room = Room(self.free, lasts=True)
 

@@ -1,0 +1,33 @@
+"""Where the pods of Workloads are that hold quota when a replay begins."""
+
+from __future__ import annotations
+
+from harness_plugins.kueue.manifests.beginning import Start
+from harness_plugins.kueue.state.topology.flavors import Placed, TopologyFlavors
+from harness_plugins.kueue.state.topology.tree import DomainAssignment
+
+
+def places_of(start: Start, topologies: TopologyFlavors) -> tuple[Placed, ...]:
+    """The domains that a Workload's admission names for its pods; some may not be there any more.
+
+    Args:
+        start: the Workload, which holds quota.
+        topologies: the flavors with a topology.
+    """
+    admission = start.manifest.admission
+    assert admission is not None, "who holds quota has been admitted"
+    pod_sets = {pod_set.name: pod_set for pod_set in start.pod_sets}
+    found = []
+    for assignment in admission.assignments:
+        flavors = [
+            topologies.by_name[each] for each in assignment.flavors.values() if each in topologies.by_name
+        ]
+        topology = assignment.topology
+        if topology is not None and flavors and assignment.name in pod_sets:
+            tree = flavors[0].tree
+            depth = 1 if tree.by_host else len(tree.levels)
+            same = topology.levels[-depth:] == tree.levels[-depth:]
+            known = [(tree.leaf(each.values[-depth:]), each.pods) for each in topology.domains if same]
+            leaves = tuple(DomainAssignment(leaf, pods) for leaf, pods in known if leaf is not None)
+            found.append(Placed(pod_sets[assignment.name], flavors[0], leaves))
+    return tuple(found)
