@@ -36,6 +36,12 @@ class NodeSelectorTerm:
     match_expressions: tuple[Requirement, ...] = ()
     match_fields: tuple[Requirement, ...] = ()
 
+    @property
+    def names(self) -> frozenset[str] | None:
+        """The only names that a node may have; None where the term names none."""
+        named = [frozenset(each.values) for each in self.match_fields if each.operator == "In"]
+        return frozenset.intersection(*named) if named else None
+
     def matches(self, name: str, labels: Mapping[str, str]) -> bool:
         """Whether a node of that name and these labels satisfies all expressions of the term."""
         if not self.match_expressions and not self.match_fields:
@@ -154,6 +160,13 @@ class PodSpec:
     preferred_pods: tuple[PreferredPods, ...] = ()
     spread: tuple[TopologySpreadConstraint, ...] = ()
     qos: str = "BestEffort"
+
+    @property
+    def node_names(self) -> frozenset[str] | None:
+        """The names of the only nodes that its node affinity may allow; None where some term names none."""
+        named = [term.names for term in self.required_nodes or ()]
+        known = [names for names in named if names is not None]
+        return frozenset().union(*known) if known and len(known) == len(named) else None
 
     def allows(self, name: str, labels: Mapping[str, str]) -> bool:
         """Whether node selector and required node affinity match a node of that name and these labels."""

@@ -91,6 +91,17 @@ def test_a_search_begins_where_the_last_one_ended() -> None:
     assert world.about("bind") == ["0 bind a on n050", "0 bind b on n150"]
 
 
+def test_of_a_pod_whose_affinity_names_nodes_only_these_are_looked_at() -> None:
+    """The next search begins one node further, not where it would have begun without that pod."""
+    nodes = [node(f"n{number:03}", cpu=4) for number in range(200)]
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n050", "gone"]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    jobs = (job("a", {"cpu": 1}), job("pin", {"cpu": 1}, affinity={"nodeAffinity": required}))
+    for number, first in enumerate(("n100", "n101")):
+        world = World(nodes, *jobs[: number + 1], job("b", {"cpu": 1}), percentageOfNodesToScore=50)
+        assert world.about("bind")[-1] == f"0 bind b on {first}"
+
+
 def test_a_percentage_beyond_100_is_refused() -> None:
     """The message names the option."""
     with pytest.raises(InputError, match="option percentageOfNodesToScore: 101 is not a percentage"):

@@ -124,7 +124,7 @@ class Scheduling:
         if not nodes.varied and (alone or (state is NOTHING and not self._scored_by_others(template))):
             return self._by_key(pod, nodes, failed)
         found = self.examine(pod, state, nodes)
-        self._advance(found.looked_at, failed)
+        self._advance(found.looked_at, failed, nodes.named)
         if not found.feasible:
             return Diagnosis(pod, state, nodes, found.statuses, cache.nodes)
         if len(found.feasible) == 1:
@@ -141,14 +141,15 @@ class Scheduling:
         rejected = self._rejected_for_nominated(pod, nodes) if cache.expecting else {}
         hidden = nodes.hide(rejected) if rejected else ()
         key, total = NO_KEY, len(cache.nodes)
+        looked_at = total
         if nodes.any_fits:
             if self.wanted >= total:
                 key = min(nodes.keys)
             else:
                 looked_at = nodes.reach(self._start, self.wanted)
                 key = nodes.best(self._start, looked_at)
-                if looked_at < total:
-                    self._advance(looked_at, failed)
+        if looked_at < total or (nodes.named is not None and self.wanted < total):
+            self._advance(looked_at, failed, nodes.named)
         if hidden:
             nodes.restore(hidden)
         if key == NO_KEY:
@@ -181,9 +182,14 @@ class Scheduling:
                 feasible.append(node)
         return Examination(feasible, statuses, len(every))
 
-    def _advance(self, looked_at: int, failed: Iterable[int]) -> None:
-        """Begin the next search where this one ended; a nominated node that failed counts as looked at."""
+    def _advance(self, looked_at: int, failed: Iterable[int], named: int | None) -> None:
+        """Begin the next search where this one ended; a nominated node that failed counts as looked at.
+
+        Where node affinity names nodes, no others are looked at.
+        """
         total = len(self.cache.nodes)
+        if named is not None:
+            looked_at, failed = named, ()
         for position in failed:
             if (position - self._start) % total >= looked_at:
                 looked_at += 1

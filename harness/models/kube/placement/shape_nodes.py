@@ -44,6 +44,8 @@ class ShapeNodes:
         preferred: the same for NodeAffinity.
         said: what was last recorded about them, see `refusal.py`.
         varied: whether one of these differs between nodes that could ever fit, so that keys do not decide.
+        named: how many nodes are looked at where node affinity names them, see `PreFilterResult` in
+            kube-scheduler; None where all are.
     """
 
     def __init__(self, shape: Shape, cache: Cache) -> None:
@@ -60,6 +62,8 @@ class ShapeNodes:
         self.varied = any(
             len({raw[position] for position in open_nodes}) > 1 for raw in (self.taints, self.preferred)
         )
+        names = shape.spec.node_names
+        self.named = None if names is None else sum(node.name in names for node in nodes)
         self._helpful = [position for position in open_nodes if not self._too_small[position]]
         self.kinds = bytearray([FIXED]) * len(nodes)
         self.keys = [NO_KEY] * len(nodes)
