@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,27 @@ PREEMPTION_ALGORITHMS = MappingProxyType(
 """What ACK's `preemptionAlgorithm` may be, and the plugin that does so."""
 
 
+LEAST_ALLOCATED, MOST_ALLOCATED, BY_RATIO = "LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringStrategy:
+    """How NodeResourcesFit scores nodes.
+
+    Attributes:
+        kind: whether nodes are better the less of them is allocated, the more is, or as `shape` says.
+        resources: which resources count, with their weights.
+        shape: points of a line: percent of a resource that are allocated, and the score from 0 to 10.
+    """
+
+    kind: str = LEAST_ALLOCATED
+    resources: tuple[tuple[str, int], ...] = (("cpu", 1), ("memory", 1))
+    shape: tuple[tuple[int, int], ...] = ()
+
+
+USUAL_STRATEGY = ScoringStrategy()
+
+
 @dataclass(frozen=True, slots=True)
 class SchedulerConfiguration:
     """A KubeSchedulerConfiguration with one profile; the defaults are kube-scheduler's.
@@ -35,6 +57,7 @@ class SchedulerConfiguration:
         preemption_algorithm: ACK's choice of the policy that preempts; None when it says nothing, which
             stands for Auto: ElasticQuota where it takes effect, else Default.
         scheduler_name: what pods call it; "" for Kubernetes' default scheduler.
+        scoring: how NodeResourcesFit scores nodes.
     """
 
     percentage_of_nodes_to_score: int = 0
@@ -44,6 +67,7 @@ class SchedulerConfiguration:
     hard_pod_affinity_weight: int = 1
     preemption_algorithm: str | None = None
     scheduler_name: str = field(default="", metadata=NEWER)
+    scoring: ScoringStrategy = field(default=USUAL_STRATEGY, metadata=NEWER)
 
     @property
     def plugin(self) -> str:
@@ -65,7 +89,7 @@ def read_scheduler_configuration(fields: Fields, warn: Callable[[str], None]) ->
     percentage = fields.integer("percentageOfNodesToScore", least=0, most=100)
     disabled = fields.boolean("disablePreemption")
     algorithm = _algorithm(fields, None)
-    candidates, nodes, weight, name = 10, 100, 1, ""
+    candidates, nodes, weight, name, scoring = 10, 100, 1, "", USUAL_STRATEGY
     profiles = fields.items("profiles")
     if len(profiles) > 1:
         fields.fault("profiles", "one scheduler is modelled: give one profile")
@@ -82,7 +106,29 @@ def read_scheduler_configuration(fields: Fields, warn: Callable[[str], None]) ->
                     nodes = args.integer("minCandidateNodesAbsolute", nodes, least=0)
                 case "InterPodAffinity":
                     weight = args.integer("hardPodAffinityWeight", weight, least=0, most=100)
-    return SchedulerConfiguration(percentage, disabled, candidates, nodes, weight, algorithm, name)
+                case "NodeResourcesFit" if "scoringStrategy" in args:
+                    scoring = _scoring(args.child("scoringStrategy"))
+    return SchedulerConfiguration(percentage, disabled, candidates, nodes, weight, algorithm, name, scoring)
+
+
+def _scoring(fields: Fields) -> ScoringStrategy:
+    """A `scoringStrategy`, with the defaults that kube-scheduler fills in."""
+    kind = fields.choice("type", (LEAST_ALLOCATED, MOST_ALLOCATED, BY_RATIO), LEAST_ALLOCATED)
+    resources = tuple(
+        (item.string("name", required=True), item.integer("weight", least=0, most=100) or 1)
+        for item in fields.items("resources")
+    )
+    shape: tuple[tuple[int, int], ...] = ()
+    if kind == BY_RATIO:
+        ratio = fields.child("requestedToCapacityRatio")
+        shape = tuple(
+            (point.integer("utilization", least=0, most=100), point.integer("score", least=0, most=10))
+            for point in ratio.items("shape")
+        )
+        at = [utilization for utilization, _ in shape]
+        if not shape or any(after <= before for before, after in pairwise(at)):
+            ratio.fault("shape", "must have points whose utilization grows from each to the next")
+    return ScoringStrategy(kind, resources or USUAL_STRATEGY.resources, shape)
 
 
 def _without_preemption(plugins: Fields, warn: Callable[[str], None]) -> bool:

@@ -8,7 +8,7 @@ import pytest
 
 from harness.cluster.coverage.scheduling import MODELLED_PLUGINS
 from harness.cluster.load import cluster_from
-from harness.cluster.scheduler_configuration import SchedulerConfiguration
+from harness.cluster.scheduler_configuration import SchedulerConfiguration, ScoringStrategy
 from harness.errors import ClusterError
 
 SELECTOR = {"selector": {"matchLabels": {"app": "web"}}}
@@ -163,6 +163,48 @@ def test_arguments_of_plugins_are_read() -> None:
         ],
     ).scheduler
     assert found == SchedulerConfiguration(70, False, 20, 5, 7)
+
+
+def strategy(**fields: Any) -> Any:
+    """The cluster of a configuration with a scoring strategy."""
+    arguments = {"name": "NodeResourcesFit", "args": {"scoringStrategy": fields}}
+    return configuration(profiles=[{"pluginConfig": [arguments]}])
+
+
+def test_a_scoring_strategy_has_the_defaults_of_kube_scheduler() -> None:
+    """Cpu and memory where it names no resources, weights of 1, and no warning that it does not count."""
+    assert strategy().scheduler == SchedulerConfiguration()
+    most = strategy(
+        type="MostAllocated", resources=[{"name": "nvidia.com/gpu", "weight": 5}, {"name": "cpu"}]
+    )
+    assert most.scheduler.scoring == ScoringStrategy("MostAllocated", (("nvidia.com/gpu", 5), ("cpu", 1)))
+    shape = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
+    ratio = strategy(type="RequestedToCapacityRatio", requestedToCapacityRatio={"shape": shape})
+    assert ratio.scheduler.scoring == ScoringStrategy("RequestedToCapacityRatio", shape=((0, 0), (100, 10)))
+    assert most.warnings == ratio.warnings == ()
+    assert most.digest != ratio.digest != configuration().digest == strategy().digest
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"type": "Most"}, "scoringStrategy.type: "),
+        ({"resources": [{"weight": 2}]}, r"resources\[0\].name: is missing"),
+        ({"resources": [{"name": "cpu", "weight": 101}]}, r"resources\[0\].weight: 101 is out of range"),
+        ({"type": "RequestedToCapacityRatio"}, "shape: must have points"),
+        (
+            {
+                "type": "RequestedToCapacityRatio",
+                "requestedToCapacityRatio": {"shape": [{"utilization": 5, "score": 1}] * 2},
+            },
+            "shape: must have points whose utilization grows",
+        ),
+    ],
+)
+def test_a_scoring_strategy_that_kube_scheduler_refuses_is_refused(fields: dict[str, Any], says: str) -> None:
+    """With its place."""
+    with pytest.raises(ClusterError, match=says):
+        strategy(**fields)
 
 
 def test_what_is_beyond_the_model_is_warned_of() -> None:

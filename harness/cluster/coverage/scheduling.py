@@ -107,7 +107,10 @@ _PROFILE: list[Row] = [
             f"{_ARGUMENTS}.{name}"
             for name in (
                 "minCandidateNodesPercentage", "minCandidateNodesAbsolute", "hardPodAffinityWeight",
-                "preemptionAlgorithm",
+                "preemptionAlgorithm", "scoringStrategy.type", "scoringStrategy.resources[].name",
+                "scoringStrategy.resources[].weight",
+                "scoringStrategy.requestedToCapacityRatio.shape[].utilization",
+                "scoringStrategy.requestedToCapacityRatio.shape[].score",
             )
         )
     ),

@@ -68,6 +68,7 @@ class Scheduler:
             self.cache,
             percentage=configuration.percentage_of_nodes_to_score,
             hard_affinity_weight=configuration.hard_pod_affinity_weight,
+            scoring=configuration.scoring,
         )
         self._preemption = (
             None if configuration.disable_preemption else Preemption(self.cache, self.budgets, configuration)

@@ -77,7 +77,10 @@ class Snapshot:
         self.cache = Cache(cluster)
         self.templates = Templates(self.cache.resources, _no_budgets)
         self.scheduling = Scheduling(
-            self.cache, percentage=100, hard_affinity_weight=configuration.hard_pod_affinity_weight
+            self.cache,
+            percentage=100,
+            hard_affinity_weight=configuration.hard_pod_affinity_weight,
+            scoring=configuration.scoring,
         )
         self.between_pods = False
         self._kinds = Kinds(self, cluster)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from kube_worlds import HOSTNAME, World, job, manifest, node
 
 from harness.cluster.fields import Fields
 from harness.cluster.load import cluster_from
 from harness.cluster.pod_reading import read_pod
+from harness.cluster.scheduler_configuration import USUAL_STRATEGY, ScoringStrategy
 from harness.models.kube.cache import Cache
 from harness.models.kube.placement.scheduling import Scheduling
 from harness.models.kube.pod import PodInfo, Templates
@@ -19,10 +21,10 @@ ZONE = "topology.kubernetes.io/zone"
 class Cluster:
     """Nodes with pods on them, and the scores that a further pod would get."""
 
-    def __init__(self, *nodes: dict[str, Any]) -> None:
+    def __init__(self, *nodes: dict[str, Any], scoring: ScoringStrategy = USUAL_STRATEGY) -> None:
         self.cache = Cache(cluster_from(nodes, "test"))
         self.templates = Templates(self.cache.resources, lambda namespace, labels: ())
-        self.scheduling = Scheduling(self.cache, hard_affinity_weight=1)
+        self.scheduling = Scheduling(self.cache, hard_affinity_weight=1, scoring=scoring)
 
     def pod(self, requests: Any = None, labels: Any = None, **spec: Any) -> PodInfo:
         found = read_pod(Fields(manifest("p", requests, labels, **spec), "p", []))
@@ -48,6 +50,64 @@ def test_least_allocated_is_0_for_what_is_more_than_allocatable() -> None:
     """The assumed requests may be more than there is, and a missing resource does not count."""
     assert Cluster(node("n1", memory="100Mi")).scores("NodeResourcesFit", {"cpu": 5}) == [25]
     assert Cluster(node("n1", memory=0)).scores("NodeResourcesFit", {"cpu": 5}) == [50]
+
+
+GPU = "nvidia.com/gpu"
+
+
+@pytest.mark.parametrize(
+    ("kind", "asked", "scores"),
+    [
+        ("MostAllocated", {"cpu": 1, GPU: 2}, [50, 63]),
+        ("LeastAllocated", {"cpu": 1, GPU: 2}, [50, 36]),
+        ("MostAllocated", {"cpu": 1}, [50, 30]),
+        ("MostAllocated", {"cpu": 9}, [100, 100]),
+    ],
+)
+def test_resources_count_by_their_weights(kind: str, asked: dict[str, int], scores: list[int]) -> None:
+    """On n2 3 of 10 cpus and 6 of 8 GPUs would be taken: with weights 1 and 3, (30 + 3 * 75) / 4 is 63."""
+    weights = (("cpu", 1), (GPU, 3), ("absent", 9))
+    nodes = [node(name, **{GPU: 8}) for name in ("n1", "n2")]
+    cluster = Cluster(*nodes, scoring=ScoringStrategy(kind, weights))
+    cluster.put("n1", {"cpu": 4, GPU: 2})
+    cluster.put("n2", {"cpu": 2, GPU: 4})
+    assert cluster.scores("NodeResourcesFit", asked) == scores
+
+
+@pytest.mark.parametrize(
+    ("points", "score"),
+    [
+        (((0, 0), (100, 10)), 60),  # 75, 50 and 37 with weights 5, 1 and 3 are 59.6
+        (((0, 10), (100, 0)), 40),  # 25, 50 and 63
+        (((60, 0), (80, 8), (90, 0)), 60),  # 60 of the GPUs, and nothing of the others, which do not count
+        (((20, 1), (30, 5)), 50),  # beyond the last point
+    ],
+)
+def test_a_shape_says_how_well_allocated_a_resource_is(
+    points: tuple[tuple[int, int], ...], score: int
+) -> None:
+    """The example of Kubernetes' page on bin packing: 3 of 4 GPUs, half the memory, and 3 of 8 cpus."""
+    weights = ((GPU, 5), ("memory", 1), ("cpu", 3))
+    where = node("n1", cpu=8, memory="1Gi", **{GPU: 4})
+    cluster = Cluster(where, scoring=ScoringStrategy("RequestedToCapacityRatio", weights, points))
+    cluster.put("n1", {"cpu": 1, "memory": "256Mi", GPU: 1})
+    assert cluster.scores("NodeResourcesFit", {"cpu": 2, "memory": "256Mi", GPU: 2}) == [score]
+
+
+def test_a_strategy_of_the_manifests_packs_pods() -> None:
+    """The usual one spreads them; a profile's arguments reach the scheduler."""
+    nodes = [node("n1"), node("n2")]
+    jobs = [job(name, {"cpu": 1}, at=at) for at, name in enumerate("abc")]
+    assert [line[-2:] for line in World(nodes, *jobs).about("bind")] == ["n1", "n2", "n1"]
+    strategy = {"type": "MostAllocated", "resources": [{"name": "cpu"}]}
+    profile = {"pluginConfig": [{"name": "NodeResourcesFit", "args": {"scoringStrategy": strategy}}]}
+    configuration = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [profile],
+    }
+    packed = World([*nodes, configuration], *jobs)
+    assert [line[-2:] for line in packed.about("bind")] == ["n1", "n1", "n1"]
 
 
 def test_balanced_allocation_looks_at_what_the_pod_changes() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, final
 
+from harness.cluster.scheduler_configuration import USUAL_STRATEGY, ScoringStrategy
 from harness.models.kube.cache import Cache
 from harness.models.kube.node import NodeInfo
+from harness.models.kube.placement.fit_scores import fit_score
 from harness.models.kube.placement.interpod import AffinityRules, AffinityState
 from harness.models.kube.placement.scores import score_nodes
 from harness.models.kube.placement.shape_nodes import NO_KEY, ShapeNodes, rank_of
@@ -96,10 +98,19 @@ class Scheduling:
         cache: nodes and pods.
         percentage: `percentageOfNodesToScore`; 0 lets the number of nodes decide.
         hard_affinity_weight: what a required affinity of a bound pod adds to InterPodAffinity's score.
+        scoring: how NodeResourcesFit scores nodes.
     """
 
-    def __init__(self, cache: Cache, *, percentage: int = 0, hard_affinity_weight: int = 1) -> None:
+    def __init__(
+        self,
+        cache: Cache,
+        *,
+        percentage: int = 0,
+        hard_affinity_weight: int = 1,
+        scoring: ScoringStrategy = USUAL_STRATEGY,
+    ) -> None:
         self.cache = cache
+        self._fit_score = fit_score(scoring, cache.resources)
         self.wanted = nodes_to_find(len(cache.nodes), percentage)
         self._hard_weight = hard_affinity_weight
         self._start = 0
@@ -241,7 +252,8 @@ class Scheduling:
     def scores(self, pod: PodInfo, feasible: Sequence[NodeInfo]) -> list[dict[str, int]]:
         """For each node that fits, plugin -> weighted score."""
         template = pod.template
-        scores = score_nodes(template.shape, self.shape_nodes(template.shape), feasible)
+        nodes = self.shape_nodes(template.shape)
+        scores = score_nodes(template.shape, nodes, feasible, self._fit_score)
         if template.soft_spread:
             rules = self._spread_rules(template, required=False)
             for found, score in zip(scores, soft_spread(rules, self.cache, feasible), strict=True):
@@ -274,7 +286,7 @@ class Scheduling:
         if nodes is None:
             if len(self._shapes) >= _MOST_SHAPES:
                 del self._shapes[next(iter(self._shapes))]
-            nodes = ShapeNodes(shape, self.cache)
+            nodes = ShapeNodes(shape, self.cache, self._fit_score)
         self._shapes[shape] = nodes  # last in the order of use
         nodes.refresh()
         return nodes

@@ -10,6 +10,7 @@ from harness.models.kube.placement.filters import tolerated
 from harness.models.kube.pod import Shape
 
 if TYPE_CHECKING:
+    from harness.models.kube.placement.fit_scores import FitScore
     from harness.models.kube.placement.shape_nodes import ShapeNodes
 
 TAINTS_WEIGHT = 3
@@ -74,7 +75,9 @@ def normalized_reversed(raw: Sequence[int]) -> list[int]:
     return [100 - score for score in normalized(raw)]
 
 
-def score_nodes(shape: Shape, nodes: ShapeNodes, feasible: Sequence[NodeInfo]) -> list[dict[str, int]]:
+def score_nodes(
+    shape: Shape, nodes: ShapeNodes, feasible: Sequence[NodeInfo], fit_score: FitScore
+) -> list[dict[str, int]]:
     """For each node that fits, plugin -> weighted score, of the plugins that look at nodes one by one."""
     taints = normalized_reversed([nodes.taints[node.position] for node in feasible])
     affinity = normalized([nodes.preferred[node.position] for node in feasible])
@@ -82,7 +85,7 @@ def score_nodes(shape: Shape, nodes: ShapeNodes, feasible: Sequence[NodeInfo]) -
         {
             "TaintToleration": TAINTS_WEIGHT * tolerable,
             "NodeAffinity": NODE_AFFINITY_WEIGHT * preferred,
-            "NodeResourcesFit": least_allocated(shape, node),
+            "NodeResourcesFit": fit_score(shape, node),
             "NodeResourcesBalancedAllocation": balanced_allocation(shape, node),
         }
         for node, tolerable, preferred in zip(feasible, taints, affinity, strict=True)

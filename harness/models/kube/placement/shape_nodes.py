@@ -9,6 +9,7 @@ from typing import Any, final
 from harness.models.kube.cache import Cache
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.filters import oversized, ports_taken, resources_short, unchanging
+from harness.models.kube.placement.fit_scores import FitScore
 from harness.models.kube.placement.scores import (
     HIGHEST_LOCAL,
     balanced_allocation,
@@ -48,8 +49,9 @@ class ShapeNodes:
             kube-scheduler; None where all are.
     """
 
-    def __init__(self, shape: Shape, cache: Cache) -> None:
+    def __init__(self, shape: Shape, cache: Cache, fit_score: FitScore = least_allocated) -> None:
         nodes = cache.nodes
+        self._fit_score = fit_score
         self.shape = shape
         self._cache = cache
         self._seen = cache.version
@@ -107,7 +109,7 @@ class ShapeNodes:
             else:
                 key = node.rank
                 if len(self.kinds) > 1:  # an only node needs no score
-                    score = least_allocated(shape, node) + balanced_allocation(shape, node)
+                    score = self._fit_score(shape, node) + balanced_allocation(shape, node)
                     key |= (HIGHEST_LOCAL - score) << _RANK_BITS
         self.kinds[position] = kind
         self.keys[position] = key
