@@ -18,6 +18,7 @@ from harness.runs.outcome import outcome_of
 from harness.runs.recorded import notes_of
 from harness.runs.run import Run
 from harness.testing import pool
+from harness.trace.calibration import Calibration
 from harness.trace.write import write_trace
 from harness.units import SECOND
 
@@ -215,6 +216,42 @@ def test_the_record_of_a_replay_is_that_replay(tmp_path: Path, plugin: str, node
     assert 0 < evicted <= first.jobs["preemptions"].sum()  # some were evicted before they made any progress
     hits = [run.decisions.filter(pl.col("action") == "preempt").height for run in (first, again)]
     assert 0 < hits[1] <= hits[0]
+    assert not list(notes_of(again.info))
+
+
+HIT = runs((20, 22, "PREEMPTED"), (30, 35, "COMPLETED"))
+"""Jobs that are submitted at 0, 15 and 16 s; the second has two runs."""
+
+WINDOWED: list[dict[str, Any]] = [
+    {"recorded_start": 1, "recorded_end": 3},
+    {"submit_time": 15, "recorded_start": 20, "recorded_end": 35, "recorded_runs": HIT},
+    {"submit_time": 16, "recorded_start": 21, "recorded_end": 36},
+]
+
+
+def test_a_window_of_durations_keeps_when_several_runs_were(tmp_path: Path) -> None:
+    """Simulated time begins with the window; the record, and the run's tables, count as the trace does."""
+    run = played(tmp_path, WINDOWED, calibration=Calibration.parse(window="10s.."))
+    assert run.info["trace"]["origin_us"] == 15 * SECOND
+    held = run.stints.select(pl.col("start", "end").dt.total_seconds()).sort("start").rows()
+    assert held == [(20, 22), (21, 36), (30, 35)]
+    assert not list(notes_of(run.info))
+
+
+def test_the_record_of_a_window_of_durations_is_that_window(tmp_path: Path) -> None:
+    """Each run has the time that `recorded_start` and `recorded_end` have, which are those of the trace."""
+    run = played(tmp_path, WINDOWED, calibration=Calibration.parse(window="10s.."))
+    write_trace(outcome_of(run, PLUGINS), tmp_path / "record.parquet")
+    record = pl.read_parquet(tmp_path / "record.parquet")
+    assert [cell["start"] // SECOND for cell in json.loads(record["recorded_runs"][0])] == [20, 30]
+    assert [cell["end"] // SECOND for cell in json.loads(record["recorded_runs"][0])] == [22, 35]
+    assert record["recorded_start"].dt.total_seconds().to_list() == [20, 21]
+    again = harness.replay(
+        tmp_path / "record.parquet", plugin="recorded", cluster=pool(cpu=8), output=tmp_path / "again"
+    )
+    columns = ("job_id", "submit_time", "start_time", "finish_time", "state", "preemptions")
+    assert again.jobs.select(columns).rows() == run.jobs.select(columns).rows()
+    assert again.stints.select("start", "end").rows() == run.stints.select("start", "end").rows()
     assert not list(notes_of(again.info))
 
 

@@ -100,9 +100,9 @@ def _cell(span: _Span, trace: Trace) -> dict[str, Any]:
 
 
 def _time(time: int, trace: Trace) -> str | int:
-    if trace.kind == "duration":
-        return time
-    return (_EPOCH + timedelta(microseconds=time + trace.origin)).isoformat()
+    """A time as `recorded_runs` has it, of one in microseconds since the origin."""
+    time += trace.origin
+    return time if trace.kind == "duration" else (_EPOCH + timedelta(microseconds=time)).isoformat()
 
 
 def _spans(run: Run) -> dict[int, list[_Span]]:

@@ -2,9 +2,10 @@
 
 `recorded_start` and `recorded_end` are those of a job's first and last run. A job of several runs names them
 all in `recorded_runs`, a JSON list of objects with `start`, `end` and, where it is known, `state`: times are
-texts in ISO 8601 (without an offset in UTC) where the trace has timestamps, else microseconds since its
-origin. A run whose state is `Preempted` in any case of letters, or that has `preempted: true` beside another
-word, was preempted; any other that ended before the last one was evicted.
+texts in ISO 8601 (without an offset in UTC) where the trace has timestamps, else microseconds, which count
+from where the durations in `submit_time` and `recorded_start` of the file count from, also where only a
+window of the trace is replayed. A run whose state is `Preempted` in any case of letters, or that has
+`preempted: true` beside another word, was preempted; any other that ended before the last one was evicted.
 """
 
 from __future__ import annotations
@@ -166,8 +167,10 @@ def _read(text: str, trace: Trace) -> Iterator[_Span]:
 
 def _time(value: object, trace: Trace) -> int | None:
     """A time of a run, microseconds since the origin."""
-    if value is None or type(value) is int:
-        return value
+    if value is None:
+        return None
+    if type(value) is int:
+        return value - trace.origin
     if not isinstance(value, str):
         raise TypeError
     time = datetime.fromisoformat(value)
