@@ -389,7 +389,7 @@ def make_report(
         plugins: who registers sections; loaded when absent.
         command: the command line that makes the report, to be shown in it.
         gantt: the time of which jobs are shown one by one, such as `1d..1d6h`: times as the run writes them,
-            or since its origin, of which either may be left out. By default all jobs of runs of at most 60.
+            or durations, of which either may be left out. By default all jobs of runs of at most 60.
 
     Raises:
         InputError, OptionError: `gantt` is not understood, or nothing of the runs lies in it.

@@ -35,7 +35,7 @@ class Parting(NamedTuple):
     """Where two runs part.
 
     Attributes:
-        time: the first instant at which they decide differently, microseconds since the origin.
+        time: the first instant at which they decide differently, microseconds since the first run's origin.
         alike: how many decisions of the first run came before it.
         first, second: what each run alone decides then, as sentences.
     """
@@ -78,6 +78,7 @@ class Difference:
             several = [
                 run.micros("decisions")
                 .drop("detail", "flavors")
+                .with_columns(pl.col("time") + (self._shift if place else 0))
                 .filter(self._is_common(place, pl.col("job")))
                 .collect()
                 for place, run in enumerate(self._runs)
@@ -105,6 +106,29 @@ class Difference:
             for run, rows in zip(self._runs, alone, strict=True)
         ]
         return Parting(time, alike, *said)
+
+    @cached_property
+    def _arrivals(self) -> tuple[pl.Series, pl.Series]:
+        """When the common jobs are submitted in each run, microseconds since its own origin."""
+        with reading(self._runs[1].path):
+            first, second = (
+                run.micros("jobs").select("submit_time").collect().to_series().gather(rows)
+                for run, rows in zip(self._runs, self.pairs.rows, strict=True)
+            )
+        return first, second
+
+    @cached_property
+    def _shift(self) -> int:
+        """What makes a time of the second run, since its origin, one since the origin of the first.
+
+        Times are compared as both runs write them: a window moves the origin, and its jobs still arrive when
+        they do in the whole trace. Where all common jobs arrive alike since the origins, that is what counts.
+        """
+        ours, theirs = (run.info["trace"] for run in self._runs)
+        first, second = self._arrivals
+        if ours["times"] != theirs["times"] or first.equals(second):
+            return 0
+        return int(theirs["origin_us"] - ours["origin_us"])
 
     @cached_property
     def jobs(self) -> pl.DataFrame:
@@ -257,7 +281,8 @@ class Difference:
         for name, jobs in zip(self.names, self.pairs.jobs, strict=True):
             if jobs > self.pairs.count:
                 yield f"left out: jobs that only {name} has, {jobs - self.pairs.count:,}"
-        if not self.pairs.same_arrivals:
+        first, second = self._arrivals
+        if not first.equals(second + self._shift):
             yield "arrivals differ: changes are of the time since a job's submission"
 
     def _parted(self, most: int) -> Iterator[str]:

@@ -42,7 +42,7 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--from", "since", metavar="TIME",
-    help="Only what is later: as the run writes times, or since its origin, such as 30d12h.",
+    help="Only what is later: as the run writes times, or a duration, such as 30d12h.",
 )  # fmt: skip
 @click.option("--to", "until", metavar="TIME", help="Only what is earlier.")
 @click.option(

@@ -41,7 +41,7 @@ Examples:
 )
 @click.option(
     "--gantt", metavar="FROM..TO",
-    help="Show jobs one by one in this time: as the run writes times, or since its origin, such as 1d..1d6h. "
+    help="Show jobs one by one in this time: as the run writes times, or durations, such as 1d..1d6h. "
     "Of many jobs those that held most. [default: all jobs, if there are at most 60]",
 )  # fmt: skip
 @click.option(

@@ -1,4 +1,8 @@
-"""Times of a run as people read and write them: the trace's timestamps, or time since its origin."""
+"""Times of a run as people read and write them, which are those of its tables.
+
+They are timestamps, or durations that count as those of the trace do. Within the program times count from
+the run's origin. In a trace of durations that is 0, or the first submission of the window that was chosen.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ class Clock:
 
     def __init__(self, run: Run) -> None:
         self._timestamps = run.info["trace"]["times"] == "timestamp"
-        self._origin = run.info["trace"]["origin_us"]
+        self._origin = int(run.info["trace"]["origin_us"])
 
     @property
     def width(self) -> int:
@@ -28,17 +32,25 @@ class Clock:
         return 19 if self._timestamps else 11
 
     def text(self, time: int) -> str:
-        """A time, exactly: `2017-10-05 14:52:04`, or `1d 02:03:04` since the origin."""
+        """A time, exactly: `2017-10-05 14:52:04`, or `1d 02:03:04` as the trace counts.
+
+        Args:
+            time: microseconds since the run's origin.
+        """
+        time += self._origin
         fraction = f".{time % SECOND:06d}" if time % SECOND else ""
         if self._timestamps:
-            moment = _EPOCH + timedelta(microseconds=self._origin + time)
+            moment = _EPOCH + timedelta(microseconds=time)
             return f"{moment:%Y-%m-%d %H:%M:%S}{fraction}"
         seconds = time // SECOND
         days, rest = divmod(seconds, 86400)
         return f"{days}d {rest // 3600:02d}:{rest % 3600 // 60:02d}:{rest % 60:02d}{fraction}"
 
     def parse(self, text: str) -> int:
-        """Microseconds since the origin of a time as `text` writes it, or as a duration such as `30d12h`.
+        """Microseconds since the run's origin, of a time as `text` writes it or a duration such as `30d12h`.
+
+        A duration counts from the run's origin where the run has timestamps. Else it is a time as the trace
+        has them, like what `text` writes.
 
         Raises:
             InputError: it is neither.
@@ -50,14 +62,14 @@ class Clock:
                 pass
             else:
                 moment = moment.replace(tzinfo=moment.tzinfo or UTC)
-                return (moment - _EPOCH) // timedelta(microseconds=1) - int(self._origin)
+                return (moment - _EPOCH) // timedelta(microseconds=1) - self._origin
         days, _, rest = text.rpartition("d ")
         try:
             parts = rest.split(":")
             if len(parts) == 3 and not self._timestamps:
                 hours, minutes, seconds = (part or "-" for part in parts)
-                return parse_duration(f"{days or 0}d{hours}h{minutes}m{seconds}s")
-            return parse_duration(text)
+                return parse_duration(f"{days or 0}d{hours}h{minutes}m{seconds}s") - self._origin
+            return parse_duration(text) - (0 if self._timestamps else self._origin)
         except InputError as error:
             examples = "2017-10-05 14:52:04 or 30d12h" if self._timestamps else "1d 02:03:04 or 30d12h"
             raise InputError(f"{text!r} is not a time of this run", hint=f"write it as {examples}") from error

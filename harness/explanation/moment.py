@@ -30,7 +30,7 @@ class Moment:
         clock: how times are written.
         units: how amounts are written.
         queue: only this queue; None means all.
-        at: the state after this instant, microseconds since the origin; None means the whole run.
+        at: the state after this instant of the run, microseconds since its origin; None means the whole run.
 
     Raises:
         RunError: no job of the run is of that queue.

@@ -26,7 +26,7 @@ class Story:
         history: what is known of it.
         clock: how times are written.
         units: how amounts are written.
-        at: tell only the stretch of this instant, microseconds since the origin; None tells all.
+        at: tell only the stretch of this instant of the run, microseconds since its origin; None tells all.
         stopped: what ended the replay before its end, if anything did.
     """
 

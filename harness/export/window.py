@@ -20,7 +20,7 @@ def part_of(
 
     Args:
         run: the run.
-        since: as the run writes times, or a duration since its origin; None is its beginning.
+        since: as the run writes times, or a duration as `Clock` reads it; None is its beginning.
         until: the same; None is its end.
         whole: the measured span; the run's own by default.
         asked: how messages call the part.

@@ -152,8 +152,48 @@ def test_changes_are_since_the_submission_and_of_jobs_that_both_have(alone: Call
     assert difference.jobs["job_id"].to_list() == ["early", "theirs"]
     assert difference.parting is not None
     assert not any(sentence.startswith("job mine") for sentence in difference.parting.first)
-    assert "left out: jobs that only base has, 1\n" in difference.text()
+    assert difference.text().endswith("left out: jobs that only base has, 1"), "arrivals do not differ"
     assert [run["jobs_left_out"] for run in difference.to_json()["runs"]] == [1, 0]
+
+
+@pytest.mark.parametrize("dated", [False, True])
+def test_a_window_stands_against_the_whole_at_the_times_of_the_trace(
+    runs: tuple[Run, Run], dated: bool, tmp_path: Path
+) -> None:
+    """They decide alike: its jobs arrive when they do in the whole trace, though its clock begins later."""
+    from harness.trace.calibration import Calibration
+
+    frame = pl.read_parquet(tmp_path / "trace.parquet")
+    late = frame.with_columns(pl.col("job_id") + "-late", pl.col("submit_time") + pl.duration(hours=1))
+    both = pl.concat([frame, late])
+    if dated:
+        midnight = pl.datetime(2024, 5, 1, time_unit="us")
+        both = both.with_columns(submit_time=midnight + pl.col("submit_time"))
+    both.write_parquet(tmp_path / "long.parquet")
+
+    def run(plugin: str, window: str | None) -> Run:
+        return harness.replay(
+            tmp_path / "long.parquet",
+            cluster=tmp_path / "cluster.yaml",
+            plugin=plugin,
+            output=tmp_path / "results",
+            calibration=Calibration.parse(window=window),
+        )
+
+    whole, part = run("kueue-classic", None), run("kueue-classic", "1h..")
+    for pair in ((whole, part), (part, whole)):
+        difference = Difference(*pair)
+        assert difference.parting is None
+        assert "arrivals differ" not in difference.text()
+    difference = Difference(whole, run("none", "1h.."))
+    parting = difference.parting
+    assert parting is not None
+    assert parting.time == 3660_000_000
+    assert parting.first[0].startswith("job theirs-late of queue b: preempted by job mine-late of queue a")
+    written = "2024-05-01 01:01:00" if dated else "0d 01:01:00"
+    assert f" part at {written}, " in difference.text()
+    assert "arrivals differ" not in difference.text()
+    assert difference.jobs["job_id"].to_list() == ["early-late", "theirs-late", "mine-late"]
 
 
 @pytest.mark.parametrize("layout", ["table", "markdown", "json", "csv"])

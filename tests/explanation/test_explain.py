@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from policies import scripted
 from small_clusters import local_queue, queues
@@ -16,7 +18,9 @@ from harness import Admit, Decision, Job, Preempt, Refuse, Why
 from harness.errors import InputError, RunError
 from harness.explanation.clock import Clock
 from harness.explanation.vocabulary import Units, read
+from harness.export.window import part_of
 from harness.runs.run import Run
+from harness.trace.calibration import Calibration
 
 WriteTrace = Callable[..., Path]
 TWO = {"a": {"cpu": "2"}, "b": {"cpu": "2"}}
@@ -228,6 +232,54 @@ def test_a_time_that_was_written_is_read_again(time: int, kueue: Run) -> None:
     """To the microsecond."""
     clock = Clock(kueue)
     assert clock.parse(clock.text(time)) == time
+
+
+@pytest.fixture
+def windowed(kueue: Run, tmp_path: Path) -> Run:
+    """The second day of a trace of durations: `first` of the day before is not in it."""
+    day = 24 * 3600
+    frame = pl.read_parquet(tmp_path / "trace.parquet")
+    later = frame.with_columns(pl.col("submit_time") + pl.duration(days=1, hours=2))
+    first = frame.head(1).with_columns(job_id=pl.lit("first"))
+    pl.concat([first, later]).write_parquet(tmp_path / "days.parquet")
+    calibration = Calibration.parse(window=f"{day}s..")
+    return replayed(
+        tmp_path / "days.parquet", queues(TWO), tmp_path, plugin="kueue-classic", calibration=calibration
+    )
+
+
+def test_times_of_a_window_of_durations_are_those_of_its_tables(windowed: Run) -> None:
+    """In sentences, and in what is asked for in either form; not since the window's beginning."""
+    assert windowed.info["trace"]["origin_us"] == 26 * 3600 * 1_000_000
+    (submitted,) = windowed.jobs.filter(job_id="mine")["submit_time"]
+    assert submitted == timedelta(days=1, hours=2, minutes=1)
+    assert any(line.startswith("1d 02:01:00  submitted") for line in lines(windowed, "mine"))
+    told = lines(windowed, at="1d 02:01:05")
+    assert told == lines(windowed, at="1d2h65s") == lines(windowed, at=65_000_000)
+    assert told[0] == "at 1d 02:01:05"
+    assert any("mine since 1d 02:01:00 (5s)" in line for line in told)
+    clock = Clock(windowed)
+    for time in (0, 1, 65_000_000):
+        assert clock.parse(clock.text(time)) == time
+    part = part_of(windowed, "1d2h10s", "1d 02:00:20")
+    assert part == (10_000_000, 20_000_000)
+
+
+def test_durations_count_from_the_window_where_a_run_has_timestamps(windowed: Run, tmp_path: Path) -> None:
+    """Its tables have none that they could count as."""
+    frame = pl.read_parquet(tmp_path / "days.parquet")
+    midnight = pl.datetime(2024, 5, 1, time_unit="us")
+    dated = frame.with_columns(submit_time=midnight + pl.col("submit_time"))
+    dated.write_parquet(tmp_path / "dated.parquet")
+    run = replayed(
+        tmp_path / "dated.parquet",
+        queues(TWO),
+        tmp_path,
+        plugin="kueue-classic",
+        calibration=Calibration.parse(window="1d.."),
+    )
+    assert lines(run, at="65s") == lines(run, at="2024-05-02 02:01:05")
+    assert lines(run, at="65s")[0] == "at 2024-05-02 02:01:05"
 
 
 class Terse:
