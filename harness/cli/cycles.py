@@ -81,7 +81,8 @@ def watched(
         click.exceptions.Exit: the user quits; nothing is kept.
     """
     _check_jobs(jobs, plan)
-    telling = _Telling(jobs, pauses=step and _at_terminal())
+    origin = plan.trace.origin if plan.trace.kind == "duration" else 0
+    telling = _Telling(jobs, pauses=step and _at_terminal(), origin=origin)
     made = replace(plan, observe=telling.observe)
     try:
         run = replace(request, force=True).run(plugins=plugins, plan=made, command=command)
@@ -102,19 +103,20 @@ def _at_terminal() -> bool:
 
 
 class _Telling:
-    """Prints the cycles that are wanted, and waits where that is wanted."""
+    """Prints the cycles that are wanted, and waits where that is wanted; `origin` is that of `Observer`."""
 
-    def __init__(self, jobs: Collection[str], *, pauses: bool) -> None:
+    def __init__(self, jobs: Collection[str], *, pauses: bool, origin: int) -> None:
         self.told = 0
         self._jobs = frozenset(jobs)
         self._pauses = pauses
+        self._origin = origin
         self._observer: Observer | None = None
 
     def observe(self, policy: Policy) -> Policy:
         """Stand before a policy."""
         from harness.explanation.cycles import Observer
 
-        self._observer = Observer(policy, self._report)
+        self._observer = Observer(policy, self._report, origin=self._origin)
         return self._observer
 
     def tell_unfinished(self) -> None:

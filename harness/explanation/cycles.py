@@ -52,7 +52,7 @@ class Cycle:
 
     Attributes:
         number: how many cycles had begun with it; `cycle` in `decisions.parquet`.
-        at: when, microseconds since the trace's origin.
+        at: when, in microseconds as the observer counts.
         said: in order.
         over: whether the policy has decided all that it wants to.
     """
@@ -107,11 +107,13 @@ class Observer:
     Args:
         policy: the other one.
         report: is given each cycle when the policy has decided; what it raises ends the replay.
+        origin: when the clock of the policy is 0, as times are to be told, in microseconds.
     """
 
-    def __init__(self, policy: Policy, report: Callable[[Cycle], None]) -> None:
+    def __init__(self, policy: Policy, report: Callable[[Cycle], None], *, origin: int = 0) -> None:
         self._policy = policy
         self._report = report
+        self._origin = origin
         self._arrived: set[int] = set()
         self._wakes: set[int] = set()
         self._cycles = 0
@@ -125,7 +127,7 @@ class Observer:
     @property
     def unfinished(self) -> Cycle | None:
         """What was said since the last cycle that was reported; None where nothing was."""
-        return Cycle(self._cycles + 1, self._now, self._said) if self._said else None
+        return Cycle(self._cycles + 1, self._origin + self._now, self._said) if self._said else None
 
     def submit(self, job: Job, pods: range, now: int) -> None:
         """See `Policy`."""
@@ -156,13 +158,13 @@ class Observer:
             self._wakes.discard(now)
             self._said.append(Said(True, "wakes", "it is the time at which it wanted to be woken", ()))
         for decision in self._policy.cycle(now):
-            self._said.append(_decided(decision))
+            self._said.append(_decided(decision, self._origin))
             if isinstance(decision, Wake):
                 self._wakes.add(decision.at)
             yield decision
         self._cycles += 1
         said, self._said = self._said, []
-        self._report(Cycle(self._cycles, now, said, over=True))
+        self._report(Cycle(self._cycles, self._origin + now, said, over=True))
 
     def _hear(self, now: int, what: str, text: str, job: Job) -> None:
         self._now = now
@@ -182,7 +184,7 @@ def _amounts(job: Job, pods: range) -> str:
     return ", ".join(f"{name} {format_amount(name, amount)}" for name, amount in amounts) or "nothing"
 
 
-def _decided(decision: Decision) -> Said:
+def _decided(decision: Decision, origin: int) -> Said:
     """A decision in words; what is no decision is shown as it is, and refused by the engine."""
     match decision:
         case Admit(job):
@@ -212,7 +214,7 @@ def _decided(decision: Decision) -> Said:
             return _about("refuse", f"let {job.id} wait: {reason}", decision.detail, job)
         case Wake(at, idle):
             alive = ", unless nothing else keeps the replay alive" if idle else ""
-            return _about("wake", f"wake at {_time(at)}{alive}", {})
+            return _about("wake", f"wake at {_time(origin + at)}{alive}", {})
         case QueueShare(queue, share, weighted):
             return _about("share", f"record the share of queue {queue}: {share:g}, weighted {weighted}", {})
     return Said(False, "unknown", repr(decision), ())

@@ -38,8 +38,8 @@ def write_perfetto(run: Run, window: Window, file: BinarySink) -> None:
     Args:
         run: the run.
         window: what overlaps it is written, cut at its ends.
-        file: gets the trace. Its times are nanoseconds since the trace's origin; where jobs have timestamps
-            the viewer can show these.
+        file: gets the trace. Its times are in nanoseconds: where jobs have timestamps since the run's origin,
+            and the viewer can show the timestamps; else as durations in the run's tables count.
 
     Raises:
         RunError: a table is damaged, or of an old run that does not say when jobs hold resources.
@@ -74,6 +74,8 @@ class _Trace:
     def __init__(self, run: Run, window: Window) -> None:
         self._run = run
         self._window = window
+        trace = run.info["trace"]
+        self._origin: int = 0 if trace.get("times") == "timestamp" else trace["origin_us"]
         self._uuids = count(1)
         self._holding = holding(run, window)
         self._shown = {each.number: each for each in self._holding.preemptions}
@@ -183,12 +185,12 @@ class _Trace:
             "user": _word(job["user"]),
             "priority": _number(job["priority"]),
             "pods": _number(job["pods"]) if stay.pod is None else 1,
-            "submitted after": format_duration(_number(job["submit_time"])),
-            "began after": format_duration(stay.start),
+            "submitted after": format_duration(self._origin + _number(job["submit_time"])),
+            "began after": format_duration(self._origin + stay.start),
             "waited for it": format_duration(stay.waited),
             "with quota only for": _quota_only(stay),
             "ended": stay.how,
-            "ended after": format_duration(stay.end),
+            "ended after": format_duration(self._origin + stay.end),
             "lost work": format_duration(lost) if lost else None,
         }
         for resource in self._run.resources:
@@ -226,9 +228,9 @@ class _Trace:
                 event += _argument("reason", ", ".join(dict.fromkeys(each.reason for each in preemptions)))
                 yield self._event(time, event + b"".join(fixed64(_FLOW, p.number + 1) for p in preemptions))
 
-    @staticmethod
-    def _event(time: int, event: bytes) -> bytes:
-        return _packet(integer(_TIMESTAMP, time * 1000) + _ONE_SEQUENCE + message(_EVENT, event))
+    def _event(self, time: int, event: bytes) -> bytes:
+        stamp = integer(_TIMESTAMP, (self._origin + time) * 1000)
+        return _packet(stamp + _ONE_SEQUENCE + message(_EVENT, event))
 
 
 class _Track:

@@ -106,6 +106,20 @@ def test_every_cycle_is_told_where_there_is_no_terminal(
     assert kept(folder / "watched") == kept(folder / "plain")
 
 
+def test_cycles_of_a_window_have_the_times_of_the_trace(
+    harness: Callable[..., Any], install: Callable[[str, str], Path], trace: Path
+) -> None:
+    """Where these are durations, as in the run's tables; not since the window's beginning."""
+    install("urgent", POLICY)
+    told = harness(
+        "replay", trace, "--cluster", "c.yaml", "-p", "urgent", "--window", "1s..", "--until", "1s", "--step"
+    )
+    assert told.code == 0, told.err
+    assert told.out.startswith("cycle 1 at 1s\n  told     b arrives")
+    assert "wake at 6s, " in told.out
+    assert "cycle 2 at 2s\n  told     c arrives" in told.out
+
+
 @pytest.mark.parametrize("plugin", ["none", "fairsharing"])
 def test_built_in_policies_decide_the_same_when_they_are_watched(
     harness: Callable[..., Any], trace: Path, folder: Path, plugin: str

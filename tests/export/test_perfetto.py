@@ -19,6 +19,7 @@ from harness.errors import InputError
 from harness.export.perfetto import write_perfetto
 from harness.export.window import part_of
 from harness.metrics.measurement import Window
+from harness.trace.calibration import Calibration
 
 TRACES = Path(__file__).parents[2] / "traces"
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
@@ -175,6 +176,19 @@ def test_timestamps_are_on_the_clock(write_trace: Callable[..., Path], tmp_path:
     assert {clock.clock_id: clock.timestamp for clock in clocks} == {6: 0, 1: 1_714_521_660 * 10**9}
     plain = harness.replay(tmp_path / "trace.parquet", output=tmp_path / "runs")
     assert not exported(plain).packet[0].HasField("clock_snapshot")
+
+
+def test_durations_of_a_window_are_those_of_the_tables(
+    write_trace: Callable[..., Path], tmp_path: Path
+) -> None:
+    """They count as the trace's do, on the viewer's clock and in words."""
+    trace = write_trace({"submit_time": 60}, {"submit_time": 7200, "duration": 600})
+    run = harness.replay(trace, output=tmp_path / "runs", calibration=Calibration.parse(window="1h.."))
+    assert run.stints["start"].dt.total_seconds().to_list() == [7200]
+    ((time, event),) = events(exported(run), BEGIN)
+    assert time == 7200_000_000
+    told = {each.name: each.string_value for each in event.debug_annotations}
+    assert (told["submitted after"], told["ended after"]) == ("2h00m", "2h10m")
 
 
 def test_hostile_names_stay_text(write_trace: Callable[..., Path], tmp_path: Path) -> None:
