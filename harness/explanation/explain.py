@@ -12,6 +12,7 @@ from harness.explanation.names import close_to
 from harness.explanation.story import Story
 from harness.explanation.vocabulary import Units
 from harness.runs.run import Run
+from harness.text import printable
 
 
 def explain(
@@ -27,19 +28,25 @@ def explain(
         run: the run, or its folder.
         job: a job's name.
         queue: a queue's name; instead of a job.
-        at: an instant: as the run writes times, a duration since the origin, or microseconds. Without any
-            question about a replay that was ended because it went nowhere: its last one.
+        at: an instant: as the run writes times, a duration (since the run's origin where it has timestamps,
+            else as the trace counts), or microseconds since the run's origin. Without any question about a
+            replay that was ended because it went nowhere: its last one.
 
     Returns:
         An answer with `text()` and `to_json()`.
 
     Raises:
-        RunError: there is no such run, job or queue, or neither job, queue nor instant is given.
+        RunError: there is no such run, job or queue, the instant is before the run's origin or after its end,
+            or neither job, queue nor instant is given.
         InputError: `at` is no time.
     """
     run = run if isinstance(run, Run) else Run.open(run)
     clock, units = Clock(run), units_of(run)
     time = clock.parse(at) if isinstance(at, str) else at
+    if time is not None and not 0 <= time <= run.window.end:
+        asked = at if isinstance(at, str) else f"{at} us"
+        start, end = (clock.text(each) for each in run.window)
+        raise RunError(f"nothing is known of the run at {printable(asked)}: it goes from {start} to {end}")
     if job is not None and queue is not None:
         raise RunError("explain a job or a queue, not both at once")
     if job is None:

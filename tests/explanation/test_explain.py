@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -263,6 +264,35 @@ def test_times_of_a_window_of_durations_are_those_of_its_tables(windowed: Run) -
         assert clock.parse(clock.text(time)) == time
     part = part_of(windowed, "1d2h10s", "1d 02:00:20")
     assert part == (10_000_000, 20_000_000)
+
+
+@pytest.mark.parametrize("asked", [{}, {"queue": "a"}, {"job": "mine"}])
+def test_an_instant_that_the_run_does_not_cover_is_refused(
+    asked: Mapping[str, str], kueue: Run, windowed: Run, tmp_path: Path
+) -> None:
+    """After its end, also where it was cut short, and before its clock begins; with when it goes."""
+    cut = replayed(tmp_path / "trace.parquet", queues(TWO), tmp_path, plugin="kueue-classic", until="70s")
+    end = kueue.window.end
+    for run, at, told in [
+        (cut, "10d", "at 10d: it goes from 0d 00:00:00 to 0d 00:01:10"),
+        (cut, 70_000_001, "at 70000001 us: it goes from 0d 00:00:00 to 0d 00:01:10"),
+        (kueue, end + 1, f"at {end + 1} us: it goes from 0d 00:00:00 to "),
+        (kueue, -1, "at -1 us: it goes from 0d 00:00:00 to "),
+        (windowed, "12h", "at 12h: it goes from 1d 02:00:00 to 1d 02:0"),
+    ]:
+        with pytest.raises(RunError, match=f"nothing is known of the run {re.escape(told)}"):
+            harness.explain(run, at=at, **asked)
+    for run, at in ((cut, "70s"), (cut, 0), (kueue, end), (windowed, "1d 02:00:00")):
+        assert harness.explain(run, at=at, **asked).text()
+
+
+def test_an_instant_before_the_first_submission_tells_that_there_was_none(
+    write_trace: WriteTrace, tmp_path: Path
+) -> None:
+    """Simulated time begins before it in a trace of durations."""
+    run = replayed(write_trace({"queue": "a", "submit_time": 60}), queues(TWO), tmp_path)
+    assert lines(run, at="30s") == ["at 0d 00:00:30: nothing had been submitted"]
+    assert "  at 0d 00:00:30 it had not been submitted yet" in lines(run, "j0", at="30s")
 
 
 def test_durations_count_from_the_window_where_a_run_has_timestamps(windowed: Run, tmp_path: Path) -> None:
