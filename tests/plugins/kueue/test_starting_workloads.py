@@ -26,7 +26,7 @@ def workload(
     pods: int = 1,
     **fields: Any,
 ) -> Manifest:
-    """A Workload that was created at an hour; with `since` it holds quota of flavor `f` since then.
+    """A Workload that was created at an hour; with `since` it is admitted to flavor `f` since then.
 
     Args:
         name: its name.
@@ -35,7 +35,8 @@ def workload(
         queue: its ClusterQueue.
         since: when it got its quota.
         pods: how many pods.
-        fields: `priority`; `evicted`, the reason of a condition; more of its status.
+        fields: `priority`; `evicted`, the reason of a condition; `admitted=False` where it has only reserved;
+            more of its status.
     """
     container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
     template = {"spec": {"containers": [container], "restartPolicy": "Never"}}
@@ -43,6 +44,8 @@ def workload(
     conditions = []
     if since is not None:
         conditions.append(_condition("QuotaReserved", "QuotaReserved", since))
+        if fields.pop("admitted", True):
+            conditions.append(_condition("Admitted", "Admitted", since))
         usage = {"name": "main", "count": pods, "flavors": {"cpu": "f"}, "resourceUsage": {"cpu": cpu * pods}}
         status["admission"] = {"clusterQueue": queue, "podSetAssignments": [usage]}
     if "evicted" in fields:
@@ -129,6 +132,34 @@ def test_a_stopped_local_queue_stops_its_own_jobs_alone(policy: str, evicted: li
     assert happened.lines("admit") == ["0 admit default/old", *(["31 admit in"] if evicted else [])]
     reason = f"LocalQueue default/stopped is inactive: its stopPolicy is {policy}"
     assert happened.row("reject", "out").reason == reason
+
+
+@pytest.mark.parametrize("policy", ["Hold", "HoldAndDrain"])
+@pytest.mark.parametrize("kind", ["ClusterQueue", "LocalQueue"])
+def test_who_has_only_reserved_loses_its_reservation_where_its_queue_is_stopped(
+    kind: str, policy: str
+) -> None:
+    """It has no pods, so nobody is evicted: it waits from the beginning, and others may borrow the quota."""
+    stop = {"stopPolicy": policy}
+    of_queue, of_door = (stop, {}) if kind == "ClusterQueue" else ({}, stop)
+    where = cluster(
+        queue("q", cpu=4, **of_queue),
+        queue("b", cpu=0),
+        local_queue("q", "q", **of_door),
+        workload("reserved", 4, hour=1, since=2, admitted=False),
+    )
+    happened = Happened(where, Jobs().add("b0", "b", 4))
+    assert happened.lines("admit", "evict") == ["0 admit b0"]
+    refused = happened.row("refuse", "default/reserved")
+    name = "ClusterQueue q" if kind == "ClusterQueue" else "LocalQueue default/q"
+    assert (refused.reason, refused.detail) == ("Inadmissible", {"message": f"{name} is inactive"})
+
+
+def test_who_has_only_reserved_keeps_it_where_nothing_is_stopped() -> None:
+    """Its checks are taken to be ready."""
+    reserved = workload("reserved", 4, hour=1, since=2, admitted=False)
+    where = cluster(queue("q", cpu=4), queue("b", cpu=0), reserved)
+    assert Happened(where, Jobs().add("b0", "b", 4)).admitted == ["default/reserved"]
 
 
 def test_a_workload_that_was_told_to_go_goes() -> None:
@@ -270,8 +301,6 @@ def limited(name: str, seconds: int, past: int = 0, **fields: Any) -> Manifest:
     made = workload(name, 4, **fields)
     made["spec"]["maximumExecutionTimeSeconds"] = seconds
     made["status"]["accumulatedPastExecutionTimeSeconds"] = past
-    if "since" in fields:
-        made["status"]["conditions"].append(_condition("Admitted", "Admitted", fields["since"]))
     return made
 
 

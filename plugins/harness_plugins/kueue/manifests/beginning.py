@@ -25,7 +25,7 @@ class Start(NamedTuple):
     """A Workload that is there when a replay begins.
 
     Attributes:
-        manifest: its manifest.
+        manifest: its manifest, without the admission where it loses its reservation at once.
         queue: the ClusterQueue whose quota it holds, or that it waits in.
         pod_sets: its pods; those that have ended already are not in the counts.
         counts: pod set -> pods, for pod sets that were admitted with fewer than all.
@@ -94,6 +94,19 @@ def admitted_since(manifest: Workload) -> int | None:
     return found.since or None if found is not None and found.status else None
 
 
+def loses_reservation(cluster: Cluster, manifest: Workload) -> bool:
+    """Whether a Workload that holds quota has to give it back without having run.
+
+    It has reserved and is not admitted, and its ClusterQueue or LocalQueue is stopped, by `Hold` or by
+    `HoldAndDrain` (upstream's reconcileOnClusterQueueActiveState and reconcileOnLocalQueueActiveState).
+    """
+    if manifest.admission is None or manifest.is_true("Admitted"):
+        return False
+    queue = cluster.cluster_queues.get(manifest.admission.cluster_queue)
+    local = cluster.local_queues.get((manifest.namespace, manifest.queue))
+    return any(each is not None and each.stop_policy != "None" for each in (queue, local))
+
+
 def running_jobs(cluster: Cluster, at: int = 0) -> list[Arrival]:
     """One job for each Workload with which a replay begins, in the order of `Beginning.starts`.
 
@@ -124,6 +137,9 @@ def _starts(cluster: Cluster, manifest: Workload) -> Iterator[Start]:
     if manifest.holds_quota:
         assert manifest.admission is not None
         queue = cluster.cluster_queues.get(manifest.admission.cluster_queue)
+        if loses_reservation(cluster, manifest):
+            manifest = replace(manifest, admission=None)
+    if manifest.admission is not None and manifest.holds_quota:
         admitted = {each.name: each.count for each in manifest.admission.assignments if each.count >= 0}
         flavors = {each.name: each.flavors for each in manifest.admission.assignments}
     pod_sets = []
