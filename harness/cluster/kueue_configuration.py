@@ -23,6 +23,7 @@ PERMITTED_STRATEGIES = ((TO_FINAL_SHARE,), (TO_INITIAL_SHARE,), STRATEGIES)
 GATES: Mapping[str, bool] = frozen(
     {
         "AdmissionFairSharing": True,
+        "AdmissionGatedBy": True,
         "FairSharingPreemptWithinNominal": True,
         "FairSharingPrioritizeNonBorrowing": True,
         "FlavorFungibilityImplicitPreferenceDefault": False,

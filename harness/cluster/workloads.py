@@ -18,6 +18,7 @@ from harness.policy import PodSet
 from harness.units import SECOND
 
 PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
+ADMISSION_GATED_BY = "kueue.x-k8s.io/admission-gated-by"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -62,6 +63,7 @@ class Workload:
         reclaimable: pod set -> pods that have ended and need no quota any more.
         grace_period: the longest of its pods' times to end, microseconds; None where none says it.
         time_left: how long it may still be admitted until it is deactivated, microseconds; None without end.
+        gated_by: the text of its admission-gated-by annotation, "" if there is none.
     """
 
     name: str
@@ -79,6 +81,7 @@ class Workload:
     reclaimable: Mapping[str, int] = field(default_factory=frozen)
     grace_period: int | None = field(default=None, metadata=NEWER)
     time_left: int | None = field(default=None, metadata=NEWER)
+    gated_by: str = field(default="", metadata=NEWER)
 
     @property
     def key(self) -> str:
@@ -138,6 +141,7 @@ def workload_from(fields: Fields, known: dict[str, tuple[PodSet, ...]]) -> Workl
         ),
         grace_period=_grace_period(spec),
         time_left=_time_left(spec, status),
+        gated_by=_gated_by(more.raw("annotations")),
     )
 
 
@@ -290,6 +294,12 @@ def _read_admission(fields: Fields) -> Admission:
             for item in fields.items("podSetAssignments")
         ),
     )
+
+
+def _gated_by(annotations: Any) -> str:
+    """An empty annotation is no gate."""
+    text = annotations.get(ADMISSION_GATED_BY) if isinstance(annotations, Mapping) else None
+    return text if isinstance(text, str) else ""
 
 
 def _boost(annotations: Any) -> int:

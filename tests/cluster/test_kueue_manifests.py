@@ -639,6 +639,21 @@ def test_local_queue_has_a_weight_and_what_its_status_says_it_consumed() -> None
     assert local.consumed == {"cpu": 31_999_000_000, "memory": 2**30 * 10**9}
 
 
+@pytest.mark.parametrize(
+    ("annotations", "gate"),
+    [({"kueue.x-k8s.io/admission-gated-by": "example.com/a"}, "example.com/a"), ({"other": "x"}, "")],
+)
+def test_who_gates_a_workload_is_read(annotations: dict[str, str], gate: str) -> None:
+    """Without a warning, and only where somebody does it is part of the digest."""
+    pods = {"name": "main", "template": {"spec": {"containers": [{"name": "c"}]}}}
+    made = manifest("Workload", "w", {"queueName": "q", "podSets": [pods]})
+    plain = cluster_from([FLAVOR, queue(), made], "test")
+    made = {**made, "metadata": {"name": "w", "annotations": annotations}}
+    cluster = cluster_from([FLAVOR, queue(), made], "test")
+    assert ([each.gated_by for each in cluster.workloads], cluster.warnings) == ([gate], plain.warnings)
+    assert (cluster.digest != plain.digest) == bool(gate)
+
+
 def test_scope_without_configuration_is_warned_about() -> None:
     """As in Kueue it orders nothing then."""
     manifests = [FLAVOR, queue(admissionScope=BY_USAGE)]

@@ -13,7 +13,12 @@ _LAYERS = "podsetSliceRequiredTopologyConstraints[]"
 _GATES = "the workload may preempt at any time"
 
 _METADATA: list[Row] = [
-    *modelled("metadata.annotations{kueue.x-k8s.io/priority-boost}"),
+    *modelled(
+        *(
+            f"metadata.annotations{{kueue.x-k8s.io/{name}}}"
+            for name in ("priority-boost", "admission-gated-by")
+        )
+    ),
     *assumed(
         "the workload is one by itself, with quota for all of its pods",
         *(

@@ -267,14 +267,20 @@ class KueuePolicy:
         self._after.then(self._enqueue, workload)
 
     def _enqueue(self, workload: Workload) -> None:
-        """A workload waits in its queue; where that or its LocalQueue is inactive, for good."""
+        """A workload waits in its queue; where that or its LocalQueue is inactive, for good.
+
+        One that is held back is not queued, for what holds it back does not end in a replay.
+        """
         job, queue = workload.job, workload.cluster_queue
         if (job.namespace, job.queue) in self._stopped:
             self._inactive.append((job, f"LocalQueue {job.namespace}/{job.queue} is inactive"))
             return
         if not queue.usable:
             self._inactive.append((job, f"ClusterQueue {queue.name} is inactive"))
-        self.scheduler.enqueue(workload)
+        elif workload.held_back:
+            self._inactive.append((job, f"{workload.held_back}; nothing ends that in a replay"))
+        if not workload.held_back:
+            self.scheduler.enqueue(workload)
 
     def _begin(self, now: int) -> Iterator[Decision]:
         """Say who held quota before the replay began, and let those go that may not keep it.

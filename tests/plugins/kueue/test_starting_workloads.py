@@ -162,6 +162,70 @@ def test_who_has_only_reserved_keeps_it_where_nothing_is_stopped() -> None:
     assert Happened(where, Jobs().add("b0", "b", 4)).admitted == ["default/reserved"]
 
 
+def held_back(name: str, cpu: int, *, by: str, **fields: Any) -> Manifest:
+    """A Workload that is not queued, because of its gate (`by`), or of a condition."""
+    made = workload(name, cpu, **fields)
+    conditions = made["status"]["conditions"]
+    if by == "OnHold":
+        conditions.append({**_condition("QuotaReserved", by, 2), "status": "False"})
+    elif by == "WaitingForReplacementPods":
+        conditions.append(_condition(by, "Preempted", 2))
+    else:
+        made["metadata"]["annotations"] = {"kueue.x-k8s.io/admission-gated-by": by}
+    return made
+
+
+@pytest.mark.parametrize(
+    ("by", "why"),
+    [
+        ("example.com/gate", "its admission is gated by example.com/gate"),
+        (
+            "WaitingForReplacementPods",
+            "it waits for replacement pods, as its condition WaitingForReplacementPods says",
+        ),
+        ("OnHold", "it is on hold, as its condition QuotaReserved says"),
+    ],
+)
+def test_a_workload_that_is_held_back_is_not_queued(by: str, why: str) -> None:
+    """It blocks nobody, also in a strict queue, and it is said why; nobody ends it during a replay."""
+    where = cluster(queue("q", cpu=4, queueingStrategy="StrictFIFO"), held_back("held", 4, by=by, hour=1))
+    happened = Happened(where, Jobs().add("mine", "q", 4, seconds=5).add("more", "q", 4, at=1))
+    assert happened.lines("admit") == ["0 admit mine", "5 admit more"]
+    refused = happened.row("refuse", "default/held")
+    message = f"{why}; nothing ends that in a replay"
+    assert (refused.reason, refused.detail) == ("Inadmissible", {"message": message})
+
+
+def test_a_gate_is_not_looked_at_where_its_feature_gate_is_off() -> None:
+    """Nor is an annotation a gate that is empty."""
+    where = cluster(queue("q", cpu=4), held_back("held", 4, by="example.com/gate", hour=1))
+    assert Happened(where, Jobs(), featureGates="AdmissionGatedBy=false").admitted == ["default/held"]
+    empty = cluster(queue("q", cpu=4), held_back("free", 4, by="", hour=1))
+    assert Happened(empty, Jobs()).admitted == ["default/free"]
+
+
+def test_a_gated_workload_that_holds_quota_keeps_it_until_it_is_evicted() -> None:
+    """It runs; once it was preempted it is not queued again."""
+    held = held_back("held", 4, by="example.com/gate", hour=1, since=2)
+    where = cluster(queue("q", cpu=4, preemption=WITHIN), held)
+    happened = Happened(where, Jobs().add("high", "q", 4, at=1, priority=1, seconds=5), until=500)
+    assert happened.lines("admit", "preempt") == [
+        "0 admit default/held",
+        "1 preempt default/held by high: InClusterQueue",
+        "32 admit high",
+    ]
+    assert happened.decisions.jobs["default/held"].state == "pending"
+
+
+def test_a_workload_that_is_held_back_in_a_stopped_queue_is_refused_for_the_queue() -> None:
+    """Once, as others there are."""
+    held = held_back("held", 4, by="example.com/gate", hour=1)
+    happened = Happened(cluster(queue("q", cpu=4, stopPolicy="Hold"), held), Jobs())
+    assert [row.detail for row in happened.decisions.of("refuse")] == [
+        {"message": "ClusterQueue q is inactive"}
+    ]
+
+
 def test_a_workload_that_was_told_to_go_goes() -> None:
     """It holds its quota until its grace period and the latency are over, and waits again."""
     where = cluster(queue("q", cpu=4), workload("old", 4, hour=1, since=2, evicted="Preempted", priority=-1))

@@ -32,7 +32,23 @@ def workload_of(manifest: Manifest, gates: Gates, *, evicted_last: bool = True) 
     created = _BEGINNING if manifest.created is None else manifest.created
     workload = Workload(manifest.key, manifest.uid, priority, created)
     workload.timestamp = queue_order_time(manifest, gates, created, evicted_last=evicted_last)
+    workload.held_back = held_back(manifest, gates)
     return workload
+
+
+def held_back(manifest: Manifest, gates: Gates) -> str:
+    """Why a workload is not queued, though it is active and its queue may be, too; "" if it is.
+
+    What holds it back is what a controller outside of the scheduler has to end (upstream's IsAdmissible).
+    """
+    reserved = manifest.conditions.get("QuotaReserved")
+    if reserved is not None and not reserved.status and reserved.reason == "OnHold":
+        return "it is on hold, as its condition QuotaReserved says"
+    if gates.admission_gated_by and manifest.gated_by:
+        return f"its admission is gated by {manifest.gated_by}"
+    if manifest.is_true("WaitingForReplacementPods"):
+        return "it waits for replacement pods, as its condition WaitingForReplacementPods says"
+    return ""
 
 
 def pod_sets_left(manifest: Manifest) -> tuple[PodSet, ...]:

@@ -18,6 +18,7 @@ class Gates:
     """Kueue's feature gates in Python's spelling."""
 
     admission_fair_sharing: bool
+    admission_gated_by: bool
     fair_sharing_preempt_within_nominal: bool
     fair_sharing_prioritize_non_borrowing: bool
     flavor_fungibility_implicit_preference_default: bool

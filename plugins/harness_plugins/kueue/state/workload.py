@@ -36,6 +36,7 @@ class Workload:
         placed: where its pods are in the topologies of its flavors.
         reserved: when it got its quota, microseconds.
         evicted: whether it was told to go and still holds its quota.
+        held_back: why it is not to be queued, in words; "" if it is.
         rank: its place among candidates for preemption; smaller goes first.
         job: the job of the replay.
         asks: what it asks for.
@@ -58,6 +59,7 @@ class Workload:
         "ended",
         "evicted",
         "has_quota",
+        "held_back",
         "job",
         "local_queue",
         "name",
@@ -92,6 +94,7 @@ class Workload:
         self.placed: tuple[Placed, ...] = ()
         self.reserved = 0
         self.evicted = False
+        self.held_back = ""
         self.rank: Rank = (True, 0, 0, "")
         self.admission: Admission | None = None
         self.admissions = 0
