@@ -114,8 +114,9 @@ class Executions:
         execution.leaving = True
         return False
 
-    def gone(self, workload: Workload) -> None:
+    def gone(self, workload: Workload, now: int) -> None:
         """An evicted workload's quota is free."""
+        self.times.gone(workload, now)
         execution = self._known[workload]
         execution.leaving = execution.holding = False
         if self._pods_ready is not None:

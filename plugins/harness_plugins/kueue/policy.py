@@ -254,7 +254,7 @@ class KueuePolicy:
     def _return(self, workload: Workload) -> None:
         """An evicted workload's quota is free, and it waits again unless it stays away from its queue."""
         self._after.then(self.scheduler.free, workload)
-        self._executions.gone(workload)
+        self._executions.gone(workload, self._now)
         if not self._limits.keeps_out(workload):
             self._queue_up(workload)
 

@@ -55,7 +55,11 @@ class TimeLimits:
         self._times.limit(workload, left)
 
     def keeps_out(self, workload: Workload) -> bool:
-        """Whether an evicted workload that is gone does not wait again: for a while, or for ever."""
+        """Whether an evicted workload that is gone does not wait again: for a while, or for ever.
+
+        While it is in a backoff nobody looks at its execution time (upstream's Reconcile): where that is
+        over, it is given up when it is admitted again.
+        """
         if self._pods_ready is not None:
             if self._pods_ready.gives_up(workload):
                 self._given_up.append(workload)

@@ -8,7 +8,17 @@ from typing import Any
 
 import pytest
 import yaml
-from kueue_worlds import Happened, Jobs, Manifest, cluster, flavor, manifest, node, queue
+from kueue_worlds import (
+    Happened,
+    Jobs,
+    Manifest,
+    cluster,
+    configuration,
+    flavor,
+    manifest,
+    node,
+    queue,
+)
 
 import harness
 from harness.errors import ClusterError
@@ -379,14 +389,88 @@ def test_a_workload_is_deactivated_once_it_was_admitted_for_as_long_as_it_may_be
 
 
 def test_what_a_workload_was_admitted_for_counts_over_its_evictions() -> None:
-    """It runs for 10 s, is preempted, and has 5 s left when it is admitted again."""
-    waits = limited("waits", 15, hour=1)
+    """It is admitted until its quota is free after 41 s, and has 4 s left when it is admitted again."""
+    waits = limited("waits", 45, hour=1)
     where = cluster(queue("q", cpu=4, preemption=WITHIN), waits)
     jobs = Jobs().add("high", "q", 4, at=10, priority=1, seconds=10)
     happened = Happened(where, jobs, until=500)
     assert happened.lines("admit") == ["0 admit default/waits", "41 admit high", "51 admit default/waits"]
-    assert [row.time // 1_000_000 for row in happened.decisions.of("evict")] == [56]
+    assert [row.time // 1_000_000 for row in happened.decisions.of("evict")] == [55]
     assert happened.decisions.jobs["default/waits"].state == "rejected"
+
+
+def test_only_whole_seconds_count_of_what_a_workload_was_admitted_for() -> None:
+    """Of 31.5 s 31 count, so 2 s are left; from the second of its admission on, as conditions have it."""
+    waits = limited("waits", 33, hour=1)
+    where = cluster(queue("q", cpu=4, preemption=WITHIN), waits)
+    jobs = Jobs().add("high", "q", 4, at=0.5, priority=1, seconds=10)
+    happened = Happened(where, jobs, until=500)
+    admitted = [row.time for row in happened.decisions.of("admit")]
+    assert admitted == [0, 31_500_000, 41_500_000]
+    assert [row.time for row in happened.decisions.of("evict")] == [43_000_000]
+
+
+@pytest.mark.parametrize("limit", [11, 40, 41])
+def test_a_workload_whose_time_is_over_while_its_pods_end_is_never_queued_again(limit: int) -> None:
+    """It was told to go, so it is not told again; it is deactivated, and rejected when its quota is free."""
+    waits = limited("waits", limit, hour=1)
+    where = cluster(queue("q", cpu=4, preemption=WITHIN), waits)
+    jobs = Jobs().add("high", "q", 4, at=10, priority=1, seconds=10)
+    happened = Happened(where, jobs, until=500)
+    reason = "DeactivatedDueToMaximumExecutionTimeExceeded: it was admitted for as long as it may be"
+    assert happened.lines("admit", "preempt", "evict", "reject") == [
+        "0 admit default/waits",
+        "10 preempt default/waits by high: InClusterQueue",
+        f"41 reject default/waits: {reason}",
+        "41 admit high",
+    ]
+
+
+def test_a_workload_of_the_manifests_that_was_told_to_go_is_admitted_until_it_is_gone() -> None:
+    """Of 59 s 28 had passed by 0 s; after its grace period and the latency nothing is left."""
+    reason = "DeactivatedDueToMaximumExecutionTimeExceeded: it was admitted for as long as it may be"
+    for limit, outcome in ((59, f"31 reject default/old: {reason}"), (60, "31 admit default/old")):
+        old = limited("old", limit, past=27, hour=1, since=23, evicted="Preempted")
+        happened = Happened(cluster(queue("q", cpu=4), old), Jobs(), until=31)
+        assert happened.lines("admit", "reject")[1:] == [outcome]
+
+
+def test_who_goes_before_its_checks_are_ready_was_not_admitted() -> None:
+    """It had reserved for 3 s of the 10 s that its check takes: nothing of its limit has passed."""
+    checks: Manifest = {"version": "v1beta1", "admissionChecks": ["check"]}
+    where = cluster(queue("q", cpu=4, preemption=WITHIN, **checks), limited("waits", 5, hour=1))
+    jobs = Jobs().add("high", "q", 4, at=3, priority=1, seconds=5)
+    happened = Happened(where, jobs, admissionCheckDelay="10s", evictionLatency="0s", until=100)
+    assert happened.lines("admit", "start", "evict") == [
+        "0 admit default/waits",
+        "3 admit high",
+        "13 start high",
+        "18 admit default/waits",
+        "28 start default/waits",
+        "33 evict default/waits: DeactivatedDueToMaximumExecutionTimeExceeded",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("backoff", "then"),
+    [(5, ["41 reject"]), (60, ["70 admit", "70 evict", "101 reject"])],
+)
+def test_a_limit_that_is_reached_after_a_time_out_counts_when_the_backoff_is_over(
+    backoff: int, then: list[str]
+) -> None:
+    """One of its two pods finds no node, so it times out after 10 of 15 s; its quota is free at 41 s."""
+    strategy = {"backoffBaseSeconds": backoff}
+    section = {"timeout": "10s", "blockAdmission": False, "requeuingStrategy": strategy}
+    wide = limited("wide", 15, hour=1, pods=2)
+    where = cluster(configuration(waitForPodsReady=section), queue("q", cpu=8), node("n", 4), wide)
+    happened = Happened(where, Jobs(), until=200)
+    rows = happened.lines("admit", "evict", "reject")
+    told = [" ".join(row.split()[:2]) for row in rows]
+    assert told == ["0 admit", "10 evict", *then]
+    assert rows[1] == "10 evict default/wide: PodsReadyTimeout"
+    assert happened.row("reject", "default/wide").reason.startswith(
+        "DeactivatedDueToMaximumExecutionTimeExceeded"
+    )
 
 
 def test_the_pods_of_a_workload_have_the_time_to_end_that_their_template_says() -> None:

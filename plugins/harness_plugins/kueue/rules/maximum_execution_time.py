@@ -1,6 +1,7 @@
 """Kueue's `maximumExecutionTimeSeconds`: workloads that have been admitted for long enough are deactivated.
 
-What a workload was admitted for before an eviction counts too. It keeps time for the policy, which evicts.
+A workload is admitted until its quota is free, also while its pods end after an eviction, and what it was
+admitted for before counts too. It keeps time for the policy, which evicts.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ EXCEEDED = "DeactivatedDueToMaximumExecutionTimeExceeded"
 
 @final
 class ExecutionTimes:
-    """The workloads whose time is limited: how much is left of it, and since when it runs."""
+    """The workloads whose time is limited: how much is left of it, and since when they are admitted."""
 
     def __init__(self) -> None:
         self._left: dict[Workload, int] = {}
         self._since: dict[Workload, int] = {}
+        self._going: set[Workload] = set()
+        self._over: set[Workload] = set()
         self._due: list[tuple[int, str, int, Workload]] = []
         self._serial = 0
         self._woken = -1
@@ -31,39 +34,60 @@ class ExecutionTimes:
         self._left[workload] = left
 
     def admitted(self, workload: Workload, at: int) -> None:
-        """A workload is admitted since a time, of which whole seconds count, as conditions have them."""
+        """A workload is admitted since a time, or will be then, when its admission checks are ready."""
         if workload in self._left:
-            since = self._since[workload] = at // SECOND * SECOND
+            self._since[workload] = at
+            self._over.discard(workload)
             self._serial += 1
-            heappush(self._due, (since + self._left[workload], workload.name, self._serial, workload))
+            heappush(self._due, (self._end(workload), workload.name, self._serial, workload))
 
     def told_to_go(self, workload: Workload, now: int) -> None:
-        """A workload was evicted: what it ran for is gone."""
-        if workload in self._since:
-            self._left[workload] -= max(0, now - self._since.pop(workload))
+        """A workload was evicted: one that only waited for its checks is never admitted, others still are."""
+        since = self._since.get(workload)
+        if since is None:
+            return
+        if since > now:
+            del self._since[workload]
+        else:
+            self._going.add(workload)
+
+    def gone(self, workload: Workload, now: int) -> None:
+        """An evicted workload's quota is free: what it was admitted for has passed, in whole seconds.
+
+        Where nothing is left, it was deactivated meanwhile (upstream's SyncAdmittedCondition).
+        """
+        self._going.discard(workload)
+        since = self._since.pop(workload, None)
+        if since is not None:
+            passed = (now - since // SECOND * SECOND) // SECOND * SECOND
+            left = self._left[workload] = max(0, self._left[workload] - passed)
+            if not left:
+                self._over.add(workload)
 
     def is_due(self, now: int) -> bool:
         """Whether the time of some workload may be over now."""
         return bool(self._due) and self._due[0][0] <= now
 
     def due(self, now: int) -> Iterator[Workload]:
-        """Whose time is over now; nothing is left of it."""
+        """Whose time is over now; nothing is left of it. Those that were told to go are not told again."""
         while self._due and self._due[0][0] <= now:
             workload = heappop(self._due)[3]
-            since = self._since.get(workload)
-            if since is not None and since + self._left[workload] <= now:
+            if workload in self._since and workload not in self._going and self._end(workload) <= now:
                 del self._since[workload]
                 self._left[workload] = 0
+                self._over.add(workload)
                 yield workload
 
     def is_over(self, workload: Workload) -> bool:
-        """Whether nothing is left of a workload's time."""
-        return self._left.get(workload, 1) <= 0
+        """Whether a workload's time was over when it was admitted last."""
+        return workload in self._over
 
     def forget(self, workload: Workload) -> None:
         """A workload is over."""
         self._left.pop(workload, None)
         self._since.pop(workload, None)
+        self._going.discard(workload)
+        self._over.discard(workload)
 
     def next_wake(self, now: int) -> int | None:
         """The instant to ask for now so that no end is missed; None where one was asked for."""
@@ -72,3 +96,8 @@ class ExecutionTimes:
             return None
         self._woken = max(now + 1, term)
         return self._woken
+
+    def _end(self, workload: Workload) -> int:
+        """When the time of one that is admitted is over; conditions have the admission in whole seconds."""
+        since = self._since[workload]
+        return max(since, since // SECOND * SECOND + self._left[workload])
