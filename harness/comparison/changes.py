@@ -36,23 +36,33 @@ class Ground(StrEnum):
     TWINS = "twins"  # an interval over twins of the trace, or seeds of an experiment
     BLOCKS = "blocks"  # an interval over blocks of jobs of one replay
     CONGESTED = "congested"  # values of jobs of one replay, whose blocks are too much alike for an interval
+    UNREACHED = "unreached"  # some twins have no value, since too many of their jobs have not come so far
     CUT = "cut"  # work lost up to different times, at which runs were cut short
     FEW = "few"  # too few jobs, or twins, with a value
     REPLAY = "replay"  # a value of one replay as a whole
 
 
 class Evidence(NamedTuple):
-    """What there is to judge a difference by; the interval is there for twins and blocks."""
+    """What there is to judge a difference by.
+
+    Attributes:
+        ground: what it is.
+        interval: there for twins and blocks.
+        means: of the baseline and of the other run over the twins in which both have a value; None where
+            these are all twins.
+    """
 
     ground: Ground
     interval: Interval | None = None
+    means: tuple[float, float] | None = None
 
 
 class Change(NamedTuple):
     """One run's value against the baseline's.
 
     Attributes:
-        difference: the value less the baseline's; None where one of them is not there.
+        difference: the value less the baseline's, over the twins in which both have one; None where one of
+            them is not there.
         relative: the difference as a part of the baseline's absolute value; None if that is 0.
         verdict: what is said of it.
         ground: by what.
@@ -111,9 +121,11 @@ def change_of(
         evidence: what it is judged by.
         p: that of the evidence's interval, corrected.
     """
-    ground, interval = evidence
+    ground, interval, means = evidence
     if base is None or value is None or not isfinite(base) or not isfinite(value):
         return Change(None, None, Verdict.UNKNOWN, ground, interval, p)
+    if means is not None:
+        base, value = means
     difference = value - base
     relative = difference / abs(base) if base else None
     verdict = _verdict(difference, relative, better, interval, p)

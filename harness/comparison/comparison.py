@@ -29,6 +29,7 @@ from harness.runs.run import Run
 
 if TYPE_CHECKING:
     from harness.comparison.conditions import Check, Condition
+    from harness.comparison.missing import Lack
     from harness.trace.shake import Shake
 
 _COLUMNS = ("metric", "scope", "resource", "unit", "better")
@@ -161,6 +162,10 @@ class Comparison:
                 keys.setdefault(key, row)
         for key in _chosen(keys, metrics, scope):
             yield keys[key], [each[key].value if key in each else None for each in self._figures.measured]
+
+    def lack(self, measured: Measurement, place: int) -> Lack:
+        """In how many replays of a run, which are the run itself or its twins, it has no value."""
+        return self._figures.lack(measured, place)
 
     def absent(self, *metrics: str, scope: str | None = "all") -> list[str]:
         """Which of the metrics asked for have nothing in the scope, while others have: in sentences."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.comparison.changes import PRACTICAL
 from harness.comparison.figures import changed, name_of, shown
-from harness.comparison.missing import NOT_REACHED, is_unreached
 from harness.errors import InputError, OptionError, RunError
 from harness.metrics.scopes import ALL, KINDS
 from harness.options import did_you_mean, nearest, there_is
@@ -115,8 +114,9 @@ class Condition:
             lacking = 0 if value is not None else place
             what = f"{name_of(row.measured)} has no value in {comparison.names[lacking]}"
             hint = "a metric whose denominator is 0 has none, nor what is not of the run's cluster or jobs"
-            if is_unreached(row.measured.metric, comparison.measured[lacking]):
-                what += f": {NOT_REACHED}"
+            lack = comparison.lack(row.measured, lacking)
+            if lack.unreached:
+                what += f": {lack.not_reached}"
                 hint = (
                     "ask for a lower percentile, wait.never_started or jobs.unfinished, or replay for longer"
                 )
@@ -127,7 +127,7 @@ class Condition:
             run=comparison.names[place],
             value=value,
             baseline=base if place else None,
-            holds=self._holds(row.measured.unit, value, base),
+            holds=self._holds(row, place),
             text=self._said(comparison, row, place),
         )
 
@@ -147,17 +147,19 @@ class Condition:
             )
         return found
 
-    def _holds(self, unit: str, value: float, base: float | None) -> bool:
-        limit = self._limit(unit)
+    def _holds(self, row: Row, place: int) -> bool:
+        value, base, limit = row.values[place], row.values[0], self._limit(row.measured.unit)
+        assert value is not None
         if not self.sign:
             return _COMPARED[self.how](value, limit)
         assert base is not None
-        difference = value - base
+        change = row.changes[place - 1]
+        difference, relative = change.difference, change.relative
+        if difference is None:  # one of them is no finite number
+            difference = value - base
+            relative = difference / abs(base) if base else None
         if self.bound.endswith("%"):
-            if base == 0:
-                difference = 0.0 if not difference else difference * float("inf")
-            else:
-                difference /= abs(base)
+            difference = relative if relative is not None else difference and difference * float("inf")
         return _COMPARED[self.how](difference, self.sign * limit)
 
     def excess(self, unit: str, value: float, base: float) -> float:
@@ -180,12 +182,16 @@ class Condition:
     def _said(self, comparison: Comparison, row: Row, place: int) -> str:
         """What a run's value is, and how it came there."""
         unit, resource = row.measured.unit, row.measured.resource
-        value = shown(row.values[place], unit, resource)
-        sentence = f"{name_of(row.measured)} is {value} in {comparison.names[place]}"
+
+        def value_in(at: int) -> str:
+            told, partly = shown(row.values[at], unit, resource), comparison.lack(row.measured, at).partly
+            return f"{told} in {comparison.names[at]}{partly and f' ({partly})'}"
+
+        sentence = f"{name_of(row.measured)} is {value_in(place)}"
         if not place:
             return sentence
         change = row.changes[place - 1]
-        was = f"{shown(row.values[0], unit, resource)} in {comparison.names[0]}"
+        was = value_in(0)
         how = changed(change, unit, resource)
         if self.bound.endswith("%") and change.relative and abs(change.relative) < PRACTICAL:
             sign = "+" if change.relative > 0 else ""  # no table shows it, but the condition may be about it

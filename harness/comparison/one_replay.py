@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from harness.comparison.changes import Evidence, Ground, Verdict, gates
 from harness.comparison.figures import Key, key_of
+from harness.comparison.missing import Lack, lack_of
 from harness.comparison.pairs import may_be_cut
 from harness.comparison.samples import LOST, Samples, is_of_jobs, statistic_of
 from harness.metrics import utilization
@@ -54,6 +55,10 @@ class OneReplay:
     def outcome(self, place: int) -> dict[Key, float | None]:
         """All figures of a run."""
         return {key: row.value for key, row in self.measured[place].items()}
+
+    def lack(self, measured: Measurement, place: int) -> Lack:
+        """Whether a run has no value of it."""
+        return lack_of(key_of(measured), [self.measured[place]])
 
     def testable(self, measured: Measurement) -> bool:
         """Whether a metric comes from values of jobs, so that it may be told from chance."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from harness.comparison.comparison import Comparison
 
 WAITS = ("wait.first_start.p95", "delay.mean")
-"""What waiting is judged by: the first of them that every run has a value of."""
+"""What waiting is judged by: the first of them that every run, or each of its twins, has a value of."""
 SHARES = "fairness.share_deviation"
 
 _TELLS = "the same with --shake 10"
@@ -110,8 +110,14 @@ def recommendation(comparison: Comparison) -> Recommendation | None:
 def _aims(comparison: Comparison) -> Iterator[_Judged]:
     """What the runs are judged by."""
     known = {(measured.metric, measured.resource): (measured, row) for measured, row in comparison.select()}
-    whole = [metric for metric in WAITS if None not in known.get((metric, ""), (None, [None]))[1]]
-    wait = (whole or WAITS)[0]
+    waits = {metric: known[metric, ""][0] for metric in WAITS if (metric, "") in known}
+    places = range(len(comparison.runs))
+    whole = (
+        metric
+        for metric, measured in waits.items()
+        if all(comparison.lack(measured, place).nothing for place in places)
+    )
+    wait = next(whole, WAITS[0])
     for aim in _AIMS:
         found = known.get((aim.metric, comparison.fullest if aim.of_resource else ""))
         if found is None or (aim.metric in WAITS and aim.metric != wait):

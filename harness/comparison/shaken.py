@@ -2,6 +2,8 @@
 
 All runs are replayed on the same twins (`harness.trace.shake`). A value is the mean over them, the geometric
 mean where it is above 0 in every run and twin: then differences are factors, and are tested as logarithms.
+A percentile that some twins of a run have not reached has neither mean nor verdict there. Where twins lack a
+value for another reason, the mean is over the others, and differences are of twins where both runs have it.
 What an interval is of is the mean paired difference over that jitter, of that trace: it says nothing of other
 months.
 """
@@ -10,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from math import exp, fsum, isfinite, log
+from math import exp, fsum, log
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness.comparison.changes import Evidence, Ground, Verdict, gates
 from harness.comparison.figures import Key, key_of
+from harness.comparison.missing import Lack, lack_of, number
 from harness.comparison.one_replay import measurements_of
 from harness.errors import RunError
 from harness.statistics.significance import of_pairs
@@ -27,10 +30,23 @@ if TYPE_CHECKING:
 
 
 class _Values(NamedTuple):
-    """A metric's values in those twins in which no run lacks one; of a run without any, none."""
+    """A metric's values run by run and twin by twin, and how they are averaged.
 
-    of_runs: list[list[float]]
+    Attributes:
+        of_runs: for each run, its twins' values in their order; None where one has none.
+        lacks: for each run, in how many of its twins.
+        ratio: whether means are geometric.
+    """
+
+    of_runs: list[list[float | None]]
+    lacks: list[Lack]
     ratio: bool
+
+    def mean(self, place: int) -> float | None:
+        """That of a run over its twins; None where some have not reached it."""
+        if self.lacks[place].unreached:
+            return None
+        return _mean([value for value in self.of_runs[place] if value is not None], ratio=self.ratio)
 
 
 class Shaken:
@@ -66,7 +82,7 @@ class Shaken:
         )
         found = {}
         for key in differing:
-            values = [value for table in own if (value := _value(table, key)) is not None]
+            values = [value for table in own if (value := number(table, key)) is not None]
             found[key] = _mean(values, ratio=self._values(key).ratio and min(values, default=0) > 0)
         return found
 
@@ -78,7 +94,11 @@ class Shaken:
     def outcome(self, place: int) -> dict[Key, list[float | None]]:
         """All figures of a run, twin by twin."""
         tables = self._tables[place]
-        return {key: [_value(table, key) for table in tables] for key in _keys(tables)}
+        return {key: [number(table, key) for table in tables] for key in _keys(tables)}
+
+    def lack(self, measured: Measurement, place: int) -> Lack:
+        """In how many twins of a run it has no value."""
+        return self._values(key_of(measured)).lacks[place]
 
     def testable(self, measured: Measurement) -> bool:
         """Every metric is."""
@@ -87,8 +107,20 @@ class Shaken:
     def evidence(self, measured: Measurement, place: int) -> Evidence:
         """What a run's difference from the baseline can be judged by."""
         values = self._values(key_of(measured))
-        interval = of_pairs(values.of_runs[0], values.of_runs[place], ratio=values.ratio)
-        return Evidence(Ground.FEW) if interval is None else Evidence(Ground.TWINS, interval)
+        if any(values.lacks[at].unreached for at in (0, place)):
+            return Evidence(Ground.UNREACHED)
+        pairs = zip(values.of_runs[0], values.of_runs[place], strict=True)
+        both = [(base, other) for base, other in pairs if base is not None and other is not None]
+        sides = [base for base, _ in both], [other for _, other in both]
+        interval = of_pairs(*sides, ratio=values.ratio)
+        if interval is None:
+            return Evidence(Ground.FEW)
+        if len(both) == self._shake.count:
+            return Evidence(Ground.TWINS, interval)
+        base, other = (_mean(side, ratio=values.ratio) for side in sides)
+        assert base is not None
+        assert other is not None
+        return Evidence(Ground.TWINS, interval, (base, other))
 
     def remarks(self, changes: Iterable[Change], tests: str) -> Iterator[str]:
         """What must be known of these changes; `tests` says for how many tests p is corrected."""
@@ -110,18 +142,15 @@ class Shaken:
         found = {}
         for key in _keys(tables):
             row = next(table[key] for table in tables if key in table)
-            values = self._values(key)
-            found[key] = row._replace(value=_mean(values.of_runs[place], ratio=values.ratio))
+            found[key] = row._replace(value=self._values(key).mean(place))
         return found
 
     def _values(self, key: Key) -> _Values:
         if key not in self._known:
-            every = [[_value(table, key) for table in tables] for tables in self._tables]
-            having = [row for row in every if any(value is not None for value in row)]
-            twins = [at for at in range(len(every[0])) if all(row[at] is not None for row in having)]
-            of_runs = [[value for at in twins if (value := row[at]) is not None] for row in every]
-            ratio = min((min(row) for row in of_runs if row), default=0) > 0
-            self._known[key] = _Values(of_runs, ratio)
+            of_runs = [[number(table, key) for table in tables] for tables in self._tables]
+            lacks = [lack_of(key, tables) for tables in self._tables]
+            there = (value for row in of_runs for value in row if value is not None)
+            self._known[key] = _Values(of_runs, lacks, min(there, default=0) > 0)
         return self._known[key]
 
 
@@ -140,12 +169,6 @@ def _over(twin: Run, own: dict[Key, Measurement], end: int) -> dict[Key, Measure
 
 def _keys(tables: Sequence[dict[Key, Measurement]]) -> list[Key]:
     return list(dict.fromkeys(key for table in tables for key in table))
-
-
-def _value(table: dict[Key, Measurement], key: Key) -> float | None:
-    """A value; None where it is not there, or is no number that could be averaged."""
-    value = table[key].value if key in table else None
-    return value if value is not None and isfinite(value) else None
 
 
 def _mean(values: Sequence[float], *, ratio: bool) -> float | None:

@@ -269,7 +269,7 @@ def remarks(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
         yield from _about_changes(comparison, shown)
     elif not names[0].startswith(runs[0].info["policy"]["name"]):
         yield f"{names[0]}: plugin {runs[0].info['policy']['name']}"
-    yield from about_missing([line.row for line in shown], comparison.measured)
+    yield from about_missing([line.row for line in shown], comparison.lack, names)
     if comparison.shake is not None:
         yield from about_unshaken(runs, comparison.measured, isolated=(FINISH_TIME, VIOLATIONS))
     yield from _about_windows(comparison, shown)
