@@ -80,7 +80,7 @@ def derive_cluster(queues: Iterable[str], demands: Mapping[str, Demand], *, sour
         cluster_queue_manifest(name, _FLAVOR, nominal[name], cohort=cohort, preemption=preemption)
         for name in names
     ]
-    return replace(cluster_from(manifests, f"assumed for {source}"), assumed=tuple(assumed))
+    return replace(cluster_from(manifests, f"assumed for {source}"), assumed=tuple(assumed), files=("",))
 
 
 def wanted_capacity(resource: str, demand: Demand, load: Fraction = _WANTED_UTILIZATION) -> int:

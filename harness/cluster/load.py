@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def load_cluster(path: str | Path) -> Cluster:
         raise ClusterError(
             str(path), [Fault("", "holds no manifest")], hint="kubectl get nodes,clusterqueues -o yaml > FILE"
         )
-    return cluster_of(documents, str(path), faults, complete=complete)
+    return replace(cluster_of(documents, str(path), faults, complete=complete), files=(str(path),))
 
 
 def read_manifests(path: Path, faults: list[Fault]) -> tuple[list[Document], bool]:

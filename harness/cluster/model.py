@@ -231,6 +231,9 @@ class Cluster:
         warnings: what the manifests say that changes decisions in reality but not here, by name.
         assumed: what was assumed because no manifest said it, in sentences.
         source: where it came from, for messages; not part of a run's identity.
+        files: what it was read from, so that it can be read again: its manifests, "" where they were assumed
+            for a trace, and then each patch over them; empty where it was made or changed in memory. Not part
+            of a run's identity.
         manifests: the documents it was made of; what is not modelled of them is not part of a run's identity.
         scale: how many times as large it is as the manifests say (`harness.cluster.scale`).
     """
@@ -258,6 +261,7 @@ class Cluster:
     topologies: Mapping[str, Topology] = field(default_factory=frozen, metadata=NEWER)
     custom_resources: Mapping[str, Mapping[str, Any]] = field(default_factory=frozen, metadata=NEWER)
     scheduling_groups: Mapping[GroupKey, SchedulingGroup] = field(default_factory=Frozen, metadata=NEWER)
+    files: tuple[str, ...] = ()
 
     @cached_property
     def capacity(self) -> Mapping[str, int]:
@@ -291,7 +295,7 @@ class Cluster:
         made = {
             item.name: list(value.items()) if isinstance(value, Mapping) else value
             for item in fields(self)
-            if item.name not in ("warnings", "assumed", "source", "manifests", "scale")
+            if item.name not in ("warnings", "assumed", "source", "files", "manifests", "scale")
             and _counts(item, self)
             for value in (getattr(self, item.name),)
         }

@@ -7,6 +7,7 @@ field or an item that is not there is a fault with its place, and with what was 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,7 +54,9 @@ def patched(cluster: Cluster, patch: Patch) -> Cluster:
         world.check()
     if faults:
         raise ClusterError(source, faults)
-    return remade(cluster, world.documents(), f"{cluster.source} with {source}")
+    again = cluster.files and isinstance(patch, (str, Path))
+    made = remade(cluster, world.documents(), f"{cluster.source} with {source}")
+    return replace(made, files=(*cluster.files, source) if again else ())
 
 
 def _documents(patch: Patch, faults: list[Fault]) -> Sequence[Document]:

@@ -332,6 +332,7 @@ def _provenance(plan: Plan, command: str | None, wall: float, cpu: float) -> dic
         "command": command,
         "trace": str(plan.trace.path),
         "cluster": plan.cluster.source,
+        "cluster_files": list(plan.cluster.files),
         "versions": {
             "harness": version(),
             "python": platform.python_version(),

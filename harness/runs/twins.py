@@ -24,7 +24,7 @@ from harness.runs.request import Request
 from harness.runs.run import ISOLATED, Run
 from harness.runs.side_by_side import Outcome, Watch, carry_out, runs_of
 from harness.runs.store import with_windows
-from harness.trace.shake import Shake, Twin
+from harness.trace.shake import Shake, Shaking, Twin
 
 
 class Twins:
@@ -51,7 +51,7 @@ class Twins:
         shared: bool,
         isolated: bool = False,
     ) -> None:
-        self._runs, self._twins = runs, shake.twins
+        self._runs, self._shake, self._twins = runs, shake, shake.twins
         self._isolated = [isolated and is_measured(run) for run in runs]
         self._shared = shared and len(runs) > 1
         self._load = plugins
@@ -79,9 +79,23 @@ class Twins:
             self._plugins = self._load()
         for place, _ in self._missing:
             if place not in self._of_runs and self._plugins is not None:
-                self._of_runs[place] = request_of(self._runs[place], self._plugins)
+                self._of_runs[place] = request_of(
+                    self._runs[place], self._plugins, has=self._has(place), option=f"--shake {self._told}"
+                )
                 self._twins[0].calibration(self._of_runs[place].calibration)  # is there what is to be shaken?
         return [self._request(place, twin) for place, twin in self._missing]
+
+    def _has(self, place: int) -> str:
+        """How many twins of a run are there and need not be replayed, as the beginning of a message."""
+        missing = sum(of == place for of, _ in self._missing)
+        count = len(self._twins) - missing
+        return f"has {count:,} of {len(self._twins):,} twins, and " if count else "has no twins, and "
+
+    @property
+    def _told(self) -> str:
+        """Which twins, as `--shake` takes them."""
+        shaking = self._shake.shaking
+        return str(self._shake.count) if shaking == Shaking() else str(self._shake)
 
     def _request(self, place: int, twin: Twin) -> Request:
         request = replace(

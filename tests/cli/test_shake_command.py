@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.runs.seal import seal_info
+
 POOL = """
 apiVersion: harness/v1
 kind: NodePool
@@ -75,3 +77,79 @@ def test_priorities_are_shaken_from_what_the_trace_states(harness: Callable, tra
     refused = harness("replay", trace, "--shake", "2,priorities")
     assert refused.code == 2
     assert "no --priority-share gives them" in refused.err
+
+
+PATCH = """
+kind: NodePool
+metadata: {name: pool}
+spec: {count: 3}
+"""
+PRIORITIES = """
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: high}
+value: 1000
+"""
+
+
+def patched(harness: Callable, trace: Path, *options: str) -> list[Path]:
+    """Runs with and without a patch, of which two twins are there."""
+    Path("more.yaml").write_text(PATCH)
+    ended = harness("replay", trace, "-p", "none", "--patch", "more.yaml", *options, "--shake=2", "-q")
+    assert ended.code == 0, ended.err
+    return sorted(Path("results/trace").glob("[a-z]*"))
+
+
+@pytest.mark.parametrize("clusters", [(), ("--cluster", "pool.yaml,classes.yaml"), ("--scale-cluster", "2")])
+def test_missing_twins_of_a_run_with_a_patch_are_replayed(
+    clusters: tuple[str, ...], harness: Callable, trace: Path, folder: Path
+) -> None:
+    """Its manifests and the patch are read once more, of several files and scaled, too."""
+    Path("pool.yaml").write_text(POOL)
+    Path("classes.yaml").write_text(PRIORITIES)
+    runs = patched(harness, trace, *clusters)
+    assert len(runs) == 2
+    for command in ("compare", "report"):
+        ended = harness(command, *runs, "--shake", "3" if command == "compare" else "4")
+        assert ended.code == 0, ended.err
+        assert "2 replays of" in ended.err
+
+
+def test_a_patch_over_what_was_assumed_for_the_trace_is_read_again(
+    harness: Callable, trace: Path, folder: Path
+) -> None:
+    """Where there are no manifests the cluster is made from the trace, and then patched."""
+    (trace.parent / "trace.cluster.yaml").unlink()
+    patch = "kind: ClusterQueue\nmetadata: {name: default}\nspec: {fairSharing: {weight: 2}}\n"
+    Path("weight.yaml").write_text(patch)
+    ended = harness("replay", trace, "-p", "none", "--patch", "weight.yaml", "--shake", "2", "-q")
+    assert ended.code == 0, ended.err
+    runs = sorted(Path("results/trace").glob("[a-z]*"))
+    ended = harness("compare", *runs, "--shake", "3")
+    assert ended.code == 0, ended.err
+
+
+def test_a_run_whose_patch_has_changed_says_so_and_how_to_replay_it(
+    harness: Callable, trace: Path, folder: Path
+) -> None:
+    """How many twins there are is said, and the command has one --shake, with the number that is wanted."""
+    runs = patched(harness, trace)
+    Path("more.yaml").write_text(PATCH.replace("3", "4"))
+    ended = harness("compare", *runs, "--shake", "3")
+    assert ended.code == 2
+    assert "has 2 of 3 twins, and cannot be replayed: the code, the trace, the manifests or what" in ended.err
+    told = f"replay it with them: harness replay {trace} -p none --patch more.yaml -q --shake 3\n"
+    assert ended.err.endswith(told)
+
+
+def test_a_run_of_before_its_files_were_kept_says_so(harness: Callable, trace: Path, folder: Path) -> None:
+    """What it was called then is no file."""
+    runs = patched(harness, trace)
+    for run in runs:
+        info = json.loads((run / "run.json").read_text())
+        del info["provenance"]["cluster_files"], info["provenance"]["sha256"]
+        (run / "run.json").write_text(json.dumps(seal_info(info)))
+    ended = harness("compare", *runs, "--shake", "3")
+    assert ended.code == 2
+    called = f"({trace.parent}/trace.cluster.yaml with more.yaml)"
+    assert f"it does not say which files its cluster was read from {called}" in ended.err

@@ -147,9 +147,11 @@ def test_a_run_that_cannot_be_replayed_says_so(replayed: Callable[..., harness.R
     (tmp_path / "trace.parquet").unlink()
     opened = [harness.Run.open(each.path) for each in (run, other)]
     assert harness.compare(opened, shake=2).table() == kept
-    with pytest.raises(RunError, match="has no twins, and cannot be replayed") as refused:
+    with pytest.raises(RunError, match="has 2 of 3 twins, and cannot be replayed") as refused:
         harness.compare(opened, shake=3)
     assert "shake" in (refused.value.hint or "")
+    with pytest.raises(RunError, match="has no twins, and cannot be replayed"):
+        harness.compare(opened, shake="3@1")
 
 
 def test_a_class_in_memory_is_shaken_in_its_process(replayed: Callable[..., harness.Run]) -> None:
