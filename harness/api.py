@@ -332,6 +332,8 @@ def compare(
 
     comparison = Comparison.of(runs, baseline=baseline)  # also: can they be compared at all?
     chosen_by, shared = comparison.head.chosen, comparison.pairs.same_arrivals
+    if shake is not None:
+        comparison.pairs.require_whole()  # before anything is replayed
     if isolated:
         from harness.runs.isolated import Isolated
 

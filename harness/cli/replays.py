@@ -95,11 +95,13 @@ def shaken(
         quiet: whether only errors are told.
 
     Raises:
-        HarnessError: some replays failed; the twins of the others are kept.
+        HarnessError: the runs have not the same jobs; or some replays failed, and the twins of the others are
+            kept.
     """
     from harness.comparison import Comparison
     from harness.runs.twins import Twins
 
+    comparison.pairs.require_whole()  # before anything is replayed
     runs = comparison.runs
     twins = Twins(runs, shake, plugins, shared=comparison.pairs.same_arrivals, isolated=isolated)
     jobs = max(run.info["trace"]["jobs"] for run in runs) * (2 if isolated else 1)

@@ -84,11 +84,8 @@ class Comparison:
         self.pairs = Pairs(self.runs)
         self.head = Head(self.runs, self.names, chosen or chosen_by(runs, baseline))
         self.shake, self.twins = shake, [twins[place] for place in order] if shake is not None else []
-        if shake is not None and not self.pairs.whole:
-            raise RunError(
-                "twins of runs compare where all runs have the same jobs, and these have not",
-                hint="leave --shake out, or replay all of them on one trace",
-            )
+        if shake is not None:
+            self.pairs.require_whole()
         shared = self.pairs.same_arrivals and shake is None
         self.window = self._shared_window() if shared else None
         self._figures: OneReplay | Shaken = (

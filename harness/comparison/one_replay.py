@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from harness.comparison.changes import Evidence, Ground, Verdict, gates
 from harness.comparison.figures import Key, key_of
 from harness.comparison.missing import Lack, lack_of
-from harness.comparison.pairs import may_be_cut
+from harness.comparison.pairs import may_be_cut, why_not_shaken
 from harness.comparison.samples import LOST, Samples, is_of_jobs, statistic_of
 from harness.metrics import utilization
 from harness.metrics.measurement import Measurement, Window
@@ -99,8 +99,10 @@ class OneReplay:
                 f"{RESAMPLES:,} resamples, seed {SEED}, corrected for skewness"
             )
             yield gates(tests)
+        in_vain = why_not_shaken(self._runs, self._pairs)
         if Ground.CONGESTED in undecided:
-            yield "?: too congested to say from one replay: use --shake 10"
+            use = f", and {in_vain}" if in_vain else ": use --shake 10"
+            yield f"?: too congested to say from one replay{use}"
         if Ground.CUT in undecided:
             yield "?: one run stops earlier, with less time to lose work: give both the same --until"
         if Ground.FEW in undecided:
@@ -108,7 +110,8 @@ class OneReplay:
 
             yield f"?: fewer than {LEAST_JOBS} jobs have a value: nothing can be said"
         if Ground.REPLAY in undecided:
-            yield "no sign: with one replay of each, the difference may be luck; --shake 10 tells"
+            tells = f", and {in_vain}" if in_vain else "; --shake 10 tells"
+            yield f"no sign: with one replay of each, the difference may be luck{tells}"
 
     def _censored(self, place: int) -> bool:
         """Whether a run has unfinished jobs: its waits are then estimates that blocks of jobs do not have."""

@@ -75,6 +75,34 @@ class Pairs:
         """Whether no run has other jobs."""
         return all(jobs == self.count for jobs in self.jobs)
 
+    def require_whole(self) -> None:
+        """That twins of the runs can be compared.
+
+        Raises:
+            RunError: some run has other jobs.
+        """
+        if not self.whole:
+            raise RunError(
+                "twins of runs compare where all runs have the same jobs, and these have not",
+                hint="leave --shake out, or replay all of them on one trace, to one end (--until)",
+            )
+
+
+def why_not_shaken(runs: Sequence[Run], pairs: Pairs) -> str:
+    """Why runs cannot be compared over twins, as a clause; "" where nothing is known against it.
+
+    Args:
+        runs: the runs.
+        pairs: the jobs that they have in common.
+    """
+    if not pairs.whole:
+        return "twins compare only where all runs have the same jobs"
+    if any(run.is_record for run in runs):
+        return "a record of what happened has no twins"
+    if any(run.info["settings"].get("alone") is not None for run in runs):
+        return "runs with one quota alone have no twins"
+    return ""
+
 
 def may_be_cut(run: Run) -> bool:
     """Whether a run was told to stop at some time, or came to no end by itself."""

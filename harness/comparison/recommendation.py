@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from harness.comparison.changes import Ground, Row, Verdict
 from harness.comparison.figures import shown
+from harness.comparison.pairs import why_not_shaken
 from harness.comparison.samples import LOST
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ WAITS = ("wait.first_start.p95", "delay.mean")
 """What waiting is judged by: the first of them that every run, or each of its twins, has a value of."""
 SHARES = "fairness.share_deviation"
 
-_TELLS = "the same with --shake 10"
+_TELLING = 10
+_TELLS = f"the same with --shake {_TELLING}"
 _LOSSES = {"restart": "all their progress", "resume": "no progress"}
 
 
@@ -144,9 +146,11 @@ def _refused(comparison: Comparison, aims: Sequence[_Judged]) -> str:
         if not differing:
             return ""
         why = f"with one replay of each, differences in {_listed(differing)} may be luck"
-        return f"{why}; {_TELLS} tells"
+        in_vain = why_not_shaken(comparison.runs, comparison.pairs)
+        return f"{why}, and {in_vain}" if in_vain else f"{why}; {_TELLS} tells"
     few = [each.aim.name for each in aims if any(of.ground is not Ground.TWINS for of in each.row.changes)]
-    return f"too few twins have values for {_listed(few)}; {_TELLS} has more" if few else ""
+    more = f"; {_TELLS} has more" if comparison.shake.count < _TELLING else ""
+    return f"too few twins have values for {_listed(few)}{more}" if few else ""
 
 
 def _sides(comparison: Comparison, aims: Sequence[_Judged], place: int) -> _Sides:

@@ -153,3 +153,17 @@ def test_a_run_of_before_its_files_were_kept_says_so(harness: Callable, trace: P
     assert ended.code == 2
     called = f"({trace.parent}/trace.cluster.yaml with more.yaml)"
     assert f"it does not say which files its cluster was read from {called}" in ended.err
+
+
+@pytest.mark.parametrize("command", ["compare", "report"])
+def test_runs_of_other_jobs_are_refused_before_their_twins_are_made(
+    command: str, harness: Callable, trace: Path
+) -> None:
+    """One ends before all jobs have arrived."""
+    assert harness("replay", trace, "-p", "none", "-q").code == 0
+    assert harness("replay", trace, "-p", "none@cut", "--until", "100s", "-q").code == 0
+    ended = harness(command, *sorted(Path("results/trace").glob("[a-z]*")), "--shake", "2")
+    assert ended.code == 2
+    assert "twins of runs compare where all runs have the same jobs" in ended.err
+    assert "shaking" not in ended.err
+    assert not Path("results/trace/.twins").exists()

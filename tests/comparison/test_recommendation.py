@@ -10,6 +10,7 @@ import pytest
 import harness
 from harness.comparison.changes import Verdict
 from harness.comparison.recommendation import Recommendation, recommendation
+from harness.errors import RunError
 
 POOL = """
 apiVersion: harness/v1
@@ -109,3 +110,22 @@ def test_different_arrivals_are_no_choice(replayed: Callable[..., harness.Run], 
     found = told(run, later, shake=None)
     assert "differ in what arrives" in found.sentence
     assert not found.carried
+
+
+def test_twins_are_not_advised_where_they_would_be_refused(
+    replayed: Callable[..., harness.Run], tmp_path: Path
+) -> None:
+    """Of two runs of which one ends earlier, before all jobs have arrived."""
+    run = replayed("whole", 1)
+    cut = harness.replay(
+        run.info["provenance"]["trace"], cluster=tmp_path / "1.yaml", plugin="none", label="cut",
+        until="2h", output=tmp_path / "results",
+    )  # fmt: skip
+    comparison = harness.compare([run, cut])
+    assert not comparison.pairs.whole
+    found = recommendation(comparison)
+    assert found is not None
+    assert found.sentence.endswith("may be luck, and twins compare only where all runs have the same jobs.")
+    assert "--shake" not in comparison.table()
+    with pytest.raises(RunError, match="twins of runs compare where all runs have the same jobs"):
+        harness.compare([run, cut], shake=2)
