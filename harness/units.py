@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 
@@ -39,6 +40,7 @@ _NUMBER = re.compile(
     re.ASCII,
 )
 _MOST_DIGITS = 64
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DURATION_UNIT = {"us": 1, "µs": 1, "ms": 1000, "s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY}
 _DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(us|µs|ms|s|m|h|d|w)", re.ASCII)
 
@@ -168,6 +170,11 @@ def exact_duration(microseconds: int) -> str:
     """A duration without any rounding: as `format_duration` has it where that says all, else in full."""
     short = format_duration(microseconds)
     return short if microseconds < 0 or parse_duration(short) == microseconds else f"{microseconds}us"
+
+
+def date_text(time: int) -> str:
+    """A time since 1970 as manifests write it, in UTC and whole seconds: `2026-01-31T08:00:00Z`."""
+    return (_EPOCH + timedelta(microseconds=time)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _quoted(text: object) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -13,15 +12,13 @@ from harness.forecasting.futures import Future, World
 from harness.forecasting.present import Present
 from harness.forecasting.quantiles import quantile
 from harness.policy import Never
-from harness.units import SECOND
+from harness.units import SECOND, date_text
 
 SHARES = (0.1, 0.5, 0.9)
 """The quantiles of a start; between the first and the last lie 80 % of the futures."""
 
 LATER = SECOND
 """A start that is later by more than this is delayed."""
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Times = tuple[float | None, float | None, float | None]
 
@@ -195,9 +192,7 @@ class Forecast:
     def time(self, since: float) -> str | None:
         """A time from now as a date in UTC; None where nobody knows what time it is."""
         at = self.world.now.at
-        if at is None:
-            return None
-        return (_EPOCH + timedelta(microseconds=at + round(since))).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return None if at is None else date_text(at + round(since))
 
     def to_json(self) -> dict[str, Any]:
         """All of it as plain values; times in seconds from now."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from harness.cluster.fields import Fields
@@ -18,6 +17,7 @@ from harness.cluster.model import Cluster, frozen
 from harness.cluster.pods import Pod
 from harness.cluster.workloads import Workload, read_time
 from harness.policy import Arrival
+from harness.units import date_text
 
 if TYPE_CHECKING:
     from harness.trace.trace import Trace
@@ -26,7 +26,6 @@ EMPTY, DUMP = "empty", "dump"
 WORLDS = (EMPTY, DUMP)
 """What a replay may begin with: nothing, or what the manifests say is there."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _BEFORE, _LATER, _AFTER, _KNOWN, _GOING = "before", "later", "after", "known", "going"
 
 
@@ -218,9 +217,8 @@ def _begins(
         why = ", as the manifests have no dates"
     elif choice is None and first is not None and objects.latest is not None:
         order = "later than" if history else "not later than"
-        why = (
-            f", as the manifests are of {_date(objects.latest)}, {order} the first submission, {_date(first)}"
-        )
+        dump, begin = date_text(objects.latest), date_text(first)
+        why = f", as the manifests are of {dump}, {order} the first submission, {begin}"
     more = f"; later {_counted(later)}, as they were created" if later else ""
     return f"at start {world}{why}: {_counted(start) or 'nothing'} of the manifests{more}"
 
@@ -243,7 +241,3 @@ def _left_out(world: str, objects: _Objects, places: Mapping[int, str]) -> Itera
 def _counted(several: Sequence[Workload | Pod]) -> str:
     count = Counter("Workload" if isinstance(each, Workload) else "Pod" for each in several)
     return " and ".join(f"{count[kind]:,} {kind}{'' if count[kind] == 1 else 's'}" for kind in count)
-
-
-def _date(time: int) -> str:
-    return (_EPOCH + timedelta(microseconds=time)).strftime("%Y-%m-%dT%H:%M:%SZ")
