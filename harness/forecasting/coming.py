@@ -1,4 +1,8 @@
-"""The jobs that will come: whole days of the history, of the same weekday, each job at its hour."""
+"""The jobs that will come: whole days of the history, of the same weekday, each job at its hour.
+
+A day that the history does not cover says nothing of what came on it. So only days between its first and its
+last submission are drawn.
+"""
 
 from __future__ import annotations
 
@@ -42,15 +46,20 @@ class Coming:
 
     Args:
         jobs: the jobs of the history, ascending by submission.
-        now: the time by which they had been submitted; None for the last of them.
+        first, last: from when until when the history says what was submitted, microseconds on its clock.
         dated: whether weekdays of the history are those of the cluster.
+
+    Attributes:
+        whole: whether the days that are drawn are covered from midnight to midnight.
     """
 
-    def __init__(self, jobs: Sequence[Past], now: int | None, *, dated: bool) -> None:
+    def __init__(self, jobs: Sequence[Past], first: int, last: int, *, dated: bool) -> None:
         self._dated = dated
-        self._days = _full_days(jobs, now)
-        first = bisect_left(jobs, self._days[0] * DAY, key=_submit) if self._days else 0
-        self._jobs = jobs[first:]
+        days = _full_days(first, last)
+        self.whole = bool(days)
+        self._days = days or (range(first // DAY, last // DAY + 1) if jobs else ())
+        begin = bisect_left(jobs, self._days[0] * DAY, key=_submit) if self._days else 0
+        self._jobs = jobs[begin:]
 
     def future(self, seed: int, number: int, clock: int, horizon: int, first: int) -> Iterator[list[Arrival]]:
         """The jobs that come in one future, day by day; `submit` counts from now.
@@ -98,20 +107,15 @@ class Coming:
         return self._jobs[first:last]
 
 
-def first_day(now: int) -> int:
+def first_day(last: int) -> int:
     """The first of the days before a time, in microseconds, that future days may be drawn from."""
-    return now // DAY - 7 * WEEKS
+    return last // DAY - 7 * WEEKS
 
 
 def _submit(job: Past) -> int:
     return job.submit
 
 
-def _full_days(jobs: Sequence[Past], now: int | None) -> Sequence[int]:
-    """The days of the last weeks that a history covers; where none in full, all that it has."""
-    if not jobs:
-        return ()
-    begin, end = jobs[0].submit, jobs[-1].submit if now is None else now
-    last = end // DAY
-    first = max(-(-begin // DAY), first_day(end))
-    return range(first, last) if first < last else range(begin // DAY, last + 1)
+def _full_days(first: int, last: int) -> Sequence[int]:
+    """The days from midnight to midnight between two times, of the last weeks before the second one."""
+    return range(max(-(-first // DAY), first_day(last)), last // DAY)

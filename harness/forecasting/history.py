@@ -22,7 +22,7 @@ from harness.trace.homes import homed
 from harness.trace.job_columns import JobColumns
 from harness.trace.job_rows import count_jobs
 from harness.trace.jobs import Jobs
-from harness.units import DAY
+from harness.units import DAY, date_text, format_duration
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
@@ -40,24 +40,44 @@ class History:
         jobs: all that a policy could ever start on the cluster.
         dated: whether its clock is that of the cluster, so that its weekdays are known.
         recorded: whether it says when jobs ended.
+        first, last: its first and last submission, also of jobs that were left out; on its clock.
         notes: what was left out of it or assumed, in sentences.
     """
 
     jobs: Sequence[Past]
     dated: bool
     recorded: bool
+    first: int
+    last: int
     notes: tuple[str, ...] = ()
 
     def by(self, now: int | None) -> Known:
         """What it knows by a time on its clock; all of it where that is None, or before its first job."""
         if now is None or not self.jobs or now <= self.jobs[0].submit:
-            return Known(RunTimes(self._ended), Coming(self.jobs, None, dated=self.dated))
+            coming = Coming(self.jobs, self.first, self.last, dated=self.dated)
+            return Known(RunTimes(self._ended), coming)
+        last = min(now, self.last)
         run_times = RunTimes(self._ended_in_order, now)
         came = self.jobs[: bisect_left(self.jobs, now, key=lambda job: job.submit)]
-        recent = bisect_left(came, first_day(now) * DAY, key=lambda job: job.submit)
+        recent = bisect_left(came, first_day(last) * DAY, key=lambda job: job.submit)
         again = (job if self._is_over(job, now) else _drawn(job, now, run_times) for job in came[recent:])
         came = [*came[:recent], *(job for job in again if job is not None)]
-        return Known(run_times, Coming(came, now, dated=self.dated))
+        return Known(run_times, Coming(came, self.first, last, dated=self.dated))
+
+    def said_of_days(self, now: int | None, coming: Coming) -> Iterator[str]:
+        """What is odd about the days that future ones are drawn from, in sentences.
+
+        Args:
+            now: the time by which they were; None where nobody knows it.
+            coming: what may come by then.
+        """
+        if self.dated and now is not None and now - self.last > DAY:
+            yield (
+                f"history: its last job was submitted at {date_text(self.last)}, "
+                f"{format_duration(now - self.last)} before now; future days are drawn from days until then"
+            )
+        if not coming.whole:
+            yield "history: it covers no whole day, so future days are drawn from parts of days"
 
     @cached_property
     def _ended(self) -> Ended:
@@ -127,6 +147,7 @@ def history_of(
     Raises:
         TraceError: there is no job in it that the policy could ever start.
     """
+    submit = trace.frame["submit_time"].to_physical()
     trace = homed(trace, cluster)
     trace, notes = _of_known_queues(trace, cluster)
     if options is None:
@@ -145,6 +166,8 @@ def history_of(
         jobs,
         trace.kind == "timestamp" if dated is None else dated,
         _END in trace.frame.columns,
+        int(submit.min()),  # type: ignore[arg-type]
+        int(submit.max()),  # type: ignore[arg-type]
         tuple(f"history: {note}" for note in notes),
     )
 

@@ -78,6 +78,9 @@ class Asked:
                 hint="-p names another scheduler; --submit JOB.yaml says what one job more would do",
             )
         worlds = [world_of(cluster, now, history, settings)]
+        coming = worlds[0][0].coming
+        if history is not None and coming is not None:
+            notes += history.said_of_days(now.at, coming)
         if self.submit is not None:
             worlds.append(self._with_job(cluster, history, settings, worlds[0][0]))
         played = futures_of(

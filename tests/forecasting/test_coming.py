@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import polars as pl
 import pytest
 from live_worlds import MONDAY, NOON, cluster, history, queue
 
@@ -71,6 +73,47 @@ def test_only_what_was_known_by_now_counts(tmp_path: Path) -> None:
         for each in chunk
     }
     assert not any(name.startswith("later") for name in names)
+
+
+def test_days_that_the_history_does_not_cover_are_not_drawn(tmp_path: Path) -> None:
+    """It ended ten weeks ago, on a Sunday at 15:00: no future day is empty, each has its weekday's hours."""
+    past = [(name, submit - timedelta(weeks=10), hours, cpu) for name, submit, hours, cpu in weeks(4)]
+    days = coming(tmp_path, past)
+    for number in range(40):
+        came = [each[0] for chunk in days.future(1, number, micros(NOON), 5 * DAY, 0) for each in chunk]
+        names = [job.id.partition("week")[0] for job in came]
+        wanted = [f"{weekday}at{hour}" for weekday in range(6) for hour in (6, 15)]
+        assert names == wanted[1:]
+    sunday = micros(MONDAY) // DAY + 6
+    assert [sunday - day for day in days.days_like(sunday)] == [7 * 14, 7 * 13, 7 * 12]
+
+
+def test_a_silence_within_the_history_is_days_without_arrivals(tmp_path: Path) -> None:
+    """Known by a job after it, also one of a queue that the cluster does not have."""
+    silent = weeks(1)[:4]  # until Tuesday
+    for queue_of_last in ("q-jobs", "other"):
+        trace = history(tmp_path, [*silent, ("last", MONDAY + timedelta(hours=1), 1, 1)])
+        last = pl.col("job_id") == "last"
+        other = pl.when(last).then(pl.lit(queue_of_last)).otherwise(pl.col("queue")).cast(pl.Categorical)
+        trace = replace(trace, frame=trace.frame.with_columns(other.alias("queue")))
+        known = history_of(trace, _WORLD, load().policy("kueue-classic")).by(micros(NOON)).coming
+        (friday,) = known.days_like(micros(MONDAY) // DAY + 4)
+        assert friday == micros(MONDAY) // DAY - 3
+        assert known.came_on(friday) == []
+
+
+def test_a_history_without_a_whole_day_is_drawn_from_as_it_is(tmp_path: Path) -> None:
+    """Three hours of a Monday ten days ago, and the same where it goes over midnight."""
+    for begin in (8, 22):
+        since = MONDAY - timedelta(days=7) + timedelta(hours=begin)
+        past = [(f"job{hour}", since + timedelta(hours=hour), 0.5, 1) for hour in range(4)]
+        found = history_of(history(tmp_path, past), _WORLD, load().policy("kueue-classic"))
+        known = found.by(micros(NOON)).coming
+        assert not known.whole
+        monday = micros(MONDAY) // DAY - 7
+        assert list(known.days_like(monday + 9)) == ([monday] if begin == 8 else [monday, monday + 1])
+        told = list(found.said_of_days(micros(NOON), known))
+        assert told[-1] == "history: it covers no whole day, so future days are drawn from parts of days"
 
 
 def test_a_weekday_that_the_history_does_not_have_is_any_day(tmp_path: Path) -> None:

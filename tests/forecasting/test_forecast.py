@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 import yaml
 from cli_environment import called
@@ -91,6 +93,24 @@ def test_what_does_not_start_by_the_horizon_is_counted(tmp_path: Path) -> None:
     assert start.unstarted == pytest.approx(0.5, abs=0.2)
     assert found.unstarted == start.unstarted
     assert "of the starts were not made within 2d00h" in text(found)
+
+
+def test_a_history_that_ended_long_ago_says_so_and_still_has_jobs_come(tmp_path: Path) -> None:
+    """Each hour a job comes that takes all cores for 110 minutes and goes first, so `next` never starts."""
+    file = tmp_path / "dump.yaml"
+    runs, after = workload("runs", 4, since=1, priority=100), workload("next", 4, hours=1)
+    file.write_text(yaml.safe_dump_all(manifests(queue("q", 4), runs, after)))
+    for days in (0, 20, 70):
+        end = NOON - timedelta(days=days)
+        hours = [(f"past{hour}", end - timedelta(hours=hour), 11 / 6, 4) for hour in range(28 * 24)]
+        trace = history(tmp_path, hours)
+        high = pl.lit(100, pl.Int32).alias("priority")
+        trace = replace(trace, frame=trace.frame.with_columns(high))
+        found = harness.forecast(file, history=trace, futures=4, workers=1, now=_now(), horizon="2d")
+        assert found.unstarted == 1
+        (said,) = [note for note in found.notes if "its last job was submitted" in note] or [""]
+        told = f"history: its last job was submitted at {end:%Y-%m-%dT%H:%M:%SZ}, {days}d00h before now; "
+        assert said == (f"{told}future days are drawn from days until then" if days else "")
 
 
 def test_one_job_more_waits_and_displaces(tmp_path: Path) -> None:
