@@ -111,7 +111,6 @@ def forecast(
         horizon,
         None if now is None else _moment(now),
         reader,
-        dump=cluster,
     )
     with dask_executor(dask) as executor:
         if backtest is not None:

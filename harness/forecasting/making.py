@@ -12,6 +12,7 @@ from harness.cluster.load import load_cluster
 from harness.engine.losses import Losses, parse_losses
 from harness.errors import InputError, OptionError, TraceError
 from harness.forecasting.backtest import Backtest, Coverage, coverage, judged_at, record_of
+from harness.forecasting.ended import ended_jobs
 from harness.forecasting.forecast import Forecast
 from harness.forecasting.futures import Settings, World
 from harness.forecasting.history import History, history_of
@@ -32,11 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Asked:
-    """A forecast that is asked for; see `harness.forecast` for what the fields mean.
-
-    Attributes:
-        dump: where the manifests of a cluster in memory are, which may have jobs that have ended.
-    """
+    """A forecast that is asked for; see `harness.forecast` for what the fields mean."""
 
     cluster: str | Path | Cluster
     history: str | Path | Trace | None = None
@@ -49,7 +46,6 @@ class Asked:
     horizon: str | int = "7d"
     now: int | None = None
     reader: str | None = None
-    dump: Path | None = None
 
     def made(
         self,
@@ -66,7 +62,7 @@ class Asked:
             ReplayError: a future could not be played.
         """
         cluster, settings = self._settings(plugins)
-        history, notes = self._history(cluster, settings, plugins)
+        history, notes, why = self._history(cluster, settings, plugins)
         latest = latest_of(cluster)
         if self.now is not None and latest is not None and self.now < latest:
             raise OptionError("now: the manifests know of something that happened later")
@@ -77,12 +73,12 @@ class Asked:
                 f"{settings.policy.name} to forecast",
                 hint="-p names another scheduler; --submit JOB.yaml says what one job more would do",
             )
-        worlds = [world_of(cluster, now, history, settings)]
+        worlds = [world_of(cluster, now, history, settings, why)]
         coming = worlds[0][0].coming
         if history is not None and coming is not None:
             notes += history.said_of_days(now.at, coming)
         if self.submit is not None:
-            worlds.append(self._with_job(cluster, history, settings, worlds[0][0]))
+            worlds.append(self._with_job(cluster, history, settings, worlds[0][0], why))
         played = futures_of(
             tuple(world for world, _ in worlds), self.futures, workers=workers, executor=executor, watch=watch
         )
@@ -135,7 +131,7 @@ class Asked:
         )
 
     def _with_job(
-        self, cluster: Cluster, history: History | None, settings: Settings, before: World
+        self, cluster: Cluster, history: History | None, settings: Settings, before: World, why: str
     ) -> tuple[World, Mapping[int, Never]]:
         """The world with one job more."""
         given = self.submit
@@ -151,35 +147,36 @@ class Asked:
                 f"{source}: {settings.plugin} does not schedule it",
                 hint="a job that names a queue is one of Kueue's, a Pod without one is kube-scheduler's",
             )
-        world, never = world_of(more, now, history, settings)
+        world, never = world_of(more, now, history, settings, why)
         if own[0] in never:
             raise InputError(f"{source}: it can never start: {never[own[0]].why}")
         return world, never
 
     def _history(
         self, cluster: Cluster, settings: Settings, plugins: Plugins
-    ) -> tuple[History | None, list[str]]:
-        """The history that is given; else what the dump itself has of jobs that have ended."""
+    ) -> tuple[History | None, list[str], str]:
+        """The history that is given, else the jobs of the dump that have ended; or why there is none."""
         notes = [f"scheduled by {settings.plugin}"] if self.plugin is None else []
-        given: str | Path | Trace | None = self.history
-        if given is None:
-            dump = Path(self.cluster) if isinstance(self.cluster, (str, Path)) else self.dump
-            if dump is None:
-                return None, [*notes, _NO_HISTORY]
+        if self.history is None:
             try:
-                trace = read_trace(dump, plugins, reader="kubernetes")
-            except TraceError:
-                return None, [*notes, _NO_HISTORY]
+                trace = ended_jobs(cluster, plugins)
+            except TraceError as error:
+                why = _reason(error)
+                none = f"there is no history ({why}): nothing comes later, and jobs run to their limits"
+                return None, [*notes, none], why
             notes.append(f"history: the {trace.frame.height:,} jobs of the manifests that have ended")
         else:
-            trace = read_trace(given, plugins, reader=self.reader)
+            trace = read_trace(self.history, plugins, reader=self.reader)
         history = history_of(trace, cluster, settings.policy, settings.options)
         if not history.dated:
             notes.append("history: it has no dates, so future days are drawn from all of its days")
-        return history, [*notes, *history.notes]
+        return history, [*notes, *history.notes], ""
 
 
-_NO_HISTORY = "there is no history: nothing comes later, and jobs run to their limits"
+def _reason(error: TraceError) -> str:
+    """Why something cannot be read, in one line."""
+    more = f"; and {len(error.faults) - 1:,} faults more" if len(error.faults) > 1 else ""
+    return f"{error.source}: {error.faults[0]}{more}"
 
 
 def scheduler_of(cluster: Cluster) -> str:

@@ -20,9 +20,16 @@ _NAMED = 3
 
 
 def world_of(
-    cluster: Cluster, now: Now, history: History | None, settings: Settings
+    cluster: Cluster, now: Now, history: History | None, settings: Settings, why: str = ""
 ) -> tuple[World, Mapping[int, Never]]:
     """What futures are made of, and by place which of those that are there can never start, with the reason.
+
+    Args:
+        cluster: what there is.
+        now: what is there now.
+        history: the jobs that ran; None for none.
+        settings: of all futures.
+        why: why there is no history.
 
     Raises:
         InputError: nothing says how long some of those that are there run.
@@ -45,14 +52,14 @@ def world_of(
         cluster,
         settings,
         now,
-        _draws(now, run_times),
+        _draws(now, run_times, why),
         frozenset(never),
         None if known is None else known.coming,
     )
     return world, never
 
 
-def _draws(now: Now, run_times: RunTimes) -> list[Draws]:
+def _draws(now: Now, run_times: RunTimes, why: str) -> list[Draws]:
     """What the run time of each that is there is drawn from."""
     found = [run_times.draws(each.traits, each.elapsed, each.limit) for each in now.present]
     unknown = [each.job.id for each, draws in zip(now.present, found, strict=True) if draws is None]
@@ -60,9 +67,12 @@ def _draws(now: Now, run_times: RunTimes) -> list[Draws]:
         named = ", ".join(unknown[:_NAMED]) + (
             f" and {len(unknown) - _NAMED:,} more" if len(unknown) > _NAMED else ""
         )
+        no_history = f"no history ({why})" if why else "no history"
+        if run_times.count:  # else somebody who has not begun is drawn from all of them
+            no_history = f"all {run_times.count:,} jobs of the history that had ended by now took no time"
         raise InputError(
-            f"nothing says how long {named} will run: there is no history and no limit "
-            "(maximumExecutionTimeSeconds)",
+            f"nothing says how long {named} will run: there is no limit (maximumExecutionTimeSeconds), "
+            f"and {no_history}",
             hint="--history TRACE gives jobs that ran, in any format that harness trace convert reads",
         )
     known = [draws for draws in found if draws is not None]

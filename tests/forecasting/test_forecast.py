@@ -337,18 +337,64 @@ def test_pods_that_wait_for_a_node_are_forecast_too(tmp_path: Path) -> None:
     assert quantiles(found, "q-jobs/next")[1] == pytest.approx(3, abs=0.1)
 
 
-def test_jobs_of_the_dump_that_have_ended_are_the_history_without_another(tmp_path: Path) -> None:
-    """25 ran 5 h each, the last one until noon: what has run 2 h by then ends in 3 h."""
-    ended = []
-    for number in range(25):
-        each = workload(f"ended-{number}", 4, since=5 + number)
+def ended(count: int, hours: float = 5) -> list[Manifest]:
+    """Workloads that ran so long each, one an hour, the last one until noon."""
+    found = []
+    for number in range(count):
+        each = workload(f"ended-{number}", 4, since=hours + number)
         end = (NOON - timedelta(hours=number)).strftime("%Y-%m-%dT%H:%M:%SZ")
         finished = {"type": "Finished", "status": "True", "reason": "Succeeded", "lastTransitionTime": end}
         each["status"]["conditions"].append(finished)
-        ended.append(each)
-    file = tmp_path / "dump.yaml"
-    there = [workload("runs", 4, since=2), workload("next", 4, hours=1)]
-    file.write_text(yaml.safe_dump_all(manifests(queue("q", 4), *ended, *there)))
-    found = harness.forecast(file, futures=3, workers=1)
+        found.append(each)
+    return found
+
+
+THERE = [workload("runs", 4, since=2), workload("next", 4, hours=1)]
+
+
+@pytest.mark.parametrize("given", ["a file", "several files", "a folder", "a cluster"])
+def test_jobs_of_the_dump_that_have_ended_are_the_history_without_another(tmp_path: Path, given: str) -> None:
+    """25 ran 5 h each, the last one until noon: what has run 2 h by then ends in 3 h."""
+    parts = [manifests(queue("q", 4)), [*ended(25), *THERE]]
+    if given == "a file":
+        parts = [[*parts[0], *parts[1]]]
+    files = [tmp_path / f"part{number}.yaml" for number in range(len(parts))]
+    for file, part in zip(files, parts, strict=True):
+        file.write_text(yaml.safe_dump_all(part))
+    several = {"a folder": tmp_path, "a cluster": cluster(queue("q", 4), *ended(25), *THERE)}
+    found = harness.forecast(
+        several.get(given, ",".join(map(str, files))), futures=3, workers=1, plugin="kueue-classic"
+    )
     assert quantiles(found)[1] == 3
-    assert "history: the 25 jobs of the manifests that have ended" in found.notes
+    assert found.notes[0] == "history: the 25 jobs of the manifests that have ended"
+
+
+def test_why_there_is_no_history_is_said(tmp_path: Path) -> None:
+    """Nothing has ended, or what has is malformed, which is named; as a note where a limit is enough."""
+    limited = [workload("runs", 4, since=2, limit=6 * 3600), workload("next", 4, limit=3600)]
+    reason = "live: holds no job that has ended (1 that have not ended: how long they run is not known; "
+    found = harness.forecast(cluster(queue("q", 4), *limited), futures=1, workers=1, now=_now())
+    (note,) = [each for each in found.notes if "there is no history" in each]
+    assert note.startswith(f"there is no history ({reason}")
+    with pytest.raises(InputError, match="nothing says how long default/next will run") as error:
+        harness.forecast(cluster(queue("q", 4), *THERE), futures=1, workers=1)
+    assert f"there is no limit (maximumExecutionTimeSeconds), and no history ({reason}" in str(error.value)
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "broken", "namespace": "default"},
+        "spec": {"template": {"spec": {"containers": []}}},
+        "status": {"startTime": "yesterday"},
+    }
+    file = tmp_path / "dump.yaml"
+    file.write_text(yaml.safe_dump_all([job, *manifests(queue("q", 4), *ended(3), *THERE)]))
+    with pytest.raises(
+        InputError, match=f"no history .{file}: Job default/broken.*'yesterday' is not a time"
+    ):
+        harness.forecast(file, futures=1, workers=1)
+
+
+def test_a_history_in_which_nothing_took_time_is_named(tmp_path: Path) -> None:
+    """It is there, and says nothing of how long anything runs."""
+    with pytest.raises(InputError, match="and all 4 jobs of the history that had ended by now took no time"):
+        harness.forecast(cluster(queue("q", 4), *THERE), history=ran(tmp_path, *[0.0] * 4), now=_now())
