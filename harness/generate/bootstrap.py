@@ -13,6 +13,7 @@ import polars as pl
 
 from harness.errors import Fault, SpecError
 from harness.generate.uniform import key_of, uniforms
+from harness.trace.job_rows import has_pod_sets
 from harness.trace.schema import SOURCE_KEY
 from harness.trace.trace import Trace
 from harness.units import DAY, SECOND, format_duration
@@ -91,7 +92,7 @@ class Bootstrap:
         Args:
             span: submissions are from 0 to before this, microseconds.
             seed: equal seeds draw equal blocks, tenant by tenant.
-            jobs: how many rows there are at most; None for no bound.
+            jobs: how many jobs there are at most, each with all its pod sets; None for no bound.
 
         Raises:
             SpecError: more blocks than are drawn.
@@ -126,8 +127,8 @@ class Bootstrap:
             rows = rows.filter(pl.col("submit_time") < pl.duration(microseconds=span))
             rows = rows.sort("submit_time", maintain_order=True)
             if left is not None:
-                rows = rows.head(left)
-                left -= rows.height
+                rows, taken = _first_jobs(rows, left)
+                left -= taken
             if rows.height:
                 yield rows
             if left == 0:
@@ -147,3 +148,11 @@ class Bootstrap:
         whole = frame.filter(pl.col(_BLOCK) < self.blocks)
         parts = whole.partition_by("queue", _BLOCK, as_dict=True, include_key=True)
         return {(str(queue), int(block)): rows.drop(_BLOCK) for (queue, block), rows in parts.items()}
+
+
+def _first_jobs(rows: pl.DataFrame, most: int) -> tuple[pl.DataFrame, int]:
+    """The rows of the first jobs, at most so many, and how many jobs these are."""
+    if not has_pod_sets(rows):
+        return rows.head(most), min(rows.height, most)
+    names = rows["job_id"].unique(maintain_order=True).head(most)
+    return rows.filter(pl.col("job_id").is_in(names.implode())), len(names)

@@ -12,6 +12,7 @@ import polars as pl
 
 from harness.errors import OptionError
 from harness.options import did_you_mean
+from harness.trace.job_rows import has_pod_sets
 from harness.trace.queue_map import read_queue_map
 from harness.trace.schema import has_names
 from harness.trace.trace import Trace
@@ -94,7 +95,8 @@ def _column(frame: pl.DataFrame, name: str) -> pl.DataFrame:
 
 
 def _top(frame: pl.DataFrame, count: str) -> pl.DataFrame:
-    sizes = frame.group_by("queue").len().sort(["len", "queue"], descending=[True, False])
+    jobs = pl.col("job_id").n_unique() if has_pod_sets(frame) else pl.len()
+    sizes = frame.group_by("queue").agg(jobs.alias("jobs")).sort("jobs", "queue", descending=[True, False])
     kept = sizes["queue"].head(int(count))
     if len(kept) < sizes.height and OTHER in kept:
         raise OptionError(f"--tenants top:{count}: one of the largest queues is called {OTHER!r} already")

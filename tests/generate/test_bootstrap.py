@@ -67,6 +67,17 @@ def test_equal_seeds_draw_equal_days_and_tenants_differ(recorded: Trace) -> None
     assert frame.head(7).equals(drawn(recorded, 3, jobs=7))
 
 
+def test_a_bound_counts_jobs_and_leaves_their_pod_sets_whole(recorded: Trace) -> None:
+    """However many are asked for, also where the last one has two pod sets."""
+    whole = drawn(recorded, 7)
+    of_whole = dict(whole.group_by("job_id").len().iter_rows())
+    assert 2 in of_whole.values()
+    for jobs in range(1, len(of_whole) + 1):
+        some = dict(drawn(recorded, 7, jobs=jobs).group_by("job_id").len().iter_rows())
+        assert len(some) == jobs
+        assert some.items() <= of_whole.items()
+
+
 def test_a_record_without_two_blocks_cannot_be_drawn_from(recorded: Trace) -> None:
     """One week says nothing about how weeks differ."""
     with pytest.raises(SpecError, match="less than two blocks of 7d00h"):

@@ -143,6 +143,23 @@ def test_top_tenants_are_those_with_most_jobs(opened: Callable[..., Trace]) -> N
     assert column(calibrated(opened(*rows), tenants="top:3"), "queue") == [*"cbbaaa", "other"]
 
 
+def test_a_job_of_several_pod_sets_counts_once_for_its_tenant(opened: Callable[..., Trace]) -> None:
+    """Two jobs of five pod sets each are fewer than three of one, and these fewer than four."""
+    rows = [
+        {"queue": "a", "job_id": f"a{number}", "pod_set": f"set-{part}"}
+        for number in range(2)
+        for part in range(5)
+    ]
+    rows += [
+        {"queue": name, "job_id": f"{name}{n}"}
+        for name, jobs in {"b": 3, "c": 4}.items()
+        for n in range(jobs)
+    ]
+    trace = opened(*rows)
+    assert set(column(calibrated(trace, tenants="top:1"), "queue")) == {"c", "other"}
+    assert set(column(calibrated(trace, tenants="top:2"), "queue")) == {"b", "c", "other"}
+
+
 def test_hashed_tenants_are_the_same_in_every_trace(opened: Callable[..., Trace]) -> None:
     """A name is always in the same part, whatever else the trace holds."""
     names = [f"user-{number}" for number in range(30)]
