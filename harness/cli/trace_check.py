@@ -67,6 +67,7 @@ def checked(read: Callable[[Cluster | None], Trace], cluster: Cluster | None, pl
     from harness.runs.impossible import verdicts
     from harness.trace.homes import map_hint
     from harness.trace.job_rows import count_jobs
+    from harness.trace.misnamed import sentences
 
     unfit: tuple[str, ...] = ()
     hint = None
@@ -85,6 +86,7 @@ def checked(read: Callable[[Cluster | None], Trace], cluster: Cluster | None, pl
         rest = _that_fit(trace, cluster)
     jobs, queues = count_jobs(trace.frame), trace.frame["queue"].n_unique()
     remarks = [f"left out: {count:,} {reason}" for reason, count in trace.left_out.items()]
+    remarks += sentences(trace.frame.schema)
     said = verdicts(rest, cluster, plugins) if cluster is not None and rest is not None else []
     told = [line for each in said for line in each.told(jobs)]
     always = frozenset[str].intersection(*(each.jobs for each in said)) if said else frozenset()

@@ -35,9 +35,11 @@ def from_file(command: _F) -> _F:
 
 def account(trace: Trace, target: Path) -> str:
     """What was written of a trace, what was left out, and what was assumed."""
+    from harness.trace.misnamed import sentences
+
     lines = [f"{trace.rows_read:,} records read, {trace.frame.height:,} rows written to {target}"]
     lines += [f"  left out: {count:,} {reason}" for reason, count in trace.left_out.items()]
-    lines += [f"  {note}" for note in trace.notes]
+    lines += [f"  {note}" for note in (*trace.notes, *sentences(trace.frame.schema))]
     return "\n".join(printable(line) for line in lines)
 
 

@@ -10,6 +10,7 @@ from textwrap import wrap
 from typing import Any
 
 from harness.text import aligned, printable
+from harness.trace.misnamed import sentences
 from harness.trace.schema import LEFT_OUT_KEY, LICENSE_KEY, SOURCE_KEY
 from harness.trace.summary import Spread, Summary
 from harness.trace.trace import Trace
@@ -54,6 +55,7 @@ def report(opened: Trace, summary: Summary) -> str:
         _table(("pods of a gang", "jobs"), _gangs(summary)),
         _table(("priority", "jobs"), [(name, f"{jobs:,}") for name, jobs in summary.priorities.items()]),
         "\n".join(printable(line) for line in _missing(summary)),
+        "\n".join(printable(line) for line in sentences(opened.frame.schema)),
         "\n".join(printable(line) for line in _conventions(opened)),
     ]
     return "\n\n".join(part for part in parts if part)

@@ -19,6 +19,7 @@ from harness.cluster.pod_groups import MIN_AVAILABLE_LABEL, group_name, membersh
 from harness.cluster.scheduling_groups import GroupReference, missing, read_group_reference
 from harness.cluster.selectors import Taint, Toleration, read_toleration
 from harness.trace.job_rows import job_rows
+from harness.trace.misnamed import sentences
 from harness.trace.schema import DEFAULT_NAMESPACE, entries
 from harness.trace.trace import Trace
 
@@ -41,6 +42,7 @@ _WAIT_FOR_EVER = "they wait for ever where kube-scheduler's own gangs are on"
 
 def unreached(trace: Trace, cluster: Cluster) -> Iterator[str]:
     """Sentences about disruption budgets and pod groups without pods, taints that keep all out, and so on."""
+    yield from sentences(trace.frame.schema)
     yield from _budgets(trace, cluster)
     yield from _taints(trace, cluster)
     yield from _pod_groups(trace, cluster)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from harness.cluster.model import Cluster
-from harness.trace.lint import capacity, durations, names, times, topology, units
+from harness.trace.lint import capacity, columns, durations, names, times, topology, units
 from harness.trace.lint.finding import Finding, Material
 from harness.trace.trace import Trace
 
 __all__ = ["CHECKS", "Finding", "lint"]
 
 CHECKS: tuple[Callable[[Material], Iterator[Finding]], ...] = (
+    columns.check,
     capacity.check,
     topology.check,
     times.check_span,
