@@ -40,6 +40,9 @@ MOST_OBJECTS = 1000
 QUOTAS = ("nominalQuota", "borrowingLimit", "lendingLimit")
 """Fields that are given for a resource in a flavor: `nominalQuota FLAVOR/RESOURCE`."""
 
+FLAVORS = "flavors"
+"""The field that has the flavors in order; only where there are several, for quotas name a single one."""
+
 NOTHING = "none"
 """What a field is that is not given, where that stands for no value in particular."""
 
@@ -213,7 +216,7 @@ def _table(name: str, table: Mapping[str, Any], *, amounts: bool) -> Iterator[tu
 def _quotas(groups: Sequence[ResourceGroup]) -> Iterator[tuple[str, str]]:
     """Quotas and limits; where there is a choice of flavors, also their order."""
     if sum(len(group.flavors) for group in groups) > 1:
-        yield "flavors", "; ".join(", ".join(each.flavor for each in group.flavors) for group in groups)
+        yield FLAVORS, "; ".join(", ".join(each.flavor for each in group.flavors) for group in groups)
     for group in groups:
         for quotas in group.flavors:
             for resource, quota in quotas.resources.items():

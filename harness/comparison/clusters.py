@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from harness.cluster.content import NOTHING, QUOTAS, default_of
+from harness.cluster.content import FLAVORS, NOTHING, QUOTAS, default_of
 from harness.comparison.distinction import CLUSTER, NODES, Distinction
 from harness.comparison.nodes import node_distinctions
 from harness.units import format_amount
@@ -53,9 +53,16 @@ def _objects(base: Info, other: Info) -> Iterator[Distinction]:
 def _changes(kind: str, name: str, before: Info, after: Info) -> Iterator[Distinction]:
     plain = not len({flavor for flavor in map(_flavor, (*before, *after)) if flavor}) > 1
     for field in dict.fromkeys((*before, *after)):
-        values = [each.get(field) or default_of(kind, field) for each in (before, after)]
+        values = [each.get(field) or _not_given(kind, field, each) for each in (before, after)]
         if values[0] != values[1]:
             yield Distinction(kind, name, _short(field) if plain else field, *values)
+
+
+def _not_given(kind: str, field: str, fields: Info) -> str:
+    """What a field is that the content of an object does not give: a single flavor is told by its quotas."""
+    if field == FLAVORS:
+        return next(filter(None, map(_flavor, fields)), NOTHING)
+    return default_of(kind, field)
 
 
 def _fields(fields: Info) -> str:

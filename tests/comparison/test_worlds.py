@@ -85,6 +85,36 @@ def test_two_quotas_and_two_weights_compare(replayed: Callable[..., harness.Run]
     ]
 
 
+def with_spot(documents: Documents) -> Documents:
+    """The same with a second flavor, which every queue may use after the first."""
+    for document in documents:
+        if document["kind"] == "ClusterQueue":
+            (group,) = document["spec"]["resourceGroups"]
+            (first,) = group["flavors"]
+            group["flavors"].append({**first, "name": "spot"})
+    flavor = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "spot"}}
+    return [*documents, flavor]
+
+
+def test_a_flavor_that_is_gone_or_new_leaves_the_other(replayed: Callable[..., harness.Run]) -> None:
+    """A queue that has one flavor left, or had one before, is told with it, and not without any."""
+    one, two = replayed("one"), replayed("two", with_spot(cluster()))
+    gone, new = told(two, one), told(one, two)
+    assert "ClusterQueue team-a, team-b: flavors f, spot -> f" in gone
+    assert f"ClusterQueue team-a: nominalQuota spot/{GPU} 24 -> none" in gone
+    assert "ClusterQueue team-a, team-b: flavors f -> f, spot" in new
+
+
+def test_a_queue_without_flavors_has_none(replayed: Callable[..., harness.Run]) -> None:
+    """Whoever loses both has lost all."""
+    bare = with_spot(cluster())
+    for document in bare:
+        if document["kind"] == "ClusterQueue" and document["metadata"]["name"] == "team-b":
+            document["spec"]["resourceGroups"] = []
+    two, lost = replayed("two", with_spot(cluster())), replayed("lost", bare)
+    assert "ClusterQueue team-b: flavors f, spot -> none" in told(two, lost)
+
+
 def test_a_cohort_that_was_split_compares(replayed: Callable[..., harness.Run]) -> None:
     """Queues that moved alike are told in one line."""
     quotas = {f"team-{letter}": {GPU: "8"} for letter in "abcde"}
