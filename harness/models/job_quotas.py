@@ -174,7 +174,8 @@ class Quotas:
         queue = self._cluster.cluster_queue_of(job.namespace, job.queue)
         if queue is None:
             request = Request("", 0, 0)
-            request.never = no_queue(job.queue) if self._cluster.cluster_queues else None
+            if self._cluster.cluster_queues:
+                request.never = no_queue(self._cluster, job.namespace, job.queue)
             return request
         tree = self._tree
         node = tree.queues[queue.name]

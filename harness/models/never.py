@@ -43,9 +43,20 @@ class Part(NamedTuple):
         return f"no flavor of ClusterQueue {queue} can ever give it {amounts}: {'; '.join(shown)}"
 
 
-def no_queue(queue: str) -> Never:
-    """A queue that the cluster does not have."""
-    return Never(f"queue {queue}", f"there is no LocalQueue or ClusterQueue {queue}")
+def no_queue(cluster: Cluster, namespace: str, queue: str) -> Never:
+    """A queue of jobs that leads to no ClusterQueue.
+
+    Args:
+        cluster: its queues.
+        namespace: the jobs'.
+        queue: what they name.
+    """
+    local = cluster.local_queues.get((namespace, queue))
+    if local is not None:
+        name = f"LocalQueue {namespace}/{queue}"
+        return Never(name, f"{name} leads to ClusterQueue {local.cluster_queue}, which does not exist")
+    neither = f"there is neither a LocalQueue {queue} in namespace {namespace} nor a ClusterQueue {queue}"
+    return Never(f"queue {queue}", neither)
 
 
 def by_quota(queue: str, why: str) -> Never:

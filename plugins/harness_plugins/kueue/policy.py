@@ -119,7 +119,7 @@ class KueuePolicy:
                 return
         queue = self._cluster.cluster_queue_of(job.namespace, job.queue)
         if queue is None:
-            self._rejected.append((job, no_queue(job.queue)))
+            self._rejected.append((job, no_queue(self._cluster, job.namespace, job.queue)))
             return
         workload = self.scheduler.workload_of(job, self.scheduler.pending[queue.name])
         self._workloads[job.index] = workload

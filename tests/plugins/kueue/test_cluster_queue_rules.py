@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from kueue_worlds import GI, Happened, Jobs, Manifest, Quota, cluster, flavor, pod_set, queue, quota
+from kueue_worlds import (
+    GI,
+    Happened,
+    Jobs,
+    Manifest,
+    Quota,
+    cluster,
+    flavor,
+    local_queue,
+    pod_set,
+    queue,
+    quota,
+)
 
 from harness import Cluster
 
@@ -359,4 +371,12 @@ def test_a_queue_whose_flavor_does_not_exist_is_inactive() -> None:
 def test_a_job_of_a_queue_that_does_not_exist_is_rejected() -> None:
     """By name."""
     happened = Happened(cluster(queue("q", cpu=4)), Jobs().add("a", "nowhere", 1))
-    assert happened.lines("reject") == ["0 reject a: there is no LocalQueue or ClusterQueue nowhere"]
+    neither = "there is neither a LocalQueue nowhere in namespace default nor a ClusterQueue nowhere"
+    assert happened.lines("reject") == [f"0 reject a: {neither}"]
+
+
+def test_a_job_of_a_local_queue_that_leads_nowhere_is_rejected() -> None:
+    """The LocalQueue is there; what is not is named."""
+    where = cluster(queue("q", cpu=4), local_queue("door", "gone"))
+    leads = "LocalQueue default/door leads to ClusterQueue gone, which does not exist"
+    assert Happened(where, Jobs().add("a", "door", 1)).lines("reject") == [f"0 reject a: {leads}"]

@@ -71,7 +71,7 @@ class Impossible:
     def _judged(self, job: Job) -> Verdict | None:
         queue = self._cluster.cluster_queue_of(job.namespace, job.queue)
         if queue is None:
-            return Verdict(no_queue(job.queue), waits=False)
+            return Verdict(no_queue(self._cluster, job.namespace, job.queue), waits=False)
         closed = self._closed(queue, job)
         if closed:
             return Verdict(by_quota(queue.name, closed), waits=True)
