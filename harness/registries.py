@@ -15,8 +15,9 @@ from harness.options import Option
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from harness.cluster.model import Cluster
     from harness.metrics.measurement import Compute
-    from harness.policy import Foresight, IgnoredFields, PolicyFactory, RunningJobs
+    from harness.policy import ByQueues, Foresight, IgnoredFields, PolicyFactory, RunningJobs
     from harness.trace.reader import Reading
 
 
@@ -106,6 +107,11 @@ class PolicySpec:
     never: Foresight | None = None
     module: str = ""
     record: bool = False
+    by_queues: ByQueues | None = None
+
+    def admits_by_queues(self, cluster: Cluster) -> bool:
+        """Whether the queue of every job must lead to a ClusterQueue of a cluster."""
+        return self.by_queues is not None and self.by_queues(cluster)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +160,7 @@ class RegisterPolicy(Registrar[PolicySpec]):
         ignored_fields: IgnoredFields | None = None,
         never: Foresight | None = None,
         record: bool = False,
+        by_queues: ByQueues | None = None,
     ) -> None:
         """Register a policy under a name.
 
@@ -168,6 +175,8 @@ class RegisterPolicy(Registrar[PolicySpec]):
             never: which jobs the policy rejects because they can never start; they are named before a replay.
             record: it does what the trace says happened: its jobs have `recorded` runs and end with the last
                 of these, nothing limits what it starts, and what is beyond the cluster's capacity is counted.
+            by_queues: whether it admits jobs by the ClusterQueues of a cluster: an ElasticQuota that is
+                called like a job's queue is then not enough, and a replay of such a job is refused.
         """
         owner = self.owner
         spec = PolicySpec(
@@ -183,6 +192,7 @@ class RegisterPolicy(Registrar[PolicySpec]):
             never,
             owner.module,
             record,
+            by_queues,
         )
         self.registry.add(spec)
 

@@ -35,5 +35,17 @@ def local_queue(namespace: str, name: str, cluster_queue: str) -> str:
     return f"---\n{yaml.safe_dump({**queue, 'spec': {'clusterQueue': cluster_queue}})}"
 
 
+def quota_tree(least: Mapping[str, Mapping[str, str]], most: Mapping[str, str]) -> str:
+    """An ElasticQuotaTree with a leaf for each name: its `min`, and the `max` of all; to be added, too."""
+    leaves = [{"name": name, "min": dict(amounts), "max": dict(most)} for name, amounts in least.items()]
+    tree = {
+        "apiVersion": "scheduling.sigs.k8s.io/v1beta1",
+        "kind": "ElasticQuotaTree",
+        "metadata": {"name": "tree", "namespace": "kube-system"},
+        "spec": {"root": {"name": "root", "min": dict(most), "max": dict(most), "children": leaves}},
+    }
+    return f"---\n{yaml.safe_dump(tree)}"
+
+
 def _kueue(kind: str, name: str) -> dict[str, Any]:
     return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}}

@@ -169,6 +169,12 @@ def replay(
     worlds = read_worlds(clusters, patches, opened, calibration)
     selected = [api.default_plugin(world.cluster) for world in worlds]
     policies, options = chosen or _chosen(dict.fromkeys(selected), settings, plugins)
+    pairs = [
+        (spec, label, world)
+        for spec, label in policies
+        for world, own in zip(worlds, selected, strict=True)
+        if names or spec.name == own
+    ]
 
     def asked(trace: Trace) -> list[Request]:
         return [
@@ -188,13 +194,18 @@ def replay(
                 force=force,
                 at_start=at_start,
             )
-            for spec, label in policies
-            for world, own in zip(worlds, selected, strict=True)
-            if names or spec.name == own
+            for spec, label, world in pairs
         ]
 
     if drop_impossible:
-        found = [strangers(homed(opened, world.cluster), world.cluster) for world in worlds]
+        found = [
+            strangers(
+                homed(opened, world.cluster),
+                world.cluster,
+                by_queues=any(spec.admits_by_queues(world.cluster) for spec, _, on in pairs if on is world),
+            )
+            for world in worlds
+        ]
         opened = without(opened, (job for jobs in found for job in jobs))
     requests = asked(opened)
     if step or traced:

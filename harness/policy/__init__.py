@@ -21,6 +21,7 @@ from harness.policy.decisions import (
 )
 from harness.policy.job import ENDLESS, Arrival, Job, PodSet, Startup
 from harness.policy.protocol import (
+    ByQueues,
     Foresight,
     IgnoredFields,
     Never,
@@ -37,6 +38,7 @@ __all__ = [
     "Admit",
     "Arrival",
     "Bind",
+    "ByQueues",
     "Decision",
     "Foresight",
     "IgnoredFields",

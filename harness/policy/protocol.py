@@ -68,6 +68,10 @@ Foresight: TypeAlias = Callable[["Cluster", Mapping[str, Any]], Possible]
 answers as the policy does, which rejects those jobs when they are submitted, and raises `InputError` where
 the policy cannot be made."""
 
+ByQueues: TypeAlias = Callable[["Cluster"], bool]
+"""Whether a policy admits the jobs of a cluster by its ClusterQueues, so that the queue of every job must
+lead to one of them."""
+
 IgnoredFields: TypeAlias = Callable[["Cluster", Mapping[str, Any]], Iterable[str]]
 """Which fields of a cluster's manifests a policy with these options ignores: sentences with kind, name and
 field."""

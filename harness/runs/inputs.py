@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 _fits: Lasting[None] = Lasting()
+"""Asked: whether jobs are admitted by ClusterQueues alone where there are ElasticQuotas too."""
 
 _DROP = "harness replay --drop-impossible leaves out jobs of unknown queues and those that can never start"
 
@@ -52,20 +53,27 @@ def read_cluster(
     return chosen
 
 
-def check_fit(trace: Trace, cluster: Cluster) -> None:
+def check_fit(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -> None:
     """That a cluster has what a trace names, and is no smaller than a job.
+
+    Args:
+        trace: the jobs.
+        cluster: what they are to run on.
+        by_queues: whether jobs are admitted by ClusterQueues (`PolicySpec.admits_by_queues`), so that an
+            ElasticQuota that is called like a job's queue is not enough.
 
     Raises:
         TraceError: it does not; all faults at once.
     """
-    _fits.answer(trace, cluster, lambda: _check_fit(trace, cluster))
+    asked = by_queues and bool(cluster.elastic_quotas)
+    _fits.answer(trace, cluster, lambda: _check_fit(trace, cluster, by_queues=asked), asked)
 
 
-def _check_fit(trace: Trace, cluster: Cluster) -> None:
+def _check_fit(trace: Trace, cluster: Cluster, *, by_queues: bool) -> None:
     from harness.trace.homes import homed, map_hint
     from harness.trace.validate import cluster_faults
 
-    faults = cluster_faults(homed(trace, cluster), cluster)
+    faults = cluster_faults(homed(trace, cluster), cluster, by_queues=by_queues)
     if faults:
         raise TraceError(
             f"{trace.path} does not fit {cluster.source or 'the cluster'}",

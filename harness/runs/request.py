@@ -21,7 +21,7 @@ from harness.runs.arguments import check_arguments
 from harness.runs.at_start import WORLDS, at_start
 from harness.runs.execution import execute
 from harness.runs.identity import look_at
-from harness.runs.inputs import default_plugin, read_cluster, read_trace
+from harness.runs.inputs import check_fit, cluster_for, default_plugin, read_trace
 from harness.runs.plan import Plan
 from harness.runs.run import Keep, Run
 from harness.trace.calibration import Calibration
@@ -228,10 +228,11 @@ class Request:
         if policy is not None and isinstance(self.trace, Path):
             look_at(policy)  # before the trace is read: somebody may edit it meanwhile
         trace = read_trace(self.trace, plugins, self.calibration)
-        cluster = read_cluster(self.cluster, trace, self.calibration)
+        cluster = cluster_for(self.cluster, trace, self.calibration)
+        policy = policy or _policy(default_plugin(cluster), plugins)
+        check_fit(trace, cluster, by_queues=policy.admits_by_queues(cluster))
         trace = homed(trace, cluster)
         begun = at_start(cluster, trace, self.at_start)
-        policy = policy or _policy(default_plugin(cluster), plugins)
         if policy.record:
             check_recorded(trace)
         cluster = begun.cluster

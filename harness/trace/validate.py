@@ -56,29 +56,49 @@ def checked(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Fault]]:
     return frame, faults or Sums().add(frame)
 
 
-def cluster_faults(trace: Trace, cluster: Cluster) -> list[Fault]:
+def cluster_faults(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -> list[Fault]:
     """What a trace asks for that a cluster does not have: queues, priority classes, room for its jobs.
 
-    A queue is unknown if the cluster has ClusterQueues and it names neither a LocalQueue of its namespace nor
-    one of them. A job is larger than the cluster if the least it can start with (`min_pods`) is.
+    A queue is unknown if the cluster has ClusterQueues and it is neither a LocalQueue of its namespace that
+    leads to one of them, nor one of them, nor an ElasticQuota. A job is larger than the cluster if the least
+    it can start with (`min_pods`) is.
+
+    Args:
+        trace: the jobs.
+        cluster: what they are to run on.
+        by_queues: whether jobs are admitted by ClusterQueues, so that no ElasticQuota counts.
     """
-    return unknown_names(trace.frame, cluster) + _too_large(trace.frame, cluster)
+    return unknown_names(trace.frame, cluster, by_queues=by_queues) + _too_large(trace.frame, cluster)
 
 
-def strangers(trace: Trace, cluster: Cluster) -> list[str]:
-    """The jobs of queues that a cluster does not have, and those that are larger than all of it."""
+def strangers(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -> list[str]:
+    """The jobs of queues that a cluster does not have, and those that are larger than all of it.
+
+    Args:
+        trace: the jobs.
+        cluster: what they are to run on.
+        by_queues: as in `cluster_faults`.
+    """
     jobs = _least(trace.frame)
     broken = [rule.broken.fill_null(value=False) for rule in _size_rules(jobs, cluster)]
     large = jobs.select(pl.any_horizontal(pl.lit(value=False), *broken).alias("large"))["large"]
-    unknown = {(namespace, queue) for namespace, queue, *_ in _strange_queues(trace.frame, cluster)}
+    unknown = {
+        (namespace, queue) for namespace, queue, *_ in _strange_queues(trace.frame, cluster, by_queues)
+    }
     doors = zip(jobs["namespace"].to_list(), jobs["queue"].to_list(), strict=True)
     strange = pl.Series([door in unknown for door in doors], dtype=pl.Boolean)
     return jobs["job_id"].filter(large | strange).to_list()
 
 
-def unknown_names(frame: pl.DataFrame, cluster: Cluster) -> list[Fault]:
-    """Queues and priority classes of a trace's rows that a cluster does not have; the rows may be faulty."""
-    return _unknown_queues(frame, cluster) + _unknown_classes(frame, cluster)
+def unknown_names(frame: pl.DataFrame, cluster: Cluster, *, by_queues: bool = False) -> list[Fault]:
+    """Queues and priority classes of a trace's rows that a cluster does not have; the rows may be faulty.
+
+    Args:
+        frame: the rows.
+        cluster: what the jobs are to run on.
+        by_queues: as in `cluster_faults`.
+    """
+    return _unknown_queues(frame, cluster, by_queues) + _unknown_classes(frame, cluster)
 
 
 def _row_rules(frame: pl.DataFrame) -> Iterator[Rule]:
@@ -198,13 +218,13 @@ def _repeated(frame: pl.DataFrame) -> list[Fault]:
     return breaches(rows, rules, rows[ROW])
 
 
-def _unknown_queues(frame: pl.DataFrame, cluster: Cluster) -> list[Fault]:
+def _unknown_queues(frame: pl.DataFrame, cluster: Cluster, by_queues: bool) -> list[Fault]:
     return [
         Fault(
             f"row {row + 1:,} (job {shown(job)}), queue",
             f"{_no_queue(namespace, queue, cluster)} ({_rows(count)})",
         )
-        for namespace, queue, row, job, count in _strange_queues(frame, cluster)
+        for namespace, queue, row, job, count in _strange_queues(frame, cluster, by_queues)
     ]
 
 
@@ -221,17 +241,17 @@ def _no_queue(namespace: str, queue: str, cluster: Cluster) -> str:
     return f"{shown(queue)} is neither a LocalQueue of namespace {namespace!r} nor a ClusterQueue{where}"
 
 
-def _strange_queues(frame: pl.DataFrame, cluster: Cluster) -> Iterator[tuple[str, str, int, str, int]]:
+def _strange_queues(
+    frame: pl.DataFrame, cluster: Cluster, by_queues: bool
+) -> Iterator[tuple[str, str, int, str, int]]:
     """Namespace and queue where the cluster has none, the first row, its job, and how many have it."""
     if not cluster.cluster_queues or "queue" not in frame.columns:
         return
     named = _first_rows(frame, filled(frame, "namespace", DEFAULT_NAMESPACE), pl.col("queue"))
     for namespace, queue, row, job, count in named.iter_rows():
-        if (
-            queue
-            and cluster.cluster_queue_of(namespace, queue) is None
-            and queue not in cluster.elastic_quotas
-        ):
+        if not queue or cluster.cluster_queue_of(namespace, queue) is not None:
+            continue
+        if by_queues or queue not in cluster.elastic_quotas:
             yield namespace, queue, row, job, count
 
 

@@ -72,6 +72,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         running=running_jobs,
         ignored_fields=_ignored_fields,
         never=_never,
+        by_queues=_by_queues,
     )
 
 
@@ -98,6 +99,11 @@ def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
         return fits_no_node(cluster, options)
     quotas = Quotas(cluster, borrow=options["borrow"])
     return lambda job: quotas.request(job).never
+
+
+def _by_queues(cluster: Cluster) -> bool:
+    """Without nodes; on nodes no queue counts."""
+    return not cluster.nodes
 
 
 def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:

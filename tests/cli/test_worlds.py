@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from small_clusters import queues
+from small_clusters import queues, quota_tree
 
 from harness.cli.worlds import named_files
 from harness.errors import OptionError
@@ -314,3 +314,24 @@ def test_a_fault_in_one_cluster_is_told_before_anything_is_replayed(
     assert (ended.code, ended.out) == (2, "")
     assert "Error: pr.yaml: document 1 (line 1): must say kind and apiVersion" in ended.err
     assert not Path("results").exists()
+
+
+def test_a_patch_that_deletes_a_queue_of_jobs_is_refused(
+    harness: Callable, trace: Path, folder: Path
+) -> None:
+    """Also where an elastic quota is called so, which Kueue does not know; to another plugin it is enough."""
+    halves = {each: {"cpu": "2"} for each in "ab"}
+    (folder / "both.yaml").write_text(queues(halves, nodes=1) + quota_tree(halves, {"cpu": "4"}))
+    (folder / "del.yaml").write_text(
+        "{apiVersion: kueue.x-k8s.io/v1beta2, kind: ClusterQueue, metadata: {name: a}, $patch: delete}"
+    )
+    command = ("replay", trace, "--cluster", "both.yaml", "--patch", "del.yaml")
+    refused = harness(*command, "-p", "elasticquota", "-p", "fairsharing")
+    assert (refused.code, refused.out) == (2, "")
+    assert "'a' is neither a LocalQueue of namespace 'default' nor a ClusterQueue (3 rows)" in refused.err
+    assert not (folder / "results").exists()
+    left = harness(*command, "-p", "elasticquota", "-p", "fairsharing", "--drop-impossible", "--json")
+    assert left.code == 0, left.err
+    assert "left out: 3 rows: can never start, by --drop-impossible" in left.err
+    assert json.loads(left.out)["jobs"] == 3
+    assert json.loads(harness(*command, "-p", "elasticquota", "--json").out)["jobs"] == 6

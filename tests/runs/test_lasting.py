@@ -43,7 +43,9 @@ def test_a_second_replay_of_one_trace_on_one_cluster_asks_no_more(
     trace = read_trace(write_trace({}, {"request.cpu": 4000}), plugins)
     cluster = read_cluster(None, trace)
     policy = replace(plugins.policy("none"), never=never)
-    monkeypatch.setattr(validate, "cluster_faults", lambda *of: fits.append(of[1]) or whether(*of))
+    monkeypatch.setattr(
+        validate, "cluster_faults", lambda *of, **how: fits.append(of[1]) or whether(*of, **how)
+    )
     for _ in range(2):
         check_fit(trace, cluster)
         (found,) = impossible(trace, cluster, policy, {"scores": "a"}) or ()

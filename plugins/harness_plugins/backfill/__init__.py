@@ -74,6 +74,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         clairvoyant=True,
         ignored_fields=_ignored_fields,
         never=_never,
+        by_queues=_by_queues,
     )
 
 
@@ -107,6 +108,11 @@ def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
         return capacity.request(job).never
 
     return possible
+
+
+def _by_queues(cluster: Cluster) -> bool:
+    """Without nodes; on nodes no queue counts."""
+    return not cluster.nodes
 
 
 def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:

@@ -71,6 +71,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         running=_running_jobs,
         ignored_fields=_ignored_fields,
         never=_never,
+        by_queues=_by_queues,
     )
     register(
         "fairsharing",
@@ -80,6 +81,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         running=_running_jobs,
         ignored_fields=_ignored_by_fair_sharing,
         never=_never,
+        by_queues=_by_queues,
     )
 
 
@@ -118,6 +120,11 @@ def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
     """The jobs that can never start, see `impossible`."""
     found: Possible = import_module("harness_plugins.kueue.factory").impossible(cluster, options)
     return found
+
+
+def _by_queues(cluster: Cluster) -> bool:
+    """Always: what leads to no ClusterQueue is no Workload that Kueue could admit."""
+    return True
 
 
 def _answer(module: str, name: str) -> Callable[[Mapping[str, Any]], Any]:
