@@ -77,8 +77,23 @@ def _distinct(rows: pl.DataFrame) -> pl.DataFrame:
 def _quota_of(namespace: str, queue: str, cluster: Cluster) -> str | None:
     """The ClusterQueue that a queue stands for, else the ElasticQuota of the namespace or of that name."""
     cluster_queue = cluster.cluster_queue_of(namespace, queue)
-    if cluster_queue is not None:
-        return cluster_queue.name
+    return _elastic_quota_of(namespace, queue, cluster) if cluster_queue is None else cluster_queue.name
+
+
+def elastic_quotas(jobs: pl.DataFrame, cluster: Cluster) -> set[str]:
+    """The ElasticQuotas that jobs count against for plugins which go by these, besides any ClusterQueues.
+
+    Args:
+        jobs: has the columns `namespace` and `queue`.
+        cluster: what the trace is replayed on.
+    """
+    rows = _distinct(jobs.select("namespace", "queue")).iter_rows()
+    found = {_elastic_quota_of(namespace, queue, cluster) for namespace, queue in rows}
+    return {name for name in found if name is not None}
+
+
+def _elastic_quota_of(namespace: str, queue: str, cluster: Cluster) -> str | None:
+    """The ElasticQuota of the namespace, else the one that is called like the queue or its ClusterQueue."""
     leaves = {name: quota for name, quota in cluster.elastic_quotas.items() if not quota.is_parent}
     for name, quota in leaves.items():
         if namespace in quota.namespaces:

@@ -11,7 +11,7 @@ import polars as pl
 from harness.cluster.alone import alone_on
 from harness.errors import OptionError
 from harness.options import did_you_mean
-from harness.tenants import quotas, tenants
+from harness.tenants import elastic_quotas, quotas, tenants
 from harness.trace.job_rows import filled
 from harness.trace.schema import DEFAULT_NAMESPACE
 
@@ -40,12 +40,15 @@ def alone(trace: Trace, cluster: Cluster, quota: str) -> tuple[Trace, Cluster]:
             hint=did_you_mean(quota, list(known)),
         )
     rows = trace.frame
-    found = tenants(rows.select("queue", filled(rows, "namespace", DEFAULT_NAMESPACE)), cluster)
-    own = [name for name, behind in found.quotas.items() if behind == quota]
-    frame = rows.filter(found.names.cast(pl.String).is_in(own))
+    doors = rows.select("queue", filled(rows, "namespace", DEFAULT_NAMESPACE))
+    found = tenants(doors, cluster)
+    own = found.names.cast(pl.String).is_in(
+        [name for name, behind in found.quotas.items() if behind == quota]
+    )
+    frame = rows.filter(own)
     if frame.is_empty():
         raise OptionError(f"alone: no job of {trace.path} counts against quota {quota!r}")
-    return replace(trace, frame=frame), alone_on(cluster, quota)
+    return replace(trace, frame=frame), alone_on(cluster, quota, elastic_quotas(doors.filter(own), cluster))
 
 
 def faults(policy: PolicySpec, begun: AtStart) -> Iterator[str]:

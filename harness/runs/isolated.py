@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from harness.cluster.model import UNLIMITED
-from harness.errors import InputError
+from harness.errors import InputError, PluginError, RunError
 from harness.metrics.finish_time import FINISH_TIME, Sharing, measurements, sharing
 from harness.metrics.levels import holders
 from harness.plugins import Plugins
@@ -93,10 +93,24 @@ class Isolated:
                 outcomes[number] = outcome
                 if over is not None:
                     over(number)
+        made = self._without_refused(outcomes)
+        several = runs_of([self.requests[at] for at in made], dict(enumerate(outcomes[at] for at in made)))
         alone: dict[int, dict[str, Run]] = {place: {} for place in range(len(self._runs))}
-        for (place, quota), run in zip(self._asked, runs_of(self.requests, outcomes), strict=True):
+        for at, run in zip(made, several, strict=True):
+            place, quota = self._asked[at]
             alone[place][quota] = run
         return [self._measured(place, alone[place]) for place in range(len(self._runs))]
+
+    def _without_refused(self, outcomes: Mapping[int, Run | BaseException]) -> list[int]:
+        """The numbers of the requests but for those of runs of which one has a quota that no policy can use.
+
+        An ElasticQuota may be missing, for example, where its ClusterQueue is alone.
+        """
+        for at, (place, quota) in enumerate(self._asked):
+            error = outcomes[at]
+            if isinstance(error, InputError) and not isinstance(error, (RunError, PluginError)):
+                self._refused.setdefault(place, f"{quota!r} alone: {error.message}")
+        return [at for at, (place, _) in enumerate(self._asked) if place not in self._refused]
 
     def _measured(self, place: int, alone: Mapping[str, Run]) -> Run:
         run = self._runs[place]

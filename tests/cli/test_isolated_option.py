@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
-from small_clusters import queues
+from small_clusters import queues, quota_tree
 
 
 def test_who_is_worse_off_together_is_told(harness: Callable, write_trace: Callable[..., Path]) -> None:
@@ -20,6 +21,24 @@ def test_who_is_worse_off_together_is_told(harness: Callable, write_trace: Calla
     assert line.split()[1:4] == ["0.0", "%", "0.0"]
     again = harness("replay", trace, "-p", "none", "-p", "kueue-classic", "--isolated")
     assert again.out == first.out
+
+
+def test_a_cluster_for_all_six_plugins_has_queues_and_elastic_quotas_of_one_name(
+    harness: Callable, write_trace: Callable[..., Path]
+) -> None:
+    """Four of them keep to quotas on nodes and are measured; of the others it is said why not."""
+    jobs = ({"queue": "ab"[number % 2], "submit_time": number, "request.cpu": 2000} for number in range(6))
+    trace = write_trace(*jobs)
+    halves = {"a": {"cpu": "2"}, "b": {"cpu": "2"}}
+    both = queues(halves, nodes=2) + quota_tree(halves, {"cpu": "8"})
+    (trace.parent / "trace.cluster.yaml").write_text(both)
+    keep = ("kueue-classic", "fairsharing", "elasticquota", "auto")
+    names = [part for name in (*keep, "none", "default-preemption") for part in ("-p", name)]
+    ended = harness("replay", trace, *names, "--isolated", "--json")
+    assert ended.code == 0, ended.err
+    rows = json.loads(ended.out)["metrics"]
+    (row,) = (each for each in rows if each["metric"] == "fairness.sharing_violations")
+    assert {name for name, value in row["values"].items() if value is not None} == {*keep}
 
 
 def test_twins_are_measured_so_too(harness: Callable, write_trace: Callable[..., Path]) -> None:

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 import yaml
 from slow_metrics import agrees
-from small_clusters import local_queue, queues
+from small_clusters import local_queue, queues, quota_tree
 
 import harness
 from harness.errors import OptionError, RunError
@@ -111,6 +111,80 @@ def test_elastic_quotas_are_alone_on_their_min(replayed: Replayed) -> None:
     assert ends == [10, 19]
     assert values["sharing_violations", "all"] == 0
     assert run.remarks == ()
+
+
+@pytest.mark.parametrize("plugin", ["elasticquota", "auto"])
+def test_where_queues_and_elastic_quotas_share_names_both_are_alone(replayed: Replayed, plugin: str) -> None:
+    """What goes by elastic quotas is measured as without ClusterQueues: b has no more than 2 cores.
+
+    A `min` that is less than the nominal quota is what counts: alone on one core no job of b can run.
+    """
+    tree, whole = quota_tree(HALVES, {"cpu": "4"}), queues({}, nodes=1)
+    (bare,) = harness.isolated([replayed(*JOBS, cluster=whole + tree, plugin=plugin, grace_period=0)])
+    both = replayed(*JOBS, cluster=queues(HALVES, nodes=1) + tree, plugin=plugin, grace_period=0)
+    (run,) = harness.isolated([both])
+    assert values_of(run) == values_of(bare)
+    assert values_of(run)["finish_time", "quota=b"] is not None
+    assert run.remarks == ()
+    alone = alone_in(run)["b"]
+    assert (alone.jobs["finish_time"] - alone.jobs["submit_time"]).dt.total_seconds().to_list() == [10, 19]
+    less = quota_tree({**HALVES, "b": {"cpu": "1"}}, {"cpu": "4"})
+    other = replayed(*JOBS, cluster=queues(HALVES, nodes=1) + less, plugin=plugin, grace_period=0)
+    (run,) = harness.isolated([other])
+    assert run.remarks[0].endswith("are left out: 2 of b")
+
+
+@pytest.mark.parametrize("plugin", ["kueue-classic", "fairsharing"])
+def test_what_goes_by_cluster_queues_is_measured_as_without_elastic_quotas(
+    replayed: Replayed, plugin: str
+) -> None:
+    """Whatever these say."""
+    measured = []
+    for tree in ("", quota_tree({"a": {"cpu": "0"}, "b": {"cpu": "1"}}, {"cpu": "4"})):
+        run = replayed(*JOBS, cluster=queues(HALVES, nodes=1) + tree, plugin=plugin, grace_period=0)
+        measured.append(values_of(harness.isolated([run])[0]))
+    assert measured[0] == measured[1]
+    assert None not in measured[0].values()
+
+
+@pytest.mark.parametrize("plugin", ["elasticquota", "auto"])
+def test_elastic_quotas_of_namespaces_are_alone_with_the_queue_of_their_jobs(
+    replayed: Replayed, plugin: str
+) -> None:
+    """They are called otherwise than the ClusterQueues, and each keeps its `min`."""
+    jobs = [{**job, "namespace": f"team-{job['queue']}"} for job in JOBS]
+    cluster = f"{queues(HALVES)}---\n{elastic('team-a', 'team-b')}"
+    (run,) = harness.isolated([replayed(*jobs, cluster=cluster, plugin=plugin, grace_period=0)])
+    assert values_of(run) == {
+        ("sharing_violations", "all"): 0,
+        ("finish_time", "quota=a"): pytest.approx(1, abs=0.05),
+        ("finish_time", "quota=b"): 1,
+    }
+    assert run.remarks == ()
+    alone = alone_in(run)["b"]
+    assert list(alone.info["cluster"]["content"]["objects"]["ElasticQuota"]) == ["team-b"]
+    assert (alone.jobs["finish_time"] - alone.jobs["submit_time"]).dt.total_seconds().to_list() == [10, 19]
+
+
+def test_jobs_that_no_elastic_quota_counts_cannot_be_alone_on_one(replayed: Replayed) -> None:
+    """The plugin has nothing to go by then: it is said, and other runs are measured."""
+    jobs = [{**job, "namespace": "x" if job["queue"] == "a" else "y"} for job in JOBS]
+    cluster = f"{queues(HALVES)}---\n{elastic('x')}"
+    runs = [replayed(*jobs, cluster=cluster, plugin=plugin) for plugin in ("elasticquota", "kueue-classic")]
+    refused, measured = harness.isolated(runs)
+    assert set(values_of(refused).values()) == {None}
+    (remark,) = refused.remarks
+    assert remark.endswith(
+        "not measured: 'b' alone: elasticquota preempts by quotas, and the cluster has none"
+    )
+    assert None not in values_of(measured).values()
+
+
+def alone_in(run: harness.Run) -> dict[str, harness.Run]:
+    """Quota -> the run in which it is alone; of a single plugin on a single cluster it is the latest."""
+    found = sorted(folders(run), key=lambda path: path.stat().st_mtime_ns)
+    opened = [harness.Run.open(path.parent) for path in found]
+    return {str(each.info["settings"]["alone"]): each for each in opened}
 
 
 def folders(run: harness.Run) -> list[Path]:
