@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from harness.errors import HarnessError, InputError
 from harness.json_text import parse_json
+from harness.names import RULE, is_path
 from harness.options import did_you_mean
 from harness.registries import Registrar
 
@@ -61,11 +62,19 @@ class RegisterConformance(Registrar[ConformanceSpec]):
         informative: Iterable[str] = (),
         explain: Callable[[Case], str] | None = None,
     ) -> None:
-        """Register the function that answers cases of a component."""
-        owner = self.owner
-        self.registry.add(
-            ConformanceSpec(name, answer, help, frozenset(informative), explain, owner.name, owner.version)
-        )
+        """Register the function that answers cases of a component.
+
+        Raises:
+            RegistrationError: something of it cannot be registered; names the plugin.
+        """
+        owner, about = self.owner, self.about(name)
+        if not is_path(name):
+            about.refuse(f"a component is a name, or several with / between them; each is {RULE}")
+        about.texts(help=help)
+        about.functions(answer=answer)
+        about.functions_or_none(explain=explain)
+        fields = frozenset(about.several("informative", informative))
+        self.registry.add(ConformanceSpec(name, answer, help, fields, explain, owner.name, owner.version))
 
 
 class Difference(NamedTuple):

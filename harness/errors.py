@@ -7,6 +7,7 @@ HarnessError
 │   ├── SpecError
 │   ├── OptionError
 │   ├── PluginError
+│   │   └── RegistrationError   a plugin registers what cannot be; it counts as not loaded
 │   └── RunError          a run folder that is missing, damaged or not comparable
 ├── PolicyError           a policy failed by itself
 │   └── DecisionError     a policy decided what cannot be; the referee refuses it
@@ -62,6 +63,10 @@ class PluginError(InputError):
     """A plugin cannot be loaded, is unknown, or clashes with another."""
 
 
+class RegistrationError(PluginError):
+    """A plugin registers something under a name, or with values, that cannot be."""
+
+
 class RunError(InputError):
     """A run folder is missing, damaged, or cannot be compared with another."""
 
@@ -109,6 +114,19 @@ class StoppedError(HarnessError):
 
 NOT_THEIRS: tuple[type[Exception], ...] = (HarnessError, MemoryError)
 """What passes through where any other error becomes that of the plugin that was called."""
+
+
+def told(error: BaseException) -> str:
+    """The type of an error with its text, such as `ValueError: no such queue`."""
+    return f"{type(error).__name__}: {text_of(error)}"
+
+
+def text_of(error: BaseException) -> str:
+    """The text of an error that a plugin raised, whose own way of making one may fail."""
+    try:
+        return str(error)
+    except Exception as failure:
+        return f"(its text cannot be made: {type(failure).__name__})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from fractions import Fraction
 from math import isfinite
 from typing import Any
 
-from harness.errors import InputError, OptionError
+from harness.errors import InputError, OptionError, text_of
+from harness.names import is_word
 from harness.units import exact_duration, exact_number, parse_duration
 
 _TRUE = {"true", "yes", "on", "1"}
@@ -43,6 +44,9 @@ class Option:
         help: one line that says what it does and what it moves.
         type: makes a value of the text that a user wrote (`str`, `int`, `boolean`, `parse_duration`, ...).
         choices: the only values allowed, if not empty.
+
+    Raises:
+        OptionError: it cannot be written after `--set`, or its default cannot be kept in `run.json`.
     """
 
     name: str
@@ -50,6 +54,13 @@ class Option:
     help: str
     type: Callable[[str], Any] = str
     choices: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what nobody could set, show or keep."""
+        if (fault := _fault(self.name, self.help, self.type, self.choices)) is not None:
+            raise OptionError(f"option {self.name!r}: {fault}")
+        object.__setattr__(self, "choices", tuple(self.choices))
+        self._keepable(self.default, "its default")
 
     def parse(self, value: Any) -> Any:
         """The option's value; text is parsed, anything else must be what parsing could have given.
@@ -60,7 +71,16 @@ class Option:
         value = self._parsed(value) if isinstance(value, str) else self._typed(value)
         if self.choices and value is not None and value not in self.choices:
             raise OptionError(f"option {self.name}: {value!r} is not one of {', '.join(self.choices)}")
+        self._keepable(value, "the value")
         return value
+
+    def _keepable(self, value: object, what: str) -> None:
+        if not _in_json(value):
+            shown = repr(value) if isinstance(value, float) else f"of type {type(value).__name__}"
+            raise OptionError(
+                f"option {self.name}: run.json cannot keep {what}, {shown}",
+                hint="texts, finite numbers, true, false and None can be kept, and lists and dicts of these",
+            )
 
     def _parsed(self, text: str) -> Any:
         try:
@@ -71,7 +91,7 @@ class Option:
             Exception
         ) as error:  # whatever a plugin's own parser raises for a text that is none of its kind
             kind = "a whole number" if self.type is int else "a number" if self.type is float else ""
-            why = f"is not {kind}" if kind else f"is not understood: {error}"
+            why = f"is not {kind}" if kind else f"is not understood: {text_of(error)}"
             raise OptionError(f"option {self.name}: {text!r} {why}") from error
         if isinstance(value, float) and not isfinite(value):
             raise OptionError(f"option {self.name}: {text!r} is not a finite number")
@@ -89,6 +109,54 @@ class Option:
                 f"option {self.name}: {value!r} is of type {type(value).__name__}, not {wanted.__name__}"
             )
         return value
+
+
+def _fault(name: object, help: object, type: object, choices: object) -> str | None:
+    """What is wrong with the fields of an option, of whatever type they are; None where nothing is."""
+    if not is_word(name):
+        return "its name must be letters, digits, and - _ . +, with neither - nor . at the beginning"
+    if not isinstance(help, str):
+        return "its help must be a text"
+    if not callable(type):
+        return "its type must be a function that makes a value of a text, such as int"
+    if not isinstance(choices, (tuple, list)) or not all(isinstance(each, str) for each in choices):
+        return "its choices must be a tuple of texts"
+    return None
+
+
+def _in_json(value: object) -> bool:
+    """Whether `run.json` can keep a value."""
+    if isinstance(value, float):
+        return isfinite(value)
+    if isinstance(value, (list, tuple)):
+        return all(map(_in_json, value))
+    if isinstance(value, dict):
+        return all(isinstance(name, str) and _in_json(each) for name, each in value.items())
+    return value is None or isinstance(value, (str, int))
+
+
+def declared_options(options: object) -> tuple[Option, ...]:
+    """The options that somebody declares, as a tuple.
+
+    Raises:
+        OptionError: they are not several `Option`s, or two have one name.
+    """
+    if isinstance(options, Option):
+        raise OptionError(
+            "options must be a tuple of Option, and is one Option",
+            hint="a tuple of one has a comma: (option,)",
+        )
+    if isinstance(options, (str, bytes, Mapping)) or not isinstance(options, Iterable):
+        raise OptionError(f"options must be a tuple of Option, and is of type {type(options).__name__}")
+    found = tuple(options)
+    for each in found:
+        if not isinstance(each, Option):
+            raise OptionError(f"options must be a tuple of Option, and {each!r} in it is none")
+    names = [each.name for each in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise OptionError(f"two options are called {name!r}")
+    return found
 
 
 def resolve(declared: Iterable[Option], given: Mapping[str, Any], *, owner: str) -> dict[str, Any]:

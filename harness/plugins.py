@@ -15,7 +15,7 @@ import pluggy
 
 from harness import hookspecs
 from harness.entry_points import installed
-from harness.errors import PluginError
+from harness.errors import PluginError, RegistrationError, told
 from harness.options import did_you_mean
 from harness.registries import (
     MetricSpec,
@@ -117,8 +117,8 @@ def load(
 ) -> Plugins:
     """Load the installed plugins.
 
-    A plugin that cannot be imported, misspells a hook or fails while it registers is left out and listed in
-    `found` with the reason.
+    A plugin that cannot be imported, misspells a hook, registers what cannot be, or fails while it registers
+    is left out and listed in `found` with the reason.
 
     Args:
         only: load just these, by entry-point name.
@@ -146,17 +146,26 @@ def _loaded(how: Mapping[str, Any]) -> Plugins:
             manager.check_pending()
             hooks = tuple(sorted(caller.name for caller in manager.get_hookcallers(plugin) or ()))
             _register(plugin, info, loaded)
-        except (PluginError, MemoryError):
-            raise
+        except (PluginError, MemoryError) as error:
+            if not isinstance(error, RegistrationError):
+                raise
+            found.append(_without(info, error, manager, loaded))
         except Exception as error:
-            if manager.has_plugin(info.name):
-                manager.unregister(name=info.name)
-            for registry in loaded.registries:
-                registry.drop_owner(info.name)
-            found.append(replace(info, error=_reason(error)))
+            found.append(_without(info, error, manager, loaded))
         else:
             found.append(replace(info, hooks=hooks))
     return replace(loaded, found=tuple(found), left_out=tuple(sorted(set(how["block"]))), how=how)
+
+
+def _without(
+    info: PluginInfo, error: Exception, manager: pluggy.PluginManager, loaded: Plugins
+) -> PluginInfo:
+    """Leave out a plugin that failed with all that it registered; answers what is listed of it."""
+    if manager.has_plugin(info.name):
+        manager.unregister(name=info.name)
+    for registry in loaded.registries:
+        registry.drop_owner(info.name)
+    return replace(info, error=_reason(error))
 
 
 def third_parties() -> set[str]:
@@ -191,8 +200,10 @@ def installed_kinds() -> Registry[KindSpec]:
             manager.register(candidate.load(), info.name)
             register = RegisterKind(Owner(info.name, info.version, info.module), kinds)
             manager.hook.harness_register_kinds(register=register)
-        except (PluginError, MemoryError):
-            raise
+        except (PluginError, MemoryError) as error:
+            if not isinstance(error, RegistrationError):
+                raise
+            kinds.drop_owner(info.name)
         except Exception:
             kinds.drop_owner(info.name)
     return kinds
@@ -243,4 +254,5 @@ def _register(plugin: object, info: PluginInfo, loaded: Plugins) -> None:
 
 
 def _reason(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".splitlines()[0]
+    text = error.message if isinstance(error, RegistrationError) else told(error)
+    return text.splitlines()[0]

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, Protocol, TypeVar
 
-from harness.errors import PluginError
-from harness.options import Option
+from harness.errors import OptionError, PluginError, RegistrationError
+from harness.names import RULE, is_name
+from harness.options import Option, declared_options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,8 +58,11 @@ class Registry(Generic[SpecT]):
 
         Raises:
             PluginError: the name is taken; both owners are named.
+            RegistrationError: the same plugin took it.
         """
         taken = self._specs.get(spec.name)
+        if taken is not None and taken.owner == spec.owner:
+            raise RegistrationError(f"plugin {spec.owner!r} registers {self.kind} {spec.name!r} twice")
         if taken is not None:
             raise PluginError(
                 f"{self.kind} {spec.name!r} is registered by both {taken.owner!r} and {spec.owner!r}",
@@ -85,6 +89,80 @@ class Registrar(Generic[SpecT]):
     def __init__(self, owner: Owner, registry: Registry[SpecT]) -> None:
         self.owner = owner
         self.registry = registry
+
+    def about(self, name: object) -> Registration:
+        """Checks what is registered under a name."""
+        return Registration(self.owner.name, self.registry.kind, name)
+
+
+class Registration:
+    """Checks what a plugin registers under a name; a fault names the plugin, the kind and the name.
+
+    Args:
+        owner: the plugin.
+        kind: of what is registered.
+        name: the name.
+    """
+
+    def __init__(self, owner: str, kind: str, name: object) -> None:
+        self._owner, self._kind, self._name = owner, kind, name
+
+    def refuse(self, why: str, hint: str | None = None) -> NoReturn:
+        """Say what is wrong.
+
+        Raises:
+            RegistrationError: always.
+        """
+        raise RegistrationError(
+            f"plugin {self._owner!r} registers {self._kind} {self._name!r}: {why}", hint=hint
+        )
+
+    def named(self) -> None:
+        """See that the name is one that users can call it by, and that file names can have in them."""
+        if not is_name(self._name):
+            self.refuse(f"a name is {RULE}")
+
+    def texts(self, **values: object) -> None:
+        """See that each is a text."""
+        for what, value in values.items():
+            if not isinstance(value, str):
+                self.refuse(f"{what} must be a text, and is {_about(value)}")
+
+    def functions(self, **values: object) -> None:
+        """See that each can be called."""
+        for what, value in values.items():
+            if not callable(value):
+                self.refuse(f"{what} must be a function, and is {_about(value)}")
+
+    def functions_or_none(self, **values: object) -> None:
+        """See that each that is not None can be called."""
+        self.functions(**{what: value for what, value in values.items() if value is not None})
+
+    def flags(self, **values: object) -> None:
+        """See that each is true or false."""
+        for what, value in values.items():
+            if not isinstance(value, bool):
+                self.refuse(f"{what} must be True or False, and is {_about(value)}")
+
+    def several(self, what: str, value: object) -> tuple[str, ...]:
+        """Texts, none of them empty."""
+        if isinstance(value, str) or not isinstance(value, Iterable):
+            self.refuse(f"{what} must be several texts, such as a tuple, and is {_about(value)}")
+        found = tuple(value)
+        if not all(isinstance(each, str) and each for each in found):
+            self.refuse(f"{what} must be texts that are not empty, and are {found!r}")
+        return found
+
+    def options(self, value: object) -> tuple[Option, ...]:
+        """Options, no two of one name."""
+        try:
+            return declared_options(value)
+        except OptionError as error:
+            self.refuse(error.message, error.hint)
+
+
+def _about(value: object) -> str:
+    return "None" if value is None else f"of type {type(value).__name__}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,13 +255,23 @@ class RegisterPolicy(Registrar[PolicySpec]):
                 of these, nothing limits what it starts, and what is beyond the cluster's capacity is counted.
             by_queues: whether it admits jobs by the ClusterQueues of a cluster: an ElasticQuota that is
                 called like a job's queue is then not enough, and a replay of such a job is refused.
+
+        Raises:
+            RegistrationError: something of it cannot be registered; names the plugin.
         """
-        owner = self.owner
+        owner, about = self.owner, self.about(name)
+        about.named()
+        about.texts(help=help)
+        about.functions(factory=factory)
+        about.functions_or_none(
+            running=running, ignored_fields=ignored_fields, never=never, by_queues=by_queues
+        )
+        about.flags(clairvoyant=clairvoyant, record=record)
         spec = PolicySpec(
             name,
             factory,
             help,
-            tuple(options),
+            about.options(options),
             clairvoyant,
             owner.name,
             owner.version,
@@ -211,16 +299,32 @@ class RegisterReader(Registrar[ReaderSpec]):
         options: Iterable[Option] = (),
         folder: Callable[[Path], bool] | None = None,
     ) -> None:
-        """Register a reader of a foreign trace format."""
-        owner = self.owner
-        about = (name, read, help, tuple(suffixes), sniff, tuple(options), owner.name, owner.version)
-        self.registry.add(ReaderSpec(*about, folder))
+        """Register a reader of a foreign trace format.
+
+        Raises:
+            RegistrationError: something of it cannot be registered; names the plugin.
+        """
+        owner, about = self.owner, self.about(name)
+        about.named()
+        about.texts(help=help)
+        about.functions(read=read)
+        about.functions_or_none(sniff=sniff, folder=folder)
+        endings, declared = about.several("suffixes", suffixes), about.options(options)
+        of_plugin = (owner.name, owner.version)
+        self.registry.add(ReaderSpec(name, read, help, endings, sniff, declared, *of_plugin, folder))
 
 
 class RegisterMetric(Registrar[MetricSpec]):
     """What `harness_register_metrics` gets."""
 
     def __call__(self, name: str, compute: Compute, *, help: str) -> None:
-        """Register a metric, or a family of metrics that are computed together."""
-        owner = self.owner
+        """Register a metric, or a family of metrics that are computed together.
+
+        Raises:
+            RegistrationError: something of it cannot be registered; names the plugin.
+        """
+        owner, about = self.owner, self.about(name)
+        about.named()
+        about.texts(help=help)
+        about.functions(compute=compute)
         self.registry.add(MetricSpec(name, compute, help, owner.name, owner.version, owner.module))

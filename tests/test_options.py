@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -149,3 +151,37 @@ def test_a_factor_of_endless_digits_is_refused_with_the_reason() -> None:
     """No float has more than thirty decimals in this range."""
     with pytest.raises(OptionError, match="it has more than 30 decimals"):
         factor("arrivals cannot be scaled by", Fraction(1, 3**70) + 1, hint="")
+
+
+@pytest.mark.parametrize("default", [{1}, object(), float("nan"), [b"x"], {5: 1}, Path()])
+def test_a_default_can_be_kept_in_a_run(default: Any) -> None:
+    """What JSON does not have is refused when the option is made, not when the replay is over."""
+    with pytest.raises(OptionError, match=r"option x: run\.json cannot keep its default, "):
+        Option("x", default, "h")
+
+
+def test_a_value_can_be_kept_in_a_run() -> None:
+    """What a plugin's own parser makes is refused when it is chosen."""
+    names = Option("names", None, "h", type=lambda text: set(text.split(",")))
+    with pytest.raises(
+        OptionError, match=r"policy p, option names: run\.json cannot keep the value, of type set"
+    ):
+        resolve([names], {"names": "a,b"}, owner="policy p")
+    assert Option("names", ("a",), "h", type=lambda text: text.split(",")).parse("a,b") == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ({"name": "a=b"}, "its name must be letters"),
+        ({"name": 5}, "its name must be letters"),
+        ({"help": None}, "its help must be a text"),
+        ({"type": "int"}, "its type must be a function"),
+        ({"choices": "ab"}, "its choices must be a tuple of texts"),
+        ({"choices": (1, 2)}, "its choices must be a tuple of texts"),
+    ],
+)
+def test_an_option_can_be_written_and_shown(how: Any, why: str) -> None:
+    """It says what is wrong with it when it is made."""
+    with pytest.raises(OptionError, match=why):
+        Option(**{"name": "x", "default": None, "help": "h", **how})

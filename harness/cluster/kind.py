@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.errors import PluginError
+from harness.names import is_word
 from harness.registries import Registrar
 
 if TYPE_CHECKING:
@@ -71,13 +72,23 @@ class RegisterKind(Registrar[KindSpec]):
 
         Raises:
             PluginError: the kind is one that harness reads itself, or that another plugin brings.
+            RegistrationError: something of it cannot be registered; names the plugin.
         """
+        from harness.cluster.coverage.verdicts import Coverage
         from harness.cluster.kinds import OURS
 
+        about = self.about(f"{kind}.{group}")
+        if not is_word(kind) or not (is_word(group) or group == ""):
+            about.refuse("group and kind must be words, such as scheduling.volcano.sh and Queue")
+        known = about.several("versions", versions)
+        about.functions(read=read)
+        about.functions_or_none(check=check)
+        if not isinstance(coverage, Coverage):
+            about.refuse("coverage must be a Coverage")
         if (group, kind) in OURS:
             raise PluginError(
                 f"kind {kind}.{group} of plugin {self.owner.name!r} is read already, by harness itself",
                 hint=f"leave the plugin out: --no-plugin {self.owner.name}",
             )
-        how = Kind(tuple(versions), read, coverage, check)
+        how = Kind(known, read, coverage, check)
         self.registry.add(KindSpec(f"{kind}.{group}", group, kind, how, self.owner.name, self.owner.version))

@@ -51,8 +51,16 @@ class RegisterSection(Registrar[SectionSpec]):
             help: one line that says what it shows.
             place: sections stand in this order, and of one place in that of their names. Built-in ones are at
                 100, 200, ...; the last of them, what was assumed, at 10,000.
+
+        Raises:
+            RegistrationError: something of it cannot be registered; names the plugin.
         """
-        owner = self.owner
+        owner, about = self.owner, self.about(name)
+        about.named()
+        about.texts(title=title, help=help)
+        about.functions(make=make)
+        if type(place) is not int:
+            about.refuse(f"place must be a whole number, and is {place!r}")
         self.registry.add(SectionSpec(name, make, title, help, place, owner.name, owner.version))
 
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, get_args
 from harness.engine.losses import Losses, parse_losses
 from harness.errors import InputError, OptionError
 from harness.frozen import Frozen
-from harness.options import did_you_mean, factor, resolve
+from harness.names import RULE, is_name
+from harness.options import declared_options, did_you_mean, factor, resolve
 from harness.plugins import Plugins, load
 from harness.registries import PolicySpec
 from harness.runs.alone import alone, faults
@@ -37,7 +38,6 @@ GRACE_PERIOD = 30 * SECOND
 """How long a preempted pod keeps its resources when neither trace nor user says: Kubernetes' default."""
 
 _SCHEMA = "1"
-_LONGEST_LABEL = 40
 _IN_JSON: Mapping[str, tuple[type, ...]] = {
     "plugin": (str, NoneType),
     "cluster": (str, NoneType),
@@ -358,20 +358,25 @@ def _label_of(policy: PolicySpec) -> str:
 
 
 def _part_of_label(text: str) -> str:
-    wrong = any(not (char.isalnum() or char in "-_.+") for char in text) or text[:1] in (".", "-")
-    if not text or wrong or len(text) > _LONGEST_LABEL:
-        raise OptionError(
-            f"{text!r} cannot be a label",
-            hint=f"use up to {_LONGEST_LABEL} letters, digits, and - _ . +; neither - nor . at the beginning",
-        )
+    if not is_name(text):
+        raise OptionError(f"{text!r} cannot be a label", hint=f"use {RULE}")
     return text
 
 
 def _policy(plugin: str | PolicyFactory, plugins: Plugins) -> PolicySpec:
+    """The policy of a name, or of a class or function.
+
+    Raises:
+        PluginError: there is no policy of that name.
+        OptionError: the class declares options that cannot be.
+    """
     if isinstance(plugin, str):
         return plugins.policy(plugin)
     name = getattr(plugin, "__name__", type(plugin).__name__)
-    options = tuple(getattr(plugin, "options", ()))
+    try:
+        options = declared_options(getattr(plugin, "options", ()))
+    except OptionError as error:
+        raise OptionError(f"policy {name}: {error.message}", hint=error.hint) from error
     return PolicySpec(name, plugin, "", options, bool(getattr(plugin, "clairvoyant", False)), "", "")
 
 

@@ -1,0 +1,23 @@
+"""Which names things can have that users call on command lines and that become parts of file names."""
+
+from __future__ import annotations
+
+LONGEST = 40
+RULE = f"up to {LONGEST} letters, digits, and - _ . +; neither - nor . at the beginning"
+
+
+def is_name(value: object) -> bool:
+    """Whether a value is a text that keeps `RULE`, as `-p NAME@LABEL` and a folder can have it."""
+    return isinstance(value, str) and is_word(value) and len(value) <= LONGEST
+
+
+def is_word(value: object) -> bool:
+    """Whether a value is a name as `is_name` has it, however long."""
+    if not isinstance(value, str) or value[:1] in ("", ".", "-"):
+        return False
+    return all(char.isalnum() or char in "-_.+" for char in value)
+
+
+def is_path(value: object) -> bool:
+    """Whether a value is a name, or several with `/` between them."""
+    return isinstance(value, str) and all(map(is_name, value.split("/")))

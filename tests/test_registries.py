@@ -1,0 +1,149 @@
+"""What plugins may register: a fault is that of its plugin alone, which counts as not loaded."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from policies import Greedy
+
+import harness
+from harness import Option, hookimpl, plugins
+from harness.cli import cli
+from harness.errors import PluginError
+
+TWICE = (Option("x", 1, "first", type=int), Option("x", 2, "second", type=int))
+
+
+def bringing(kind: str, *what: Any, **how: Any) -> types.SimpleNamespace:
+    """A plugin that registers one thing of a kind after a good policy."""
+
+    def good(register: Any) -> None:
+        register("good", Greedy, help="starts what fits")
+
+    def hook(register: Any) -> None:
+        if kind == "policies":
+            good(register)
+        register(*what, **how)
+
+    hooks: dict[str, Callable[[Any], None]] = {"policies": good, kind: hook}
+    return types.SimpleNamespace(
+        **{f"harness_register_{name}": hookimpl(each) for name, each in hooks.items()}
+    )
+
+
+def error_of(plugin: object) -> str:
+    """Why a plugin did not load; what it registered before is gone, and others are there."""
+    loaded = plugins.load(extra={"bad": plugin})
+    (info,) = (each for each in loaded.found if each.name == "bad")
+    assert "none" in loaded.policies
+    assert not [spec for registry in loaded.registries for spec in registry if spec.owner == "bad"]
+    assert not [
+        each for each in loaded.hooks.harness_register_policies.get_hookimpls() if each.plugin is plugin
+    ]
+    return info.error or ""
+
+
+@pytest.mark.parametrize("name", [5, None, "", "../x", "a@b", "a b", "a/b", "x" * 41, "-p"])
+@pytest.mark.parametrize("kind", ["policies", "readers", "metrics", "sections"])
+def test_names_can_be_called_on_command_lines_and_in_folders(kind: str, name: object) -> None:
+    """`-p NAME@LABEL` and a run's folder can have every name; another one names its plugin and the rule."""
+    titled = {"title": "t"} if kind == "sections" else {}
+    error = error_of(bringing(kind, name, Greedy, help="h", **titled))
+    assert error.startswith("plugin 'bad' registers ")
+    assert f"{name!r}: a name is up to 40 letters, digits, and - _ . +" in error
+
+
+@pytest.mark.parametrize(
+    ("kind", "what", "how", "why"),
+    [
+        ("policies", ("p", Greedy), {"help": None}, "help must be a text, and is None"),
+        ("policies", ("p", 5), {"help": "h"}, "factory must be a function, and is of type int"),
+        ("policies", ("p", Greedy), {"help": "h", "never": 5}, "never must be a function"),
+        ("policies", ("p", Greedy), {"help": "h", "running": []}, "running must be a function"),
+        ("policies", ("p", Greedy), {"help": "h", "ignored_fields": ""}, "ignored_fields must be a function"),
+        ("policies", ("p", Greedy), {"help": "h", "clairvoyant": "no"}, "clairvoyant must be True or False"),
+        ("policies", ("p", Greedy), {"help": "h", "options": TWICE}, "two options are called 'x'"),
+        ("policies", ("p", Greedy), {"help": "h", "options": TWICE[0]}, "and is one Option"),
+        ("policies", ("p", Greedy), {"help": "h", "options": [TWICE[0], "zz"]}, "'zz' in it is none"),
+        ("policies", ("p", Greedy), {"help": "h", "options": {"a": 1}}, "and is of type dict"),
+        ("policies", ("good", Greedy), {"help": "h"}, "registers policy 'good' twice"),
+        ("readers", ("r", None), {"help": "h"}, "read must be a function, and is None"),
+        ("readers", ("r", open), {"help": "h", "suffixes": ".x"}, "suffixes must be several texts"),
+        (
+            "readers",
+            ("r", open),
+            {"help": "h", "suffixes": [""]},
+            "suffixes must be texts that are not empty",
+        ),
+        ("readers", ("r", open), {"help": "h", "sniff": True}, "sniff must be a function"),
+        ("readers", ("r", open), {"help": "h", "options": 5}, "and is of type int"),
+        ("metrics", ("m", 5), {"help": "h"}, "compute must be a function"),
+        ("metrics", ("m", len), {"help": b"h"}, "help must be a text, and is of type bytes"),
+        ("sections", ("s", len), {"title": 5, "help": "h"}, "title must be a text"),
+        ("sections", ("s", len), {"title": "t", "help": "h", "place": "9"}, "place must be a whole number"),
+        ("conformance", ("a/../b", len), {"help": "h"}, "several with / between them"),
+        ("conformance", ("c", len), {"help": "h", "informative": "x"}, "informative must be several texts"),
+        (
+            "kinds",
+            ("g", 5),
+            {"versions": ["v1"], "read": len, "coverage": None},
+            "group and kind must be words",
+        ),
+        ("kinds", ("g", "K"), {"versions": "v1", "read": len, "coverage": None}, "versions must be several"),
+        ("kinds", ("g", "K"), {"versions": ["v1"], "read": len, "coverage": None}, "must be a Coverage"),
+    ],
+)
+def test_what_is_registered_is_of_the_right_types(kind: str, what: Any, how: Any, why: str) -> None:
+    """Functions, texts, flags and options; each fault names the plugin, and what is wrong."""
+    error = error_of(bringing(kind, *what, **how))
+    assert error.startswith("plugin 'bad' registers ")
+    assert why in error
+
+
+def test_components_of_conformance_have_paths_for_names() -> None:
+    """Such as those that are there: `kueue/cycles`."""
+    loaded = plugins.load(extra={"good": bringing("conformance", "mine/cycles", dict, help="answers")})
+    assert loaded.conformance.get("mine/cycles") is not None
+
+
+def test_a_bad_registration_leaves_all_others_listed_and_suggested(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`harness plugins` lists the plugin with the reason, and a mistyped policy gets its suggestion."""
+    loaded = plugins.load(extra={"bad": bringing("policies", 5, Greedy, help=None)})
+    with pytest.raises(
+        PluginError, match="plugin 'bad' failed to load: plugin 'bad' registers policy 5"
+    ) as raised:
+        loaded.policy("nonee")
+    assert raised.value.hint == "did you mean 'none'?"
+    monkeypatch.setattr(plugins, "load", lambda **_: loaded)
+    listed = CliRunner().invoke(cli, ["plugins"])
+    assert listed.exit_code == 0
+    assert "broken: plugin 'bad' registers policy 5" in listed.output
+    assert "none: nothing is preempted" in listed.output
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (Option("x", 1, "h", type=int), "options must be a tuple of Option, and is one Option"),
+        ({"a": 1}, "options must be a tuple of Option, and is of type dict"),
+        (("a",), "options must be a tuple of Option, and 'a' in it is none"),
+        (5, "options must be a tuple of Option, and is of type int"),
+        (TWICE, "two options are called 'x'"),
+    ],
+)
+def test_options_of_a_policy_class_are_a_tuple_of_options(
+    write_trace: Callable[..., Path], tmp_path: Path, options: Any, why: str
+) -> None:
+    """Anything else is refused with the name of the class."""
+
+    class Mine(Greedy):
+        pass
+
+    Mine.options = options  # type: ignore[attr-defined]
+    with pytest.raises(harness.OptionError, match=f"policy Mine: {why}"):
+        harness.replay(write_trace({}), plugin=Mine, output=tmp_path)
