@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from harness.errors import HarnessError, InputError
+from harness.errors import HarnessError, InputError, told
 from harness.json_text import parse_json
 from harness.names import RULE, is_path
 from harness.options import did_you_mean
@@ -282,7 +282,7 @@ def judge(case: Case, spec: ConformanceSpec) -> Verdict:
     except MemoryError:
         raise
     except Exception as failure:
-        error = f"{type(failure).__name__}: {failure}"
+        error = told(failure)
     judged = [each for each in found if not _parts(each.path) & spec.informative]
     reported = [each for each in found if _parts(each.path) & spec.informative]
     return Verdict(

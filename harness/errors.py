@@ -40,6 +40,11 @@ class HarnessError(Exception):
         if hint:
             self.add_note(f"Hint: {hint}")  # of scripts that do not catch it, a traceback is all that is seen
 
+    def within(self, where: str) -> None:
+        """Say before its own words where it happened; its type, its hint and its faults stay."""
+        self.message = f"{where}: {text_of(self)}"
+        self.args = (self.message,)
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Errors go to other processes whatever their own arguments are."""
         return _again, (type(self), self.args), self.__dict__

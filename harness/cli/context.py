@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.errors import PluginError
+from harness.errors import PluginError, told
 
 if TYPE_CHECKING:
     from harness.plugins import Plugins
@@ -73,7 +73,7 @@ def _added(plugins: Plugins, taken: Container[str]) -> dict[str, click.Command]:
             raise
         except Exception as error:
             raise PluginError(
-                f"plugin {owner!r} failed to add its commands: {type(error).__name__}: {error}",
+                f"plugin {owner!r} failed to add its commands: {told(error)}",
                 hint=f"leave it out: --no-plugin {owner}",
             ) from error
         for name, command in group.commands.items():

@@ -160,15 +160,13 @@ def _check_jobs(jobs: Collection[str], plan: Plan) -> None:
         OptionError: one is not.
     """
     from harness.explanation.names import close_to
+    from harness.runs.questions import running_jobs
 
     if not jobs:
         return
-    running, later = plan.policy.running, plan.at_start.later
+    several = [each for each in (plan.cluster, plan.at_start.later) if each is not None]
     known = {str(name) for name in plan.trace.frame["job_id"].unique()}
-    if running is not None:
-        known |= {
-            job.id for each in (plan.cluster, later) if each is not None for job, *_ in running(each, 0)
-        }
+    known |= {job.id for each in several for job, *_ in running_jobs(plan.policy, each, 0)}
     for name in jobs:
         if name not in known:
             raise OptionError(f"--trace-policy: there is no job {name!r}", hint=close_to(name, known))

@@ -18,11 +18,12 @@ from harness.engine.livelock import Livelock
 from harness.engine.losses import Losses
 from harness.engine.referee import Referee
 from harness.engine.sources import FAR, Arrivals, Source
-from harness.errors import NOT_THEIRS, PolicyError
+from harness.errors import NOT_THEIRS, InputError, PolicyError, told
 from harness.policy import Arrival, Job, Policy, View
 from harness.units import format_duration
 
 _WATCH_EVERY = 256  # instants between two reports of progress
+_OURS = ("harness.engine", "harness.recording", "harness.runs", "harness.trace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +107,16 @@ class Engine:
             for now in self._play(policy, referee, sources):
                 if watch is not None:
                     watch(now, arrivals.arrived)
+        except InputError as error:
+            if not _is_ours(error):
+                error.within(f"policy {name}, at {_told_time(lifecycle.now)}")
+            raise
         except NOT_THEIRS:
             raise
         except Exception as error:
-            at = f"{lifecycle.now} us ({format_duration(lifecycle.now)} after the origin)"
+            at = _told_time(lifecycle.now)
             raise PolicyError(
-                f"policy {name} failed at {at}: {type(error).__name__}: {error}", hint="--debug shows where"
+                f"policy {name} failed at {at}: {told(error)}", hint="--debug shows where"
             ) from error
         alive = any(source.due != FAR for source in sources)
         seen = self._enough is not None and self._enough()
@@ -172,6 +177,19 @@ class Engine:
                 return
 
 
+def _told_time(now: int) -> str:
+    return f"{now} us ({format_duration(now)} after the origin)"
+
+
+def _is_ours(error: InputError) -> bool:
+    """Whether an error was raised by what replays and records, and not by the policy."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    module = "" if trace is None else str(trace.tb_frame.f_globals.get("__name__", ""))
+    return module.startswith(_OURS)
+
+
 def _listener(policy: Policy, name: str) -> Callable[[Job, range, int], None] | None:
     """What tells a policy that pods are ready, where it wants to know.
 
@@ -182,6 +200,6 @@ def _listener(policy: Policy, name: str) -> Callable[[Job, range, int], None] | 
         return getattr(policy, "ready", None)
     except Exception as error:
         raise PolicyError(
-            f"policy {name} failed when it was asked for its method ready: {type(error).__name__}: {error}",
+            f"policy {name} failed when it was asked for its method ready: {told(error)}",
             hint="--debug shows where",
         ) from error

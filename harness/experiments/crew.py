@@ -14,7 +14,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any, Generic, Protocol, TypeVar
 
-from harness.errors import HarnessError, OptionError, ReplayError
+from harness.errors import HarnessError, OptionError, ReplayError, told
 from harness.experiments.work import Packed, Work, make_elsewhere, packed
 from harness.runs.children import Pool, heed_signals
 from harness.runs.workers import workers_within
@@ -206,7 +206,7 @@ def _handed_out(
                 except HarnessError:
                     raise
                 except Exception as error:  # whatever an executor says of a task that it could not do
-                    made = work.failed(item, f"the executor failed: {type(error).__name__}: {error}")
+                    made = work.failed(item, f"the executor failed: {told(error)}")
                 del under_way[future]
                 if made is not None:
                     yield made

@@ -11,6 +11,7 @@ from harness.forecasting.history import History
 from harness.forecasting.present import Now
 from harness.forecasting.run_times import Draws, Ended, RunTimes
 from harness.forecasting.traits import LEVELS, key_of_group
+from harness.runs.questions import foresight
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
@@ -41,8 +42,8 @@ def world_of(
             "the history", [Fault("", "none of its jobs had ended by now, so no run time is known")]
         )
     never: dict[int, Never] = {}
-    if settings.policy.never is not None:
-        possible = settings.policy.never(cluster, settings.options)
+    possible = foresight(settings.policy, cluster, settings.options)
+    if possible is not None:
         for place, each in enumerate(now.present):
             reason = possible(each.job) if each.waits else None
             if reason is not None:

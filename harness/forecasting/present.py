@@ -10,6 +10,7 @@ from harness.cluster.workloads import Workload
 from harness.errors import OptionError
 from harness.forecasting.traits import Traits, limit_of, traits_of
 from harness.policy import Job
+from harness.runs.questions import running_jobs
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
@@ -99,7 +100,7 @@ def now_of(
         )
     workloads = {each.key: each for each in cluster.workloads}
     pods = {f"{each.namespace}/{each.name}": each for each in cluster.pods}
-    jobs = [job for job, *_ in policy.running(cluster, 0)]
+    jobs = [job for job, *_ in running_jobs(policy, cluster, 0)]
     time = latest_of(cluster) if at is None else at
     found = []
     for job in jobs:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from harness.errors import NOT_THEIRS, PluginError
+from harness.errors import NOT_THEIRS, PluginError, told
 from harness.registries import Registrar
 
 if TYPE_CHECKING:
@@ -77,6 +77,6 @@ def named(section: str, owner: str) -> Iterator[None]:
         raise
     except (Exception, SystemExit) as error:
         raise PluginError(
-            f"section {section!r} of plugin {owner!r} failed: {type(error).__name__}: {error}",
+            f"section {section!r} of plugin {owner!r} failed: {told(error)}",
             hint=f"--debug shows where; --no-plugin {owner} leaves it out",
         ) from error

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from warnings import warn
 
-from harness.errors import NOT_THEIRS, PluginError
+from harness.errors import NOT_THEIRS, PluginError, told
 from harness.plugins import Plugins
 from harness.runs.plan import Plan
 from harness.runs.run import Keep, Run
@@ -65,5 +65,22 @@ def _call(hook: str, plugins: Plugins, **arguments: Plan | Run) -> None:
         raise
     except Exception as error:
         raise PluginError(
-            f"a plugin failed in its hook {hook}: {type(error).__name__}: {error}", hint="--debug shows where"
+            f"{_whose(hook, plugins, error)} failed in its hook {hook}: {told(error)}",
+            hint="--debug shows where",
         ) from error
+
+
+def _whose(hook: str, plugins: Plugins, error: BaseException) -> str:
+    """The plugin in whose function of a hook an error came up, by the first of their frames that it left."""
+    functions = [
+        (getattr(each.function, "__code__", None), each.plugin_name)
+        for each in getattr(plugins.hooks, hook).get_hookimpls()
+    ]
+    names, trace = [name for _, name in functions], error.__traceback__
+    while trace is not None:
+        theirs = [name for code, name in functions if code is trace.tb_frame.f_code]
+        if theirs:
+            names = theirs
+            break
+        trace = trace.tb_next
+    return f"plugin {names[0]!r}" if len(names) == 1 else f"one of the plugins {', '.join(map(repr, names))}"

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
+from warnings import warn
 
 import polars as pl
 
-from harness.errors import Fault, InputError, TraceError
+from harness.errors import Fault, InputError, PluginError, TraceError
 from harness.options import resolve
 from harness.runs.lasting import Lasting
+from harness.runs.questions import foresight
 from harness.trace.homes import homed
 from harness.trace.job_columns import JobColumns
 from harness.trace.job_rows import ROW, count_jobs, has_pod_sets
@@ -23,7 +25,7 @@ from harness.trace.schema import column_of
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
     from harness.plugins import Plugins
-    from harness.policy import Foresight, Never, Possible
+    from harness.policy import Never, Possible
     from harness.registries import PolicySpec
     from harness.trace.trace import Trace
 
@@ -85,21 +87,27 @@ def impossible(
 
     None where that is not known beforehand: the policy does not say it (`never` when it is registered), or
     it cannot be made on the cluster.
+
+    Raises:
+        PluginError: `never` failed, or its answer is none.
     """
-    never = policy.never
-    if never is None:
+    if policy.never is None:
         return None
     return _known.answer(
-        trace, cluster, lambda: _found(trace, cluster, never, options), (never, dict(options))
+        trace, cluster, lambda: _found(trace, cluster, policy, options), (policy.never, dict(options))
     )
 
 
 def _found(
-    trace: Trace, cluster: Cluster, never: Foresight, options: Mapping[str, Any]
+    trace: Trace, cluster: Cluster, policy: PolicySpec, options: Mapping[str, Any]
 ) -> tuple[Impossible, ...] | None:
     try:
-        possible = never(cluster, options)
+        possible = foresight(policy, cluster, options)
+    except PluginError:
+        raise
     except InputError:
+        return None
+    if possible is None:
         return None
     found: dict[str, tuple[str, list[str]]] = {}
     for reason, job in _judged(trace, cluster, possible):
@@ -110,13 +118,18 @@ def _found(
 def verdicts(trace: Trace, cluster: Cluster, plugins: Plugins) -> list[Verdict]:
     """What the plugins for which a cluster is made say of a trace, with their default options.
 
-    A plugin with which nothing could ever start is taken to be none of them, unless that is so with all.
+    A plugin with which nothing could ever start is taken to be none of them, unless that is so with all. One
+    that fails when it is asked is left out, with a warning.
     """
     trace = homed(trace, cluster)
     by: dict[tuple[Impossible, ...], list[str]] = {}
     for policy in plugins.policies:
         options = resolve(policy.options, {}, owner=f"policy {policy.name}")
-        found = impossible(trace, cluster, policy, options)
+        try:
+            found = impossible(trace, cluster, policy, options)
+        except PluginError as error:
+            warn(f"{error.message}; it is not asked which jobs can never start", stacklevel=2)
+            continue
         if found is not None:
             by.setdefault(found, []).append(policy.name)
     total = count_jobs(trace.frame)

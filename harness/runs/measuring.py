@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from traceback import extract_tb
 
-from harness.errors import RunError
+from harness.errors import RunError, text_of
 from harness.metrics.measurement import Measurement, Window
 from harness.metrics.scopes import parse_scope
 from harness.registries import MetricSpec
@@ -41,7 +41,7 @@ def measure(
             except (Exception, SystemExit) as error:
                 if isinstance(error, RunError):
                     _check(run)
-                what = str(error) or ("not enough memory" if isinstance(error, MemoryError) else "")
+                what = text_of(error) or ("not enough memory" if isinstance(error, MemoryError) else "")
                 how = f"{type(error).__name__}: {what}{_where(error)}"
                 failed[spec.name] = f"metric {spec.name!r} of plugin {spec.owner!r} failed: {how}"
     return found, failed

@@ -18,6 +18,7 @@ from harness.errors import OptionError
 from harness.recording import schemas
 from harness.runs.identity import Code, code_of_harness, code_of_policy
 from harness.runs.lasting import Lasting
+from harness.runs.questions import ignored_fields, running_jobs
 from harness.text import printable
 from harness.trace.schema import STARTUP
 from harness.units import format_duration
@@ -180,8 +181,7 @@ class Plan:
         found += self._startup_of_the_trace()
         found += self._other_algorithm()
         found += self._left_out()
-        if self.policy.ignored_fields is not None:
-            found += self.policy.ignored_fields(self.cluster, self.options)
+        found += ignored_fields(self.policy, self.cluster, self.options)
         return tuple(found)
 
     @property
@@ -221,8 +221,7 @@ class Plan:
         """What is there already according to the manifests, and the policy does not begin with."""
         name, cluster, later = self.policy.name, self.cluster, self.at_start.later
         several = [each for each in (cluster, later) if each is not None]
-        running = self.policy.running
-        taken = {job.id for each in several if running for job, *_ in running(each, 0)}
+        taken = {job.id for each in several for job, *_ in running_jobs(self.policy, each, 0)}
         pods = sum(
             pod.node in cluster.nodes and not pod.terminating and f"{pod.namespace}/{pod.name}" not in taken
             for pod in cluster.pods

@@ -23,7 +23,7 @@ from harness.cluster.model import Cluster
 from harness.collector import leave_modules_alone, seldom_collected
 from harness.engine import Engine
 from harness.engine.engine import Outcome
-from harness.errors import NOT_THEIRS, PolicyError
+from harness.errors import NOT_THEIRS, PolicyError, told
 from harness.metrics.measurement import Measurement
 from harness.options import durations
 from harness.plugins import Plugins
@@ -36,6 +36,7 @@ from harness.runs.identity import Code, codes_of_metrics
 from harness.runs.lasting import Lasting
 from harness.runs.measuring import measure
 from harness.runs.plan import Plan
+from harness.runs.questions import running_jobs
 from harness.runs.recorded import beyond
 from harness.runs.run import ISOLATED, WINDOWS, Keep, Run
 from harness.runs.seal import seal_info, seal_tables
@@ -195,7 +196,7 @@ def _play_into(
 
     Nothing of the replay outlives it: metrics read the tables.
     """
-    takes_over = plan.policy.running
+    takes_over = None if plan.policy.running is None else partial(running_jobs, plan.policy)
     columns, of_jobs = _prepared(plan)
     jobs = Jobs(
         columns,
@@ -262,7 +263,7 @@ def _made(plan: Plan, engine: Engine) -> Policy:
         raise
     except Exception as error:
         raise PolicyError(
-            f"policy {plan.label} cannot be made: {type(error).__name__}: {error}", hint="--debug shows where"
+            f"policy {plan.label} cannot be made: {told(error)}", hint="--debug shows where"
         ) from error
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
 
 from harness.cluster.model import Cluster
-from harness.errors import HarnessError, OptionError, ReplayError
+from harness.errors import HarnessError, OptionError, ReplayError, text_of, told
 from harness.files.hold import clear
 from harness.plugins import Plugins
 from harness.runs.plan import Plan
@@ -166,7 +166,7 @@ def _fault(requests: Sequence[Request], plugins: Plugins) -> str | None:
         try:
             _Trial(BytesIO()).dump(value)
         except Exception as error:  # whatever a value's own way of being pickled raises
-            return f"{what} cannot go to another process: {error}"
+            return f"{what} cannot go to another process: {text_of(error)}"
     return None
 
 
@@ -345,7 +345,7 @@ def _outcome(packed: bytes, plugins: Plugins, pipe: Connection) -> Outcome:
     try:
         request, command, watched = pickle.loads(packed)  # noqa: S301 - from the process that began this one
     except Exception as error:  # what cannot be found here by its name
-        why = f"it cannot be read in another process: {type(error).__name__}: {error}"
+        why = f"it cannot be read in another process: {told(error)}"
         return OptionError(why, hint="define it in a module that can be imported, or use one worker")
     try:
         return cast(Request, request).run(
@@ -377,7 +377,7 @@ def _packed(outcome: Outcome) -> bytes:
         packed = pickle.dumps(outcome)
         pickle.loads(packed)  # noqa: S301 - written a line before
     except Exception:
-        text = f"{type(outcome).__name__}: {outcome}"
+        text = told(outcome) if isinstance(outcome, BaseException) else repr(outcome)
         return pickle.dumps(RuntimeError(text))
     return packed
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
+from warnings import warn
 
-from harness.errors import Fault, TraceError
+from harness.errors import Fault, TraceError, told
 from harness.files.packed import GZIP
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ def choose_reader(path: Path, plugins: Plugins, name: str | None = None) -> Read
     if len(candidates) != 1:
         head = _head(path)
         asked = candidates or list(plugins.readers)
-        candidates = [spec for spec in asked if spec.sniff is not None and spec.sniff(path, head)]
+        candidates = [spec for spec in asked if _takes(spec, spec.sniff, path, head)]
     if len(candidates) == 1:
         return candidates[0]
     known = ", ".join(plugins.readers.names())
@@ -60,9 +62,21 @@ def _of_folder(path: Path, plugins: Plugins, name: str | None) -> ReaderSpec:
     """The reader for a folder: the one that says that it is one of its traces."""
     asked = plugins.readers if name is None else [plugins.reader(name)]
     for spec in asked:
-        if spec.folder is not None and spec.folder(path):
+        if _takes(spec, spec.folder, path):
             return spec
     raise TraceError(str(path), [Fault("", "is a directory, not a trace file")])
+
+
+def _takes(spec: ReaderSpec, ask: Callable[..., bool] | None, path: Path, *head: bytes) -> bool:
+    """Whether a reader says that something is for it; one that fails does not, so that others can read it."""
+    try:
+        return ask is not None and bool(ask(path, *head))
+    except MemoryError:
+        raise
+    except (Exception, SystemExit) as error:
+        how = f"failed when it was asked whether it reads {path}: {told(error)}"
+        warn(f"reader {spec.name!r} of {spec.owner!r} {how}; it is left out", stacklevel=2)
+        return False
 
 
 def _check_file(path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,40 @@ class Reading:
     left_out: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+def fault_of(reading: Reading) -> str | None:
+    """What of a reading is of another type than it must be; None where all is right."""
+    import polars as pl
+
+    told: Mapping[str, tuple[object, bool, str]] = {
+        "frame": (reading.frame, isinstance(reading.frame, pl.DataFrame), "a polars DataFrame"),
+        "rows_read": (reading.rows_read, _is_count(reading.rows_read), "a whole number"),
+        "left_out": (reading.left_out, _maps(reading.left_out, _is_count), "a mapping of texts to numbers"),
+        "notes": (reading.notes, _are_texts(reading.notes), "a tuple of texts"),
+        "metadata": (reading.metadata, _maps(reading.metadata, _is_text), "a mapping of texts to texts"),
+    }
+    for name, (value, right, wanted) in told.items():
+        if not right:
+            return f"{name} must be {wanted}, and is {value!r:.80} of type {type(value).__name__}"
+    return None
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and value >= 0
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, (tuple, list)) and all(map(_is_text, value))
+
+
+def _maps(value: object, right: Callable[[object], bool]) -> bool:
+    """Whether a value is a mapping of texts to such values."""
+    return isinstance(value, Mapping) and all(_is_text(name) and right(each) for name, each in value.items())
 
 
 def leave_out(

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from harness.errors import FAULTS_SHOWN, NOT_THEIRS, Fault, PluginError, TraceError
+from harness.errors import FAULTS_SHOWN, NOT_THEIRS, Fault, PluginError, TraceError, told
 from harness.files.standard_input import CALLED, STANDARD_INPUT, standard_input_file
 from harness.options import resolve
 from harness.trace.choose import choose_reader
 from harness.trace.digest import frame_digest
 from harness.trace.homes import homed, homed_rows, map_hint
-from harness.trace.reader import Reading
+from harness.trace.reader import Reading, fault_of
 from harness.trace.validate import checked, cluster_faults, unknown_names
 from harness.units import SECOND
 
@@ -169,10 +169,12 @@ def _read(path: Path, spec: ReaderSpec, options: Mapping[str, Any]) -> Reading:
     except OSError as error:
         raise TraceError(str(path), [Fault("", f"cannot be read: {error.strerror or error}")]) from error
     except Exception as error:
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        reason = told(error).splitlines()[0]
         raise PluginError(f"reader {spec.name!r} of {spec.owner!r} failed on {path}: {reason}") from error
     if not isinstance(reading, Reading):
         raise PluginError(f"reader {spec.name!r} of {spec.owner!r} answered no Reading for {path}")
+    if (fault := fault_of(reading)) is not None:
+        raise PluginError(f"reader {spec.name!r} of {spec.owner!r}, its Reading of {path}: {fault}")
     return reading
 
 

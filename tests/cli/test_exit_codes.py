@@ -203,7 +203,7 @@ def test_a_hook_that_fails_is_named(harness: Callable, trace: str, install: Call
     install("broken", HOOKS)
     ended = harness("replay", trace, "-q")
     assert (ended.code, ended.out) == (2, "")
-    message = "a plugin failed in its hook harness_replay_started: RuntimeError: not today"
+    message = "plugin 'broken' failed in its hook harness_replay_started: RuntimeError: not today"
     assert ended.err.startswith(f"Error: {message}")
     assert not list(Path().rglob("run.json"))
     assert harness("--no-plugin", "broken", "replay", trace, "-q").code == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -251,3 +252,51 @@ def test_columns_come_in_the_order_of_the_schema_and_others_stay(plugins: Plugin
     assert open_trace(path, plugins).frame.columns == [
         "job_id", "submit_time", "duration", "queue", "request.cpu", "request.memory", "remark",
     ]  # fmt: skip
+
+
+def failing(*_: object) -> bool:
+    """Fails when it is asked."""
+    raise KeyError("boom")
+
+
+def test_a_reader_that_fails_to_look_at_a_file_is_left_out(tmp_path: Path) -> None:
+    """Others read the file; a warning names the reader."""
+    path = tmp_path / "log"
+    path.write_text(SWF)
+    with pytest.warns(UserWarning, match="reader 'toy' of 'toy' failed when it was asked .* it is left out"):
+        assert open_trace(path, with_toy(sniff=failing)).reader == "swf"
+
+
+def test_a_reader_that_fails_to_look_at_a_folder_is_left_out(tmp_path: Path) -> None:
+    """It is told that nobody reads it, and which reader failed."""
+    with (
+        pytest.warns(UserWarning, match="reader 'toy' of 'toy' failed when it was asked"),
+        pytest.raises(TraceError, match="is a directory"),
+    ):
+        open_trace(tmp_path, with_toy(folder=failing))
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ({"frame": pl.LazyFrame({"job_id": ["a"]})}, "frame must be a polars DataFrame"),
+        ({"frame": {"job_id": ["a"]}}, "frame must be a polars DataFrame"),
+        ({"rows_read": "1"}, "rows_read must be a whole number"),
+        ({"left_out": {"short": "1"}}, "left_out must be a mapping of texts to numbers"),
+        ({"notes": "each line is a job"}, "notes must be a tuple of texts"),
+        ({"metadata": {"a": 5}}, "metadata must be a mapping of texts to texts"),
+        ({"metadata": None}, "metadata must be a mapping of texts to texts, and is None"),
+    ],
+)
+def test_what_a_reader_answers_is_of_the_right_types(tmp_path: Path, how: Any, why: str) -> None:
+    """Anything else is the reader's fault, with its name and the file."""
+
+    class Odd(Toy):
+        def read(self, path: Path, options: Mapping[str, Any]) -> Reading:
+            return replace(super().read(path, options), **how)
+
+    path = tmp_path / "a.toy"
+    path.write_text("a b")
+    plugins = load(only=["readers", "toy"], extra={"toy": Odd(suffixes=[".toy"])})
+    with pytest.raises(PluginError, match=f"reader 'toy' of 'toy', its Reading of .*a.toy: {why}"):
+        open_trace(path, plugins)

@@ -1,0 +1,109 @@
+"""What is asked of a policy beside a replay: what runs already, what can never start, what it ignores.
+
+A plugin registers functions that answer (`running`, `never`, `ignored_fields`). Where one fails, or answers
+what is no answer, the error names the policy and its plugin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from harness.errors import NOT_THEIRS, PluginError, told
+from harness.policy import Job, Never
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
+    from harness.policy import Arrival, Possible
+    from harness.registries import PolicySpec
+
+_SENTENCES = "several texts"
+_ARRIVALS = "arrivals: (job, run time, checkpoint interval or None)"
+_REASON = "of a job a Never(where, why) of two texts, or None"
+
+
+def running_jobs(policy: PolicySpec, cluster: Cluster, at: int) -> Sequence[Arrival]:
+    """The jobs that run already according to the manifests; none where the policy takes over none.
+
+    Raises:
+        PluginError: the policy's function failed, or its answer is none.
+    """
+    if policy.running is None:
+        return ()
+    with _named(policy, "running"):
+        found = list(policy.running(cluster, at))
+    for each in found:
+        if not _is_arrival(each):
+            raise _wrong(policy, "running", each, _ARRIVALS)
+    return found
+
+
+def ignored_fields(policy: PolicySpec, cluster: Cluster, options: Mapping[str, Any]) -> list[str]:
+    """What the policy ignores of the manifests, in sentences.
+
+    Raises:
+        PluginError: the policy's function failed, or its answer is none.
+    """
+    if policy.ignored_fields is None:
+        return []
+    with _named(policy, "ignored_fields"):
+        answer: object = policy.ignored_fields(cluster, options)
+        if isinstance(answer, Iterable) and not isinstance(answer, str):
+            answer = list(answer)
+    if not isinstance(answer, list):
+        raise _wrong(policy, "ignored_fields", answer, _SENTENCES)
+    for each in answer:
+        if not isinstance(each, str):
+            raise _wrong(policy, "ignored_fields", each, _SENTENCES)
+    return answer
+
+
+def foresight(policy: PolicySpec, cluster: Cluster, options: Mapping[str, Any]) -> Possible | None:
+    """What answers why a job can never start; None where the policy does not say that beforehand.
+
+    Raises:
+        PluginError: the policy's function failed, or its answer is none; so does what is answered here.
+        InputError: the policy cannot be made on the cluster.
+    """
+    if policy.never is None:
+        return None
+    with _named(policy, "never"):
+        possible = policy.never(cluster, options)
+    if not callable(possible):
+        raise _wrong(policy, "never", possible, "a function of a job")
+
+    def asked(job: Job) -> Never | None:
+        with _named(policy, "never"):
+            answer: object = possible(job)
+        if answer is None or (isinstance(answer, Never) and all(isinstance(each, str) for each in answer)):
+            return answer
+        raise _wrong(policy, "never", answer, _REASON)
+
+    return asked
+
+
+def _is_arrival(value: object) -> bool:
+    return isinstance(value, tuple) and len(value) >= 3 and isinstance(value[0], Job)
+
+
+@contextmanager
+def _named(policy: PolicySpec, function: str) -> Iterator[None]:
+    try:
+        yield
+    except NOT_THEIRS:
+        raise
+    except (Exception, SystemExit) as error:
+        raise PluginError(
+            f"{_called(policy)} failed in its function {function}: {told(error)}", hint="--debug shows where"
+        ) from error
+
+
+def _wrong(policy: PolicySpec, function: str, answer: object, wanted: str) -> PluginError:
+    what = "None" if answer is None else f"a value of type {type(answer).__name__}"
+    return PluginError(f"{_called(policy)}: its function {function} answers {wanted}; not {what}")
+
+
+def _called(policy: PolicySpec) -> str:
+    of = f" of plugin {policy.owner!r}" if policy.owner else ""
+    return f"policy {policy.name!r}{of}"
