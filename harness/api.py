@@ -10,10 +10,11 @@ from warnings import warn
 
 from harness.errors import OptionError
 from harness.plugins import Plugins, load
+from harness.runs.arguments import check_arguments, check_forecast, checked_requests
 from harness.runs.execution import execute
 from harness.runs.inputs import check_fit, cluster_for, default_plugin, read_cluster, read_trace
 from harness.runs.request import GRACE_PERIOD, Request, checked_label
-from harness.runs.run import Keep, Run
+from harness.runs.run import Keep, Run, opened
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -154,12 +155,14 @@ def replay_all(
     Raises:
         ReplayError: some failed; names them, and has the runs of the others.
         HarnessError: what the only one failed with.
+        OptionError: an argument is of no type that it can have.
     """
     from contextlib import closing
 
     from harness.runs.side_by_side import carry_out, runs_of
 
-    asked = list(requests)
+    check_arguments({"workers": workers, "plugins": plugins, "watch": watch})
+    asked = checked_requests(requests)
     with closing(carry_out(asked, plugins or load(), workers=workers, watch=watch)) as news:
         runs = runs_of(asked, dict(news))
     _warn_of_metrics(runs)
@@ -187,13 +190,16 @@ def sweep(
         workers: how many processes make items; 1 is this process. By default as many as this process may use
             cores and there is memory for.
         executor: makes items instead: anything that has `submit` and gives Python's futures, such as
-            `dask.distributed.Client().get_executor()`.
+            `dask.distributed.Client().get_executor()`. One that forks its processes is refused, since they
+            would wait for ever: `ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))`
+            does not.
         plugins: what `harness.plugins.load()` gave; loaded when absent.
         watch: told how far the experiment has come, at the beginning and with each item.
 
     Raises:
         SpecError: the specification, or something that it names, cannot be used; all faults at once.
-        OptionError: both workers and an executor are given.
+        OptionError: both workers and an executor are given, or an argument is of no type that it can have, or
+            the executor forks.
         ReplayError: the executor is gone.
         RunError: something cannot be written.
     """
@@ -201,6 +207,16 @@ def sweep(
     from harness.experiments.reading import load_spec, spec_of
     from harness.experiments.sweeping import Sweep
 
+    check_arguments(
+        {
+            "spec": spec,
+            "output": output,
+            "workers": workers,
+            "executor": executor,
+            "plugins": plugins,
+            "watch": watch,
+        }
+    )
     asked = spec_of(spec, source="the experiment") if isinstance(spec, Mapping) else load_spec(Path(spec))
     made = Sweep(prepared(asked, plugins or load()), Path(output))
     return made.run(workers=workers, executor=executor, watch=watch)
@@ -225,19 +241,23 @@ def tune(
         spec: a file, or its fields as a mapping; docs/experiments.md describes them.
         output: all that is tried is kept as the experiment `<output>/<name>`.
         workers: how many processes replay; 1 is this process. By default as many as there is work for.
-        executor: replays instead, see `sweep`.
+        executor: replays instead; one that forks its processes is refused, see `sweep`.
         plugins: what `harness.plugins.load()` gave; loaded when absent.
 
     Raises:
         SpecError: the specification, or something that it names, cannot be used; all faults at once.
         InputError: Optuna is not installed.
-        OptionError: an objective was not measured, or both workers and an executor are given.
+        OptionError: an objective was not measured, both workers and an executor are given, an argument is of
+            no type that it can have, or the executor forks.
         ReplayError: the present configuration cannot be replayed, or the executor is gone.
         RunError: something cannot be written.
     """
     from harness.experiments.tuner import Tuner
     from harness.experiments.tuning import load_tuning, tuning_of
 
+    check_arguments(
+        {"spec": spec, "output": output, "workers": workers, "executor": executor, "plugins": plugins}
+    )
     asked = tuning_of(spec, source="the tuning") if isinstance(spec, Mapping) else load_tuning(Path(spec))
     return Tuner(asked, plugins or load(), Path(output)).run(workers=workers, executor=executor)
 
@@ -280,16 +300,36 @@ def forecast(
         reader: the format of the history.
         workers: how many processes play futures; 1 is this process. By default as many as there are cores
             and memory for.
-        executor: plays them instead, see `sweep`.
+        executor: plays them instead; one that forks its processes is refused, see `sweep`.
         plugins: what `harness.plugins.load()` gave; loaded when absent.
         watch: told how many of how many futures are played.
 
     Raises:
         InputError: something cannot be read, nothing waits, or the job to submit can never start.
+        OptionError: an argument is of no type that it can have, or the executor forks.
         ReplayError: a future could not be played, or the executor is gone.
     """
     from harness.forecasting.making import Asked
 
+    check_forecast(
+        {
+            "cluster": cluster,
+            "history": history,
+            "submit": submit,
+            "plugin": plugin,
+            "options": options,
+            "on_preemption": on_preemption,
+            "futures": futures,
+            "seed": seed,
+            "horizon": horizon,
+            "now": now,
+            "reader": reader,
+            "workers": workers,
+            "executor": executor,
+            "plugins": plugins,
+            "watch": watch,
+        }
+    )
     asked = Asked(
         cluster, history, submit, plugin, options, on_preemption, futures, seed, horizon, now, reader
     )
@@ -326,10 +366,20 @@ def compare(
     Raises:
         RunError: a folder is no run, or the runs cannot be compared; says what differs. Or twins are missing
             of a run that cannot be replayed from what it says of itself.
+        OptionError: an argument is of no type that it can have.
         ReplayError: some twins failed; the others are kept.
     """
     from harness.comparison import Comparison
 
+    check_arguments(
+        {
+            "baseline": baseline,
+            "shake": shake,
+            "isolated": isolated,
+            "workers": workers,
+            "plugins": plugins,
+        }
+    )
     comparison = Comparison.of(runs, baseline=baseline)  # also: can they be compared at all?
     chosen_by, shared = comparison.head.chosen, comparison.pairs.same_arrivals
     if shake is not None:
@@ -367,12 +417,13 @@ def isolated(
 
     Raises:
         RunError: a folder is no run, or the run cannot be replayed from what it says of itself.
+        OptionError: an argument is of no type that it can have.
         ReplayError: some replays failed; the others are kept.
     """
     from harness.runs.isolated import Isolated
 
-    opened = [run if isinstance(run, Run) else Run.open(run) for run in runs]
-    return Isolated(opened, plugins or load()).measured(workers=workers)
+    check_arguments({"workers": workers, "plugins": plugins})
+    return Isolated(opened(runs), plugins or load()).measured(workers=workers)
 
 
 def make_report(
@@ -394,13 +445,15 @@ def make_report(
             or durations, of which either may be left out. By default all jobs of runs of at most 60.
 
     Raises:
-        InputError, OptionError: `gantt` is not understood, or nothing of the runs lies in it.
+        InputError, OptionError: `gantt` is not understood, or nothing of the runs lies in it; or an argument
+            is of no type that it can have.
         RunError: a folder is no run, or the runs cannot be compared; says what differs.
         PluginError: a section failed.
     """
     from harness.comparison import Comparison
     from harness.report.report import compose
 
+    check_arguments({"plugins": plugins, "command": command, "gantt": gantt})
     comparison = runs if isinstance(runs, Comparison) else compare(runs, baseline=baseline)
     return compose(comparison, plugins or load(), command=command, gantt=gantt)
 

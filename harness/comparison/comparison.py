@@ -25,7 +25,7 @@ from harness.errors import RunError
 from harness.metrics.measurement import Measurement, Window
 from harness.metrics.scopes import ALL, hint_at, parse_scope
 from harness.options import did_you_mean
-from harness.runs.run import Run
+from harness.runs.run import Run, opened
 
 if TYPE_CHECKING:
     from harness.comparison.conditions import Check, Condition
@@ -100,10 +100,9 @@ class Comparison:
 
         Raises:
             RunError: they cannot be compared, or this is one run and no sequence of them.
+            OptionError: they are no runs.
         """
-        if isinstance(runs, (Run, str, Path)):  # of a text, each letter would be taken for a folder
-            raise RunError(f"{runs} is one run", hint="give runs in a list: [first, second]")
-        return cls([run if isinstance(run, Run) else Run.open(run) for run in runs], baseline=baseline)
+        return cls(opened(runs), baseline=baseline)
 
     def __repr__(self) -> str:
         return f"<Comparison of {', '.join(self.names)}>"

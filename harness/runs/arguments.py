@@ -1,19 +1,27 @@
-"""What the arguments of a replay may be: what Python's callers give instead is refused in words."""
+"""What the arguments of replays, and of what is made of them, may be: all else is refused in words."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from numbers import Integral
+from os import PathLike
 from pathlib import Path
 from types import NoneType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from harness.arguments import wrong
 from harness.cluster.model import Cluster
 from harness.engine.losses import Losses
 from harness.errors import OptionError
+from harness.plugins import Plugins
 from harness.trace.calibration import Calibration
 from harness.trace.trace import Trace
 
+if TYPE_CHECKING:
+    from harness.runs.request import Request
+
 _PATHS = (str, Path)
+_FILES = (str, PathLike)
 _TAKES: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "trace": ((*_PATHS, Trace), "the path of a trace, or a Trace"),
     "plugin": ((str, Callable, NoneType), "a plugin's name, or a class or function that makes a policy"),
@@ -25,30 +33,105 @@ _TAKES: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "output": (_PATHS, "the path of a folder"),
     "twin": ((str, NoneType), "a text such as '3@7', or a Twin"),
     "alone": ((str, NoneType), "the name of a quota"),
+    "force": ((bool,), "True or False"),
+    "plugins": ((Plugins, NoneType), "what harness.plugins.load() gives"),
+    "watch": ((Callable, NoneType), "a function"),
+    "workers": ((Integral, NoneType), "the number of processes, a whole one"),
+    "executor": ((), "an executor with submit, such as dask.distributed.Client().get_executor()"),
+    "spec": ((*_FILES, Mapping), "the path of a specification, or its fields as a mapping"),
+    "baseline": ((str, NoneType), "the label or the folder of a run, a text"),
+    "shake": ((Integral, str, NoneType), "how many twins: a whole number, a text such as '10@7', or a Shake"),
+    "isolated": ((bool,), "True or False"),
+    "gantt": ((str, NoneType), "a text such as '1d..1d6h'"),
+    "command": ((str, NoneType), "a text"),
 }
 """Argument -> the types that it may have, and the same for people."""
 
+_FORECAST: Mapping[str, tuple[tuple[Any, ...], str]] = {
+    **_TAKES,
+    "cluster": ((*_FILES, Cluster), "the path of what kubectl get prints of a cluster, or a Cluster"),
+    "plugin": ((str, NoneType), "a plugin's name"),
+    "history": ((*_FILES, Trace, NoneType), "the path of a trace, or a Trace"),
+    "submit": ((*_FILES, Mapping, NoneType), "the path of a manifest, or the manifest as a mapping"),
+    "futures": ((Integral,), "a whole number"),
+    "seed": ((Integral,), "a whole number"),
+    "horizon": ((Integral, str), "a duration such as '7d', or a whole number of microseconds"),
+    "now": ((Integral, NoneType), "a whole number of microseconds since 1970"),
+    "reader": ((str, NoneType), "the name of a reader"),
+}
+
 
 def check_arguments(given: Mapping[str, object]) -> None:
-    """See that arguments are what a replay can take.
+    """See that arguments are what a replay, a comparison or an experiment can take.
 
     Args:
-        given: name -> value, of all in `_TAKES`.
+        given: name -> value, of some in `_TAKES`.
 
     Raises:
         OptionError: one is not; says what it takes.
     """
-    for name, (types, wanted) in _TAKES.items():
-        value = given[name]
-        if not isinstance(value, types) and not (name == "twin" and _is_twin(value)):
-            raise OptionError(f"{name} is {wanted}; not {_about(value)}")
+    _check(given, _TAKES)
 
 
-def _is_twin(value: object) -> bool:
-    from harness.trace.shake import Twin  # most replays are of no twin, and import nothing of them
+def check_forecast(given: Mapping[str, object]) -> None:
+    """See that arguments are what a forecast can take.
 
-    return isinstance(value, Twin)
+    Raises:
+        OptionError: one is not; says what it takes.
+    """
+    _check(given, _FORECAST)
 
 
-def _about(value: object) -> str:
-    return "None" if value is None else f"a value of type {type(value).__name__}"
+def checked_requests(requests: object) -> list[Request]:
+    """Requests in a list.
+
+    Raises:
+        OptionError: they are not several requests.
+    """
+    from harness.runs.request import Request
+
+    wanted = "a list of Requests"
+    if isinstance(requests, (str, Mapping)) or not isinstance(requests, Iterable):
+        raise wrong("requests", wanted, requests)
+    found = list(requests)
+    for each in found:
+        if not isinstance(each, Request):
+            raise wrong("requests", wanted, each)
+    return found
+
+
+def _check(given: Mapping[str, object], takes: Mapping[str, tuple[tuple[Any, ...], str]]) -> None:
+    for name, value in given.items():
+        types, wanted = takes[name]
+        if name == "executor":
+            _check_executor(value, wanted)
+            continue
+        no_number = isinstance(value, bool) and Integral in types  # Python takes it for one
+        if no_number or not (isinstance(value, types) or _is_shaken(name, value)):
+            raise wrong(name, wanted, value)
+
+
+def _is_shaken(name: str, value: object) -> bool:
+    if name not in ("twin", "shake"):
+        return False
+    from harness.trace.shake import Shake, Twin  # most replays are of no twin, and import nothing of them
+
+    return isinstance(value, Twin if name == "twin" else Shake)
+
+
+def _check_executor(executor: object, wanted: str) -> None:
+    """Refuse what runs no functions, and processes that are forked from this one.
+
+    Raises:
+        OptionError: it is such.
+    """
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise wrong("executor", wanted, executor)
+    context = getattr(executor, "_mp_context", None)  # of concurrent.futures.ProcessPoolExecutor
+    method = getattr(context, "get_start_method", None)
+    if method is not None and method() == "fork":
+        raise OptionError(
+            "executor forks its processes from this one, and they would wait for ever: the threads of "
+            "this one, such as those of polars, are not in them",
+            hint="give it mp_context=multiprocessing.get_context('spawn')",
+        )

@@ -142,6 +142,7 @@ class Request:
                 "output": output,
                 "twin": twin,
                 "alone": alone,
+                "force": force,
             }
         )
         if keep not in get_args(Keep):
@@ -196,12 +197,14 @@ class Request:
             command: the command line that reproduces the run, for its provenance.
 
         Raises:
+            OptionError: an argument is of no type that it can have.
             InputError: the trace, the manifests or an option cannot be used; all faults at once.
             DecisionError: the policy decided what cannot be.
             PolicyError: the policy raised an error of its own.
             RunError: the run folder cannot be written.
             PluginError: a plugin failed in one of its hooks; after the replay the run is there all the same.
         """
+        check_arguments({"plugins": plugins, "watch": watch})
         plugins = plugins or load()
         run = execute(
             plan or self.plan(plugins),

@@ -6,11 +6,13 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from html import escape
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
 
+from harness.arguments import wrong
 from harness.errors import RunError
 from harness.metrics.measurement import Measurement, Window
 from harness.recording.parquet import FEW, TIMES, ShortTable
@@ -80,7 +82,10 @@ class Run:
 
         Raises:
             RunError: the folder is no run, is incomplete, or has another schema.
+            OptionError: it is no path.
         """
+        if not isinstance(path, (str, PathLike)):
+            raise wrong("path", "the folder of a run, a text or a Path", path)
         folder = Path(path)
         info = read_info(folder)
         check_present(folder, info)
@@ -350,3 +355,22 @@ class Run:
             else:
                 columns.append(pl.col(name))
         return columns
+
+
+def opened(runs: object) -> list[Run]:
+    """Runs, of runs or their folders.
+
+    Raises:
+        RunError: this is one run and not several, or a folder is no run.
+        OptionError: they are something else.
+    """
+    wanted = "a list of runs or their folders"
+    if isinstance(runs, (Run, str, PathLike)):  # of a text, each letter would be taken for a folder
+        raise RunError(f"{runs} is one run", hint="give runs in a list: [first, second]")
+    if isinstance(runs, Mapping) or not isinstance(runs, Iterable):
+        raise wrong("runs", wanted, runs)
+    found = list(runs)
+    for each in found:
+        if not isinstance(each, (Run, str, PathLike)):
+            raise wrong("runs", wanted, each)
+    return [each if isinstance(each, Run) else Run.open(each) for each in found]
