@@ -16,17 +16,17 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from functools import partial
 from hashlib import sha256
 from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES
 from importlib.util import find_spec
 from inspect import unwrap
 from pathlib import Path
-from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from harness.build import compiled_sources
 from harness.plugins import own_modules
+from harness.runs.memory import Memory, is_of, is_theirs, named
 
 if TYPE_CHECKING:
     from harness.registries import MetricSpec, PolicySpec
@@ -58,10 +58,6 @@ _METRICS = "metrics"
 _HOME = Path(__file__).parents[1]
 _EXTENSIONS = tuple(EXTENSION_SUFFIXES)  # the longest first
 _SOURCES = (*SOURCE_SUFFIXES, *_EXTENSIONS)
-_MOST_TOLD = 10_000
-_MAIN = ("__main__", "__mp_main__")
-"""A script's module, and what `multiprocessing` calls it in other processes."""
-_PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
 class Code(NamedTuple):
@@ -157,30 +153,25 @@ def _code_of(subject: Any, module: str, besides: Iterable[str] = ()) -> Code:
         module: the module of the installed plugin; "" for what was given in Python.
         besides: packages that count too.
     """
-    classes = [subject, *(each for each in getattr(subject, "__mro__", ())[1:] if _is_theirs(each))]
+    classes = [subject, *(each for each in getattr(subject, "__mro__", ())[1:] if is_theirs(each.__module__))]
     names = {*besides, module} - {""}
     for each in classes:
         why = "" if module else _why_hidden(each)
         if why:
-            return Code(_sum(_Memory(code=True)(subject)), why)
-        names.add(_named(getattr(each, "__module__", None) or module))
+            return Code(_sum(Memory(None, code=True)(subject)), why)
+        names.add(named(getattr(each, "__module__", None) or module))
     files = [_files_of(name) for name in sorted(_packages(names))]
-    # What is set in Python on a class is in none of its files.
-    return _whole(files, [] if module else [_Memory(code=False)(each) for each in classes])
-
-
-def _named(module: str) -> str:
-    """A module's name, also while it is run as a script."""
-    if module not in _MAIN:
-        return module
-    spec = sys.modules[module].__spec__
-    return _MAIN[0] if spec is None else spec.name
-
-
-def _is_theirs(inherited: type) -> bool:
-    """Whether a class is neither Python's nor ours, which counts anyway."""
-    top = inherited.__module__.partition(".")[0]
-    return top != _OURS and (top in _MAIN or top not in sys.stdlib_module_names)
+    if module:
+        return _whole(files)
+    # What is set in Python on a class or a function is in none of its files.
+    memory = Memory(each.__module__ for each in classes)
+    code = _whole(files, [memory(subject)])
+    if not memory.untold or code.unknown:
+        return code
+    return Code(
+        code.sha256,
+        f"{subject.__module__}.{subject.__qualname__} has what cannot be compared: {memory.untold}",
+    )
 
 
 def _why_hidden(subject: Any) -> str:
@@ -200,17 +191,9 @@ def _why_hidden(subject: Any) -> str:
     for key, value in own.items():
         function = unwrap(getattr(value, "__func__", value))
         generated = "__dataclass_fields__" in own and key.startswith("__")
-        if isinstance(function, FunctionType) and not generated and not _same(function, file):
+        if isinstance(function, FunctionType) and not generated and not is_of(function, file):
             return f"{module}.{name}: {key} is not from {Path(file).name}"
     return ""
-
-
-def _same(function: FunctionType, file: str) -> bool:
-    """Whether a function's code is from a file."""
-    try:
-        return Path(function.__code__.co_filename).samefile(file)
-    except OSError:
-        return False
 
 
 # --- files ------------------------------------------------------------------------------------------------
@@ -423,60 +406,6 @@ def _is_loaded(path: str, content: str, loaded: object) -> bool:
     elif earlier is None:
         _first[path] = ("", loaded)  # nobody knows whether it was loaded before the change or after
     return same
-
-
-class _Memory:
-    """Values in memory as JSON, as far as they can be told; what names are given to at random is not.
-
-    Args:
-        code: whether what functions do belongs to them, or only their names.
-    """
-
-    def __init__(self, *, code: bool) -> None:
-        self._code = code
-        self._seen: dict[int, Any] = {}  # kept alive, so that no other value gets the same number
-
-    def __call__(self, value: Any) -> Any:
-        """One value with all that is in it; what was told before is told by its type."""
-        if isinstance(value, _PLAIN):
-            return repr(value)
-        if id(value) in self._seen or len(self._seen) > _MOST_TOLD:
-            return type(value).__qualname__
-        self._seen[id(value)] = value
-        if isinstance(value, (set, frozenset)):
-            return sorted(json.dumps(self(each)) for each in value)
-        if isinstance(value, Mapping):
-            return [[self(key), self(each)] for key, each in value.items()]
-        if isinstance(value, type):
-            own = vars(value).items()
-            set_here = {key: each for key, each in own if key == "__init__" or not key.startswith("__")}
-            return [value.__qualname__, *map(self, value.__bases__), self(set_here)]
-        parts = self._parts(value)
-        return type(value).__qualname__ if parts is None else [self(part) for part in parts]
-
-    def _parts(self, value: Any) -> Iterable[Any] | None:
-        """What a value consists of; None where it cannot be looked into."""
-        if isinstance(value, (tuple, list)):
-            return value
-        if isinstance(value, partial):
-            return value.func, value.args, value.keywords
-        if isinstance(value, (staticmethod, classmethod, MethodType)):
-            return (value.__func__,)
-        if not self._code:
-            return None
-        if isinstance(value, FunctionType):
-            cells = value.__closure__ or ()
-            return value.__code__, value.__defaults__, value.__kwdefaults__, *map(_content, cells)
-        if isinstance(value, CodeType):
-            return value.co_code, value.co_names, value.co_consts
-        return None
-
-
-def _content(cell: CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return None  # it has no value yet
 
 
 def _sum(content: Any) -> str:
