@@ -117,8 +117,20 @@ class StoppedError(HarnessError):
     exit_code = 1
 
 
-NOT_THEIRS: tuple[type[Exception], ...] = (HarnessError, MemoryError)
-"""What passes through where any other error becomes that of the plugin that was called."""
+INTERRUPTS: tuple[type[BaseException], ...] = (KeyboardInterrupt, GeneratorExit)
+"""What ends whatever runs; nobody has failed."""
+
+_NOT_THEIRS = (HarnessError, MemoryError, *INTERRUPTS)
+_PANIC = "PanicException"
+"""What each library that is written in Rust calls the error of its own defects, and of a want of memory."""
+
+
+def is_of_plugin(error: BaseException) -> bool:
+    """Whether an error out of a plugin's code is told as that plugin's; of `sys.exit` too.
+
+    Our own errors, a want of memory, interrupts and panics beneath Python are not: they pass through.
+    """
+    return not isinstance(error, _NOT_THEIRS) and type(error).__name__ != _PANIC
 
 
 def told(error: BaseException) -> str:

@@ -15,7 +15,7 @@ import pluggy
 
 from harness import hookspecs
 from harness.entry_points import installed
-from harness.errors import PluginError, RegistrationError, told
+from harness.errors import HarnessError, PluginError, RegistrationError, is_of_plugin, told
 from harness.options import did_you_mean
 from harness.registries import (
     MetricSpec,
@@ -146,11 +146,9 @@ def _loaded(how: Mapping[str, Any]) -> Plugins:
             manager.check_pending()
             hooks = tuple(sorted(caller.name for caller in manager.get_hookcallers(plugin) or ()))
             _register(plugin, info, loaded)
-        except (PluginError, MemoryError) as error:
-            if not isinstance(error, RegistrationError):
+        except BaseException as error:
+            if not _fails_alone(error):
                 raise
-            found.append(_without(info, error, manager, loaded))
-        except Exception as error:
             found.append(_without(info, error, manager, loaded))
         else:
             found.append(replace(info, hooks=hooks))
@@ -158,7 +156,7 @@ def _loaded(how: Mapping[str, Any]) -> Plugins:
 
 
 def _without(
-    info: PluginInfo, error: Exception, manager: pluggy.PluginManager, loaded: Plugins
+    info: PluginInfo, error: BaseException, manager: pluggy.PluginManager, loaded: Plugins
 ) -> PluginInfo:
     """Leave out a plugin that failed with all that it registered; answers what is listed of it."""
     if manager.has_plugin(info.name):
@@ -200,11 +198,9 @@ def installed_kinds() -> Registry[KindSpec]:
             manager.register(candidate.load(), info.name)
             register = RegisterKind(Owner(info.name, info.version, info.module), kinds)
             manager.hook.harness_register_kinds(register=register)
-        except (PluginError, MemoryError) as error:
-            if not isinstance(error, RegistrationError):
+        except BaseException as error:
+            if not _fails_alone(error):
                 raise
-            kinds.drop_owner(info.name)
-        except Exception:
             kinds.drop_owner(info.name)
     return kinds
 
@@ -253,6 +249,13 @@ def _register(plugin: object, info: PluginInfo, loaded: Plugins) -> None:
                 implementation.function(*((register,) if implementation.argnames else ()))
 
 
-def _reason(error: Exception) -> str:
+def _fails_alone(error: BaseException) -> bool:
+    """Whether an error leaves out the plugin that raised it; two plugins of one name are refused."""
+    if isinstance(error, PluginError):
+        return isinstance(error, RegistrationError)
+    return is_of_plugin(error) or isinstance(error, HarnessError)
+
+
+def _reason(error: BaseException) -> str:
     text = error.message if isinstance(error, RegistrationError) else told(error)
     return text.splitlines()[0]

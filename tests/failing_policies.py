@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from typing import Any
 
 from policies import Greedy
@@ -16,6 +17,13 @@ class Wrong(Greedy):
 
     def cycle(self, now: int) -> Any:
         yield harness.Wake(0)
+
+
+class Exits(Greedy):
+    """Ends the program while it decides, as if all were fine."""
+
+    def cycle(self, now: int) -> Any:
+        sys.exit()
 
 
 class Killed(Greedy):
@@ -32,4 +40,5 @@ class Failing:
     @harness.hookimpl
     def harness_register_policies(self, register: Any) -> None:
         register("wrong", Wrong, help="for tests")
+        register("exits", Exits, help="for tests")
         register("killed", Killed, help="for tests")

@@ -74,6 +74,31 @@ def test_a_broken_plugin_is_listed_and_not_fatal() -> None:
         loaded.policy("half")
 
 
+@pytest.mark.parametrize("error", [SystemExit(), SystemExit("no licence"), BaseException("odd")])
+def test_a_plugin_that_ends_the_program_while_it_registers_is_left_out(error: BaseException) -> None:
+    """As one that raises any other error; a command would end with exit code 0, and do nothing."""
+
+    def hook(register: registries.RegisterPolicy) -> None:
+        register("half", Greedy, help="registered before the failure")
+        raise error
+
+    loaded = plugins.load(extra={"broken": plugin(harness_register_policies=hook)})
+    (info,) = (info for info in loaded.found if info.name == "broken")
+    assert info.error == f"{type(error).__name__}: {error}"
+    assert "none" in loaded.policies
+    assert "half" not in loaded.policies
+
+
+def test_an_interrupt_while_a_plugin_registers_is_one() -> None:
+    """Ctrl-C ends the command, and leaves out no plugin."""
+
+    def hook(register: registries.RegisterPolicy) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        plugins.load(extra={"broken": plugin(harness_register_policies=hook)})
+
+
 def test_plugins_of_another_installation_that_fail_are_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
     """`python -m harness` imports a checkout's files, with which compiled plugins do not load."""
 

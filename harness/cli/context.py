@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.errors import PluginError, told
+from harness.errors import HarnessError, PluginError, is_of_plugin, told
 
 if TYPE_CHECKING:
     from harness.plugins import Plugins
@@ -69,9 +69,9 @@ def _added(plugins: Plugins, taken: Container[str]) -> dict[str, click.Command]:
         owner, group = hook.plugin_name, click.Group()
         try:
             hook.function(*((group,) if hook.argnames else ()))
-        except MemoryError:
-            raise
-        except Exception as error:
+        except BaseException as error:
+            if not (isinstance(error, HarnessError) or is_of_plugin(error)):
+                raise
             raise PluginError(
                 f"plugin {owner!r} failed to add its commands: {told(error)}",
                 hint=f"leave it out: --no-plugin {owner}",

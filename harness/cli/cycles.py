@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _PROMPT = "-- Enter: next, q: quit --"
 
 
-class _Stop(BaseException):
-    """Ends a replay from within a cycle; no `Exception`, which the engine would take for the policy's own.
+class _Stop(KeyboardInterrupt):
+    """Ends a replay from within a cycle, as ctrl-C does; the engine takes other errors for the policy's own.
 
     Args:
         error: what is to be raised instead when the engine is left.

@@ -18,7 +18,7 @@ from harness.engine.livelock import Livelock
 from harness.engine.losses import Losses
 from harness.engine.referee import Referee
 from harness.engine.sources import FAR, Arrivals, Source
-from harness.errors import NOT_THEIRS, InputError, PolicyError, told
+from harness.errors import InputError, PolicyError, is_of_plugin, told
 from harness.policy import Arrival, Job, Policy, View
 from harness.units import format_duration
 
@@ -111,9 +111,9 @@ class Engine:
             if not _is_ours(error):
                 error.within(f"policy {name}, at {_told_time(lifecycle.now)}")
             raise
-        except NOT_THEIRS:
-            raise
-        except Exception as error:
+        except BaseException as error:
+            if not is_of_plugin(error):
+                raise
             at = _told_time(lifecycle.now)
             raise PolicyError(
                 f"policy {name} failed at {at}: {told(error)}", hint="--debug shows where"
@@ -198,7 +198,9 @@ def _listener(policy: Policy, name: str) -> Callable[[Job, range, int], None] | 
     """
     try:
         return getattr(policy, "ready", None)
-    except Exception as error:
+    except BaseException as error:
+        if not is_of_plugin(error):
+            raise
         raise PolicyError(
             f"policy {name} failed when it was asked for its method ready: {told(error)}",
             hint="--debug shows where",

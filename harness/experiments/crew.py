@@ -14,7 +14,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any, Generic, Protocol, TypeVar
 
-from harness.errors import HarnessError, OptionError, ReplayError, told
+from harness.errors import INTERRUPTS, HarnessError, OptionError, ReplayError, told
 from harness.experiments.work import Packed, Work, make_elsewhere, packed
 from harness.runs.children import Pool, heed_signals
 from harness.runs.workers import workers_within
@@ -205,7 +205,9 @@ def _handed_out(
                     return list(under_way.values())
                 except HarnessError:
                     raise
-                except Exception as error:  # whatever an executor says of a task that it could not do
+                except INTERRUPTS:
+                    raise
+                except BaseException as error:  # whatever an executor says of a task that it could not do
                     made = work.failed(item, f"the executor failed: {told(error)}")
                 del under_way[future]
                 if made is not None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.errors import HarnessError, text_of
+from harness.errors import INTERRUPTS, HarnessError, text_of
 from harness.experiments.bench import Bench, Inputs
 from harness.experiments.spec import Point
 from harness.runs.identity import Looked, looked_at_once
@@ -109,7 +109,9 @@ class Maker:
             return Made(item, None, told, process_time() - began)
         except MemoryError:
             return Made(item, None, "there is not enough memory", process_time() - began)
-        except Exception as error:  # a defect of one item is no reason to lose the others
+        except INTERRUPTS:
+            raise
+        except BaseException as error:  # a defect of one item is no reason to lose the others
             return Made(
                 item, None, f"unexpected {type(error).__name__}: {text_of(error)}", process_time() - began
             )

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from harness.errors import NOT_THEIRS, PluginError, told
+from harness.errors import PluginError, is_of_plugin, told
 from harness.registries import Registrar
 
 if TYPE_CHECKING:
@@ -73,9 +73,9 @@ def named(section: str, owner: str) -> Iterator[None]:
     """
     try:
         yield
-    except NOT_THEIRS:
-        raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if not is_of_plugin(error):
+            raise
         raise PluginError(
             f"section {section!r} of plugin {owner!r} failed: {told(error)}",
             hint=f"--debug shows where; --no-plugin {owner} leaves it out",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from warnings import warn
 
-from harness.errors import NOT_THEIRS, PluginError, told
+from harness.errors import PluginError, is_of_plugin, told
 from harness.plugins import Plugins
 from harness.runs.plan import Plan
 from harness.runs.run import Keep, Run
@@ -61,9 +61,9 @@ def stored(plan: Plan, plugins: Plugins, *, output: Path, keep: Keep = "all") ->
 def _call(hook: str, plugins: Plugins, **arguments: Plan | Run) -> None:
     try:
         getattr(plugins.hooks, hook)(**arguments)
-    except NOT_THEIRS:
-        raise
-    except Exception as error:
+    except BaseException as error:
+        if not is_of_plugin(error):
+            raise
         raise PluginError(
             f"{_whose(hook, plugins, error)} failed in its hook {hook}: {told(error)}",
             hint="--debug shows where",

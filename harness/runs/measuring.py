@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from traceback import extract_tb
 
-from harness.errors import RunError, text_of
+from harness.errors import RunError, is_of_plugin, text_of
 from harness.metrics.measurement import Measurement, Window
 from harness.metrics.scopes import parse_scope
 from harness.registries import MetricSpec
@@ -38,7 +38,9 @@ def measure(
             try:
                 found += list(_checked(spec.compute(run, window or run.window), known))
             # Whatever it is, `sys.exit` too: the replay was made, and may have taken an hour.
-            except (Exception, SystemExit) as error:
+            except BaseException as error:
+                if not (isinstance(error, Exception) or is_of_plugin(error)):
+                    raise
                 if isinstance(error, RunError):
                     _check(run)
                 what = text_of(error) or ("not enough memory" if isinstance(error, MemoryError) else "")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import NOT_THEIRS, PluginError, told
+from harness.errors import PluginError, is_of_plugin, told
 from harness.policy import Job, Never
 
 if TYPE_CHECKING:
@@ -91,9 +91,9 @@ def _is_arrival(value: object) -> bool:
 def _named(policy: PolicySpec, function: str) -> Iterator[None]:
     try:
         yield
-    except NOT_THEIRS:
-        raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if not is_of_plugin(error):
+            raise
         raise PluginError(
             f"{_called(policy)} failed in its function {function}: {told(error)}", hint="--debug shows where"
         ) from error

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
 
 from harness.cluster.model import Cluster
-from harness.errors import HarnessError, OptionError, ReplayError, text_of, told
+from harness.errors import INTERRUPTS, HarnessError, OptionError, PluginError, ReplayError, text_of, told
 from harness.files.hold import clear
 from harness.plugins import Plugins
 from harness.runs.plan import Plan
@@ -35,7 +35,6 @@ if TYPE_CHECKING:  # a replay in this process needs none of what makes others
 
 _PAUSE = 0.1  # seconds between two reports of progress
 _PATIENCE = 10.0  # seconds for a process to tidy up
-_FATAL = (KeyboardInterrupt, SystemExit, GeneratorExit)
 
 Outcome: TypeAlias = Run | BaseException
 Outcomes: TypeAlias = Generator[tuple[int, Outcome], None, None]
@@ -132,11 +131,20 @@ def _here(
         told = None if watch is None else _of(number, watch)
         try:
             outcome: Outcome = request.run(plugins=plugins, plan=plan, watch=told, command=command)
-        except _FATAL:
+        except INTERRUPTS:
             raise
         except BaseException as error:  # a panic of polars is no Exception
-            outcome = error
+            outcome = _told(error)
         yield number, outcome
+
+
+def _told(error: BaseException) -> BaseException:
+    """What a replay failed with; where a plugin wanted to end the process, that it did."""
+    if not isinstance(error, SystemExit):
+        return error
+    told = PluginError(f"a plugin called sys.exit({error.code!r})", hint="--debug shows where")
+    told.__cause__ = error
+    return told
 
 
 def _of(number: int, watch: Watch) -> Callable[[int, int], None]:
@@ -351,10 +359,10 @@ def _outcome(packed: bytes, plugins: Plugins, pipe: Connection) -> Outcome:
         return cast(Request, request).run(
             plugins=plugins, watch=_reports(pipe) if watched else None, command=command
         )
-    except _FATAL:
+    except INTERRUPTS:
         raise
     except BaseException as error:
-        return error
+        return _told(error)
 
 
 def _reports(pipe: Connection) -> Callable[[int, int], None]:

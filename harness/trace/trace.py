@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from harness.errors import FAULTS_SHOWN, NOT_THEIRS, Fault, PluginError, TraceError, told
+from harness.errors import FAULTS_SHOWN, Fault, PluginError, TraceError, is_of_plugin, told
 from harness.files.standard_input import CALLED, STANDARD_INPUT, standard_input_file
 from harness.options import resolve
 from harness.trace.choose import choose_reader
@@ -164,11 +164,11 @@ def _open_standard_input(plugins: Plugins, **how: Any) -> Trace:
 def _read(path: Path, spec: ReaderSpec, options: Mapping[str, Any]) -> Reading:
     try:
         reading = spec.read(path, options)
-    except NOT_THEIRS:
-        raise
     except OSError as error:
         raise TraceError(str(path), [Fault("", f"cannot be read: {error.strerror or error}")]) from error
-    except Exception as error:
+    except BaseException as error:
+        if not is_of_plugin(error):
+            raise
         reason = told(error).splitlines()[0]
         raise PluginError(f"reader {spec.name!r} of {spec.owner!r} failed on {path}: {reason}") from error
     if not isinstance(reading, Reading):

@@ -64,7 +64,7 @@ HOOKS = """
 PANICKING = """
     import harness
 
-    class Panic(BaseException):
+    class PanicException(BaseException):
         pass
 
     class Panics:
@@ -72,11 +72,41 @@ PANICKING = """
         def submit(self, job, pods, now): pass
         def release(self, job, pods, now, why): pass
         def cycle(self, now):
-            raise Panic("index out of bounds")
+            raise PanicException("index out of bounds")
 
     @harness.hookimpl
     def harness_register_policies(register):
         register("panics", Panics, help="fails")
+"""
+EXITING = """
+    import sys
+    import harness
+
+    class Exits:
+        def __init__(self, cluster, view, options):
+            sys.exit()
+
+    @harness.hookimpl
+    def harness_register_policies(register):
+        register("exits", Exits, help="fails")
+
+    @harness.hookimpl
+    def harness_replay_started(plan):
+        if plan.label == "hook":
+            sys.exit()
+"""
+EXITING_IMPORT = """
+    import sys
+
+    sys.exit()
+"""
+EXITING_COMMANDS = """
+    import sys
+    import harness
+
+    @harness.hookimpl
+    def harness_register_commands(cli):
+        sys.exit()
 """
 METRIC = """
     import harness
@@ -198,6 +228,41 @@ def test_a_policy_that_fails_is_named(
     assert not list(Path().rglob("run.json"))
 
 
+@pytest.mark.parametrize(
+    ("plugin", "message"),
+    [
+        ("exits", "policy exits cannot be made: SystemExit: "),
+        ("none@hook", "a plugin failed in its hook harness_replay_started: SystemExit: "),
+    ],
+)
+def test_a_plugin_that_calls_exit_has_failed(
+    plugin: str, message: str, harness: Callable, trace: str, install: Callable
+) -> None:
+    """A command that did nothing never says that all is fine."""
+    install("exiting", EXITING)
+    ended = harness("replay", trace, "-q", "-p", plugin)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == f"Error: {message}\nHint: --debug shows where\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (EXITING_IMPORT, "there is no policy 'exits'\nplugin 'exiting' failed to load: SystemExit: "),
+        (EXITING_COMMANDS, "plugin 'exiting' failed to add its commands: SystemExit: "),
+    ],
+)
+def test_a_plugin_that_calls_exit_while_it_is_loaded_is_named(
+    source: str, message: str, harness: Callable, trace: str, install: Callable
+) -> None:
+    """It ended every command, with exit code 0."""
+    install("exiting", source)
+    call = ("replay", trace, "-p", "exits") if "no policy" in message else ("unheard",)
+    ended = harness(*call)
+    assert ended.code == 2
+    assert ended.err.startswith(f"Error: {message}")
+
+
 def test_a_hook_that_fails_is_named(harness: Callable, trace: str, install: Callable) -> None:
     """Whatever a plugin does wrong is told as its fault, and no run is left."""
     install("broken", HOOKS)
@@ -256,7 +321,7 @@ def test_a_defect_of_a_replay_names_the_replay(
     ended = harness("replay", trace, "-p", "none", "-p", "panics@b", "--workers", workers)
     assert ended.code == 70
     error = next(line for line in ended.err.split("\n") if line.startswith("Error: "))
-    assert error == "Error: unexpected panicking.Panic: index out of bounds (in the replay b)"
+    assert error == "Error: unexpected panicking.PanicException: index out of bounds (in the replay b)"
 
 
 @pytest.mark.parametrize("how", ["thread", "memory"])

@@ -121,6 +121,36 @@ def test_an_error_of_the_policy_names_policy_and_time() -> None:
         replayed(Broken, Script().job("a", cpu=1), POOL)
 
 
+class Odd(BaseException):
+    """No `Exception`, and none that ends a program."""
+
+
+class PanicException(BaseException):
+    """What libraries that are written in Rust raise where they have a defect, or no memory."""
+
+
+def raising(error: BaseException) -> type[Greedy]:
+    class Raises(Greedy):
+        def cycle(self, now: int) -> Iterator[Decision]:
+            raise error
+
+    return Raises
+
+
+@pytest.mark.parametrize("error", [SystemExit(), SystemExit("enough"), Odd("odd")])
+def test_a_policy_that_ends_the_program_has_failed(error: BaseException) -> None:
+    """Whatever it raises is its own error; nothing that it calls ends a replay without a word."""
+    with pytest.raises(PolicyError, match=f"policy Raises failed at 0 us .*: {type(error).__name__}: "):
+        replayed(raising(error), Script().job("a", cpu=1), POOL)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), GeneratorExit(), MemoryError(), PanicException()])
+def test_what_is_no_error_of_the_policy_passes_through(error: BaseException) -> None:
+    """An interrupt, a want of memory, and what breaks beneath Python."""
+    with pytest.raises(type(error)):
+        replayed(raising(error), Script().job("a", cpu=1), POOL)
+
+
 def test_a_policy_that_cannot_be_asked_for_a_method_is_named() -> None:
     """What it raises for every name that it does not have is its own error, and no defect of harness."""
 

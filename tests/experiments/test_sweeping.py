@@ -157,6 +157,32 @@ def test_a_failed_item_is_recorded_and_the_others_go_on(spec: Callable[..., Spec
     assert found.to_polars()["plugin"].unique().to_list() == ["fairsharing"]
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_item_that_calls_exit_fails_alone(workers: int, spec: Callable[..., Spec], tmp_path: Path) -> None:
+    """It is recorded as one that raises any other error; the whole sweep ended with it, without a word."""
+    asked = spec(plugins=["exits", "fairsharing", "none"])
+    found = swept(asked, tmp_path / "results", workers=workers, failing=True).items
+    assert found.select("plugin", "state").rows() == [
+        ("exits", "failed"),
+        ("fairsharing", "done"),
+        ("none", "done"),
+    ]
+    assert "policy exits failed at 0 us (0s after the origin): SystemExit" in found["error"][0]
+
+
+def test_an_executor_that_ends_the_program_fails_the_item(spec: Callable[..., Spec], tmp_path: Path) -> None:
+    """Whatever a task of an executor raises is told of the item that it was to make."""
+
+    class Ending(ThreadPoolExecutor):
+        def submit(self, function: Any, /, *args: Any, **options: Any) -> Any:
+            return super().submit(sys.exit, 3)
+
+    with Ending(1) as executor:
+        found = swept(spec(plugins=["none"]), tmp_path / "results", executor=executor).items
+    assert found["state"].to_list() == ["failed"]
+    assert "the executor failed: SystemExit: 3" in found["error"][0]
+
+
 def test_processes_make_the_table_of_one(spec: Callable[..., Spec], tmp_path: Path) -> None:
     """Two warm processes, one, or an executor of threads: the same bytes."""
     asked = spec(vary=VARY)

@@ -13,6 +13,7 @@ from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,7 +22,15 @@ from policies import Greedy, Priority
 import harness
 from harness import Request, errors
 from harness.api import read_trace, replay_all
-from harness.errors import DecisionError, Fault, HarnessError, OptionError, ReplayError, TraceError
+from harness.errors import (
+    DecisionError,
+    Fault,
+    HarnessError,
+    OptionError,
+    PluginError,
+    ReplayError,
+    TraceError,
+)
 from harness.plugins import load
 from harness.runs import workers
 from harness.runs.side_by_side import carry_out
@@ -56,7 +65,7 @@ class Wrong(Greedy):
         yield harness.Wake(0)
 
 
-class Panic(BaseException):
+class PanicException(BaseException):
     """As code beneath Python panics; no error of a policy."""
 
 
@@ -64,7 +73,14 @@ class Panics(Greedy):
     """Something beneath it gives up."""
 
     def cycle(self, now: int) -> Any:
-        raise Panic("index out of bounds")
+        raise PanicException("index out of bounds")
+
+
+class Exits(Greedy):
+    """Ends the program."""
+
+    def cycle(self, now: int) -> Any:
+        sys.exit()
 
 
 class Endless(Greedy):
@@ -180,9 +196,34 @@ def test_a_defect_says_in_which_replay_it_was(world: Callable[..., Request], wor
     """It is none of our errors, so that its text names nothing; alone or among others."""
     panics = world(plugin=here("Panics"), label="panics")
     for requests in ([panics], [world(label="fine"), panics]):
-        with pytest.raises(here("Panic"), match="index out of bounds") as raised:
+        with pytest.raises(here("PanicException"), match="index out of bounds") as raised:
             replay_all(requests, workers=workers)
         assert raised.value.__notes__[-1] == "in the replay panics"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_replay_that_calls_exit_is_named_and_the_others_are_kept(
+    world: Callable[..., Request], workers: int
+) -> None:
+    """It ended all of them, with exit code 0."""
+    with pytest.raises(ReplayError, match=r"^exits: policy exits failed at 0 us .*: SystemExit: ") as raised:
+        replay_all([world(plugin=here("Exits"), label="exits"), world(label="fine")], workers=workers)
+    assert [run and run.label for run in raised.value.runs] == [None, "fine"]
+
+
+def test_exit_wherever_a_plugin_calls_it_is_an_outcome(world: Callable[..., Request]) -> None:
+    """Also where it is asked for what it ignores, before the replay."""
+
+    def ignored(cluster: Any, options: Any) -> Any:
+        sys.exit(3)
+
+    def hook(register: Any) -> None:
+        register("exits", Greedy, help="for tests", ignored_fields=ignored)
+
+    plugins = load(extra={"exits": SimpleNamespace(harness_register_policies=harness.hookimpl(hook))})
+    ((_, outcome),) = carry_out([world(plugin="exits")], plugins, workers=1)
+    assert isinstance(outcome, PluginError)
+    assert outcome.message == "a plugin called sys.exit(3)"
 
 
 def test_what_cannot_leave_this_process_is_replayed_in_it(world: Callable[..., Request]) -> None:

@@ -169,8 +169,16 @@ def test_what_a_plugin_raises_is_its_error(tmp_path: Path) -> None:
     path = tmp_path / "a.toy"
     path.write_text("x")
     broken = load(only=["readers", "toy"], extra={"toy": Broken(suffixes=(".toy",))})
-    error: Exception = KeyError("x\ny")
+    error: BaseException = KeyError("x\ny")
     with pytest.raises(PluginError, match=r"reader 'toy' of 'toy' failed on .*KeyError"):
+        open_trace(path, broken)
+    for error in (SystemExit(3), BaseException("odd")):
+        with pytest.raises(
+            PluginError, match=f"reader 'toy' of 'toy' failed on .*: {type(error).__name__}: "
+        ):
+            open_trace(path, broken)
+    error = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
         open_trace(path, broken)
     error = InputError("my own words")
     with pytest.raises(InputError, match="my own words"):
