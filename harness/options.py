@@ -68,7 +68,10 @@ class Option:
         Raises:
             OptionError: not a value of this option.
         """
+        given = value
         value = self._parsed(value) if isinstance(value, str) else self._typed(value)
+        if isinstance(value, float) and not isfinite(value):
+            raise OptionError(f"option {self.name}: {given!r} is not a finite number")
         if self.choices and value is not None and value not in self.choices:
             raise OptionError(f"option {self.name}: {value!r} is not one of {', '.join(self.choices)}")
         self._keepable(value, "the value")
@@ -93,9 +96,20 @@ class Option:
             kind = "a whole number" if self.type is int else "a number" if self.type is float else ""
             why = f"is not {kind}" if kind else f"is not understood: {text_of(error)}"
             raise OptionError(f"option {self.name}: {text!r} {why}") from error
-        if isinstance(value, float) and not isfinite(value):
-            raise OptionError(f"option {self.name}: {text!r} is not a finite number")
         return value
+
+    def checked_default(self) -> Any:
+        """The default; what a run says of its options is JSON, which has no infinite number.
+
+        Raises:
+            OptionError: it is none.
+        """
+        if isinstance(self.default, float) and not isfinite(self.default):
+            raise OptionError(
+                f"option {self.name}: its default {self.default!r} is not a finite number",
+                hint="None, or a text, is the default of what is not limited",
+            )
+        return self.default
 
     def _typed(self, value: Any) -> Any:
         """A value that is no text: of the default's type, or of `type` when the default is None."""
@@ -171,7 +185,7 @@ def resolve(declared: Iterable[Option], given: Mapping[str, Any], *, owner: str)
             raise OptionError(f"{owner} has no option {name!r}", hint=did_you_mean(str(name), options))
     try:
         return {
-            name: option.parse(given[name]) if name in given else option.default
+            name: option.parse(given[name]) if name in given else option.checked_default()
             for name, option in sorted(options.items())
         }
     except OptionError as error:
