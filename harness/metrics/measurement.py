@@ -23,8 +23,8 @@ class Measurement(NamedTuple):
     """One row of `metrics.parquet`.
 
     Attributes:
-        metric: its name, such as `wait.first_start.p95`.
-        value: None where it cannot be defined (a denominator of 0, no capacity).
+        metric: its name, such as `wait.first_start.p95`; nothing is measured twice of one scope and resource.
+        value: finite; None where it cannot be defined (a denominator of 0, no capacity).
         unit: `ratio`, `s`, `count`, ...
         better: `higher`, `lower` or "" where neither is.
         scope: `all`, or one of a kind, such as `queue=<name>`; `harness.metrics.scopes` defines them.

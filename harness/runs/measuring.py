@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import isfinite
 from pathlib import Path
 from traceback import extract_tb
+from typing import TypeAlias
 
 from harness.errors import RunError, is_of_plugin, text_of
 from harness.metrics.measurement import Measurement, Window
 from harness.metrics.scopes import parse_scope
+from harness.plugins import own_modules
 from harness.registries import MetricSpec
 from harness.runs.run import Run
+
+_DIRECTIONS = ("higher", "lower", "")
+
+_Key: TypeAlias = tuple[str, str, str]
+"""A metric, a scope and a resource."""
 
 
 def measure(
@@ -18,25 +26,31 @@ def measure(
 ) -> tuple[list[Measurement], dict[str, str]]:
     """What metrics say of a run.
 
+    What two of them measure is that of the first, and the other one fails; ours come before those of others.
+
     Args:
         run: the run.
         metrics: who measures.
         window: what to measure; the run's own by default.
 
     Returns:
-        What was measured; and metric -> a sentence that names it and its plugin, for those that failed, of
-        which nothing is kept.
+        What was measured, in the order of the metrics; and metric -> a sentence that names it and its plugin,
+        for those that failed, of which nothing is kept.
 
     Raises:
         RunError: a table of the run is damaged.
     """
-    found: list[Measurement] = []
+    found: dict[str, list[Measurement]] = {}
     failed: dict[str, str] = {}
     known: set[str] = set()
+    owners: dict[_Key, str] = {}
+    specs = list(metrics)
+    ours = {module.partition(".")[0] for module in own_modules()}
     with run.asked_much():
-        for spec in metrics:
+        for spec in sorted(specs, key=lambda spec: spec.module.partition(".")[0] not in ours):
             try:
-                found += list(_checked(spec.compute(run, window or run.window), known))
+                rows = list(_checked(spec.compute(run, window or run.window), known))
+                _check_names(spec.name, rows, owners)
             # Whatever it is, `sys.exit` too: the replay was made, and may have taken an hour.
             except BaseException as error:
                 if not (isinstance(error, Exception) or is_of_plugin(error)):
@@ -46,7 +60,10 @@ def measure(
                 what = text_of(error) or ("not enough memory" if isinstance(error, MemoryError) else "")
                 how = f"{type(error).__name__}: {what}{_where(error)}"
                 failed[spec.name] = f"metric {spec.name!r} of plugin {spec.owner!r} failed: {how}"
-    return found, failed
+            else:
+                found[spec.name] = rows
+                owners.update(dict.fromkeys(map(_key, rows), spec.name))
+    return [row for spec in specs for row in found.get(spec.name, ())], failed
 
 
 def _checked(rows: Iterable[Measurement], known: set[str]) -> Iterator[Measurement]:
@@ -58,17 +75,56 @@ def _checked(rows: Iterable[Measurement], known: set[str]) -> Iterator[Measureme
 
     Raises:
         TypeError: what stands there is no measurement.
+        ValueError: it has no name, no such direction, or a value that is no finite number.
         OptionError: a scope is of no known kind.
     """
     for row in rows:
         for text in (row.metric, row.unit, row.better, row.scope, row.resource):
             if not isinstance(text, str):
                 raise TypeError(f"{row} has something else where a text belongs")
+        if not row.metric.strip():
+            raise ValueError(f"{row} has no name")
+        if row.better not in _DIRECTIONS:
+            raise ValueError(
+                f"{row.metric}: better is {row.better!r}, not one of {', '.join(map(repr, _DIRECTIONS))}"
+            )
         if row.scope not in known:
             parse_scope(row.scope)
             known.add(row.scope)
         value = row.value
-        yield row if value is None or type(value) is float else row._replace(value=float(value))
+        if value is None:
+            yield row
+            continue
+        number = value if type(value) is float else float(value)
+        if not isfinite(number):
+            raise ValueError(f"{row.metric} is {number}; None is the value of what cannot be defined")
+        yield row if number is value else row._replace(value=number)
+
+
+def _key(row: Measurement) -> _Key:
+    """What a row is about."""
+    return row.metric, row.scope, row.resource
+
+
+def _check_names(name: str, rows: Sequence[Measurement], owners: Mapping[_Key, str]) -> None:
+    """That nothing is measured twice.
+
+    Args:
+        name: of the metric.
+        rows: what it answers.
+        owners: what was measured before, and by which metric.
+
+    Raises:
+        ValueError: it measures something twice, or what another metric has measured.
+    """
+    seen: set[_Key] = set()
+    for row in rows:
+        key = _key(row)
+        if key in seen or key in owners:
+            what = " of ".join(filter(None, (row.metric, row.resource, row.scope)))
+            by = f"by metric {owners[key]!r}, too" if key in owners else "twice"
+            raise ValueError(f"{what} is measured {by}")
+        seen.add(key)
 
 
 def _check(run: Run) -> None:

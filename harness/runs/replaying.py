@@ -185,7 +185,7 @@ def _with_metrics(folder: Path, info: Mapping[str, Any], metrics: pl.DataFrame) 
 
 def _written(folder: Path, info: Mapping[str, Any]) -> dict[str, Any]:
     sealed = seal_info(info)
-    (folder / "run.json").write_text(json.dumps(sealed, indent=2) + "\n", encoding="utf-8")
+    (folder / "run.json").write_text(json.dumps(sealed, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     return sealed
 
 

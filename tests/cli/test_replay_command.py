@@ -319,7 +319,7 @@ def test_a_stored_result_with_other_metrics_is_measured_again(
 
         def rows(run, window):
             yield harness.Measurement("rows", run.jobs.height, "count")
-            yield harness.Measurement("nothing", float("nan"), "count")
+            yield harness.Measurement("nothing", None, "count")
 
         @harness.hookimpl
         def harness_register_metrics(register):

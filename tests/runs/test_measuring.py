@@ -21,10 +21,10 @@ from harness.runs.run import Keep
 WriteTrace = Callable[..., Path]
 
 
-def with_metric(compute: Callable[..., Iterable[Any]]) -> Plugins:
+def with_metric(compute: Callable[..., Iterable[Any]], name: str = "own") -> Plugins:
     """The built-in plugins, and one with a metric."""
     hook = types.SimpleNamespace(
-        harness_register_metrics=harness.hookimpl(lambda register: register("own", compute, help="own"))
+        harness_register_metrics=harness.hookimpl(lambda register: register(name, compute, help="own"))
     )
     return plugins.load(extra={"third": hook})
 
@@ -80,6 +80,16 @@ def test_what_is_not_kept_is_there_while_it_is_measured(write_trace: WriteTrace,
         (giving("m", "one", "count"), "ValueError: could not convert"),
         (giving(7, 1, "count"), "TypeError: "),
         (giving("m", 1, None), "TypeError: "),
+        (giving("", 1, "s"), "ValueError: Measurement(metric='', value=1, unit='s'"),
+        (giving(" ", 1, "s"), "ValueError: Measurement(metric=' '"),
+        (giving("m", 1, "s", "up"), "ValueError: m: better is 'up', not one of 'higher', 'lower', ''"),
+        (giving("m", float("nan"), "s"), "ValueError: m is nan; None is the value of what cannot be defined"),
+        (giving("m", float("-inf"), "s"), "ValueError: m is -inf; None is the value of"),
+        (
+            lambda run, window: [Measurement("m", 1, "s", resource="cpu")] * 2,
+            "ValueError: m of cpu of all is measured twice",
+        ),
+        (giving("makespan", 1, "s"), "ValueError: makespan of all is measured by metric 'waiting', too"),
         (giving("m", 1, "s", "", "quueue=prod"), "OptionError: nothing is measured for scope 'quueue=prod'"),
     ],
 )
@@ -100,6 +110,35 @@ def test_a_metric_that_fails_leaves_the_run_with_all_others(
     again = harness.replay(trace, output=tmp_path, plugins=with_metric(giving("m", 1, "count")))
     assert again.stored
     assert (again.unmeasured, again.metrics.filter(metric="m")["value"].to_list()) == ({}, [1.0])
+
+
+@pytest.mark.parametrize("name", ["aaa", "zzz"])
+def test_what_ours_measure_stays_ours(name: str, write_trace: WriteTrace, tmp_path: Path) -> None:
+    """Whatever the other metric is called: it fails, and there is one row of a metric, scope and resource."""
+    loaded = with_metric(giving("wait.total.p95", 10**6, "s", "lower"), name)
+    with pytest.warns(
+        UserWarning, match=f"metric '{name}' .* wait.total.p95 of all is measured by metric 'w"
+    ):
+        run = harness.replay(write_trace({}), output=tmp_path, plugins=loaded)
+    (value,) = run.metrics.filter(metric="wait.total.p95", scope="all")["value"]
+    assert value == 0
+    assert not run.metrics.select("metric", "scope", "resource").is_duplicated().any()
+
+
+def test_of_two_metrics_of_others_the_first_by_name_counts(write_trace: WriteTrace, tmp_path: Path) -> None:
+    """In whichever order they were registered; what failed has measured nothing."""
+
+    def registered(register: harness.RegisterMetric) -> None:
+        register("c", giving("m", 3, "count"), help="third")
+        register("b", giving("m", 2, "count"), help="second")
+        register("a", raising(ValueError("no")), help="first")
+
+    hook = types.SimpleNamespace(harness_register_metrics=harness.hookimpl(registered))
+    with pytest.warns(UserWarning, match="failed"):
+        run = harness.replay(write_trace({}), output=tmp_path, plugins=plugins.load(extra={"third": hook}))
+    assert run.metrics.filter(metric="m")["value"].to_list() == [2]
+    assert run.unmeasured["c"].endswith("ValueError: m of all is measured by metric 'b', too")
+    assert list(run.unmeasured) == ["a", "c"]
 
 
 def test_a_run_that_cannot_be_read_is_no_fault_of_a_metric(write_trace: WriteTrace, tmp_path: Path) -> None:
