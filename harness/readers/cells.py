@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from math import isnan
 
 import polars as pl
 
 from harness.readers.numbers import EXACT, SECONDS, is_amount, is_seconds, microseconds
+from harness.readers.time_forms import read_form
 from harness.units import SECOND
 
-_EXAMPLE = datetime(2017, 10, 9, 7, 1, 55)
+_EXAMPLE = datetime(2017, 10, 9, 7, 1, 55, tzinfo=UTC)
 _SPAN = r"^(?:(\d{1,6})-)?(?:(\d{1,6}):)?(\d{1,2}):(\d{2}(?:\.\d+)?)$"
 
 
@@ -142,22 +143,17 @@ def seconds(name: str, least: float = 0, unit: int = SECOND) -> Field:
 
 
 def moment(name: str, form: str) -> Field:
-    """A column of moments as text, timestamp[us] without a zone.
+    """A column of moments as text, timestamp[us] without a zone; with `%z` in its form timestamp[us, UTC].
 
     Args:
         name: the column.
-        form: how they are written, such as `%Y-%m-%d %H:%M:%S`.
+        form: how they are written, such as `%Y-%m-%d %H:%M:%S`; see `read_form`.
 
     Raises:
-        ValueError: a form by which a time cannot be read again.
+        ValueError: a form that does not say which moment is meant.
     """
-    example = _EXAMPLE.strftime(form)
-    datetime.strptime(example, form)
-    return Field(
-        name,
-        lambda cell: cell.str.to_datetime(form, time_unit="us", strict=False),
-        f"a time such as {example}",
-    )
+    known = read_form(form)
+    return Field(name, known.value, f"a time such as {_EXAMPLE.strftime(form)}")
 
 
 def iso_moment(name: str) -> Field:

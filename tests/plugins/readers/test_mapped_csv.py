@@ -76,6 +76,18 @@ def test_a_mapping_can_be_a_file(read_text: Callable, tmp_path: Path) -> None:
         ("duration", "ms", "1500", timedelta(seconds=1.5)),
         ("submit_time", "unix", "1356996147", datetime(2012, 12, 31, 23, 22, 27, tzinfo=UTC)),
         ("submit_time", "%d.%m.%Y %H:%M", "31.12.2012 23:22", datetime(2012, 12, 31, 23, 22)),
+        (
+            "submit_time",
+            "%Y-%m-%d %H:%M:%S.%f",
+            "2024-03-01 07:01:55.25",
+            datetime(2024, 3, 1, 7, 1, 55, 250_000),
+        ),
+        (
+            "submit_time",
+            "%d %b %Y %I:%M %p %z",
+            "1 Mar 2024 12:05 am -0100",
+            datetime(2024, 3, 1, 1, 5, tzinfo=UTC),
+        ),
         ("request.cpu", "millicores", "250", 250),
         ("request.memory", "MB", "2", 2_000_000),
         ("gang", "", "yes", True),
@@ -104,7 +116,9 @@ def test_a_duration_can_be_the_same_in_all_rows(read_text: Callable) -> None:
         ("duration='long'", "option map: duration: 'long' is not a duration"),
         ("request.cpu='many'", "option map: request.cpu cannot be 'many' in every row"),
         ("request.cpu=priority - site", "option map: request.cpu is no duration"),
-        ("submit_time=site:%Y-%Q", "is no form of times"),
+        ("submit_time=site:%Y-%Q", "'%Y-%Q' is no form of times: %Q is none of the directives"),
+        ("submit_time=site:%H:%M", "'%H:%M' is no form of times: it has no year"),
+        ("submit_time=site:%d %b %Y %I:%M", "is no form of times: %I needs %p"),
     ],
 )
 def test_a_mapping_that_cannot_be_is_refused(read_text: Callable, mapping: str, message: str) -> None:

@@ -1,0 +1,190 @@
+"""Forms of times such as `%d.%m.%Y %H:%M`, and columns of texts read by them as `strptime` reads a text.
+
+Parsers of tables know directives of these names too, and some of theirs mean something else (`%f` is
+nanoseconds, `%y` has another first year). A form becomes a regular expression here, the one that Python makes
+of it, so that a form has one meaning. Names are English ones.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import polars as pl
+
+from harness.units import DAY, HOUR, MINUTE, SECOND
+
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
+    "November", "December",
+)  # fmt: skip
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+def _any_of(names: tuple[str, ...]) -> str:
+    """One of some names, the longest first, so that none is taken for the beginning of another."""
+    return "|".join(sorted(names, key=len, reverse=True))
+
+
+_PATTERNS = {
+    "Y": "[0-9]{4}",
+    "y": "[0-9]{2}",
+    "m": "1[0-2]|0[1-9]|[1-9]",
+    "B": _any_of(_MONTHS),
+    "b": _any_of(tuple(name[:3] for name in _MONTHS)),
+    "d": "3[0-1]|[1-2][0-9]|0[1-9]|[1-9]| [1-9]",
+    "j": "36[0-6]|3[0-5][0-9]|[1-2][0-9][0-9]|0[1-9][0-9]|00[1-9]|[1-9][0-9]|0[1-9]|[1-9]",
+    "A": _any_of(_DAYS),
+    "a": _any_of(tuple(name[:3] for name in _DAYS)),
+    "H": "2[0-3]|[0-1][0-9]|[0-9]",
+    "I": "1[0-2]|0[1-9]|[1-9]",
+    "p": "am|pm",
+    "M": "[0-5][0-9]|[0-9]",
+    "S": "6[0-1]|[0-5][0-9]|[0-9]",
+    "f": "[0-9]{1,6}",
+    "z": r"[+-][0-9]{2}:?[0-5][0-9](?::?[0-5][0-9](?:\.[0-9]{1,6})?)?|(?-i:Z)",
+}
+"""Directive -> what it stands for in a text."""
+
+KNOWN = ", ".join(f"%{letter}" for letter in _PATTERNS) + ", %%"
+"""All directives that a form may have."""
+
+_ONE_OF = ("Yy", "mBb", "HI")
+"""Directives that say the same thing in other words."""
+
+_NUMBERS = "YymdjHIMS"
+_REST = "rest"
+_FIRST_YEAR = 69
+"""Of the 1900s, among years of two digits; 68 and before are of the 2000s."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeForm:
+    """How times are written.
+
+    Attributes:
+        text: the form, as `strptime` takes it.
+        pattern: what times of this form match.
+        letters: of its directives.
+
+    Times with `%z` are moments, in UTC; others are of a clock that the form does not name.
+    """
+
+    text: str
+    pattern: str
+    letters: frozenset[str]
+
+    @property
+    def zoned(self) -> bool:
+        """Whether times of this form say their offset from UTC."""
+        return "z" in self.letters
+
+    def value(self, cell: pl.Expr) -> pl.Expr:
+        """Texts as timestamp[us], with `%z` timestamp[us, UTC]; null where `strptime` would raise.
+
+        An offset from UTC of parts of a minute gives null, too.
+        """
+        groups = cell.str.extract_groups(self.pattern).struct
+        text = {letter: groups.field(letter) for letter in self.letters}
+        if "d" in text:
+            text["d"] = text["d"].str.strip_chars_start()
+        part = {letter: text[letter].cast(pl.Int64) for letter in _NUMBERS if letter in text}
+        day = self._day(text, part)
+        found = day.cast(pl.Datetime("us")) + self._since_midnight(text, part).cast(pl.Duration("us"))
+        found = pl.when(groups.field(_REST) == "").then(found)
+        return found.dt.replace_time_zone("UTC") if self.zoned else found
+
+    def _day(self, text: dict[str, pl.Expr], part: dict[str, pl.Expr]) -> pl.Expr:
+        """The date; null for a day that the month, or the calendar, does not have."""
+        if "y" in part:
+            year = part["y"] + pl.when(part["y"] < _FIRST_YEAR).then(2000).otherwise(1900)
+        else:
+            year = pl.when(part["Y"] > 0).then(part["Y"])
+        if "j" in part:
+            return _date(year, pl.lit("01"), pl.lit("01")) + pl.duration(days=part["j"] - 1)
+        month = part["m"] if "m" in part else _month(text["B"] if "B" in text else text["b"])
+        return _date(year, _two_digits(month), _two_digits(part["d"]))
+
+    def _since_midnight(self, text: dict[str, pl.Expr], part: dict[str, pl.Expr]) -> pl.Expr:
+        """Microseconds from the beginning of the day; null for a second that a clock does not show."""
+        none = pl.lit(0, pl.Int64)
+        hour = part.get("H", none)
+        if "I" in part:
+            hour = part["I"] % 12 + pl.when(text["p"].str.to_lowercase() == "pm").then(12).otherwise(0)
+        second = pl.when(part["S"] < 60).then(part["S"]) if "S" in part else none
+        time = hour * HOUR + part.get("M", none) * MINUTE + second * SECOND
+        if "f" in text:
+            time = time + text["f"].str.pad_end(6, "0").cast(pl.Int64)
+        return time - _offset(text["z"]) if "z" in text else time
+
+
+def read_form(text: str) -> TimeForm:
+    """The form that a text is.
+
+    Raises:
+        ValueError: a directive that is not known, twice the same thing, or a form without a whole date.
+    """
+    letters: list[str] = []
+    pattern = ""
+    at = 0
+    while at < len(text):
+        literal = text[at] != "%"
+        letter = "" if literal else text[at + 1 : at + 2]
+        if literal:
+            blanks = len(text) - at - len(text[at:].lstrip())
+            pattern += r"\s+" if blanks else re.escape(text[at])
+            at += max(1, blanks)
+            continue
+        if letter != "%" and letter not in _PATTERNS:
+            raise ValueError(f"%{letter} is none of the directives {KNOWN}")
+        pattern += "%" if letter == "%" else f"(?P<{letter}>{_PATTERNS[letter]})"
+        letters += [] if letter == "%" else [letter]
+        at += 2
+    _check(letters)
+    return TimeForm(text, f"(?is)^{pattern}(?P<{_REST}>.*)$", frozenset(letters))
+
+
+def _check(letters: list[str]) -> None:
+    """Refuse directives that do not say which moment is meant."""
+    has = frozenset(letters)
+    for letter in has:
+        if letters.count(letter) > 1:
+            raise ValueError(f"%{letter} is there twice")
+    for same in _ONE_OF:
+        several = [f"%{letter}" for letter in same if letter in has]
+        if len(several) > 1:
+            raise ValueError(f"{' and '.join(several)} say the same thing")
+    if not has & set("Yy"):
+        raise ValueError("it has no year (%Y or %y)")
+    if "j" in has and has & set("mBbd"):
+        raise ValueError("%j is month and day already")
+    if "j" not in has and not (has & set("mBb") and "d" in has):
+        raise ValueError("it has no month and day (%m or %b, and %d; or %j)")
+    if "I" in has and "p" not in has:
+        raise ValueError("%I needs %p, which says which half of the day it is")
+
+
+def _two_digits(number: pl.Expr) -> pl.Expr:
+    return number.cast(pl.String).str.zfill(2)
+
+
+def _month(name: pl.Expr) -> pl.Expr:
+    """The number of a month by its name."""
+    numbers = {known[:3].lower(): number for number, known in enumerate(_MONTHS, start=1)}
+    known = name.str.slice(0, 3).str.to_lowercase()
+    return known.replace_strict(numbers, default=None, return_dtype=pl.Int64)
+
+
+def _date(year: pl.Expr, month: pl.Expr, day: pl.Expr) -> pl.Expr:
+    whole = pl.concat_str(year.cast(pl.String).str.zfill(4), month, day, separator="-")
+    return whole.str.to_date("%Y-%m-%d", strict=False)
+
+
+def _offset(zone: pl.Expr) -> pl.Expr:
+    """Microseconds by which a clock is ahead of UTC; null for a day and more, and for parts of a minute."""
+    digits = zone.str.replace(":", "", literal=True)
+    hours, minutes = (digits.str.slice(at, 2).cast(pl.Int64, strict=False) for at in (1, 3))
+    size = hours * HOUR + minutes * MINUTE
+    signed = pl.when(digits.str.starts_with("-")).then(-size).otherwise(size)
+    whole = (zone.str.len_bytes() <= len("+05:30")) & (size < DAY)
+    return pl.when(zone == "Z").then(0).when(whole).then(signed)
