@@ -181,6 +181,51 @@ def test_a_completion_counts_in_a_final_phase_only(read_text: Read) -> None:
     assert only(read_text(answer(*lived(), stays), name="a.json"))["duration"].total_seconds() == 8
 
 
+def scraped(*phases: tuple[int, str], start: int = 10, **labels: str) -> list[dict[str, Any]]:
+    """A pod that was scraped in these phases, without a completion time, and another one's sample at 900."""
+    seen = [time for time, _ in phases]
+    return [
+        series("kube_pod_created", *((time, start) for time in seen), **labels),
+        series("kube_pod_start_time", *((time, start) for time in seen), **labels),
+        *(series("kube_pod_status_phase", (time, 1), phase=phase, **labels) for time, phase in phases),
+        series("kube_node_status_allocatable", (900, 1)),
+    ]
+
+
+RAN = [(time, "Running") for time in range(15, 40, 5)]
+FAILED = [(time, "Failed") for time in range(40, 905, 5)]
+
+
+@pytest.mark.parametrize("until", [400, 905])
+def test_a_final_phase_is_an_end_where_no_completion_is(read_text: Read, until: int) -> None:
+    """As of a pod that was evicted: not when its object is gone, nor has it not ended while that is there."""
+    trace = read_text(answer(*scraped(*RAN, *(each for each in FAILED if each[0] < until))), name="a.json")
+    row = only(trace)
+    assert (row["duration"].total_seconds(), row["recorded_state"]) == (30, "Failed")
+    assert any(
+        note.startswith("1 pods ended without a completion time")
+        and note.endswith("the first sample of their final phase, at most 5 s too late")
+        for note in trace.notes
+    )
+    assert not any("gone before an end was scraped" in note for note in trace.notes)
+
+
+def test_an_end_while_nothing_was_scraped_is_as_much_too_late_at_most(read_text: Read) -> None:
+    """It is between the last sample in another phase and the first one in the final phase."""
+    trace = read_text(answer(*scraped(*RAN, *FAILED[20:])), name="a.json")
+    assert only(trace)["duration"].total_seconds() == 130
+    assert any("at most 105 s too late" in note for note in trace.notes)
+
+
+def test_what_had_ended_before_it_was_scraped_has_no_end(read_text: Read) -> None:
+    """Unless it had only just started."""
+    ended, again = scraped(*FAILED[20:]), {"uid": "v", "pod": "q"}
+    short = scraped(*[(time + 100, phase) for time, phase in FAILED[:9]], start=133, **again)
+    trace = read_text(answer(*ended, *short), name="a.json")
+    assert only(trace)["duration"].total_seconds() == 7
+    assert trace.left_out == {"ended when first scraped, and nothing says when": 1}
+
+
 def test_series_with_and_without_a_node_are_one_container(read_text: Read) -> None:
     """Containers are added; the same one before and after it was bound is not."""
     requests = "kube_pod_container_resource_requests"

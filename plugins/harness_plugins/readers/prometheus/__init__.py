@@ -30,7 +30,7 @@ _COARSE = 30 * SECOND
 _TIME = pl.Datetime("us", "UTC")
 _WANTED = {
     "kube_pod_start_time": "no pod has a start without it",
-    "kube_pod_completion_time": "ends are the last samples of pods",
+    "kube_pod_completion_time": "ends are the first samples of a final phase, or the last samples of pods",
     "kube_pod_status_phase": "whether a container starts again is guessed from its completion time",
     "kube_pod_container_resource_requests": "pods ask for nothing",
     "kube_pod_owner": "pods of DaemonSets cannot be told, nor whose Job a pod is",
@@ -42,14 +42,23 @@ _WANTED = {
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """A pod as a job."""
+    """A pod as a job.
+
+    Attributes:
+        pod: what was scraped of it.
+        owner: the Job that it was made for.
+        submit, start, end: microseconds since 1970.
+        late: by how much the end may be too late, where it is the first sample of the final phase.
+        gone: whether its end is its last sample.
+    """
 
     pod: Pod
     owner: KubeJob | None
     submit: int
     start: int
     end: int
-    guessed: bool
+    late: int
+    gone: bool
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
@@ -75,18 +84,16 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
             first[_job_of(pod, _owner(pod, owners))] = pod.created
     for pod in pods:
         gone = pod.seen < horizon - interval
-        reason = _reason(pod, gone=gone)
+        reason = _reason(pod, interval, gone=gone)
         if reason:
             left_out[reason] += 1
             continue
         assert pod.started is not None
-        end = pod.end()
         owner = _owner(pod, owners)
         made = pod.started if pod.created is None else pod.created
         batch = pod.created is not None and pod.created - first.get(_job_of(pod, owner), made) <= _SAME_TIME
         submit = owner.created if owner is not None and batch and options["arrival"] == "job" else made
-        last = max(pod.seen if end is None else end, pod.started)
-        jobs.append(_Job(pod, owner, submit, pod.started, last, guessed=end is None))
+        jobs.append(_Job(pod, owner, submit, pod.started, *_end(pod, pod.started)))
     if not jobs:
         counts = "; ".join(f"{count:,} {reason}" for reason, count in left_out.items())
         what = f"holds no pod that has ended ({counts or 'no series of kube_pod_*'})"
@@ -110,15 +117,29 @@ def _beside(path: Path, pattern: str) -> list[Path]:
     return [other for other in found if not other.samefile(path)]
 
 
-def _reason(pod: Pod, *, gone: bool) -> str:
+def _end(pod: Pod, start: int) -> tuple[int, int, bool]:
+    """The end of a pod, by how much it may be too late, and whether it is only when it was last seen."""
+    completed, final = pod.end(), pod.final()
+    if completed is not None:
+        return max(completed, start), 0, False
+    if final is not None:
+        return max(final.first, start), max(0, final.first - final.after), False
+    return max(pod.seen, start), 0, True
+
+
+def _reason(pod: Pod, interval: int, *, gone: bool) -> str:
     """Why a pod is no job of the trace; empty if it is one."""
     if pod.owner_kind in _NO_JOB:
         return f"of a {pod.owner_kind}, which every node has"
     if pod.started is None:
         return "deleted before a start was scraped" if gone else "not started when last scraped"
-    if pod.end() is None and not gone:
-        return "not ended when last scraped: how long they run is not known"
-    return ""
+    if pod.end() is not None:
+        return ""
+    final = pod.final()
+    if final is not None:
+        known = final.seen_before or final.first - final.after <= 2 * interval
+        return "" if known else "ended when first scraped, and nothing says when"
+    return "" if gone else "not ended when last scraped: how long they run is not known"
 
 
 def _job_of(pod: Pod, owner: KubeJob | None) -> tuple[str, str, int]:
@@ -204,7 +225,14 @@ def _notes(
     unseen = sum(key not in without for key in owners)
     if unseen:
         yield f"{unseen:,} Jobs have no pod in the answers: theirs lived between two samples, or never were"
-    guessed = [job for job in jobs if job.guessed]
+    by_phase = [job for job in jobs if job.late]
+    if by_phase:
+        most = max(job.late for job in by_phase)
+        yield (
+            f"{len(by_phase):,} pods ended without a completion time, as when they are evicted: they end "
+            f"with the first sample of their final phase, at most {most / SECOND:g} s too late"
+        )
+    guessed = [job for job in jobs if job.gone]
     if guessed:
         yield (
             f"{len(guessed):,} pods were gone before an end was scraped: they end with their last sample, "

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
+from typing import NamedTuple
 
 from harness.units import SECOND, round_up
 from harness_plugins.readers.prometheus.answers import LATEST, Samples
@@ -21,6 +22,20 @@ _REQUESTS = "kube_pod_container_resource_requests"
 _INIT = "kube_pod_init_container_resource_requests"
 _RESOURCES = {"nvidia_com_gpu": "nvidia.com/gpu", "ephemeral_storage": "ephemeral-storage"}
 _MOST = 2**62
+
+
+class Final(NamedTuple):
+    """When a pod came into its final phase, which is between two times.
+
+    Attributes:
+        after: its last sample in another phase, or its start if that is later.
+        first: its first sample in the final phase.
+        seen_before: whether it was scraped in another phase at all.
+    """
+
+    after: int
+    first: int
+    seen_before: bool
 
 
 @dataclass
@@ -64,13 +79,22 @@ class Pod:
         return self.phases[max(self.phases)] if self.phases else ""
 
     def end(self) -> int | None:
-        """When its containers had all ended, if a sample says so.
+        """When its containers had all ended, if a sample of their times says so.
 
         A container that starts again takes the time of its end with it, so that it counts only in a final
         phase, or where phases are not known, if it was there to the last.
         """
         final = self.phase in _FINAL if self.phases else self.completion_seen >= self.seen
         return self.completed if final else None
+
+    def final(self) -> Final | None:
+        """When its phase became final, where it is: a pod that was evicted may have no other end."""
+        if self.phase not in _FINAL:
+            return None
+        before = max((time for time, phase in self.phases.items() if phase not in _FINAL), default=None)
+        known = -1 if before is None else before
+        first = min(time for time in self.phases if time > known)
+        return Final(max(known, self.started or 0), first, before is not None)
 
     def amounts(self) -> dict[str, int]:
         """What it asks for: all containers together, or its largest init container if that is more."""
