@@ -438,6 +438,32 @@ def test_a_number_that_is_given_again_is_another_job(read_text: Read) -> None:
     assert any("1 jobs have a number that another job had before" in note for note in lost.notes)
 
 
+@pytest.mark.parametrize(
+    "different", [{"User": "bob"}, {"Account": "law"}, {"QOS": "high"}, {"JobName": "x"}]
+)
+@pytest.mark.parametrize("state", ["RUNNING", "PENDING"])
+def test_a_job_without_an_end_does_not_take_in_the_next_one_of_its_number(
+    read_text: Read, different: dict[str, str], state: str
+) -> None:
+    """Where the controller lost it, or a dump of earlier knows no more of it."""
+    lost = {"State": state, "End": "Unknown", **({"Start": "Unknown"} if state == "PENDING" else {})}
+    later = {"Submit": "9000000", "Eligible": "9000000", "Start": "9000100", "End": "9000200"}
+    trace = read_text(dump(lost, later | different))
+    row = only(trace)
+    assert (row["job_id"], row["recorded_start"].timestamp(), row["recorded_restarts"]) == ("7#2", 9000100, 0)
+    assert row["submit_time"].timestamp() == 9000000
+    assert sum(trace.left_out.values()) == 1
+    assert any("1 jobs have a number that another job had before" in note for note in trace.notes)
+
+
+def test_a_job_that_ran_in_one_dump_goes_on_in_the_next(read_text: Read) -> None:
+    """As its next run, whenever it was requeued; or as the same one, whoever pays for it by now."""
+    still = dump({"State": "RUNNING", "End": "Unknown"})
+    again = {"Submit": "500000", "Eligible": "500121", "Start": "500130", "End": "500140"}
+    assert only(read_text(still + dump(again)))["submit_time"].timestamp() == 1000
+    assert only(read_text(still + dump({"Account": "law", "State": "NODE_FAIL"})))["job_id"] == "7"
+
+
 def test_a_resized_job_is_one_run(read_text: Read) -> None:
     """Its rows overlap: the time counts once, and it holds what it began with."""
     text = dump(

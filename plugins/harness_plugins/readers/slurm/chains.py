@@ -174,10 +174,14 @@ def _split(rows: Sequence[Record]) -> list[Chain]:
 
 def _continues(before: Record, row: Record) -> bool:
     """Whether a row is of the same job as the row before it, which has the same number."""
-    if before.state in (REQUEUED, RESIZING) or before.end is None:
+    if before.state in (REQUEUED, RESIZING):
         return True
+    if before.end is None and before.submit is not None and before.submit == row.submit:
+        return True  # the same submission, of which another dump knows more
     if (before.user, before.account, before.qos) != (row.user, row.account, row.qos):
         return False
+    if before.end is None:
+        return before.name == row.name
     if before.state == CANCELLED and not before.by:
         return False  # the controller lost its state, and counts its jobs anew
     since = row.submit if row.submit is not None else row.eligible
