@@ -482,6 +482,15 @@ def test_rows_that_two_dumps_share_count_once(read_text: Read) -> None:
     assert trace.left_out == {"rows that repeat another one, as dumps of overlapping times have them": 2}
 
 
+@pytest.mark.parametrize("state", ["PREEMPTED", "NODE_FAIL", "REQUEUED"])
+def test_a_run_that_a_dump_saw_begin_and_another_end_is_one_run(read_text: Read, state: str) -> None:
+    """Also of a job that was requeued between the two dumps."""
+    trace = read_text(dump({"State": "RUNNING", "End": "Unknown"}) + requeued(state))
+    row = only(trace)
+    assert (row["recorded_restarts"], len(json.loads(row["recorded_runs"]))) == (1, 2)
+    assert trace.left_out["rows that repeat another one, as dumps of overlapping times have them"] == 1
+
+
 def test_expanded_arrays_share_a_number(read_text: Read) -> None:
     """`sacct --array` of newer versions: tasks are told apart by their labels."""
     rows = [{"JobIDRaw": "35", "JobID": f"35_{task}", "Submit": "1000"} for task in range(3)]

@@ -157,7 +157,8 @@ def _without_repeated(rows: Sequence[Record]) -> list[Record]:
         if len(different) > 1 and not any(row.state in _GOES_ON for row in different):
             over = [row for row in different if row.state not in _NOT_OVER]
             different = over or different[:1]  # rows that have started come first
-        kept += different
+        known = {row.start for row in different if row.state not in (*_NOT_OVER, RESIZING)}
+        kept += [row for row in different if row.state not in (RUNNING, SUSPENDED) or row.start not in known]
     return sorted(kept, key=_life)
 
 
