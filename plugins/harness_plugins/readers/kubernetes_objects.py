@@ -129,7 +129,7 @@ def _evictions(status: Fields) -> tuple[int | None, int]:
 
 
 def read_job(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Recorded:
-    """A Job of batch/v1: as many pods as it lets run at once, from its start to its end."""
+    """A Job of batch/v1: as many pods as it lets run at once, if any, from its start to its end."""
     spec = Fields(manifest, where, faults).child("spec")
     parallelism = spec.integer("parallelism", 1, least=0)
     completions = spec.integer("completions", parallelism, least=0) if "completions" in spec else parallelism
@@ -138,7 +138,7 @@ def read_job(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Re
         where,
         faults,
         template=_map(_map(manifest, "spec"), "template"),
-        count=max(1, min(parallelism, completions)),
+        count=min(parallelism, completions),
         span=job_span(manifest, where, faults),
         rounds=completions > parallelism,
     )
@@ -201,6 +201,7 @@ def _recorded(
     queue = metadata.strings("labels").get(QUEUE_LABEL, "")
     spec = _map(template, "spec")
     pods = {"name": "main", "count": count, "template": {**template, "spec": _trimmed(spec)}}
+    pod_set = read_pod_set(Fields(pods, where, faults, "spec"))
     fields = Fields(spec, where, faults, "spec")
     return Recorded(
         f"{namespace}/{name}",
@@ -209,7 +210,7 @@ def _recorded(
         queue or namespace,
         read_time(metadata, "creationTimestamp"),
         *span,
-        (read_pod_set(Fields(pods, where, faults, "spec")),),
+        (pod_set,) if count else (),
         bool(queue) and count > 1,
         fields.integer("priority") if "priority" in fields else None,
         _text(spec, "priorityClassName"),

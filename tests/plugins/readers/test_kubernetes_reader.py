@@ -270,6 +270,32 @@ def test_a_job_is_as_many_pods_as_run_at_once(read: Callable[..., Trace]) -> Non
     assert trace.frame["duration"].to_list() == [timedelta(hours=1, seconds=30)] * 2
 
 
+@pytest.mark.parametrize(
+    ("spec", "pods"),
+    [
+        ({"parallelism": 0}, 0),
+        ({"parallelism": 0, "completions": 3}, 0),
+        ({"parallelism": 0, "completions": 3, "completionMode": "Indexed"}, 0),
+        ({"parallelism": 2, "completions": 0}, 0),
+        ({"parallelism": None, "completions": 0}, 0),
+        ({}, 1),
+        ({"parallelism": None, "completions": None}, 1),
+        ({"parallelism": None, "completions": 3, "completionMode": "Indexed"}, 1),
+        ({"parallelism": 2}, 2),
+        ({"parallelism": 5, "completions": 3}, 3),
+    ],
+)
+def test_a_job_that_asks_for_no_pods_is_none(
+    read: Callable[..., Trace], spec: dict[str, Any], pods: int
+) -> None:
+    """One whose parallelism is not said has one; none where it, or the pods that have to end, are 0."""
+    other = job("other")
+    other["spec"] = {"template": template(), **spec}
+    trace = read(job(), other)
+    assert trace.frame["pods"].to_list() == [3, pods][: 1 + bool(pods)]
+    assert trace.left_out == ({} if pods else {"that ask for no pods": 1})
+
+
 def test_a_pod_runs_until_its_last_container_ends(read: Callable[..., Trace]) -> None:
     """Where it ran does not bind it in the replay."""
     (row,) = read(pod()).frame.to_dicts()
