@@ -18,7 +18,7 @@ from harness.models.manifests import Document, Fields, read_documents, read_time
 from harness.readers.recordings import GAP, is_recording, read_rows
 from harness.readers.source import stop_at_many, text_of, trace_error
 from harness.units import format_duration
-from harness_plugins.readers.kubernetes_objects import QUEUE_LABEL, READERS, SPANS, Recorded
+from harness_plugins.readers.kubernetes_objects import QUEUE_LABEL, READERS, SPANS, Recorded, final_phase
 from harness_plugins.readers.kubernetes_table import frame_of
 from harness_plugins.readers.kubernetes_versions import Life, Version, joined, lives_of
 from harness_plugins.readers.pod_runs import BEST_FIRST, Listed, PodRuns
@@ -218,6 +218,8 @@ def _without_times(life: Life, job: Recorded) -> str:
         return "without creationTimestamp"
     if job.start is None:
         return "that never started, as far as the cluster knows"
+    if job.end is None and life.last.kind[1] == "Pod" and final_phase(life.last.manifest):
+        return f"that {final_phase(life.last.manifest).lower()}, and nothing says when"
     if job.end is None and life.cut:
         return "that were deleted while they ran, and nobody saw when"
     if job.end is None:

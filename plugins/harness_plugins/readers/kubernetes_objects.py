@@ -161,15 +161,42 @@ def job_span(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Sp
 
 
 def pod_span(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Span:
-    """When a Pod started on its node, and when its last container ended."""
+    """When a Pod started on its node, and when its last container ended, or else it was given up."""
     status = Fields(manifest, where, faults).child("status")
-    ended = status.string("phase") in ("Succeeded", "Failed")
+    start = read_time(status, "startTime")
     ends = [
         read_time(container.child("state").child("terminated"), "finishedAt")
         for container in status.items("containerStatuses")
     ]
-    known = [end for end in ends if end is not None]
-    return read_time(status, "startTime"), max(known) if ended and known else None
+    if not final_phase(manifest):
+        return start, None
+    if not ends or None in ends:
+        ends.append(_given_up(manifest, status, start))
+    return start, max((end for end in ends if end is not None), default=None)
+
+
+def final_phase(manifest: Mapping[str, Any]) -> str:
+    """The phase of a Pod that is over, `Succeeded` or `Failed`; empty for all else."""
+    phase = _text(_map(manifest, "status"), "phase")
+    return phase if phase in ("Succeeded", "Failed") else ""
+
+
+def _given_up(manifest: Mapping[str, Any], status: Fields, start: int | None) -> int | None:
+    """Since when a Pod is disrupted, or not ready any more, as of an eviction or a lost node.
+
+    None where neither is so. A Pod that is probed may run and not be ready.
+    """
+    spec = _map(manifest, "spec")
+    probed = bool(spec.get("readinessGates")) or any(
+        container.get("readinessProbe") for container in _list(spec, "containers")
+    )
+    tells = {("DisruptionTarget", "True")} | (set() if probed else {("Ready", "False")})
+    times = [
+        read_time(condition, "lastTransitionTime")
+        for condition in status.items("conditions")
+        if (condition.string("type"), condition.string("status")) in tells
+    ]
+    return max((time for time in times if time is not None and time > (start or 0)), default=None)
 
 
 READERS: Mapping[tuple[str, str], Callable[[Mapping[str, Any], str, list[Fault]], Recorded]] = {

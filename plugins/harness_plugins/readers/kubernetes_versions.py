@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from harness.errors import Fault
 from harness.models.manifests import Fields, read_time
 from harness.units import SECOND
-from harness_plugins.readers.kubernetes_objects import Run, job_span, pod_span
+from harness_plugins.readers.kubernetes_objects import Run, final_phase, job_span, pod_span
 
 DELETED, GONE = "DELETED", "GONE"
 """Events: an object was deleted; or it was there, and when it was looked for again, it was not."""
@@ -126,7 +126,8 @@ def _life(versions: list[Version], faults: list[Fault]) -> Life:
         life.runs = _runs(phase_of(version.manifest, version.where, faults) for version in kept)
     if gone:
         life.deleted, life.deleted_at = True, _deletion(life.last, gone[-1], faults)
-        if life.runs and life.runs[-1].end is None and life.deleted_at is not None:
+        over = life.last.kind[1] == "Pod" and final_phase(life.last.manifest)  # long before, perhaps
+        if life.runs and life.runs[-1].end is None and life.deleted_at is not None and not over:
             end = max(life.deleted_at, life.runs[-1].begun)
             life.runs[-1] = life.runs[-1]._replace(end=end, state=DELETION)
     return life

@@ -303,6 +303,46 @@ def test_a_pod_runs_until_its_last_container_ends(read: Callable[..., Trace]) ->
     assert "pod_template" not in row
 
 
+def failed(conditions: list[dict[str, Any]], *containers: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    """A Pod that failed, of which containers may say no end."""
+    made = pod("f", phase="Failed")
+    made["spec"] |= spec
+    made["status"] = {"phase": "Failed", "startTime": T1, "conditions": conditions}
+    made["status"]["containerStatuses"] = [{"name": "main", "state": state} for state in containers]
+    return made
+
+
+DISRUPTED = condition("DisruptionTarget", "2025-03-01T10:20:00Z")
+NOT_READY = condition("Ready", "2025-03-01T10:15:00Z", "False")
+ENDED = {"terminated": {"finishedAt": "2025-03-01T10:10:00Z"}}
+PROBED = {"containers": [{"name": "main", "readinessProbe": {"exec": {}}}]}
+
+
+@pytest.mark.parametrize(
+    ("made", "minutes"),
+    [
+        (failed([DISRUPTED]), 15),
+        (failed([NOT_READY]), 10),
+        (failed([DISRUPTED, NOT_READY]), 15),
+        (failed([DISRUPTED, NOT_READY], {"running": {"startedAt": T1}}), 15),
+        (failed([DISRUPTED], ENDED, {"running": {"startedAt": T1}}), 15),
+        (failed([DISRUPTED, NOT_READY], ENDED), 5),
+        (failed([NOT_READY], **PROBED), None),
+        (failed([condition("Ready", T1, "False")]), None),
+        (failed([{**DISRUPTED, "status": "False"}, {**NOT_READY, "status": "True"}]), None),
+        (failed([]), None),
+    ],
+)
+def test_a_pod_that_failed_without_an_end_ended_when_it_was_given_up(
+    read: Callable[..., Trace], made: dict[str, Any], minutes: int | None
+) -> None:
+    """By its kubelet, or with its node; where nothing says when, that is the reason."""
+    trace = read(pod(), made)
+    found = [row["duration"] // timedelta(minutes=1) for row in trace.frame.to_dicts()[1:]]
+    assert found == ([] if minutes is None else [minutes])
+    assert trace.left_out == ({} if found else {"that failed, and nothing says when": 1})
+
+
 def test_every_piece_of_work_counts_once(read: Callable[..., Trace]) -> None:
     """A Workload stands for its Job, a Job for its Pods; pods of every node are no work."""
     queued = workload()

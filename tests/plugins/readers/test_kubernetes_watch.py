@@ -92,6 +92,22 @@ def test_a_pod_that_was_deleted_while_it_ran_ends_when_that_was_asked(read: Call
     assert trace.notes[0].startswith("1 objects were deleted while they were watched")
 
 
+def test_a_pod_that_failed_did_not_run_until_it_was_deleted(
+    read: Callable[..., Trace], faults_of_text: Callable
+) -> None:
+    """It was given up before, or nobody knows when."""
+    disrupted = {
+        "type": "DisruptionTarget", "status": "True", "lastTransitionTime": "2026-03-01T10:03:00Z"
+    }  # fmt: skip
+    over = {**RUNNING, "phase": "Failed"}
+    late = {"deletionTimestamp": "2026-03-01T10:50:00Z"}
+    known = {**over, "conditions": [disrupted]}
+    trace = read([job_alone(RUNNING), job_alone(known, revision=2), job_alone(known, "DELETED", 3, **late)])
+    assert told(trace.frame)[0].runs == ((60, 180, ""),)
+    text = stream([job_alone(RUNNING), job_alone(over, revision=2), job_alone(over, "DELETED", 3, **late)])
+    assert faults_of_text(text) == ["holds no job that has ended (1 that failed, and nothing says when)"]
+
+
 def test_what_was_deleted_at_an_unknown_time_is_left_out(faults_of_text: Callable) -> None:
     """No time is made up for it."""
     text = stream([job_alone(RUNNING), job_alone(RUNNING, "DELETED", 2)])
