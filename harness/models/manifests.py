@@ -18,13 +18,14 @@ from harness.cluster.manifests import dump_yaml, node_pool_manifest
 from harness.cluster.pod_reading import manifest_of, pod_spec_of, read_pod, template_of
 from harness.cluster.selectors import read_requirement, read_toleration
 from harness.cluster.slurm.qos import read_qos
-from harness.cluster.workloads import read_pod_set, read_time, workload_from
+from harness.cluster.workloads import Condition, read_pod_set, read_time, workload_from
 
 __all__ = [
     "NOT_MODELLED",
     "NOT_READ",
     "STATUS",
     "WORKLOAD",
+    "Condition",
     "Coverage",
     "Document",
     "Draft",

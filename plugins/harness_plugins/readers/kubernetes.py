@@ -216,6 +216,12 @@ def _without_times(life: Life, job: Recorded) -> str:
         return "that ask for no pods"
     if job.submit is None:
         return "without creationTimestamp"
+    if job.start is None and job.revoked:
+        return (
+            "that were evicted and wait to run again"
+            if job.end is None
+            else "that were admitted once, and nothing says when"
+        )
     if job.start is None:
         return "that never started, as far as the cluster knows"
     if job.end is None and life.last.kind[1] == "Pod" and final_phase(life.last.manifest):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from harness.errors import Fault
-from harness.models.manifests import Fields, read_pod_set, read_time, workload_from
+from harness.models.manifests import Condition, Fields, read_pod_set, read_time, workload_from
 from harness.policy import PodSet
 from harness.units import SECOND
 
@@ -57,6 +57,7 @@ class Recorded:
         rounds: whether more pods have to end than run at once.
         run: how long it ran where that is not from start to end; None elsewhere.
         runs: all its runs, the last one included, where versions tell of them.
+        revoked: whether Kueue had admitted it and took that back, so that it no longer says when that was.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Recorded:
     rounds: bool = False
     run: int | None = None
     runs: tuple[Run, ...] = ()
+    revoked: bool = False
 
 
 def read_workload(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Recorded:
@@ -100,31 +102,62 @@ def read_workload(manifest: Mapping[str, Any], where: str, faults: list[Fault]) 
         found = workload.conditions.get(condition)
         return found.since if found is not None and found.status else None
 
+    evictions, past = _evictions(Fields(_map(manifest, "status"), where, faults, "status"))
+    admitted, revoked = since("Admitted"), _revoked(workload.conditions)
+    finished, ready = since("Finished"), since("PodsReady")
+    if revoked is not None:
+        admitted, past = _admitted_before(revoked, workload.conditions, evictions, past)
+        finished = None if finished is None else min(finished, revoked)
+        if ready is not None and ready <= revoked:
+            past = max(0, past - (revoked - ready))
     return Recorded(
         workload.key,
         workload.namespace,
         workload.uid,
         workload.queue or workload.namespace,
         workload.created,
-        since("Admitted"),
-        since("Finished"),
+        admitted,
+        finished,
         tuple(pod_set for pod_set in workload.pod_sets if pod_set.count > 0),
         sum(pod_set.count for pod_set in workload.pod_sets) > 1,
         workload.priority,
         workload.priority_class,
         _text(spec, "preemptionPolicy"),
         _grace_period(Fields(spec, where, faults, "spec.podSets[0].template.spec")),
-        *_evictions(Fields(_map(manifest, "status"), where, faults, "status")),
-        admitted=since("Admitted"),
-        ready=since("PodsReady"),
+        evictions,
+        past,
+        admitted=admitted,
+        ready=ready,
+        revoked=revoked is not None,
     )
 
 
+def _revoked(conditions: Mapping[str, Condition]) -> int | None:
+    """Since when a Workload is not admitted any more; None for one that is, or never was."""
+    admitted = conditions.get("Admitted")
+    return admitted.since or None if admitted is not None and not admitted.status else None
+
+
+def _admitted_before(
+    revoked: int, conditions: Mapping[str, Condition], evictions: int | None, past: int
+) -> tuple[int | None, int]:
+    """When the admission began that was revoked, and how long it had been admitted before that.
+
+    The condition has the time of its end only. All admissions together are known (Kueue adds the last one
+    when it takes it back), which is this one if there was no other. Kueue 0.15 takes it back also when a
+    Workload has finished.
+    """
+    count = evictions if evictions is not None or "Evicted" in conditions else 0
+    only = 0 if conditions["Admitted"].reason == "Finished" else 1
+    return (revoked - past, 0) if past and count == only else (None, past)
+
+
 def _evictions(status: Fields) -> tuple[int | None, int]:
-    """How often a Workload was evicted, and how long it had been admitted before."""
+    """How often a Workload was evicted, and how long it had been admitted before; v1beta1 misspells that."""
     stats = status.child("schedulingStats")
     counts = [item.integer("count", least=0) for item in stats.items("evictions")]
-    past = status.integer("accumulatedPastExecutionTimeSeconds", least=0)
+    spellings = ("accumulatedPastExecutionTimeSeconds", "accumulatedPastExexcutionTimeSeconds")
+    past = max(status.integer(each, least=0) for each in spellings)
     return sum(counts) if "schedulingStats" in status else None, past * SECOND
 
 

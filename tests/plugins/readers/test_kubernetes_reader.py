@@ -229,6 +229,61 @@ def test_evictions_of_a_workload_are_counted(read: Callable[..., Trace]) -> None
     assert trace.frame["duration"][0] == timedelta(hours=1, seconds=30)
     assert any("(1 jobs had been evicted)" in note for note in trace.notes)
     assert read(evicted, attempts="total").frame["duration"][0] == timedelta(hours=1, minutes=10, seconds=30)
+    status = evicted["status"]
+    status["accumulatedPastExexcutionTimeSeconds"] = status.pop("accumulatedPastExecutionTimeSeconds")
+    assert read(evicted, attempts="total").frame["duration"][0] == timedelta(hours=1, minutes=10, seconds=30)
+
+
+def revoked(reason: str, *evictions: int, past: int | None = None, **more: Any) -> dict[str, Any]:
+    """A Workload that was admitted, was not any more at 10:30, and finished at 10:30 or later."""
+    over = [
+        {**condition("Admitted", "2025-03-01T10:30:00Z", "False"), "reason": reason},
+        condition("Finished", "2025-03-01T10:30:00Z" if reason == "Finished" else T2),
+        *([condition("Evicted", "2025-03-01T10:30:00Z")] if evictions else []),
+        *more.pop("conditions", []),
+    ]
+    made = workload("r", conditions=over)
+    if evictions:
+        stats = [{"reason": "Preempted", "underlyingCause": "", "count": count} for count in evictions]
+        made["status"]["schedulingStats"] = {"evictions": stats}
+    if past is not None:
+        made["status"]["accumulatedPastExecutionTimeSeconds"] = past
+    return made
+
+
+@pytest.mark.parametrize(
+    ("made", "minutes", "total"),
+    [
+        (revoked("NoReservation", 1, past=1200), 20, 20),
+        (revoked("NoReservation", 1, 1, past=1200), None, None),
+        (revoked("NoReservation", 1), None, None),
+        (revoked("Finished", past=600), 10, 10),
+        (revoked("Finished", 1, past=600), None, None),
+        (revoked("Finished", 1, past=1500, conditions=[READY]), 20, 25),
+    ],
+)
+def test_an_admission_that_was_revoked_began_as_much_earlier_as_it_took(
+    read: Callable[..., Trace], made: dict[str, Any], minutes: int | None, total: int | None
+) -> None:
+    """Where there was no other: Kueue keeps its end, and how long all took together."""
+    for attempts, expected in (("last", minutes), ("total", total)):
+        trace = read(pod(), made, attempts=attempts)
+        found = [
+            row["duration"] // timedelta(minutes=1) for row in trace.frame.to_dicts() if row["uid"] == "uid-r"
+        ]
+        assert found == ([] if expected is None else [expected] * 2)
+        reason = {"that were admitted once, and nothing says when": 1}
+        assert trace.left_out == ({} if found else reason)
+
+
+def test_what_was_evicted_and_waits_had_started(read: Callable[..., Trace]) -> None:
+    """It is left out, and not as what never started; one that Kueue evicted before it was admitted is."""
+    gone = [condition("Evicted", T1), condition("Admitted", T1, "False")]
+    trace = read(pod(), workload("a", conditions=gone), workload("b", conditions=gone[:1]))
+    assert trace.left_out == {
+        "that were evicted and wait to run again": 1,
+        "that never started, as far as the cluster knows": 1,
+    }
 
 
 def test_what_has_not_ended_is_left_out_and_counted(read: Callable[..., Trace]) -> None:
