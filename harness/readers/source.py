@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import Fault, TraceError
-from harness.files.packed import PackedError, unpacked_bytes
+from harness.files.packed import GZIP, PackedError, unpacked_bytes
 from harness.json_text import parse_json
 from harness.readers.sniff import MARK
 
@@ -32,14 +32,30 @@ def contents(path: Path) -> bytes:
         data = path.read_bytes()
     except OSError as error:
         raise TraceError(str(path), [Fault("", f"cannot be read: {error.strerror or error}")]) from error
-    try:
-        data = unpacked_bytes(data)
-    except PackedError as error:
-        raise TraceError(str(path), [Fault("", str(error))], hint=error.hint) from error
-    data = data.removeprefix(MARK)
+    data = _unpacked(path, data).removeprefix(MARK)
     if not data.strip():
         raise TraceError(str(path), [Fault("", "has no lines")])
     return data
+
+
+def unpacked_contents(path: Path) -> bytes | None:
+    """What a gzipped file holds; None for a file that is not gzipped, of which only the first bytes are read.
+
+    Raises:
+        OSError: it cannot be read.
+        TraceError: a gzip file that is damaged, cut off or too large.
+    """
+    with path.open("rb") as file:
+        if file.read(len(GZIP)) != GZIP:
+            return None
+    return _unpacked(path, path.read_bytes())
+
+
+def _unpacked(path: Path, data: bytes) -> bytes:
+    try:
+        return unpacked_bytes(data)
+    except PackedError as error:
+        raise TraceError(str(path), [Fault("", str(error))], hint=error.hint) from error
 
 
 def text_of(path: Path) -> str:

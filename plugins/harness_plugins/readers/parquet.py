@@ -1,4 +1,4 @@
-"""Reads Parquet files that have the canonical schema already.
+"""Reads Parquet files, plain or gzipped, that have the canonical schema already.
 
 pyarrow reads them, and checks every value before polars sees it: a damaged file must end in a message.
 """
@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from harness import Reading
 from harness.errors import Fault, TraceError
 from harness.readers.schema import CONVENTIONS_KEY, LEFT_OUT_KEY, VERSION, VERSION_KEY, column_of
+from harness_plugins.readers.parquet_source import parquet_source
 
 _BATCH = 1 << 17
 _FREELY = 1_000_000
@@ -51,7 +52,7 @@ def read_frame(path: Path) -> tuple[pl.DataFrame, dict[str, str]]:
         TraceError: not a whole Parquet file, or columns that cannot be held.
     """
     try:
-        with pq.ParquetFile(path, pre_buffer=False) as file:
+        with pq.ParquetFile(parquet_source(path), pre_buffer=False) as file:
             _check_rows(path, file.metadata.num_rows)
             metadata = _texts(file.schema_arrow.metadata)
             _check_names(path, file.schema_arrow.names)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from harness.errors import TraceError
 from harness.readers.sniff import MARK, beginning, first_line, has_columns
+from harness_plugins.readers.parquet_source import parquet_source
 
 SWF_COLUMNS = 18
 SWF_EXTENDED_COLUMNS = 21
@@ -47,8 +49,8 @@ def _parquet_columns(path: Path) -> set[str]:
     import pyarrow.parquet as pq
 
     try:
-        return set(pq.read_schema(path).names)
-    except (pa.ArrowException, OSError, ValueError):
+        return set(pq.read_schema(parquet_source(path)).names)
+    except (TraceError, pa.ArrowException, OSError, ValueError):
         return set()
 
 

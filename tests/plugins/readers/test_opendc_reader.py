@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -47,6 +48,16 @@ def test_a_task_is_a_job(tmp_path: Path, readers: Plugins) -> None:
             "cpu_capacity": 33_600.0,
         }
     ]
+
+
+def test_gzipped_tasks_are_known_by_their_columns(tmp_path: Path, readers: Plugins) -> None:
+    """As plain ones are."""
+    expected = read(tmp_path, readers, TASK)
+    packed = tmp_path / "tasks.parquet.gz"
+    packed.write_bytes(gzip.compress(expected.path.read_bytes()))
+    trace = open_trace(packed, readers)
+    assert trace.reader == "opendc"
+    assert trace.frame.equals(expected.frame)
 
 
 def test_tasks_of_workflows_are_jobs(tmp_path: Path, readers: Plugins) -> None:

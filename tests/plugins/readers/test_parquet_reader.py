@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable
 from pathlib import Path
 
@@ -59,6 +60,35 @@ def test_a_file_cut_in_half_is_refused(write_trace: Callable[..., Path]) -> None
         path.write_bytes(whole[:end])
         with pytest.raises(TraceError, match="is not a whole Parquet file"):
             open_trace(path, PLUGINS)
+
+
+@pytest.mark.parametrize("name", ["t.parquet.gz", "t.parquet", "t"])
+def test_a_gzipped_file_is_what_it_holds(write_trace: Callable[..., Path], tmp_path: Path, name: str) -> None:
+    """By its first bytes, whatever it is called, with its metadata."""
+    plain = with_metadata(write_trace({"user": "u"}, {}), schema="1", source="here")
+    whole, packed = plain.read_bytes(), tmp_path / "packed" / name
+    expected = open_trace(plain, PLUGINS)
+    packed.parent.mkdir()
+    packed.write_bytes(gzip.compress(whole))
+    opened = open_trace(packed, PLUGINS)
+    assert (opened.reader, opened.metadata) == ("parquet", expected.metadata)
+    assert opened.frame.equals(expected.frame)
+
+
+def test_a_gzipped_file_that_is_damaged_is_refused(write_trace: Callable[..., Path]) -> None:
+    """Cut off, of no Parquet, or of far more rows than its bytes can be jobs."""
+    path = write_trace(*[{}] * 50)
+    packed = gzip.compress(path.read_bytes())
+    path.write_bytes(packed[:-20])
+    with pytest.raises(TraceError, match="is not a whole gzip file"):
+        open_trace(path, PLUGINS)
+    path.write_bytes(gzip.compress(b"job_id,queue"))
+    with pytest.raises(TraceError, match="is not a whole Parquet file"):
+        open_trace(path, PLUGINS)
+    pq.write_table(pa.table({"job_id": pa.repeat("a", 2_000_000)}), path)
+    path.write_bytes(gzip.compress(path.read_bytes()))
+    with pytest.raises(TraceError, match=r"says that it holds 2,000,000 rows in [\d,]+ bytes"):
+        open_trace(path, PLUGINS)
 
 
 def test_a_column_twice_is_refused(tmp_path: Path) -> None:
