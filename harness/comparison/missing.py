@@ -1,7 +1,7 @@
 """Why `-` stands in a table where others have a value, and what is in none of its lines.
 
-A percentile that was not reached is missing because so many jobs waited for so long. Twins without it are
-therefore the worst ones, and a mean over the others would say that all is well.
+A percentile that was not reached is missing because so many jobs waited for so long. Twins without it, or
+seeds of an experiment, are therefore the worst ones, and a mean over the others would say that all is well.
 """
 
 from __future__ import annotations
@@ -22,28 +22,33 @@ from harness.runs.run import Run
 _CENSORED = ("wait.first_start", "delay", "jct", "slowdown.bounded")
 """Of these jobs that have not come so far count as longer; see `harness.metrics.survival`."""
 
+TWINS, SEEDS = "twins", "seeds"
+"""What several replays of one thing are called."""
+
 _UNFINISHED: Key = ("jobs.unfinished", ALL, "")
 _NAMED = 6
 
 _SINCE = "since too many jobs had not come so far when the replay ended"
 _HOW_MANY = "wait.never_started and jobs.unfinished say how many"
 
-_OfRuns: TypeAlias = dict[int, list[int]]
-"""By run in how many of its twins something is so, once for each line."""
+_OfRuns: TypeAlias = dict[int, list["Lack"]]
+"""By run what it lacks, once for each line."""
 
 
 class Lack(NamedTuple):
-    """In how many replays of a run, which are the run itself or its twins, a metric has no value.
+    """In how many replays of one thing a metric has no value.
 
     Attributes:
         unreached: because of jobs that have not come so far.
         absent: for another reason.
-        replays: how many there are.
+        replays: how many there are: the run itself, its twins, or the seeds of an experiment's setting.
+        called: what several of them are called.
     """
 
     unreached: int
     absent: int
     replays: int
+    called: str = TWINS
 
     @property
     def nothing(self) -> bool:
@@ -53,7 +58,7 @@ class Lack(NamedTuple):
     @property
     def not_reached(self) -> str:
         """That a percentile of what jobs wait for is not there, in how many twins, and why."""
-        where = f" in {self.unreached:,} of {self.replays:,} twins" if self.replays > 1 else ""
+        where = f" in {self.unreached:,} of {self.replays:,} {self.called}" if self.replays > 1 else ""
         return f"not reached{where}, {_SINCE}"
 
     @property
@@ -61,19 +66,25 @@ class Lack(NamedTuple):
         """Of which twins a mean is; "" where it is of all."""
         if not self.absent or self.absent == self.replays:
             return ""
-        return f"over {self.replays - self.absent:,} of {self.replays:,} twins"
+        return f"over {self.replays - self.absent:,} of {self.replays:,} {self.called}"
 
 
-def lack_of(key: Key, replays: Sequence[Mapping[Key, Measurement]]) -> Lack:
+def lack_of(key: Key, replays: Sequence[Mapping[Key, Measurement]], called: str = TWINS) -> Lack:
     """In how many replays a metric has no value.
 
     Args:
         key: the metric, its scope and resource.
         replays: what was measured of each.
+        called: what several of them are called.
     """
     lacking = [of_replay for of_replay in replays if number(of_replay, key) is None]
-    unreached = sum(_is_unreached(key[0], of_replay) for of_replay in lacking)
-    return Lack(unreached, len(lacking) - unreached, len(replays))
+    unreached = sum(_is_unreached(key, of_replay) for of_replay in lacking)
+    return Lack(unreached, len(lacking) - unreached, len(replays), called)
+
+
+def told_by(key: Key) -> tuple[Key, ...]:
+    """What must be known of a replay to say why it has no value: the metric itself and some others."""
+    return key, _UNFINISHED, _never_started(key)
 
 
 def number(of_replay: Mapping[Key, Measurement], key: Key) -> float | None:
@@ -82,56 +93,69 @@ def number(of_replay: Mapping[Key, Measurement], key: Key) -> float | None:
     return value if value is not None and isfinite(value) else None
 
 
-def _is_unreached(metric: str, of_replay: Mapping[Key, Measurement]) -> bool:
+def _is_unreached(key: Key, of_replay: Mapping[Key, Measurement]) -> bool:
     """Whether a metric without a value has none because of jobs that have not come so far."""
-    family, _, statistic = metric.rpartition(".")
-    unfinished = of_replay.get(_UNFINISHED)
-    return family in _CENSORED and statistic != "mean" and unfinished is not None and bool(unfinished.value)
+    family, _, statistic = key[0].rpartition(".")
+    if family not in _CENSORED or statistic == "mean" or not number(of_replay, _UNFINISHED):
+        return False
+    # Of a queue or priority there may be no jobs at all, while others have some that are not finished.
+    return key[1] == ALL or number(of_replay, _never_started(key)) is not None
+
+
+def _never_started(key: Key) -> Key:
+    """Which part of the jobs of the scope of a metric did not start; without a value if there are none."""
+    return "wait.never_started", key[1], ""
 
 
 def about_missing(
-    rows: Sequence[Row], lack: Callable[[Measurement, int], Lack], names: Sequence[str]
+    rows: Sequence[Row],
+    lack: Callable[[Measurement, int], Lack],
+    names: Sequence[str],
+    *,
+    or_else: str = "",
 ) -> Iterator[str]:
     """What `-` means in these lines, and which values are of some twins only, in sentences.
 
     Args:
         rows: the lines.
-        lack: in how many replays of a run, by its place, something measured has no value.
-        names: what the runs are called.
+        lack: in how many replays of a run, or of a setting, by its place, something measured has no value.
+        names: what the runs, or settings, are called.
+        or_else: why replays may lack a value beside that there was no such job or event.
     """
     unreached: list[str] = []
     absent: list[str] = []
     partly: list[str] = []
-    in_twins: _OfRuns = {}
+    without: _OfRuns = {}
     over: _OfRuns = {}
-    replays = 1
     for row in rows:
         about = row.measured
         for place, value in enumerate(row.values):
             found = lack(about, place)
-            replays = found.replays
             if found.unreached:
                 unreached.append(about.metric)
-                in_twins.setdefault(place, []).append(found.unreached)
+                without.setdefault(place, []).append(found)
             elif shown(value, about.unit) == "-":
                 absent.append(about.metric)
             elif found.partly:
                 partly.append(about.metric)
-                over.setdefault(place, []).append(replays - found.absent)
-    if unreached and replays == 1:
-        yield f"- of {_named(unreached)}: not reached, {_SINCE}; {_HOW_MANY}"
-    elif unreached:
-        twins = _of_twins(in_twins, replays, names)
+                over.setdefault(place, []).append(found)
+    several = [each for each in chain.from_iterable(without.values()) if each.replays > 1]
+    if several:
+        of_runs = _of_replays(without, names, lambda each: each.unreached)
         yield (
-            f"- of {_named(unreached)}: not reached in {twins}, {_SINCE}: "
-            f"a mean over the other twins would leave out the worst ones; {_HOW_MANY}"
+            f"- of {_named(unreached)}: not reached in {of_runs}, {_SINCE}: "
+            f"a mean over the other {several[0].called} would leave out the worst ones; {_HOW_MANY}"
         )
+    elif unreached:
+        yield f"- of {_named(unreached)}: not reached, {_SINCE}; {_HOW_MANY}"
     if absent:
         yield f"- of {_named(absent)}: there was no such job or event, or it was not measured"
     if partly:
+        of_runs = _of_replays(over, names, lambda each: each.replays - each.absent)
+        called = next(iter(over.values()))[0].called
         yield (
-            f"{_named(partly)}: over {_of_twins(over, replays, names)}, as in the others there was no such "
-            "job or event; changes are over the twins in which both runs have a value"
+            f"{_named(partly)}: over {of_runs}, as in the others there was no such job or event{or_else}; "
+            f"changes are over the {called} in which both have a value"
         )
 
 
@@ -153,14 +177,14 @@ def about_unshaken(
         yield f"measured of runs, but of none of their twins: {_named(lacking)}{how}"
 
 
-def _of_twins(counts: _OfRuns, replays: int, names: Sequence[str]) -> str:
-    """In how many twins of which runs: the least and the most of several lines."""
-    several = []
-    for place, of_lines in sorted(counts.items()):
-        least, most = min(of_lines), max(of_lines)
-        count = f"{least:,}" if least == most else f"{least:,} to {most:,}"
-        several.append(f"{count} of {replays:,} twins of {names[place]}")
-    return _named(several)
+def _of_replays(found: _OfRuns, names: Sequence[str], count: Callable[[Lack], int]) -> str:
+    """In how many twins of which runs something is so: the least and the most of several lines."""
+    told = []
+    for place, lacks in sorted(found.items()):
+        least, most = min(map(count, lacks)), max(map(count, lacks))
+        counted = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+        told.append(f"{counted} of {lacks[0].replays:,} {lacks[0].called} of {names[place]}")
+    return _named(told)
 
 
 def _named(names: Iterable[str]) -> str:

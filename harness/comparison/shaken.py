@@ -2,8 +2,7 @@
 
 All runs are replayed on the same twins (`harness.trace.shake`). A value is the mean over them, the geometric
 mean where it is above 0 in every run and twin: then differences are factors, and are tested as logarithms.
-A percentile that some twins of a run have not reached has neither mean nor verdict there. Where twins lack a
-value for another reason, the mean is over the others, and differences are of twins where both runs have it.
+What of twins that lack a value, `harness.comparison.paired` says.
 What an interval is of is the mean paired difference over that jitter, of that trace: it says nothing of other
 months.
 """
@@ -12,41 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from math import exp, fsum, log
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from harness.comparison.changes import Evidence, Ground, Verdict, gates
+from harness.comparison.changes import Ground, Verdict, gates
 from harness.comparison.figures import Key, key_of
 from harness.comparison.missing import Lack, lack_of, number
 from harness.comparison.one_replay import measurements_of
+from harness.comparison.paired import Paired, mean_of
 from harness.errors import RunError
-from harness.statistics.significance import of_pairs
 
 if TYPE_CHECKING:
-    from harness.comparison.changes import Change
+    from harness.comparison.changes import Change, Evidence
     from harness.metrics.measurement import Measurement
     from harness.runs.run import Run
     from harness.trace.shake import Shake
-
-
-class _Values(NamedTuple):
-    """A metric's values run by run and twin by twin, and how they are averaged.
-
-    Attributes:
-        of_runs: for each run, its twins' values in their order; None where one has none.
-        lacks: for each run, in how many of its twins.
-        ratio: whether means are geometric.
-    """
-
-    of_runs: list[list[float | None]]
-    lacks: list[Lack]
-    ratio: bool
-
-    def mean(self, place: int) -> float | None:
-        """That of a run over its twins; None where some have not reached it."""
-        if self.lacks[place].unreached:
-            return None
-        return _mean([value for value in self.of_runs[place] if value is not None], ratio=self.ratio)
 
 
 class Shaken:
@@ -72,7 +50,7 @@ class Shaken:
             else tables
             for of_run, tables in zip(twins, self._own, strict=True)
         ]
-        self._known: dict[Key, _Values] = {}
+        self._known: dict[Key, Paired] = {}
 
     def own(self, place: int) -> dict[Key, float | None]:
         """The means over the twins of a run, each over its own window, of what is of another one here."""
@@ -83,7 +61,7 @@ class Shaken:
         found = {}
         for key in differing:
             values = [value for table in own if (value := number(table, key)) is not None]
-            found[key] = _mean(values, ratio=self._values(key).ratio and min(values, default=0) > 0)
+            found[key] = mean_of(values, ratio=self._values(key).ratio and min(values, default=0) > 0)
         return found
 
     @cached_property
@@ -106,21 +84,7 @@ class Shaken:
 
     def evidence(self, measured: Measurement, place: int) -> Evidence:
         """What a run's difference from the baseline can be judged by."""
-        values = self._values(key_of(measured))
-        if any(values.lacks[at].unreached for at in (0, place)):
-            return Evidence(Ground.UNREACHED)
-        pairs = zip(values.of_runs[0], values.of_runs[place], strict=True)
-        both = [(base, other) for base, other in pairs if base is not None and other is not None]
-        sides = [base for base, _ in both], [other for _, other in both]
-        interval = of_pairs(*sides, ratio=values.ratio)
-        if interval is None:
-            return Evidence(Ground.FEW)
-        if len(both) == self._shake.count:
-            return Evidence(Ground.TWINS, interval)
-        base, other = (_mean(side, ratio=values.ratio) for side in sides)
-        assert base is not None
-        assert other is not None
-        return Evidence(Ground.TWINS, interval, (base, other))
+        return self._values(key_of(measured)).evidence(place)
 
     def remarks(self, changes: Iterable[Change], tests: str) -> Iterator[str]:
         """What must be known of these changes; `tests` says for how many tests p is corrected."""
@@ -145,12 +109,10 @@ class Shaken:
             found[key] = row._replace(value=self._values(key).mean(place))
         return found
 
-    def _values(self, key: Key) -> _Values:
+    def _values(self, key: Key) -> Paired:
         if key not in self._known:
             of_runs = [[number(table, key) for table in tables] for tables in self._tables]
-            lacks = [lack_of(key, tables) for tables in self._tables]
-            there = (value for row in of_runs for value in row if value is not None)
-            self._known[key] = _Values(of_runs, lacks, min(there, default=0) > 0)
+            self._known[key] = Paired(of_runs, [lack_of(key, tables) for tables in self._tables])
         return self._known[key]
 
 
@@ -169,11 +131,3 @@ def _over(twin: Run, own: dict[Key, Measurement], end: int) -> dict[Key, Measure
 
 def _keys(tables: Sequence[dict[Key, Measurement]]) -> list[Key]:
     return list(dict.fromkeys(key for table in tables for key in table))
-
-
-def _mean(values: Sequence[float], *, ratio: bool) -> float | None:
-    if not values:
-        return None
-    if min(values) == max(values):
-        return values[0]
-    return exp(fsum(map(log, values)) / len(values)) if ratio else fsum(values) / len(values)

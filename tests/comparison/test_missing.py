@@ -9,7 +9,10 @@ import pytest
 from small_clusters import queues
 
 import harness
+from harness.comparison.figures import Key, key_of
+from harness.comparison.missing import lack_of
 from harness.errors import RunError
+from harness.metrics.measurement import Measurement
 
 
 def compared(write_trace: Callable[..., Path], tmp_path: Path, until: str | None) -> harness.Comparison:
@@ -48,3 +51,18 @@ def test_other_absent_values_are_told_as_such(write_trace: Callable[..., Path], 
     told = "- of disruption.time_to_restart.p50: there was no such job or event, or it was not measured"
     assert told in found.table("disruption.time_to_restart.p50").split("\n")
     assert "- of" not in found.table()
+
+
+def test_a_queue_without_jobs_has_reached_nothing_that_it_could_miss() -> None:
+    """That jobs of other queues are not finished is no reason for its `-`."""
+
+    def replay(never: float | None) -> dict[Key, Measurement]:
+        rows = (
+            Measurement("wait.first_start.p95", None, "s", "lower", "queue=a"),
+            Measurement("wait.never_started", never, "ratio", "lower", "queue=a"),
+            Measurement("jobs.unfinished", 3, "count", "lower"),
+        )
+        return {key_of(row): row for row in rows}
+
+    key = ("wait.first_start.p95", "queue=a", "")
+    assert lack_of(key, [replay(None), replay(0.5), {}]) == (1, 2, 3, "twins")

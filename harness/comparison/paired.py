@@ -1,0 +1,67 @@
+"""A metric over several replays of each of several things: over twins of runs, or seeds of settings.
+
+A percentile that some replays of one of them have not reached has neither mean nor verdict there. Where some
+lack a value for another reason, the mean is over the others, and differences are of those in which both sides
+have one. The figures of one never depend on what another lacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from math import exp, fsum, log
+
+from harness.comparison.changes import Evidence, Ground
+from harness.comparison.missing import Lack
+from harness.statistics.significance import of_pairs
+
+
+class Paired:
+    """A metric's values, and how they are averaged and compared.
+
+    Args:
+        values: for each run or setting, the baseline first, its values in the order of twins or seeds, which
+            are the same for all; None where one has none.
+        lacks: for each, in how many of its replays.
+    """
+
+    def __init__(self, values: Sequence[Sequence[float | None]], lacks: Sequence[Lack]) -> None:
+        self.values, self.lacks = values, lacks
+
+    @cached_property
+    def ratio(self) -> bool:
+        """Whether means are geometric and differences are factors: where all values are above 0."""
+        there = (value for row in self.values for value in row if value is not None)
+        return min(there, default=0) > 0
+
+    def mean(self, place: int) -> float | None:
+        """That of a run over its twins; None where some have not reached it."""
+        if self.lacks[place].unreached:
+            return None
+        return mean_of([value for value in self.values[place] if value is not None], ratio=self.ratio)
+
+    def evidence(self, place: int) -> Evidence:
+        """What a run's difference from the baseline can be judged by."""
+        if any(self.lacks[at].unreached for at in (0, place)):
+            return Evidence(Ground.UNREACHED)
+        pairs = zip(self.values[0], self.values[place], strict=True)
+        both = [(base, other) for base, other in pairs if base is not None and other is not None]
+        sides = [base for base, _ in both], [other for _, other in both]
+        interval = of_pairs(*sides, ratio=self.ratio)
+        if interval is None:
+            return Evidence(Ground.FEW)
+        if len(both) == len(self.values[0]):
+            return Evidence(Ground.TWINS, interval)
+        base, other = (mean_of(side, ratio=self.ratio) for side in sides)
+        assert base is not None
+        assert other is not None
+        return Evidence(Ground.TWINS, interval, (base, other))
+
+
+def mean_of(values: Sequence[float], *, ratio: bool) -> float | None:
+    """The mean, which is geometric where values are compared by factors; None of no values."""
+    if not values:
+        return None
+    if min(values) == max(values):
+        return values[0]
+    return exp(fsum(map(log, values)) / len(values)) if ratio else fsum(values) / len(values)
