@@ -36,9 +36,9 @@ class Ground(StrEnum):
     TWINS = "twins"  # an interval over twins of the trace, or seeds of an experiment
     BLOCKS = "blocks"  # an interval over blocks of jobs of one replay
     CONGESTED = "congested"  # values of jobs of one replay, whose blocks are too much alike for an interval
-    UNREACHED = "unreached"  # some twins have no value, since too many of their jobs have not come so far
+    UNREACHED = "unreached"  # some twins, or seeds, have no value, since too many jobs have not come so far
     CUT = "cut"  # work lost up to different times, at which runs were cut short
-    FEW = "few"  # too few jobs, or twins, with a value
+    FEW = "few"  # too few jobs, twins or seeds with a value
     REPLAY = "replay"  # a value of one replay as a whole
 
 

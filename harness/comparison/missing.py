@@ -56,10 +56,16 @@ class Lack(NamedTuple):
         return not self.unreached and not self.absent
 
     @property
+    def not_reached_in(self) -> str:
+        """That a percentile of what jobs wait for is not there, and in how many twins."""
+        if self.replays == 1:
+            return "not reached"
+        return f"not reached in {self.unreached:,} of {self.replays:,} {self.called}"
+
+    @property
     def not_reached(self) -> str:
-        """That a percentile of what jobs wait for is not there, in how many twins, and why."""
-        where = f" in {self.unreached:,} of {self.replays:,} {self.called}" if self.replays > 1 else ""
-        return f"not reached{where}, {_SINCE}"
+        """The same, and why."""
+        return f"{self.not_reached_in}, {_SINCE}"
 
     @property
     def partly(self) -> str:
@@ -84,7 +90,7 @@ def lack_of(key: Key, replays: Sequence[Mapping[Key, Measurement]], called: str 
 
 def told_by(key: Key) -> tuple[Key, ...]:
     """What must be known of a replay to say why it has no value: the metric itself and some others."""
-    return key, _UNFINISHED, _never_started(key)
+    return (key, _UNFINISHED, _never_started(key)) if _is_censored(key[0]) else (key,)
 
 
 def number(of_replay: Mapping[Key, Measurement], key: Key) -> float | None:
@@ -95,11 +101,16 @@ def number(of_replay: Mapping[Key, Measurement], key: Key) -> float | None:
 
 def _is_unreached(key: Key, of_replay: Mapping[Key, Measurement]) -> bool:
     """Whether a metric without a value has none because of jobs that have not come so far."""
-    family, _, statistic = key[0].rpartition(".")
-    if family not in _CENSORED or statistic == "mean" or not number(of_replay, _UNFINISHED):
+    if not _is_censored(key[0]) or not number(of_replay, _UNFINISHED):
         return False
     # Of a queue or priority there may be no jobs at all, while others have some that are not finished.
     return key[1] == ALL or number(of_replay, _never_started(key)) is not None
+
+
+def _is_censored(metric: str) -> bool:
+    """Whether a metric is a percentile that jobs which have not come so far keep from being known."""
+    family, _, statistic = metric.rpartition(".")
+    return family in _CENSORED and statistic != "mean"
 
 
 def _never_started(key: Key) -> Key:
@@ -143,18 +154,18 @@ def about_missing(
     if several:
         of_runs = _of_replays(without, names, lambda each: each.unreached)
         yield (
-            f"- of {_named(unreached)}: not reached in {of_runs}, {_SINCE}: "
+            f"- of {named(unreached)}: not reached in {of_runs}, {_SINCE}: "
             f"a mean over the other {several[0].called} would leave out the worst ones; {_HOW_MANY}"
         )
     elif unreached:
-        yield f"- of {_named(unreached)}: not reached, {_SINCE}; {_HOW_MANY}"
+        yield f"- of {named(unreached)}: not reached, {_SINCE}; {_HOW_MANY}"
     if absent:
-        yield f"- of {_named(absent)}: there was no such job or event, or it was not measured"
+        yield f"- of {named(absent)}: there was no such job or event, or it was not measured"
     if partly:
         of_runs = _of_replays(over, names, lambda each: each.replays - each.absent)
         called = next(iter(over.values()))[0].called
         yield (
-            f"{_named(partly)}: over {of_runs}, as in the others there was no such job or event{or_else}; "
+            f"{named(partly)}: over {of_runs}, as in the others there was no such job or event{or_else}; "
             f"changes are over the {called} in which both have a value"
         )
 
@@ -174,7 +185,7 @@ def about_unshaken(
     lacking = [name for name in dict.fromkeys(chain.from_iterable(has)) if name not in known]
     if lacking:
         how = "; --isolated beside --shake does that" if set(lacking) <= set(isolated) else ""
-        yield f"measured of runs, but of none of their twins: {_named(lacking)}{how}"
+        yield f"measured of runs, but of none of their twins: {named(lacking)}{how}"
 
 
 def _of_replays(found: _OfRuns, names: Sequence[str], count: Callable[[Lack], int]) -> str:
@@ -184,11 +195,11 @@ def _of_replays(found: _OfRuns, names: Sequence[str], count: Callable[[Lack], in
         least, most = min(map(count, lacks)), max(map(count, lacks))
         counted = f"{least:,}" if least == most else f"{least:,} to {most:,}"
         told.append(f"{counted} of {lacks[0].replays:,} {lacks[0].called} of {names[place]}")
-    return _named(told)
+    return named(told)
 
 
-def _named(names: Iterable[str]) -> str:
-    """Some things by name, each once."""
+def named(names: Iterable[str]) -> str:
+    """Some things by name, each once, and how many more there are."""
     found = list(dict.fromkeys(names))
     more = f" and {len(found) - _NAMED:,} more" if len(found) > _NAMED else ""
     return ", ".join(found[:_NAMED]) + more

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import fsum
 from typing import Any, NamedTuple
 
-from harness.experiments.objectives import Estimate, Judged, Setting, estimate
+from harness.comparison.missing import Lack
+from harness.experiments.objectives import Estimate, Judged, OverSeeds, Setting, estimate
 from harness.experiments.spec import SEED
 from harness.metrics.measurement import Measurement
+
+_PAIRS = "pairs of items"
 
 
 class Effect(NamedTuple):
@@ -18,21 +21,24 @@ class Effect(NamedTuple):
         factor: what varies.
         value: what it is set to.
         against: its first value.
-        difference: the mean over all settings that differ in nothing else, with its interval between seeds.
+        difference: the mean over all settings that differ in nothing else, with its interval between seeds;
+            None where some items have not reached it: those would be the ones in which it is largest.
         base: the mean at the first value.
         least: the smallest difference among the settings.
         most: the largest one.
-        settings: how many pairs of settings there are.
+        settings: how many pairs of settings have a value.
+        lack: in how many pairs of items, which have the same seed, one has no value.
     """
 
     factor: str
     value: Any
     against: Any
-    difference: Estimate
-    base: float
-    least: float
-    most: float
+    difference: Estimate | None
+    base: float | None
+    least: float | None
+    most: float | None
     settings: int
+    lack: Lack
 
 
 def effects(judged: Judged, measured: Measurement) -> list[Effect]:
@@ -46,7 +52,7 @@ def effects(judged: Judged, measured: Measurement) -> list[Effect]:
     ]
 
 
-def _of_factor(judged: Judged, factor: str, values: Mapping[int, Mapping[int, float]]) -> Iterator[Effect]:
+def _of_factor(judged: Judged, factor: str, values: Mapping[int, OverSeeds]) -> Iterator[Effect]:
     """The effects of the values of one factor."""
     levels: dict[Any, dict[tuple[Any, ...], Setting]] = {}
     for setting in judged.settings:
@@ -59,20 +65,39 @@ def _of_factor(judged: Judged, factor: str, values: Mapping[int, Mapping[int, fl
             for others, setting in levels[level].items()
             if others in levels[present[0]]
         ]
-        # Every seed has one mean over all pairs, as what it draws is the same in all of them.
-        of_seed: dict[int, list[float]] = {}
-        of_pair, bases = [], []
-        for base, other in pairs:
-            both = [seed for seed in base if seed in other]
-            for seed in both:
-                of_seed.setdefault(seed, []).append(other[seed] - base[seed])
-            if both:
-                of_pair.append(fsum(other[seed] - base[seed] for seed in both) / len(both))
-                bases.append(fsum(base[seed] for seed in both) / len(both))
-        if of_pair:
-            means = [fsum(each) / len(each) for each in of_seed.values()]
-            base_mean = fsum(bases) / len(bases)
-            yield Effect(
-                *(factor, level, present[0], estimate(means), base_mean),
-                *(min(of_pair), max(of_pair), len(of_pair)),
-            )
+        found = _difference(pairs)
+        if found is not None:
+            yield Effect(factor, level, present[0], *found)
+
+
+def _difference(
+    pairs: Sequence[tuple[OverSeeds, OverSeeds]],
+) -> tuple[Estimate | None, float | None, float | None, float | None, int, Lack] | None:
+    """What an effect has beside the values of the factor; None where nothing has a value."""
+    # Every seed has one mean over all pairs, as what it draws is the same in all of them.
+    of_seed: dict[int, list[float]] = {}
+    of_pair, bases = [], []
+    unreached = absent = items = 0
+    for base, other in pairs:
+        there = []
+        for seed in (seed for seed in base.values if seed in other.values):
+            before, after = base.values[seed], other.values[seed]
+            items += 1
+            if seed in base.unreached or seed in other.unreached:
+                unreached += 1
+            elif before is None or after is None:
+                absent += 1
+            else:
+                of_seed.setdefault(seed, []).append(after - before)
+                there.append((before, after))
+        if there:
+            of_pair.append(fsum(after - before for before, after in there) / len(there))
+            bases.append(fsum(before for before, _ in there) / len(there))
+    lack = Lack(unreached, absent, items, _PAIRS)
+    if unreached:
+        return None, None, None, None, len(of_pair), lack
+    if not of_pair:
+        return None
+    means = [fsum(each) / len(each) for each in of_seed.values()]
+    difference = estimate(means)._replace(partly=lack.partly)
+    return difference, fsum(bases) / len(bases), min(of_pair), max(of_pair), len(of_pair), lack

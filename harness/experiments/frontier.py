@@ -35,7 +35,10 @@ class Shift(NamedTuple):
 
 
 def outcomes(judged: Judged) -> list[Outcome]:
-    """What every setting leads to; those that lack a value are left out."""
+    """What every setting leads to.
+
+    Those that lack a value are left out, such as of a percentile that some of their seeds have not reached.
+    """
     columns = [judged.estimates(each) for each in judged.objectives]
     whole: list[tuple[Setting, list[Estimate]]] = []
     for setting in judged.settings:

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from harness.comparison.conditions import Condition, parse_condition
+from harness.comparison.figures import Key, key_of
+from harness.comparison.missing import SEEDS, Lack, lack_of, number, told_by
 from harness.errors import OptionError, RunError
 from harness.experiments.experiment import DONE, Experiment
 from harness.experiments.folder import value_text as stored_text
@@ -34,6 +36,7 @@ class Estimate(NamedTuple):
         high: the upper end.
         p: how likely a mean at least so far from 0 is by chance alone; None without an interval.
         values: of how many.
+        partly: of how many of its seeds the mean is, in words; "" where it is of all.
     """
 
     value: float
@@ -41,6 +44,7 @@ class Estimate(NamedTuple):
     high: float | None
     p: float | None
     values: int
+    partly: str = ""
 
 
 def estimate(values: Sequence[float]) -> Estimate:
@@ -109,6 +113,33 @@ class Setting(NamedTuple):
     point: Mapping[str, Any]
 
 
+class OverSeeds(NamedTuple):
+    """What a setting leads to in a metric, seed by seed.
+
+    Attributes:
+        values: seed -> value, of all seeds of the experiment; None where there is none.
+        unreached: the seeds in which there is none since too many jobs had not come so far.
+    """
+
+    values: Mapping[int, float | None]
+    unreached: frozenset[int]
+
+    @property
+    def lack(self) -> Lack:
+        """In how many seeds it has no value."""
+        missing = sum(value is None for value in self.values.values())
+        return Lack(len(self.unreached), missing - len(self.unreached), len(self.values), SEEDS)
+
+    @property
+    def mean(self) -> Estimate | None:
+        """The mean over those that have a value; None where some have not reached it, or none has one.
+
+        Seeds that have not reached it are the worst ones: without them a setting would seem better.
+        """
+        there = [value for value in self.values.values() if value is not None]
+        return None if self.unreached or not there else estimate(there)._replace(partly=self.lack.partly)
+
+
 class Judged:
     """The values of an experiment's settings in some metrics.
 
@@ -126,7 +157,9 @@ class Judged:
         self, experiment: Experiment, objectives: Sequence[str] = (), where: Mapping[str, str] | None = None
     ) -> None:
         self.experiment = experiment
-        self.items = _where(experiment, where or {}).filter(state=DONE)
+        self._asked = _where(experiment, where or {})
+        self.items = self._asked.filter(state=DONE)
+        self._known: dict[Key, Mapping[int, OverSeeds]] = {}
         self.frame = experiment.to_polars().filter(pl.col("item").is_in(self.items["item"].implode()))
         if self.frame.is_empty():
             what = f"{experiment.root}: no item was made"
@@ -136,6 +169,16 @@ class Judged:
         self.objectives = [
             measured_as(self.frame, text, given=bool(objectives)) for text in objectives or self._default()
         ]
+
+    @property
+    def seeds(self) -> int:
+        """How many seeds a setting has, made or not; 1 without any."""
+        return max(map(len, self._items_of.values()))
+
+    @property
+    def whole(self) -> bool:
+        """Whether all items were made."""
+        return self.items.height == self._asked.height
 
     @cached_property
     def settings(self) -> list[Setting]:
@@ -148,35 +191,54 @@ class Judged:
         ]
 
     @cached_property
-    def _settings_of(self) -> Mapping[int, tuple[int, int]]:
-        """Item -> the first item of its setting, and its seed (0 without any)."""
+    def _items_of(self) -> Mapping[int, Mapping[int, int]]:
+        """Setting, by its first item -> seed (0 without any) -> item, whether that was made or not."""
         names = [name for name in self.experiment.factors if name != SEED]
         first = {tuple(each.point.values()): each.item for each in self.settings}
-        made = self.items
-        seeds = made[SEED] if SEED in made.columns else [0] * made.height
-        rows = made.select(names).iter_rows()
-        return {item: (first[row], seed) for item, row, seed in zip(made["item"], rows, seeds, strict=True)}
+        found: dict[int, dict[int, int]] = {item: {} for item in first.values()}
+        asked = self._asked
+        seeds = asked[SEED] if SEED in asked.columns else [0] * asked.height
+        for item, row, seed in zip(asked["item"], asked.select(names).iter_rows(), seeds, strict=True):
+            if row in first:
+                found[first[row]][seed] = item
+        return found
 
-    def values(self, measured: Measurement) -> Mapping[int, Mapping[int, float]]:
-        """Setting, by its first item -> seed -> value, where there is one."""
-        rows = self.frame.filter(
-            pl.col("metric") == measured.metric,
-            pl.col("scope") == measured.scope,
-            pl.col("resource") == measured.resource,
-            pl.col("value").is_not_null(),
-        )
-        found: dict[int, dict[int, float]] = {each.item: {} for each in self.settings}
-        for item, value in rows.select("item", "value").iter_rows():
-            setting, seed = self._settings_of[item]
-            found[setting][seed] = value
+    def values(self, measured: Measurement) -> Mapping[int, OverSeeds]:
+        """Setting, by its first item -> its values."""
+        key = key_of(measured)
+        if key not in self._known:
+            self._known[key] = self._values(key)
+        return self._known[key]
+
+    def _values(self, key: Key) -> Mapping[int, OverSeeds]:
+        tables = self._measured(told_by(key))
+        found = {}
+        for setting, items in self._items_of.items():
+            of_seeds = {seed: tables.get(item, {}) for seed, item in items.items()}
+            unreached = (seed for seed, table in of_seeds.items() if lack_of(key, [table]).unreached)
+            values = {seed: number(table, key) for seed, table in of_seeds.items()}
+            found[setting] = OverSeeds(values, frozenset(unreached))
+        return found
+
+    def _measured(self, keys: Sequence[Key]) -> Mapping[int, Mapping[Key, Measurement]]:
+        """Item -> these, as far as they were measured of it."""
+        wanted = [
+            (pl.col("metric") == metric) & (pl.col("scope") == scope) & (pl.col("resource") == resource)
+            for metric, scope, resource in keys
+        ]
+        columns = ("metric", "value", "unit", "better", "scope", "resource")
+        found: dict[int, dict[Key, Measurement]] = {}
+        for item, *row in self.frame.filter(pl.any_horizontal(wanted)).select("item", *columns).iter_rows():
+            measured = Measurement(*row)
+            found.setdefault(item, {})[key_of(measured)] = measured
         return found
 
     def estimates(self, measured: Measurement) -> Mapping[int, Estimate | None]:
-        """Setting, by its first item -> the mean over its seeds; None where there is no value."""
-        return {
-            item: estimate(list(of_seed.values())) if of_seed else None
-            for item, of_seed in self.values(measured).items()
-        }
+        """Setting, by its first item -> the mean over its seeds.
+
+        None where there is no value, or some seeds have not reached it.
+        """
+        return {item: each.mean for item, each in self.values(measured).items()}
 
     def scopes(self, kind: str) -> list[str]:
         """The scopes of a kind that were measured, such as all `queue=NAME`."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from harness.comparison.figures import name_of, shown
 from harness.experiments.effects import effects
 from harness.experiments.frontier import Outcome, outcomes, shifts
+from harness.experiments.lacking import about_objectives
 from harness.experiments.objectives import Estimate, Judged, Setting, value_text
 from harness.experiments.spec import SEED
 from harness.experiments.telling import figure, setting_text, signed, stopped_text
@@ -85,10 +86,12 @@ def report(judged: Judged, *, command: str | None = None) -> Report:
 def _frontier(judged: Judged, found: Sequence[Outcome], scaled: Sequence[_Scaled]) -> Iterator[Block]:
     """The settings that no other beats, drawn between the first objective and each of the others."""
     best = [each for each in found if each.best]
+    missing = list(about_objectives(judged))
     if not best:
         yield Text(
             "No setting has a value for every objective, so that none can be called the best.", lead=True
         )
+        yield Points(missing)
         return
     about = ", ".join(name_of(each.measured) for each in scaled)
     count = "one that no other beats" if len(best) == 1 else f"{len(best):,} that no other beats"
@@ -102,6 +105,8 @@ def _frontier(judged: Judged, found: Sequence[Outcome], scaled: Sequence[_Scaled
         )
     if stopped := stopped_text(judged.experiment):
         yield Text(f"{stopped[0].upper()}{stopped[1:]}.")
+    if missing:
+        yield Points(missing)
     rows = [
         [
             setting_text(each.setting),
@@ -189,15 +194,24 @@ def _effects(judged: Judged, scaled: Sequence[_Scaled]) -> Iterator[Block]:
         found = effects(judged, one.measured)
         if not found:
             continue
-        rows, words = [], []
+        rows, words, unreached = [], [], []
         for each in found:
-            low, high = (each.difference.low, each.difference.high) if seeds else (each.least, each.most)
             name, against = f"{each.factor}={value_text(each.value)}", value_text(each.against)
-            told = f"{name} instead of {against}: {signed(each.difference.value, one.measured)}"
+            told = f"{name} instead of {against}: "
+            if each.difference is None:
+                unreached.append(f"{told}{each.lack.not_reached}")
+                continue
+            low, high = (each.difference.low, each.difference.high) if seeds else (each.least, each.most)
+            told += signed(each.difference.value, one.measured)
             if low is not None and high is not None:
                 told += f" [{signed(low, one.measured)}, {signed(high, one.measured)}]"
+            told = " ".join(filter(None, (told, each.lack.partly)))
             rows.append((name, one.of(each.difference.value), one.of(low), one.of(high), told))
             words.append(f"{told}.")
+        if unreached:
+            yield Points(unreached, f"Effects on {name_of(one.measured)} that are not known")
+        if not rows:
+            continue
         lines = "95 % intervals between seeds" if seeds else "from the least to the most of them"
         yield Figure(
             title=f"Effects on {name_of(one.measured)}",
@@ -240,22 +254,34 @@ def _pairs(judged: Judged, scaled: Sequence[_Scaled]) -> Iterator[Block]:
         made = []
         for across, down in pairs:
             means: dict[tuple[str, str], list[float]] = {}
+            unreached = set()
             for setting in judged.settings:
                 value = values[setting.item]
-                if value is not None:
-                    place = value_text(setting.point[across]), value_text(setting.point[down])
+                place = value_text(setting.point[across]), value_text(setting.point[down])
+                if judged.values(one.measured)[setting.item].unreached:
+                    unreached.add(place)
+                elif value is not None:
                     means.setdefault(place, []).append(value.value)
-            of_cells = {place: fsum(each) / len(each) for place, each in means.items()}
+            of_cells = {
+                place: fsum(each) / len(each) for place, each in means.items() if place not in unreached
+            }
             if len(of_cells) > 1:
-                made.append((max(of_cells.values()) - min(of_cells.values()), across, down, of_cells))
+                widest = max(of_cells.values()) - min(of_cells.values())
+                made.append((widest, across, down, of_cells, len(unreached)))
         ranked = sorted(made, key=lambda each: (-each[0], each[1], each[2]))[:_PAIRS]
-        for _, across, down, of_cells in ranked:
-            yield _heat_map(judged, one, across, down, of_cells)
+        for _, across, down, of_cells, empty in ranked:
+            yield _heat_map(judged, one, across, down, of_cells, empty)
 
 
 def _heat_map(
-    judged: Judged, one: _Scaled, across: str, down: str, of_cells: Mapping[tuple[str, str], float]
+    judged: Judged,
+    one: _Scaled,
+    across: str,
+    down: str,
+    of_cells: Mapping[tuple[str, str], float],
+    empty: int,
 ) -> Figure:
+    """The means of two factors; `empty` says how many have none as some seeds have not reached it."""
     columns, rows = _levels(judged, across), _levels(judged, down)
     squares = []
     for column in columns:
@@ -275,7 +301,9 @@ def _heat_map(
         title=f"{name_of(one.measured)} by {across} and {down}",
         words=" ".join(f"{each[4]}." for each in squares),
         draw=draw,
-        note="Means over all settings that have both values; the darker, the higher: "
+        note="Means over all settings that have both values; "
+        + ("empty where some seeds of one of them have not reached it; " if empty else "")
+        + "the darker, the higher: "
         + ("higher is better." if one.measured.better == "higher" else "lower is better."),
     )
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import fsum
-from statistics import geometric_mean
+from itertools import chain
 
-from harness.comparison.changes import Evidence, Ground, Row, change_of, gates
+from harness.comparison.changes import Evidence, Ground, Row, Verdict, change_of, gates
 from harness.comparison.family import Family, equal_ones
 from harness.comparison.figures import Key, changed, key_of, name_of, shown
 from harness.comparison.headlines import HEADLINES
+from harness.comparison.paired import Paired
 from harness.errors import OptionError
 from harness.experiments.effects import effects
 from harness.experiments.experiment import DONE, Experiment
 from harness.experiments.frontier import Outcome, Shift, outcomes, shifts
+from harness.experiments.lacking import about_objectives, about_values
 from harness.experiments.objectives import Estimate, Judged, Setting, value_text
 from harness.metrics.measurement import Measurement
-from harness.statistics.significance import of_pairs
 from harness.text import aligned
 
 _EXTREMES = 3
@@ -25,11 +25,11 @@ _QUEUES = 2
 
 
 def show(judged: Judged) -> str:
-    """Best and worst settings, main effects, the frontier, and who wins and loses there."""
+    """Best and worst settings, main effects, the frontier, who wins and loses there, and what is missing."""
     found = outcomes(judged)
     parts = [_state(judged), _extremes(judged, found)]
     parts += [_effects(judged, each) for each in judged.objectives]
-    parts.append(_frontier(judged, found))
+    parts += [_frontier(judged, found), "\n".join(about_objectives(judged))]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -61,12 +61,12 @@ def setting_text(setting: Setting) -> str:
 
 
 def figure(found: Estimate, measured: Measurement) -> str:
-    """A value with its interval, if it has one."""
-    text = shown(found.value, measured.unit, measured.resource)
-    if found.low is None or found.high is None:
-        return text
-    low, high = (shown(end, measured.unit, measured.resource) for end in (found.low, found.high))
-    return f"{text} [{low}, {high}]"
+    """A value with its interval, if it has one, and over how many seeds it is, if not over all."""
+    parts = [shown(found.value, measured.unit, measured.resource)]
+    if found.low is not None and found.high is not None:
+        low, high = (shown(end, measured.unit, measured.resource) for end in (found.low, found.high))
+        parts.append(f"[{low}, {high}]")
+    return " ".join(filter(None, (*parts, found.partly)))
 
 
 def _extremes(judged: Judged, found: Sequence[Outcome]) -> str:
@@ -95,17 +95,15 @@ def _effects(judged: Judged, measured: Measurement) -> str:
     how = "95 % interval between seeds" if seeds else "least to most over the other settings"
     rows = [[f"effect on {name_of(measured)}", "against", "at first", "difference", how]]
     for each in found:
+        about = [f"{each.factor}={value_text(each.value)}", value_text(each.against)]
+        if each.difference is None:
+            rows.append([*about, "-", "-", each.lack.not_reached_in])
+            continue
         ends = (each.difference.low, each.difference.high) if seeds else (each.least, each.most)
-        told = ["-" if end is None else signed(end, measured) for end in ends]
-        rows.append(
-            [
-                f"{each.factor}={value_text(each.value)}",
-                value_text(each.against),
-                shown(each.base, measured.unit, measured.resource),
-                signed(each.difference.value, measured),
-                " to ".join(told),
-            ]
-        )
+        told = " to ".join("-" if end is None else signed(end, measured) for end in ends)
+        base = shown(each.base, measured.unit, measured.resource)
+        partly = f" {each.lack.partly}" if each.lack.partly else ""
+        rows.append([*about, base, signed(each.difference.value, measured), f"{told}{partly}"])
     return aligned(rows, left=(0, 1))
 
 
@@ -166,16 +164,22 @@ def compare(judged: Judged, items: Sequence[int], metrics: Sequence[str] = ()) -
         )
         body.append([name_of(row.measured), shown(row.values[0], unit, resource), *map(str.rstrip, cells)])
     told = [f"item {setting.item}: {setting_text(setting)}" for setting in chosen]
-    notes = (
-        [
-            "values: means over seeds; geometric means where all values are above 0",
-            "[95 % interval]: Student's, of differences paired by seed; of logarithms where all are above 0",
-            gates(f"corrected for {family.size} tests, Holm"),
-        ]
-        if family.size
-        else ["?: without seeds, one replay does not say whether it is the setting or luck"]
-    )
+    notes = [*_about_changes(rows, family, seeds=judged.seeds > 1), *about_values(judged, chosen, rows)]
     return "\n".join([*told, "", aligned([head, *body]), *notes])
+
+
+def _about_changes(rows: Sequence[Row], family: Family, *, seeds: bool) -> Iterator[str]:
+    """What must be known of the differences in a table."""
+    if not seeds:
+        yield "?: without seeds, one replay does not say whether it is the setting or luck"
+        return
+    yield "values: means over seeds; geometric means where all values are above 0"
+    changes = [change for row in rows for change in row.changes]
+    if any(change.interval is not None for change in changes):
+        yield "[95 % interval]: Student's, of differences paired by seed; of logarithms where all are above 0"
+        yield gates(f"corrected for {family.size} tests, Holm" if family.size > 1 else "one test")
+    if any(change.ground is Ground.FEW and change.verdict is Verdict.OPEN for change in changes):
+        yield "?: fewer than 2 seeds have a value in both settings: nothing can be said"
 
 
 def _items_of(judged: Judged, setting: Setting) -> Iterator[int]:
@@ -190,47 +194,47 @@ def _compared(judged: Judged, chosen: Sequence[Setting], metrics: Sequence[str])
     family = _family(judged, chosen)
     rows = []
     for measured in _measured(judged, metrics):
-        sides = _sides(judged, chosen, measured)
-        if not any(sides):
+        paired = _paired(judged, chosen, measured)
+        if all(lack.absent == lack.replays for lack in paired.lacks):
             continue
-        ratio = min(min(side, default=1.0) for side in sides) > 0
-        base, *others = (_mean(side, ratio=ratio) for side in sides)
-        evidence = [_evidence(sides[0], side, ratio=ratio) for side in sides[1:]]
-        corrected = [
-            None if each.interval is None else family.corrected(key_of(measured), at, each.interval.p)
-            for at, each in enumerate(evidence, 1)
-        ]
-        changes = [
-            change_of(base, other, measured.better, each, p)
-            for other, each, p in zip(others, evidence, corrected, strict=True)
-        ]
+        base, *others = (paired.mean(place) for place in range(len(chosen)))
+        changes = []
+        for place, other in enumerate(others, 1):
+            evidence = paired.evidence(place)
+            if evidence.ground is Ground.FEW and judged.seeds == 1:
+                evidence = Evidence(Ground.REPLAY)
+            interval = evidence.interval
+            p = interval and family.corrected(key_of(measured), place, interval.p)
+            changes.append(change_of(base, other, measured.better, evidence, p))
         rows.append(Row(measured, [base, *others], changes))
     return rows, family
 
 
 def _family(judged: Judged, chosen: Sequence[Setting]) -> Family:
     """The tests of all headlines, which are corrected together whatever is shown."""
-    figures: list[dict[Key, list[float]]] = [{} for _ in chosen]
+    figures: list[dict[Key, Sequence[float | None]]] = [{} for _ in chosen]
     tests: dict[tuple[Key, int], float] = {}
     for measured in _measured(judged, HEADLINES):
-        sides = _sides(judged, chosen, measured)
+        paired = _paired(judged, chosen, measured)
         key = key_of(measured)
-        for at, side in enumerate(sides):
+        for at, side in enumerate(paired.values):
             figures[at][key] = side
-        ratio = min(min(side, default=1.0) for side in sides) > 0
-        for at, side in enumerate(sides[1:], 1):
-            interval = _evidence(sides[0], side, ratio=ratio).interval
+        for at in range(1, len(chosen)):
+            ground, interval, _ = paired.evidence(at)
             if interval is not None:
                 tests[key, at] = interval.p
+            elif ground is Ground.UNREACHED:
+                tests[key, at] = 1.0
     return Family(tests, equal_ones(figures))
 
 
-def _sides(judged: Judged, chosen: Sequence[Setting], measured: Measurement) -> list[list[float]]:
-    """The values of each setting, seed by seed, of the seeds in which all that have any have one."""
+def _paired(judged: Judged, chosen: Sequence[Setting], measured: Measurement) -> Paired:
+    """The values of each setting, seed by seed."""
     values = judged.values(measured)
-    having = [values[setting.item] for setting in chosen if values[setting.item]]
-    seeds = [seed for seed in having[0] if all(seed in side for side in having)] if having else []
-    return [[side[seed] for seed in seeds if seed in side] for side in (values[each.item] for each in chosen)]
+    of_settings = [values[each.item] for each in chosen]
+    seeds = dict.fromkeys(chain.from_iterable(each.values for each in of_settings))
+    rows = [[each.values.get(seed) for seed in seeds] for each in of_settings]
+    return Paired(rows, [each.lack for each in of_settings])
 
 
 def _measured(judged: Judged, metrics: Sequence[str]) -> Iterator[Measurement]:
@@ -240,15 +244,3 @@ def _measured(judged: Judged, metrics: Sequence[str]) -> Iterator[Measurement]:
         )
         for row in rows.iter_rows(named=True):
             yield Measurement(metric, None, row["unit"], row["better"], "all", row["resource"])
-
-
-def _mean(values: Sequence[float], *, ratio: bool) -> float | None:
-    if not values:
-        return None
-    return geometric_mean(values) if ratio else fsum(values) / len(values)
-
-
-def _evidence(base: Sequence[float], other: Sequence[float], *, ratio: bool) -> Evidence:
-    """What a difference can be judged by: differences of the seeds, where there are several."""
-    interval = of_pairs(base, other, ratio=ratio) if base and other else None
-    return Evidence(Ground.REPLAY) if interval is None else Evidence(Ground.TWINS, interval)
