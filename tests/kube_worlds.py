@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from harness import Cluster, Job, PodSet
@@ -13,6 +14,7 @@ from harness.cluster.pod_reading import read_pod
 from harness.engine import Engine
 from harness.engine.events import ACTIONS, STATES, Fact
 from harness.errors import Fault
+from harness.policy import Arrival
 from harness.units import SECOND
 from harness_plugins.kube.policy import default_preemption
 
@@ -120,9 +122,8 @@ class World:
         self.refused: list[tuple[int, str, Mapping[str, Any] | None]] = []
         self.states: dict[str, str] = {}
         self.cluster: Cluster = cluster_from(objects, "test")
-        ordered = sorted(jobs, key=lambda each: each[0].submit)
-        for index, (each, _, _) in enumerate(ordered):
-            each.index = index
+        in_order = sorted(jobs, key=lambda each: each[0].submit)
+        ordered: list[Arrival] = [(replace(job, index=n), *rest) for n, (job, *rest) in enumerate(in_order)]
         engine = Engine([ordered], self.cluster, self, until=None if until is None else until * SECOND)
         self.policy = default_preemption(self.cluster, engine.view, options)
         engine.run(self.policy)

@@ -9,7 +9,7 @@ in the trace. A cycle runs once an instant, and again only if it made something 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import FrozenInstanceError, dataclass
 
 from harness.cluster.model import Cluster
 from harness.engine.events import Recorder
@@ -24,6 +24,11 @@ from harness.units import format_duration
 
 _WATCH_EVERY = 256  # instants between two reports of progress
 _OURS = ("harness.engine", "harness.recording", "harness.runs", "harness.trace")
+
+_DEBUG = "--debug shows where"
+_READ_ONLY = (
+    f"jobs, pod sets and the cluster cannot be changed: keep what you add in tables of your own; {_DEBUG}"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +121,8 @@ class Engine:
                 raise
             at = _told_time(lifecycle.now)
             raise PolicyError(
-                f"policy {name} failed at {at}: {told(error)}", hint="--debug shows where"
+                f"policy {name} failed at {at}: {told(error)}",
+                hint=_READ_ONLY if isinstance(error, FrozenInstanceError) else _DEBUG,
             ) from error
         alive = any(source.due != FAR for source in sources)
         seen = self._enough is not None and self._enough()
@@ -203,5 +209,5 @@ def _listener(policy: Policy, name: str) -> Callable[[Job, range, int], None] | 
             raise
         raise PolicyError(
             f"policy {name} failed when it was asked for its method ready: {told(error)}",
-            hint="--debug shows where",
+            hint=_DEBUG,
         ) from error

@@ -15,7 +15,8 @@ import polars as pl
 
 from harness.errors import OptionError, TraceError
 from harness.options import factor_text
-from harness.policy import ENDLESS, Arrival, Job
+from harness.policy import ENDLESS, Arrival
+from harness.policy.job import made
 from harness.recording import schemas
 from harness.recording.parquet import TIMES
 from harness.trace.job_rows import ROW, ROWS, has_pod_sets, job_rows
@@ -136,8 +137,7 @@ class JobColumns:
         """
         durations = self._duration(start, count)
         recorded = repeat(()) if self.record is None else self.record.runs[start : start + count]
-        jobs = map(
-            Job,
+        jobs = made(
             range(index, index + count),
             *(field(start, count) for field in self._fields),
             self._uid(start, count),

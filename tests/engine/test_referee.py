@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from policies import Greedy
 
-from harness import Admit, Bind, Decision, Nominate, PodSet, Preempt, Refuse, Reject, Unnominate, Wake
+from harness import Admit, Bind, Decision, Job, Nominate, PodSet, Preempt, Refuse, Reject, Unnominate, Wake
 from harness.errors import DecisionError, PolicyError
 from harness.testing import Script, nodes, pool, replayed
 
@@ -160,6 +160,22 @@ def test_a_policy_that_cannot_be_asked_for_a_method_is_named() -> None:
 
     with pytest.raises(PolicyError, match=r"policy Evasive failed .* method ready: RuntimeError: no ready"):
         replayed(Evasive, Script().job("a", cpu=1), POOL)
+
+
+@pytest.mark.parametrize("name", ["pods", "pod_sets", "gang", "grace_period", "index", "mine"])
+def test_a_policy_cannot_change_a_job(name: str) -> None:
+    """What the engine counts with is what the trace says; the error names the job, and says what to do."""
+
+    class Changing(Greedy):
+        def submit(self, job: Job, pods: range, now: int) -> None:
+            setattr(job, name, 1)
+
+    with pytest.raises(
+        PolicyError, match=f"policy Changing failed at 0 us .* job small .* {name!r}"
+    ) as failed:
+        replayed(Changing, script(), POOL)
+    assert failed.value.hint is not None
+    assert "tables of your own" in failed.value.hint
 
 
 def test_a_job_of_another_replay_is_refused() -> None:

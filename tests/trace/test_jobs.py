@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import pickle
+from dataclasses import FrozenInstanceError, replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -144,6 +145,18 @@ def test_every_policy_sees_what_users_requested_and_it_comes_along_to_the_result
     assert [(job.requested, job.duration) for job in all_of(jobs)] == [(60 * SECOND, None), (None, None)]
     assert jobs.extra == ("requested_time",)
     assert [job.requested for job in all_of(Jobs(JobColumns(trace_of({}), Cluster())))] == [None]
+
+
+def test_a_job_is_never_changed() -> None:
+    """However it was made: by a trace, which makes many at once, or by a call."""
+    (job,) = all_of(Jobs(JobColumns(trace_of({"pods": 4}), Cluster())))
+    assert type(job) is Job
+    for each in (job, replace(job, id="other")):
+        with pytest.raises(FrozenInstanceError, match=rf"job {each.id} is never changed, .* 'pods'"):
+            each.pods = 1  # type: ignore[misc]
+        with pytest.raises(FrozenInstanceError, match="'pods'"):
+            del each.pods  # type: ignore[misc]
+        assert (each.pods, pickle.loads(pickle.dumps(each)).pods) == (4, 4)
 
 
 def test_what_a_row_does_not_say_has_the_default() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from harness import Cluster, PodSet, Policy, View
@@ -93,7 +94,8 @@ class Jobs(Script):
         )
         self.job(name, queue=queue, pod_sets=(pod_set,), **fields)
         if priority_class:
-            self._arrivals[-1][0].priority_class = priority_class
+            job, *rest = self._arrivals[-1]
+            self._arrivals[-1] = (replace(job, priority_class=priority_class), *rest)
         return self
 
     def arrivals(self) -> list[Arrival]:

@@ -116,12 +116,22 @@ class Jobs(Script):
     """Jobs of queues; amounts of cpu in cores."""
 
     def add(self, name: str, queue: str, cpu: int = 0, **fields: Any) -> Jobs:
-        """Add a job that asks for so many cores a pod; `namespace` may be given too, see `Script.job`."""
-        namespace = fields.pop("namespace", "default")
+        """Add a job that asks for so many cores a pod, see `Script.job`.
+
+        `namespace` and `uid` may be given too.
+        """
+        told = {each: fields.pop(each) for each in ("namespace", "uid") if each in fields}
         amounts = {} if "pod_sets" in fields else {"cpu": 1000 * cpu}
         self.job(name, queue=queue, **{"seconds": 1000, **amounts, **fields})
-        self._arrivals[-1][0].namespace = namespace
+        job, *rest = self._arrivals[-1]
+        self._arrivals[-1] = (replace(job, **told), *rest)
         return self
+
+    def of_one_uid(self) -> Jobs:
+        """The same jobs, of which none has a UID of its own."""
+        jobs = Jobs()
+        jobs._arrivals = [(replace(job, uid="same"), *rest) for job, *rest in self._arrivals]
+        return jobs
 
     def many(self, name: str, count: int, queue: str, cpu: int, **fields: Any) -> Jobs:
         """Add equal jobs, called `name0`, `name1` and so on."""

@@ -106,8 +106,8 @@ def test_a_queue_serves_higher_priority_first_then_earlier_creation() -> None:
 
 def test_jobs_created_within_one_second_are_ordered_by_uid() -> None:
     """Creation times are whole seconds in Kueue, however fine the trace is."""
-    jobs = Jobs().add("holds", "q", 4, seconds=10).add("b", "q", 4, at=1.2).add("a", "q", 4, at=1.9)
-    jobs["b"].uid, jobs["a"].uid = "2", "1"
+    jobs = Jobs().add("holds", "q", 4, seconds=10)
+    jobs.add("b", "q", 4, at=1.2, uid="2").add("a", "q", 4, at=1.9, uid="1")
     assert Happened(cluster(queue("q", cpu=4)), jobs).lines("admit") == ["0 admit holds", "10 admit a"]
 
 

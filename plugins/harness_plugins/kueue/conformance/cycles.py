@@ -43,8 +43,7 @@ def answer(case: Mapping[str, Any], shortcuts: Shortcuts | None = None) -> Mappi
     until = round((question.number(question.fields, "until") or 0) * SECOND)
     question.finish()
     found.sort(key=lambda each: each[0][0].submit)
-    for index, (arrival, _, _) in enumerate(found):
-        arrival[0].index = index
+    arrivals = [_numbered(arrival, index) for index, (arrival, _, _) in enumerate(found)]
     admission = configuration.admission if gates.admission_fair_sharing else None
     scheduler = Scheduler(
         cluster,
@@ -56,10 +55,9 @@ def answer(case: Mapping[str, Any], shortcuts: Shortcuts | None = None) -> Mappi
     )
     waits = pods_ready(configuration)
     policy = KueuePolicy(scheduler, cluster, pods_ready=waits)
-    arrivals = [arrival for arrival, _, _ in found]
     counting = "counts" in case["expect"]
     record = Record(policy, counting=counting)
-    inactive = {arrival[0].index for arrival, manifest, _ in found if not manifest.active}
+    inactive = {index for index, (_, manifest, _) in enumerate(found) if not manifest.active}
     plain = admission.sampling_interval if admission is not None and _unordered(cluster) else None
     interruptions = Interruptions([readiness for _, _, readiness in found])
     driver = Driver(policy, [each[1] for each in arrivals], inactive, until, plain, interruptions)
@@ -74,6 +72,11 @@ def _unordered(cluster: Cluster) -> bool:
         local.stop_policy == "None" and not cluster.cluster_queues[local.cluster_queue].by_usage
         for local in cluster.local_queues.values()
     )
+
+
+def _numbered(arrival: Arrival, index: int) -> Arrival:
+    job, *rest = arrival
+    return replace(job, index=index), *rest
 
 
 def _arrival(question: Question, item: Fields, gates: Gates) -> tuple[Arrival, Manifest, Readiness]:
