@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import FrozenInstanceError, dataclass
 
 from harness.cluster.model import Cluster
-from harness.engine.events import Recorder
+from harness.engine.events import Recorder, UnwritableError
 from harness.engine.lifecycle import HalfBound, Lifecycle
 from harness.engine.livelock import Livelock
 from harness.engine.losses import Losses
@@ -77,6 +77,7 @@ class Engine:
         self._chunks = arrivals
         self._enough = enough
         self._recorder = recorder
+        self._quotas = frozenset((*cluster.cluster_queues, *cluster.elastic_quotas))
         self._until = FAR if until is None else until
         self._lifecycle = Lifecycle(cluster, recorder, losses or Losses())
 
@@ -106,12 +107,14 @@ class Engine:
             lifecycle.listen(tell_ready)
         arrivals = Arrivals(self._chunks, lifecycle.arrive)
         start = 0 if arrivals.due == FAR else arrivals.due
-        referee = Referee(lifecycle, self._recorder, name)
+        referee = Referee(lifecycle, self._recorder, name, self._quotas)
         sources = (*lifecycle.sources, arrivals, referee.wakes)
         try:
             for now in self._play(policy, referee, sources):
                 if watch is not None:
                     watch(now, arrivals.arrived)
+        except UnwritableError as error:
+            referee.refuse(error.job, error.rule)
         except InputError as error:
             if not _is_ours(error):
                 error.within(f"policy {name}, at {_told_time(lifecycle.now)}")

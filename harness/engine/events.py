@@ -96,11 +96,29 @@ new_fact = tuple.__new__
 """`new_fact(Fact, (time, ...))` makes a fact of all its values, in a third of the time that a call takes."""
 
 
+class UnwritableError(Exception):
+    """What a policy said with a decision cannot be kept.
+
+    Attributes:
+        job: what the decision is about.
+        rule: what is wrong with it, in words.
+    """
+
+    def __init__(self, job: Job, rule: str) -> None:
+        super().__init__(rule)
+        self.job = job
+        self.rule = rule
+
+
 class Recorder(Protocol):
     """Keeps what the engine reports. Times are microseconds since the origin."""
 
     def record(self, fact: Fact) -> None:
-        """One decision, or one thing that happened by itself."""
+        """One decision, or one thing that happened by itself.
+
+        Raises:
+            UnwritableError: flavors or a detail cannot be kept.
+        """
 
     def stint(
         self, job: Job, pods: int, amounts: Amounts | None, start: int, end: int, state: int, lost: int

@@ -5,7 +5,8 @@ Every refusal is a sentence that names the policy, the job, the time and the rul
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from math import isfinite
 from operator import index
 from types import MappingProxyType
 from typing import Any, NoReturn
@@ -31,7 +32,7 @@ from harness.engine.livelock import Livelock, Watch
 from harness.engine.sources import Wakes
 from harness.errors import DecisionError
 from harness.policy import Admit, Bind, Job, Nominate, Preempt, QueueShare, Refuse, Reject, Unnominate, Wake
-from harness.units import format_duration
+from harness.units import INT64_MAX, format_duration
 
 _FAULT = "this is a fault of the policy, not of the trace"
 _TIMELESS = (
@@ -53,6 +54,7 @@ class Referee:
         lifecycle: the jobs that are alive.
         recorder: gets the decisions.
         name: the policy's, for messages.
+        quotas: the ClusterQueues and ElasticQuotas that have shares; where there is none, any name will do.
 
     Attributes:
         handlers: what applies a decision, by its type; raises `DecisionError` where it is refused.
@@ -62,10 +64,13 @@ class Referee:
         stopped: the livelock that ends the replay with the present instant, or None.
     """
 
-    def __init__(self, lifecycle: Lifecycle, recorder: Recorder, name: str) -> None:
+    def __init__(
+        self, lifecycle: Lifecycle, recorder: Recorder, name: str, quotas: Collection[str] = ()
+    ) -> None:
         self._lifecycle = lifecycle
         self._recorder = recorder
         self._name = name
+        self._quotas = quotas
         self._watch = Watch(lifecycle)
         self.idle = 0
         self.wakes, self.idle_wakes = Wakes(), Wakes()
@@ -167,15 +172,18 @@ class Referee:
     def _preempt(self, preempt: Preempt) -> None:
         job, by, lifecycle = preempt.job, preempt.by, self._lifecycle
         lifecycle.last = lifecycle.now
-        life = lifecycle.lives.get(job.index)
-        if life is None or life.job is not job or not (life.holding or life.admitted):
+        life = self._life_of(job)
+        if life is None or not (life.holding or life.admitted):
             self.refuse(job, "it holds nothing that could be preempted")
         if life.terminating:
             self.refuse(job, "it was evicted already and is not gone yet")
-        if by is not None and (by is job or by.index not in lifecycle.lives):
+        if by is not None and (self._life_of(by, "its preemptor") is None or by is job):
             self.refuse(job, f"job {by.id} cannot be its preemptor: it is the same job or not alive")
+        reason = preempt.reason
+        if type(reason) is not str or not reason.isascii():
+            self._check_reason(job, reason)
         action = EVICT if by is None and not preempt.unnamed else PREEMPT
-        note = {"by": by, "reason": preempt.reason, "detail": preempt.detail or None}
+        note = {"by": by, "reason": reason, "detail": preempt.detail or None}
         if life.admitted:
             if preempt.pods is not None and preempt.pods != life.every_pod:
                 self.refuse(job, "it was admitted as a whole and can only be preempted as a whole")
@@ -224,6 +232,9 @@ class Referee:
         life = self._alive(job)
         if life.holding or life.admitted:
             self.refuse(job, "it is admitted or running, so it cannot be rejected")
+        reason = reject.reason
+        if type(reason) is not str or not reason.isascii():
+            self._check_reason(job, reason)
         self.idle = 0
         self._recorder.record(
             Fact(
@@ -232,7 +243,7 @@ class Referee:
                 REJECT,
                 job,
                 job.pods - len(life.ended),
-                reason=reject.reason,
+                reason=reason,
                 detail=reject.detail or None,
                 alive=-1,
             )
@@ -248,6 +259,9 @@ class Referee:
         waiting = life.wanted - len(life.ended) - len(life.holds)
         if waiting < 1 or (life.admitted and not lifecycle.on_nodes):
             self.refuse(job, "it is admitted or none of its pods waits, so it cannot be refused anything")
+        reason = refuse.reason
+        if type(reason) is not str or not reason.isascii():
+            self._check_reason(job, reason)
         self._recorder.record(
             Fact(
                 lifecycle.now,
@@ -255,7 +269,7 @@ class Referee:
                 REFUSE,
                 job,
                 waiting,
-                reason=refuse.reason,
+                reason=reason,
                 detail=refuse.detail or None,
             )
         )
@@ -270,9 +284,23 @@ class Referee:
             self.refuse(None, f"it asks to be woken at {at} us, which is not later")
         (self.idle_wakes if wake.idle else self.wakes).add(at)
 
-    def _share(self, share: QueueShare) -> None:
+    def _share(self, told: QueueShare) -> None:
         self._count_idle()
-        self._recorder.share(self._lifecycle.now, share.queue, share.share, share.weighted)
+        queue, share, weighted = told.queue, told.share, told.weighted
+        if type(queue) is not str or (queue not in self._quotas and self._quotas):
+            self.refuse(
+                None, f"it tells the share of {queue!r}, which is no ClusterQueue or ElasticQuota of here"
+            )
+        try:
+            known = isfinite(share) and -INT64_MAX <= index(weighted) <= INT64_MAX
+        except (TypeError, OverflowError):
+            known = False
+        if not known:
+            self.refuse(
+                None,
+                f"shares of {queue} are to be a finite number and an integer, not {share!r}, {weighted!r}",
+            )
+        self._recorder.share(self._lifecycle.now, queue, share, weighted)
 
     def _record_pod(
         self,
@@ -301,10 +329,34 @@ class Referee:
         """The life of a job that something is decided about, which happens now."""
         lifecycle = self._lifecycle
         lifecycle.last = lifecycle.now
-        life = lifecycle.lives.get(job.index)
+        try:
+            life = lifecycle.lives.get(job.index)
+        except (AttributeError, TypeError):  # it is anything but a job
+            life = None
         if life is None or life.job is not job:
+            self._check_job(job)
             self.refuse(job, "it is not waiting: it has not arrived, or is over")
         return life
+
+    def _life_of(self, job: Job, what: str = "") -> Life | None:
+        """The life of a job; None where it has not arrived, or is over."""
+        self._check_job(job, what)
+        life = self._lifecycle.lives.get(job.index)
+        return life if life is not None and life.job is job else None
+
+    def _check_job(self, job: object, what: str = "") -> None:
+        if not isinstance(job, Job):
+            about = f"it names {job!r} as {what}" if what else f"it is about {job!r}"
+            self.refuse(None, f"{about}, which is no job")
+
+    def _check_reason(self, job: Job, reason: object) -> None:
+        """Refuse what is no text, or text that no file can hold; any other text passes."""
+        if not isinstance(reason, str):
+            self.refuse(job, f"its reason is to be text, not {reason!r}")
+        try:
+            reason.encode()
+        except UnicodeEncodeError as error:
+            self.refuse(job, f"its reason {reason!r} cannot be written as UTF-8: {error.reason}")
 
     def _check_node(self, job: Job, node: str) -> None:
         if node not in self._lifecycle.books.nodes:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from array import array
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar, final
 
 from harness.engine.events import NEVER, Amounts, Fact
-from harness.memo import Memo
+from harness.engine.texts import Texts
 from harness.recording.parquet import extend
-
-_JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=dict, check_circular=False)
 
 _INDEX = attrgetter("index")
 
@@ -53,11 +50,14 @@ class FactColumns:
         """Turn what a fact says in objects into text, before it is added as that row.
 
         What cannot be written is the fault of the policy that has just said it, so this does not wait.
+
+        Raises:
+            UnwritableError: it cannot be.
         """
         if fact.flavors is not None:
-            self.flavors[row] = texts.of(fact.flavors)
+            self.flavors[row] = texts.of_flavors(fact)
         if fact.detail is not None:
-            self.detail[row] = texts.of(fact.detail)
+            self.detail[row] = texts.of_detail(fact)
 
     def add(self, facts: Sequence[Fact]) -> None:
         """Append facts, column by column: a fraction of what it costs row by row."""
@@ -104,20 +104,3 @@ class FactColumns:
         for row, value in few.items():
             column[row] = value
         return column
-
-
-@final
-class Texts:
-    """Objects as canonical JSON; one that was seen before is not turned into text again."""
-
-    def __init__(self) -> None:
-        self._seen: Memo[int, tuple[object, str]] = Memo()
-
-    def of(self, value: Mapping[str, Any]) -> str:
-        """Its text; equal objects have equal texts."""
-        seen = self._seen.get(id(value))
-        if seen is not None and seen[0] is value:
-            return seen[1]
-        text = _JSON.encode(value)
-        self._seen[id(value)] = (value, text)
-        return text

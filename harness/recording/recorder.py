@@ -16,9 +16,10 @@ import polars as pl
 
 from harness.arrays import Ints, as_series
 from harness.engine.events import ACTIONS, NEVER, STINTS, Amounts, Fact
+from harness.engine.texts import Texts
 from harness.policy import Job
 from harness.recording import schemas
-from harness.recording.fact_columns import FactColumns, Texts
+from harness.recording.fact_columns import FactColumns
 from harness.recording.job_results import JobResults
 from harness.recording.parquet import ShortTable, TableWriter, TimeKind, extend
 from harness.recording.timeline import Change, Timeline

@@ -19,6 +19,7 @@ from harness.cluster.model import (
 from harness.engine import Engine, Losses
 from harness.engine.engine import Outcome
 from harness.engine.events import ACTIONS, STATES, STINTS, Amounts, Fact
+from harness.engine.texts import Texts
 from harness.options import resolve
 from harness.policy import ENDLESS, Arrival, Job, PodSet, PolicyFactory
 from harness.units import SECOND
@@ -80,6 +81,7 @@ class Decisions:
     jobs: dict[str, JobRow] = field(default_factory=dict)
     shares: list[tuple[int, str, float, int]] = field(default_factory=list)
     outcome: Outcome | None = None
+    _texts: Texts = field(default_factory=Texts, init=False, repr=False, compare=False)
 
     def of(self, *actions: str) -> list[Row]:
         """The rows of some actions, in order."""
@@ -91,6 +93,10 @@ class Decisions:
 
     def record(self, fact: Fact) -> None:
         """See `harness.engine.events.Recorder`."""
+        if fact.detail is not None:
+            self._texts.of_detail(fact)  # what a run could not keep is refused here, too
+        if fact.flavors is not None:
+            self._texts.of_flavors(fact)
         self.rows.append(
             Row(
                 fact.time,

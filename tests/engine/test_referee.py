@@ -2,18 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 from policies import Greedy
 
-from harness import Admit, Bind, Decision, Job, Nominate, PodSet, Preempt, Refuse, Reject, Unnominate, Wake
+import harness
+from harness import (
+    Admit,
+    Bind,
+    Decision,
+    Job,
+    Nominate,
+    PodSet,
+    Preempt,
+    QueueShare,
+    Refuse,
+    Reject,
+    Unnominate,
+    Wake,
+)
 from harness.errors import DecisionError, PolicyError
 from harness.testing import Script, nodes, pool, replayed
 
 POOL = pool(cpu=4)
 NODES = nodes(n1={"cpu": 4}, n2={"cpu": 2, "pods": 1})
+CIRCLE: dict[str, Any] = {}
+CIRCLE["itself"] = CIRCLE
+
+
+class Word(StrEnum):
+    """Reasons of a policy."""
+
+    HERE = "zu groß"
+
+
 JOBS = {
     "small": {"cpu": 1},
     "gang": {"cpu": 1, "pods": 3},
@@ -68,6 +96,23 @@ def told(decide: Any) -> type[Greedy]:
         (POOL, lambda j: [Wake(0)], "which is not later"),
         (POOL, lambda j: [Wake(1.5)], "woken at 1.5 us, which is no whole number"),  # type: ignore[arg-type]
         (POOL, lambda j: ["start it"], "which is not a decision"),
+        (POOL, lambda j: [Admit(None)], "it is about None, which is no job"),  # type: ignore[arg-type]
+        (POOL, lambda j: [Reject("small", "why")], "it is about 'small', which is no job"),  # type: ignore[arg-type]
+        (POOL, lambda j: [Preempt(None, None, "why")], "it is about None, which is no job"),  # type: ignore[arg-type]
+        (
+            POOL,
+            lambda j: [Admit(j["small"]), Preempt(j["small"], "gang", "why")],  # type: ignore[arg-type]
+            "it names 'gang' as its preemptor, which is no job",
+        ),
+        (POOL, lambda j: [QueueShare("other", 0.5, 1)], "the share of 'other', which is no ClusterQueue"),
+        (POOL, lambda j: [QueueShare([], 0.5, 1)], "the share of [], which is no"),  # type: ignore[arg-type]
+        (POOL, lambda j: [QueueShare("default", math.nan, 1)], "a finite number and an integer, not nan, 1"),
+        (
+            POOL,
+            lambda j: [QueueShare("default", 1, 2**70)],
+            f"a finite number and an integer, not 1, {2**70}",
+        ),
+        (POOL, lambda j: [QueueShare("default", "x", None)], "not 'x', None"),  # type: ignore[arg-type]
         (NODES, lambda j: [Bind(j["small"], range(2), "n1")], "pod 1 is not one of the 1 pods"),
         (NODES, lambda j: [Bind(j["small"], range(0), "n1")], "no pod is named"),
         (NODES, lambda j: [Bind(j["gang"], range(3), "n2")], "pod gang-1: node n2 has 0 of pods free, not 1"),
@@ -91,6 +136,49 @@ def test_a_wrong_decision_is_refused(cluster: Any, decide: Any, rule: str) -> No
     assert rule in message
     assert message.startswith("policy Told made a wrong decision")
     assert "at 0 us (0s after the origin)" in message
+
+
+@pytest.mark.parametrize(
+    ("decide", "rule"),
+    [
+        (lambda job: [Refuse(job, 5)], "its reason is to be text, not 5"),  # type: ignore[arg-type]
+        (lambda job: [Reject(job, None)], "its reason is to be text, not None"),  # type: ignore[arg-type]
+        (lambda job: [Admit(job), Preempt(job, None, b"")], "its reason is to be text, not b''"),  # type: ignore[arg-type]
+        (lambda job: [Refuse(job, "x\ud800")], r"its reason 'x\ud800' cannot be written as UTF-8"),
+        (lambda job: [Admit(job, 5)], "its flavors are to be pod set -> resource -> name of a flavor, not 5"),  # type: ignore[arg-type]
+        (lambda job: [Admit(job, {"main": {"cpu": None}})], "not {'main': {'cpu': None}}"),  # type: ignore[dict-item]
+        (lambda job: [Refuse(job, "x", {"a": {1}})], "cannot be written as JSON: {1} is of type set"),
+        (
+            lambda job: [Refuse(job, "x", {"a": math.nan})],
+            "its detail cannot be written as JSON: Out of range",
+        ),
+        (lambda job: [Refuse(job, "x", {"a": 1, 2: 3})], "its detail cannot be written as JSON: '<'"),
+        (lambda job: [Refuse(job, "x", CIRCLE)], "its detail cannot be written as JSON: maximum recursion"),
+        (lambda job: [Refuse(job, "x", ["a"])], "its detail is to be a mapping, not ['a']"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_cannot_be_recorded_is_refused(
+    decide: Any, rule: str, write_trace: Callable[..., Path], tmp_path: Path
+) -> None:
+    """At once and by name, in tests of a policy as in a run, and not when a chunk of rows is written."""
+    policy = told(lambda jobs: decide(jobs["small"]))
+    with pytest.raises(DecisionError) as refused:
+        replayed(policy, script(), POOL)
+    assert rule in refused.value.message
+    assert "made a wrong decision about job small at 0 us" in refused.value.message
+
+    trace = write_trace({"job_id": "small", "queue": "default", "request.cpu": 1})
+    with pytest.raises(DecisionError) as again:
+        harness.replay(trace, plugin=policy, cluster=POOL, output=tmp_path / "runs")
+    assert again.value.message == refused.value.message
+
+
+def test_any_text_and_all_that_json_can_write_is_recorded() -> None:
+    """Also text that is no plain `str`, and mappings of other types."""
+    reason, detail = Word.HERE, {"a": [MappingProxyType({"b": 1.5}), None, (True, "ä")]}
+    happened = replayed(told(lambda jobs: [Refuse(jobs["small"], reason, detail)]), script(), POOL)
+    (row,) = happened.of("refuse")
+    assert (row.reason, row.detail) == ("zu groß", detail)
 
 
 @pytest.mark.parametrize("endless", ["wakes", "preempts"])

@@ -1,0 +1,81 @@
+"""What policies say in objects, as the text that is kept of it; what cannot be written is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from reprlib import repr as short
+from typing import Any, final
+
+from harness.engine.events import Fact, UnwritableError
+from harness.memo import Memo
+
+
+def _plain(value: object) -> dict[Any, Any]:
+    """What JSON has no word for as what it has one for."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{short(value)} is of type {type(value).__name__}")
+
+
+_JSON = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), default=_plain, check_circular=False, allow_nan=False
+)
+
+
+@final
+class Texts:
+    """Objects as canonical JSON; one that was seen before is not turned into text again.
+
+    Equal objects have equal texts.
+    """
+
+    def __init__(self) -> None:
+        self._details: Memo[int, tuple[object, str]] = Memo()
+        self._flavors: Memo[int, tuple[object, str]] = Memo()
+
+    def of_detail(self, fact: Fact) -> str:
+        """The figures behind a decision.
+
+        Raises:
+            UnwritableError: they cannot be written as an object of JSON.
+        """
+        value = fact.detail
+        seen = self._details.get(id(value))
+        if seen is not None and seen[0] is value:
+            return seen[1]
+        if not isinstance(value, Mapping):
+            raise UnwritableError(fact.job, f"its detail is to be a mapping, not {short(value)}")
+        try:
+            text = _JSON.encode(value)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise UnwritableError(fact.job, f"its detail cannot be written as JSON: {error}") from error
+        self._details[id(value)] = (value, text)
+        return text
+
+    def of_flavors(self, fact: Fact) -> str:
+        """The flavors that an admission gives.
+
+        Raises:
+            UnwritableError: they are no mapping of mappings of text.
+        """
+        value = fact.flavors
+        seen = self._flavors.get(id(value))
+        if seen is not None and seen[0] is value:
+            return seen[1]
+        if not _are_flavors(value):
+            raise UnwritableError(
+                fact.job, f"its flavors are to be pod set -> resource -> name of a flavor, not {short(value)}"
+            )
+        text = _JSON.encode(value)
+        self._flavors[id(value)] = (value, text)
+        return text
+
+
+def _are_flavors(value: object) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(pod_set, str)
+        and isinstance(flavors, Mapping)
+        and all(isinstance(each, str) for pair in flavors.items() for each in pair)
+        for pod_set, flavors in value.items()
+    )
