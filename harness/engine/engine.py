@@ -107,7 +107,8 @@ class Engine:
             lifecycle.listen(tell_ready)
         arrivals = Arrivals(self._chunks, lifecycle.arrive)
         start = 0 if arrivals.due == FAR else arrivals.due
-        referee = Referee(lifecycle, self._recorder, name, self._quotas)
+        ends = self._until != FAR
+        referee = Referee(lifecycle, self._recorder, name, self._quotas, arrivals, ends=ends)
         sources = (*lifecycle.sources, arrivals, referee.wakes)
         try:
             for now in self._play(policy, referee, sources):

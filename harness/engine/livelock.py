@@ -132,11 +132,13 @@ class Watch:
         lifecycle: knows the time, and what has progressed.
 
     Attributes:
+        preemptions: how many decisions to preempt there were.
         endless: whether what was found goes on within one cycle, which will never end.
     """
 
     def __init__(self, lifecycle: Lifecycle) -> None:
         self._lifecycle = lifecycle
+        self.preemptions = 0
         self._progressed = -1
         self._since = 0
         self._kept = 0
@@ -156,6 +158,7 @@ class Watch:
             by: the preemptor, if there is one.
         """
         lifecycle, within = self._lifecycle, self._second
+        self.preemptions += 1
         if lifecycle.progressed != self._progressed:
             self._begin()
         if lifecycle.now // SECOND != self._now:

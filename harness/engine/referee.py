@@ -29,7 +29,8 @@ from harness.engine.events import (
 from harness.engine.life import Life
 from harness.engine.lifecycle import Lifecycle
 from harness.engine.livelock import Livelock, Watch
-from harness.engine.sources import Wakes
+from harness.engine.sources import FAR, Source, Wakes
+from harness.engine.waking import Waking
 from harness.errors import DecisionError
 from harness.policy import Admit, Bind, Job, Nominate, Preempt, QueueShare, Refuse, Reject, Unnominate, Wake
 from harness.units import INT64_MAX, format_duration
@@ -55,6 +56,8 @@ class Referee:
         recorder: gets the decisions.
         name: the policy's, for messages.
         quotas: the ClusterQueues and ElasticQuotas that have shares; where there is none, any name will do.
+        arrivals: the jobs that are to arrive.
+        ends: whether the replay ends at some time whatever the policy does.
 
     Attributes:
         handlers: what applies a decision, by its type; raises `DecisionError` where it is refused.
@@ -65,7 +68,14 @@ class Referee:
     """
 
     def __init__(
-        self, lifecycle: Lifecycle, recorder: Recorder, name: str, quotas: Collection[str] = ()
+        self,
+        lifecycle: Lifecycle,
+        recorder: Recorder,
+        name: str,
+        quotas: Collection[str],
+        arrivals: Source,
+        *,
+        ends: bool,
     ) -> None:
         self._lifecycle = lifecycle
         self._recorder = recorder
@@ -73,7 +83,13 @@ class Referee:
         self._quotas = quotas
         self._watch = Watch(lifecycle)
         self.idle = 0
-        self.wakes, self.idle_wakes = Wakes(), Wakes()
+        self._arrivals = arrivals
+        others = (*lifecycle.sources, arrivals)
+        waking = [
+            Waking(lifecycle, self._watch, others, ends=each, refuse=self._refuse_wakes)
+            for each in (ends, True)  # idle wakes only happen while something else is due
+        ]
+        self.wakes, self.idle_wakes = (Wakes(each.woken) for each in waking)
         self.stopped: Livelock | None = None
         self.handlers: Mapping[type, Callable[[Any], None]] = MappingProxyType(
             {
@@ -282,7 +298,12 @@ class Referee:
             self.refuse(None, f"it asks to be woken at {wake.at!r} us, which is no whole number")
         if at <= self._lifecycle.now:
             self.refuse(None, f"it asks to be woken at {at} us, which is not later")
-        (self.idle_wakes if wake.idle else self.wakes).add(at)
+        # What is asked for when nobody is alive or to come can start nothing: it is idle, whatever it says.
+        idle = wake.idle or (not self._lifecycle.lives and self._arrivals.due == FAR)
+        (self.idle_wakes if idle else self.wakes).add(at)
+
+    def _refuse_wakes(self, rule: str, hint: str) -> None:
+        self.refuse(None, rule, hint=hint)
 
     def _share(self, told: QueueShare) -> None:
         self._count_idle()

@@ -118,10 +118,15 @@ class Arrivals:
 
 @final
 class Wakes:
-    """Times at which a policy wants to be asked; nothing is delivered but its cycle, which follows anyway."""
+    """Times at which a policy wants to be asked; nothing is delivered but its cycle, which follows anyway.
 
-    def __init__(self) -> None:
+    Args:
+        tell: is told of each instant that happens for it.
+    """
+
+    def __init__(self, tell: Callable[[int], None]) -> None:
         self.due = FAR
+        self._tell = tell
         self._times: list[int] = []
 
     def add(self, at: int) -> None:
@@ -135,3 +140,4 @@ class Wakes:
         while times and times[0] == now:
             heappop(times)
         self.due = times[0] if times else FAR
+        self._tell(now)

@@ -134,7 +134,8 @@ class Wake:
 
     Attributes:
         at: microseconds since the origin, after now.
-        idle: an idle wake does not keep a replay alive (a periodic flush); one that can start work does.
+        idle: an idle wake does not keep a replay alive (a periodic flush); one that can start work does. None
+            can where no job is alive or to arrive, so that every wake is idle then.
     """
 
     at: int

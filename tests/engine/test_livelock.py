@@ -316,3 +316,49 @@ def test_decisions_that_change_nothing_are_bounded(kind: str) -> None:
 
     with pytest.raises(DecisionError, match="decisions in a row changed nothing"):
         ended(Endless, Script().job("a", cpu=1), nodes(n={"cpu": 1}))
+
+
+# --- wakes ------------------------------------------------------------------------------------------------
+
+
+class Wakeful(Greedy):
+    """Wakes itself again and again."""
+
+    gap = 1
+    idle = False
+
+    def cycle(self, now: int) -> Iterator[Decision]:
+        yield from super().cycle(now)
+        yield Wake(now + self.gap, idle=self.idle)
+
+
+def wakeful(gap: int, *, idle: bool = False) -> type[Wakeful]:
+    """One that wakes itself so often, microseconds."""
+    return type("Wakeful", (Wakeful,), {"gap": gap, "idle": idle})
+
+
+def test_a_policy_that_only_wakes_itself_while_a_job_waits_is_refused() -> None:
+    """Nothing would end it: its job never fits, and no other is to come."""
+    jobs = Script().job("never", cpu=2000)
+    with pytest.raises(DecisionError, match=r"decides for ever: 1,000,001 times in a row") as refused:
+        ended(wakeful(MINUTE), jobs)
+    assert refused.value.hint is not None
+    assert "idle=True" in refused.value.hint
+    assert ended(wakeful(MINUTE, idle=True), jobs).cycles == 1
+
+
+@pytest.mark.parametrize("idle", [False, True])
+def test_wakes_that_take_for_ever_to_get_to_what_is_due_are_refused(idle: bool) -> None:
+    """A microsecond apart, while a job runs for a day."""
+    with pytest.raises(DecisionError, match=r"decides for ever: 1,000,001 times in a row") as refused:
+        ended(wakeful(1, idle=idle), Script().job("long", cpu=1, seconds=86400))
+    assert refused.value.hint is not None
+    assert "less than a millisecond apart" in refused.value.hint
+
+
+def test_wakes_until_something_happens_are_no_loop() -> None:
+    """However many there are: every minute for 700 days, until a job ends, or the replay does."""
+    long = ended(wakeful(MINUTE), Script().job("long", cpu=1, seconds=700 * 86400))
+    assert (long.end, long.stopped) == (700 * DAY, None)
+    cut = ended(wakeful(MINUTE), Script().job("never", cpu=2000), until=700 * DAY)
+    assert (cut.end, cut.stopped) == (700 * DAY, None)

@@ -125,6 +125,22 @@ def test_an_idle_wake_does_not_keep_a_replay_alive() -> None:
     assert happened.outcome.cycles == 4  # at 0, 30, 60 and 65 s
 
 
+def test_a_wake_that_can_start_nothing_does_not_keep_a_replay_alive() -> None:
+    """It is asked for when no job is alive or to arrive, as by a policy that wakes itself in every cycle."""
+
+    class Periodic(Greedy):
+        def cycle(self, now: int) -> Iterator[Decision]:
+            yield from super().cycle(now)
+            yield Wake(now + 3 * SECOND)
+
+    jobs = Script().job("first", cpu=1, seconds=5).job("late", at=20, cpu=1, seconds=0)
+    happened = replayed(Periodic, jobs, pool(cpu=1))
+    assert happened.outcome is not None
+    assert happened.jobs["late"].state == "finished"
+    assert happened.outcome.end == 20 * SECOND
+    assert happened.outcome.cycles < 20
+
+
 def test_a_bare_wake_does_not_move_the_end_of_the_replay() -> None:
     """The measured window ends with the last thing that happened, not with a timer."""
 
@@ -133,7 +149,7 @@ def test_a_bare_wake_does_not_move_the_end_of_the_replay() -> None:
 
         def cycle(self, now: int) -> Iterator[Decision]:
             yield from super().cycle(now)
-            if self.woken < 1 and not self.running:
+            if self.woken < 1:
                 self.woken += 1
                 yield Wake(now + 100 * SECOND)
 

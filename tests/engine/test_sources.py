@@ -54,13 +54,15 @@ def test_arrivals_take_a_chunk_when_the_one_before_is_used_up() -> None:
 
 def test_a_time_is_woken_at_once_however_often_it_was_asked_for() -> None:
     """The next instant is the earliest of those asked for."""
-    wakes = Wakes()
+    woken: list[int] = []
+    wakes = Wakes(woken.append)
     for at in (7, 3, 3):
         wakes.add(at)
     wakes.deliver(3)
     assert wakes.due == 7
     wakes.deliver(7)
     assert wakes.due == FAR
+    assert woken == [3, 7]
 
 
 def test_jobs_that_wait_for_their_start_are_due_when_something_was_given_back() -> None:

@@ -1,0 +1,74 @@
+"""Notices a policy that goes on waking itself, and nothing comes of it.
+
+What comes of it is an arrival, a job's first start, an end, a rejection or a preemption. Only simulated time
+and counts decide, as in `harness.engine.livelock`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, final
+
+from harness.engine.sources import FAR, Source
+from harness.units import SECOND
+
+if TYPE_CHECKING:
+    from harness.engine.lifecycle import Lifecycle
+    from harness.engine.livelock import Watch
+
+MOST = 1_000_000
+"""How many instants in a row there may be for wakes of which nothing comes, where nothing else is due."""
+
+_LEAST = SECOND // 1000
+"""How far they must be apart on average where something is: it would take them too long to get there."""
+
+_IDLE = "nothing else would happen any more: yield Wake(..., idle=True), which does not keep a replay alive"
+_SELDOM = "they are less than a millisecond apart: ask to be woken when something can change"
+
+
+@final
+class Waking:
+    """Counts instants that happened because a policy wanted to be woken, since anything came of them.
+
+    Args:
+        lifecycle: knows what has progressed.
+        watch: knows what was preempted.
+        others: what else makes instants happen.
+        ends: whether the replay comes to an end without any of these.
+        refuse: is told why it is too much, and what to do about it.
+    """
+
+    def __init__(
+        self,
+        lifecycle: Lifecycle,
+        watch: Watch,
+        others: Sequence[Source],
+        *,
+        ends: bool,
+        refuse: Callable[[str, str], None],
+    ) -> None:
+        self._lifecycle = lifecycle
+        self._watch = watch
+        self._others = others
+        self._ends = ends
+        self._refuse = refuse
+        self._came = (-1, -1, -1)
+        self._since = 0
+        self._times = 0
+
+    def woken(self, now: int) -> None:
+        """An instant happens for a wake."""
+        lifecycle = self._lifecycle
+        came = lifecycle.progressed, len(lifecycle.lives), self._watch.preemptions
+        if came != self._came:
+            self._came, self._since, self._times = came, now, 0
+        self._times += 1
+        if self._times <= MOST:
+            return
+        for_ever = not self._ends and all(other.due == FAR for other in self._others)
+        if for_ever or now - self._since < self._times * _LEAST:
+            self._refuse(
+                f"it decides for ever: {self._times:,} times in a row it was woken as it had asked for, and "
+                "nothing arrived, started for the first time, ended or was preempted",
+                _IDLE if for_ever else _SELDOM,
+            )
