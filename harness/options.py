@@ -98,19 +98,6 @@ class Option:
             raise OptionError(f"option {self.name}: {text!r} {why}") from error
         return value
 
-    def checked_default(self) -> Any:
-        """The default; what a run says of its options is JSON, which has no infinite number.
-
-        Raises:
-            OptionError: it is none.
-        """
-        if isinstance(self.default, float) and not isfinite(self.default):
-            raise OptionError(
-                f"option {self.name}: its default {self.default!r} is not a finite number",
-                hint="None, or a text, is the default of what is not limited",
-            )
-        return self.default
-
     def _typed(self, value: Any) -> Any:
         """A value that is no text: of the default's type, or of `type` when the default is None."""
         if value is None and self.default is None:
@@ -185,7 +172,7 @@ def resolve(declared: Iterable[Option], given: Mapping[str, Any], *, owner: str)
             raise OptionError(f"{owner} has no option {name!r}", hint=did_you_mean(str(name), options))
     try:
         return {
-            name: option.parse(given[name]) if name in given else option.checked_default()
+            name: option.parse(given[name]) if name in given else option.default
             for name, option in sorted(options.items())
         }
     except OptionError as error:

@@ -232,7 +232,7 @@ def test_a_policy_that_fails_is_named(
     ("plugin", "message"),
     [
         ("exits", "policy exits cannot be made: SystemExit: "),
-        ("none@hook", "a plugin failed in its hook harness_replay_started: SystemExit: "),
+        ("none@hook", "plugin 'exiting' failed in its hook harness_replay_started: SystemExit: "),
     ],
 )
 def test_a_plugin_that_calls_exit_has_failed(

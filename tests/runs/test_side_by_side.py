@@ -223,7 +223,9 @@ def test_exit_wherever_a_plugin_calls_it_is_an_outcome(world: Callable[..., Requ
     plugins = load(extra={"exits": SimpleNamespace(harness_register_policies=harness.hookimpl(hook))})
     ((_, outcome),) = carry_out([world(plugin="exits")], plugins, workers=1)
     assert isinstance(outcome, PluginError)
-    assert outcome.message == "a plugin called sys.exit(3)"
+    assert outcome.message == (
+        "policy 'exits' of plugin 'exits' failed in its function ignored_fields: SystemExit: 3"
+    )
 
 
 def test_what_cannot_leave_this_process_is_replayed_in_it(world: Callable[..., Request]) -> None:
