@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from harness.engine.livelock import Watch
 
 MOST = 1_000_000
-"""How many instants in a row there may be for wakes of which nothing comes, where nothing else is due."""
+"""How many instants in a row there may be for wakes of which nothing comes, where nothing else is due. There
+may be twice as many, for what comes of them is looked at no more often than that."""
 
 _LEAST = SECOND // 1000
 """How far they must be apart on average where something is: it would take them too long to get there."""
@@ -57,13 +58,16 @@ class Waking:
         self._times = 0
 
     def woken(self, now: int) -> None:
-        """An instant happens for a wake."""
+        """An instant happens for a wake; what came of them is only looked at after very many."""
+        self._times += 1
+        if not 1 < self._times <= MOST:
+            self._look(now)
+
+    def _look(self, now: int) -> None:
         lifecycle = self._lifecycle
         came = lifecycle.progressed, len(lifecycle.lives), self._watch.preemptions
         if came != self._came:
-            self._came, self._since, self._times = came, now, 0
-        self._times += 1
-        if self._times <= MOST:
+            self._came, self._since, self._times = came, now, 1
             return
         for_ever = not self._ends and all(other.due == FAR for other in self._others)
         if for_ever or now - self._since < self._times * _LEAST:
