@@ -18,7 +18,8 @@ HarnessError
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -144,6 +145,28 @@ def text_of(error: BaseException) -> str:
         return str(error)
     except Exception as failure:
         return f"(its text cannot be made: {type(failure).__name__})"
+
+
+@contextmanager
+def blamed_on(
+    what: str, *, kind: type[HarnessError] = PluginError, hint: str = "--debug shows where"
+) -> Iterator[None]:
+    """What fails within of a plugin is told as its fault, see `is_of_plugin`.
+
+    Args:
+        what: which plugin failed, and in what: the beginning of the message.
+        kind: of the error.
+        hint: what to do about it.
+
+    Raises:
+        HarnessError: of that kind, where something failed.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if not is_of_plugin(error):
+            raise
+        raise kind(f"{what}: {told(error)}", hint=hint) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from harness.engine.livelock import Livelock
 from harness.engine.losses import Losses
 from harness.engine.referee import Referee
 from harness.engine.sources import FAR, Arrivals, Source
-from harness.errors import InputError, PolicyError, is_of_plugin, told
+from harness.errors import InputError, PolicyError, blamed_on, is_of_plugin, told
 from harness.policy import Arrival, Job, Policy, View
 from harness.units import format_duration
 
@@ -206,12 +206,5 @@ def _listener(policy: Policy, name: str) -> Callable[[Job, range, int], None] | 
     Raises:
         PolicyError: it failed when it was asked.
     """
-    try:
+    with blamed_on(f"policy {name} failed when it was asked for its method ready", kind=PolicyError):
         return getattr(policy, "ready", None)
-    except BaseException as error:
-        if not is_of_plugin(error):
-            raise
-        raise PolicyError(
-            f"policy {name} failed when it was asked for its method ready: {told(error)}",
-            hint=_DEBUG,
-        ) from error

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from harness.errors import PluginError, is_of_plugin, told
+from harness.errors import blamed_on
 from harness.registries import Registrar
 
 if TYPE_CHECKING:
@@ -64,19 +64,11 @@ class RegisterSection(Registrar[SectionSpec]):
         self.registry.add(SectionSpec(name, make, title, help, place, owner.name, owner.version))
 
 
-@contextmanager
-def named(section: str, owner: str) -> Iterator[None]:
+def named(section: str, owner: str) -> AbstractContextManager[None]:
     """What fails within is told as the fault of a section and its plugin.
 
     Raises:
         PluginError: something failed.
     """
-    try:
-        yield
-    except BaseException as error:
-        if not is_of_plugin(error):
-            raise
-        raise PluginError(
-            f"section {section!r} of plugin {owner!r} failed: {told(error)}",
-            hint=f"--debug shows where; --no-plugin {owner} leaves it out",
-        ) from error
+    hint = f"--debug shows where; --no-plugin {owner} leaves it out"
+    return blamed_on(f"section {section!r} of plugin {owner!r} failed", hint=hint)

@@ -6,11 +6,12 @@ what is no answer, the error names the policy and its plugin.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import PluginError, is_of_plugin, told
+from harness.arguments import about
+from harness.errors import PluginError, blamed_on
 from harness.policy import Job, Never
 
 if TYPE_CHECKING:
@@ -87,21 +88,12 @@ def _is_arrival(value: object) -> bool:
     return isinstance(value, tuple) and len(value) >= 3 and isinstance(value[0], Job)
 
 
-@contextmanager
-def _named(policy: PolicySpec, function: str) -> Iterator[None]:
-    try:
-        yield
-    except BaseException as error:
-        if not is_of_plugin(error):
-            raise
-        raise PluginError(
-            f"{_called(policy)} failed in its function {function}: {told(error)}", hint="--debug shows where"
-        ) from error
+def _named(policy: PolicySpec, function: str) -> AbstractContextManager[None]:
+    return blamed_on(f"{_called(policy)} failed in its function {function}")
 
 
 def _wrong(policy: PolicySpec, function: str, answer: object, wanted: str) -> PluginError:
-    what = "None" if answer is None else f"a value of type {type(answer).__name__}"
-    return PluginError(f"{_called(policy)}: its function {function} answers {wanted}; not {what}")
+    return PluginError(f"{_called(policy)}: its function {function} answers {wanted}; not {about(answer)}")
 
 
 def _called(policy: PolicySpec) -> str:

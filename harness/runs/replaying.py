@@ -23,7 +23,7 @@ from harness.cluster.model import Cluster
 from harness.collector import leave_modules_alone, seldom_collected
 from harness.engine import Engine
 from harness.engine.engine import Outcome
-from harness.errors import PolicyError, is_of_plugin, told
+from harness.errors import PolicyError, blamed_on
 from harness.metrics.measurement import Measurement
 from harness.options import durations
 from harness.plugins import Plugins
@@ -256,15 +256,9 @@ def _kind(plan: Plan) -> TimeKind:
 
 
 def _made(plan: Plan, engine: Engine) -> Policy:
-    try:
+    with blamed_on(f"policy {plan.label} cannot be made", kind=PolicyError):
         policy = plan.policy.factory(plan.cluster, engine.view, plan.options)
         return policy if plan.observe is None else plan.observe(policy)
-    except BaseException as error:
-        if not is_of_plugin(error):
-            raise
-        raise PolicyError(
-            f"policy {plan.label} cannot be made: {told(error)}", hint="--debug shows where"
-        ) from error
 
 
 def _describe(plan: Plan, jobs: Jobs, of_jobs: Tenants, outcome: Outcome) -> dict[str, Any]:

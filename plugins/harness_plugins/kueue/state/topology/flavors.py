@@ -35,7 +35,7 @@ class TopologyFlavor:
         self.free = self.tree.room()
         for pod in cluster.pods:
             leaf = self.tree.leaf_of(pod.node)
-            if leaf is not None and not (pod.ended or pod.terminating or pod.topology):
+            if leaf is not None and not (pod.ended or pod.topology):
                 self.free.take(leaf, pod.spec.requests, 1)
         self.room = Room(self.free, lasts=True)
 
