@@ -151,7 +151,7 @@ def text_of(error: BaseException) -> str:
 def blamed_on(
     what: str, *, kind: type[HarnessError] = PluginError, hint: str = "--debug shows where"
 ) -> Iterator[None]:
-    """What fails within of a plugin is told as its fault, see `is_of_plugin`.
+    """An error that a plugin's code raises in this block is told as that plugin's, see `is_of_plugin`.
 
     Args:
         what: which plugin failed, and in what: the beginning of the message.
