@@ -244,13 +244,15 @@ def _startup(jobs: pl.DataFrame, default: int) -> Slice | None:
 
 def _uids(jobs: pl.DataFrame, rows: int) -> Slice:
     """UIDs; a job without one gets the number of its row, zero-padded so that text order is row order."""
-    width = len(str(rows))
-    numbers = jobs[ROW]
-    own = jobs["uid"] if "uid" in jobs.columns else None
+    padded = f"%0{len(str(rows))}d".__mod__
+    numbers = values(jobs[ROW] + 1)
+    if "uid" not in jobs.columns:
+        return lambda start, count: map(padded, numbers(start, count))
+    own = values(jobs["uid"])
 
     def of(start: int, count: int) -> list[str]:
-        padded = (numbers.slice(start, count) + 1).cast(pl.String).str.zfill(width)
-        return (padded if own is None else own.slice(start, count).fill_null(padded)).to_list()
+        found = zip(own(start, count), numbers(start, count), strict=True)
+        return [padded(number) if uid is None else uid for uid, number in found]
 
     return of
 

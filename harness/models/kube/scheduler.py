@@ -39,6 +39,8 @@ _BY_ITS_GANG = frozenset({NODE_RESOURCES_FIT})
 _BEFORE_ALL = 1 << 70
 """Taken from the start of pods that run already, so that it is earlier than the stamp of any binding."""
 
+_NOTHING: Iterator[Decision] = iter(())
+
 
 def _as_peers(pod: PodInfo) -> Refusal | None:
     """Why the last one of a pod's peers failed."""
@@ -143,8 +145,10 @@ class Scheduler:
         pod = self.queue.pop(self.cache.version)
         if pod is not None or self.queue.failed_alike:
             return self._try_pods(pod, wakes=True)
-        wake = self.next_wake()  # in most cycles there is nothing to try
-        return iter(() if wake is None else (wake,))
+        if self.queue.now < self._woken:
+            return _NOTHING  # as in most cycles
+        wake = self.next_wake()
+        return _NOTHING if wake is None else iter((wake,))
 
     def _run_all(self) -> Iterator[Decision]:
         """The same, where pods run already or gangs count."""
