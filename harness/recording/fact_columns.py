@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar, final
 
-from harness.engine.events import NEVER, Amounts, Fact
+from harness.engine.events import Amounts, Fact
 from harness.engine.texts import Texts
 from harness.recording.parquet import extend
 
@@ -26,7 +26,7 @@ class FactColumns:
 
     __slots__ = (
         "action", "alive", "amounts", "by", "cycle", "detail", "dropped", "flavors", "holding", "job", "node",
-        "pod", "pod_name", "pods", "quota", "reason", "rows", "successor", "time", "unused",
+        "pod", "pods", "quota", "reason", "rows", "successor", "time", "unused",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -35,7 +35,6 @@ class FactColumns:
         self.job, self.pods, self.pod = (array("i") for _ in range(3))
         self.action = array("b")
         self.alive, self.holding, self.quota = (array("b") for _ in range(3))
-        self.pod_name: list[str | None] = []
         self.node: list[str | None] = []
         self.by: list[int | None] = []
         self.reason: list[str | None] = []
@@ -87,10 +86,6 @@ class FactColumns:
             (self.quota, quota),
         ):
             extend(column, values)
-        self.pod_name += [
-            None if number == NEVER else each.pod_name(number, again)
-            for each, number, again in zip(job, pod, successor, strict=True)
-        ]
         self.node += node
         if by.count(None) < len(by):
             by = [None if each is None else each.index for each in by]

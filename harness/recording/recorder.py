@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, final
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from harness.arrays import Ints, as_series
@@ -55,6 +56,18 @@ class _Stints:
             self.rows += len(self.recent)
             self.recent.clear()
         return self.rows
+
+
+def _pod_names(job_id: pl.Expr, pods: Ints, pod: array[int], successor: npt.NDArray[np.int32]) -> pl.Expr:
+    """What `Job.pod_name` says, for columns of its job: its name, and how many pods it has."""
+    name = job_id
+    if (pods != 1).any():
+        numbered = pl.concat_str(name, pl.lit("-"), as_series(pod))
+        name = pl.when(as_series(pods) != 1).then(numbered).otherwise(name)
+    if successor.any():
+        again = as_series(successor)
+        name = pl.when(again > 0).then(pl.concat_str(name, pl.lit("-r"), again)).otherwise(name)
+    return name
 
 
 @final
@@ -175,9 +188,11 @@ class ParquetRecorder:
         successor = np.zeros(rows, np.int32)
         successor[list(facts.successor)] = list(facts.successor.values())
         row, single = as_series(facts.job), pl.lit(pod) != NEVER
+        job_id = pl.lit(self._job_ids).gather(row)
         known = pl.select(
             action=pl.lit(pl.Series(ACTIONS, dtype=pl.String)).gather(as_series(facts.action)),
-            job_id=pl.lit(self._job_ids).gather(row),
+            job_id=job_id,
+            pod=pl.when(single).then(_pod_names(job_id, self._pods[job], facts.pod, successor)),
             pod_number=pl.when(single).then(pod),
             successor=pl.when(single).then(as_series(successor)),
             queue=pl.lit(self._queues).gather(row),
@@ -189,7 +204,6 @@ class ParquetRecorder:
                 "time": as_series(facts.time),
                 "cycle": as_series(facts.cycle),
                 "job": row,
-                "pod": pl.Series(facts.pod_name, dtype=pl.String),
                 "pods": as_series(facts.pods),
                 "holding": as_series(change.holding),
                 "by_job": by,
