@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import polars as pl
 
@@ -81,6 +82,25 @@ class Window:
             inside &= since < self.end
         frame = trace.frame.filter(inside)
         return frame, "only jobs submitted then; simulated time begins at the first of them"
+
+
+def window_bound(trace: Trace, time: int) -> str:
+    """What `--window` is to be given for a time since a trace's origin, in whole seconds.
+
+    Of a trace that begins later than its file, say because a window was chosen already, it counts as in the
+    whole file: durations since that one's origin, or dates.
+
+    Args:
+        trace: the trace, or what was kept of it.
+        time: microseconds since its origin.
+    """
+    if trace.kind == "duration":
+        return f"{(trace.origin + time) // SECOND}s"
+    if not trace.calibration:
+        return f"{time // SECOND}s"
+    zone = UTC if trace.time_zone is None else ZoneInfo(trace.time_zone)
+    date = datetime.fromtimestamp((trace.origin + time) // SECOND, zone)
+    return date.replace(tzinfo=None).isoformat()
 
 
 def _bound(part: str, text: str) -> tuple[int, bool] | None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
+import polars as pl
 import pytest
 import yaml
 
 from harness.cluster.load import cluster_from
 from harness.plugins import load
 from harness.trace import lint as package
+from harness.trace.calibration import Calibration
 from harness.trace.lint import lint
 from harness.trace.summary import summarize
 from harness.trace.trace import Trace, open_trace
@@ -101,6 +104,23 @@ def test_few_jobs_long_before_the_others_are_named(findings: Callable[..., dict[
     said = findings(*rows)
     assert said["sparse-start"] == "the first 1 of 301 jobs (0.33 %) take 104d04h of 104d04h"
     assert "nothing is submitted for 104d04h" in said["silence"]
+
+
+@pytest.mark.parametrize("kind", ["duration", "timestamp", "zoned"])
+def test_windows_that_are_suggested_count_as_in_the_whole_file(
+    write_trace: Callable[..., Path], kind: str
+) -> None:
+    """Where a window was chosen already, too: simulated time begins later there, `--window` does not."""
+    path = write_trace(*({"submit_time": time} for time in (0, 1_000_000, *range(9_000_000, 9_002_100, 7))))
+    if kind != "duration":
+        begin = datetime(2024, 3, 30, 12, tzinfo=ZoneInfo("Europe/Berlin") if kind == "zoned" else None)
+        pl.read_parquet(path).with_columns(pl.lit(begin) + pl.col("submit_time")).write_parquet(path)
+    trace = open_trace(path, PLUGINS)
+    kept = Calibration.parse(window="500000s..").of_trace(trace)
+    (sparse,) = (each for each in lint(kept) if each.check == "sparse-start")
+    (bound,) = re.findall(r"--window (\S+)\.\. ", sparse.do)
+    chosen = Calibration.parse(window=f"{bound}..").of_trace(trace)
+    assert chosen.frame["job_id"].to_list() == trace.frame["job_id"].to_list()[2:]
 
 
 def test_many_jobs_in_one_second_are_a_burst(findings: Callable[..., dict[str, str]]) -> None:

@@ -8,6 +8,7 @@ import polars as pl
 
 from harness.trace.level import SUBMIT
 from harness.trace.lint.finding import Finding, Material, counted, percent
+from harness.trace.window import window_bound
 from harness.units import DAY, HOUR, SECOND, format_duration
 
 _FEW = 100
@@ -36,24 +37,26 @@ def check_span(material: Material) -> Iterator[Finding]:
         yield Finding(
             "sparse-start",
             f"the first {counted(start, count)} take {format_duration(head)} of {format_duration(span)}",
-            f"--window {_at(int(submit[start]))}.. begins where jobs come regularly",
+            f"--window {window_bound(material.trace, int(submit[start]))}.. begins where jobs come regularly",
         )
     if (count - 1 - end) * _FEW <= count and tail * _LONG > span:
+        after = window_bound(material.trace, int(submit[end]) + SECOND)
         yield Finding(
             "sparse-end",
             f"the last {counted(count - 1 - end, count)} take {format_duration(tail)} of "
             f"{format_duration(span)}",
-            f"--window ..{_at(int(submit[end]) + SECOND)} ends where jobs come regularly",
+            f"--window ..{after} ends where jobs come regularly",
         )
     pauses = submit.diff().fill_null(0)
     longest = int(pauses.max())  # type: ignore[arg-type]
     if longest * _SILENCE > span and longest > HOUR and span > DAY:
-        after = int(submit[int(pauses.arg_max() or 0)])
+        until = window_bound(material.trace, int(submit[int(pauses.arg_max() or 0)]))
         yield Finding(
             "silence",
             f"nothing is submitted for {format_duration(longest)}, {percent(longest / span)} of the span, "
-            f"until {format_duration(after)} after the origin",
-            "a clock that jumped or a gap in the record counts as idle time: choose a --window beside it",
+            f"until {_told(until)}",
+            f"a clock that jumped or a gap in the record counts as idle time: --window {until}.. or "
+            "one that ends before it",
         )
 
 
@@ -62,11 +65,11 @@ def check_bursts(material: Material) -> Iterator[Finding]:
     jobs = material.jobs
     seconds = jobs.select(pl.col(SUBMIT) // SECOND).to_series().value_counts(sort=True)
     second, most = seconds.row(0)
+    at = _told(window_bound(material.trace, second * SECOND))
     if most >= 10 and (most * _FEW >= jobs.height or most >= 1000):
         yield Finding(
             "burst",
-            f"{counted(most, jobs.height)} are submitted within one second, {_at(second * SECOND)} after the "
-            "origin",
+            f"{counted(most, jobs.height)} are submitted within one second, {at}",
             "jobs that were there before the record began arrive at its first second: begin later with "
             "--window, or read their waits as those of a backlog",
         )
@@ -94,6 +97,6 @@ def check_clock(material: Material) -> Iterator[Finding]:
                 )
 
 
-def _at(time: int) -> str:
-    """A time since the origin that can be given to an option."""
-    return f"{time // SECOND}s"
+def _told(bound: str) -> str:
+    """What `window_bound` answers in a sentence."""
+    return f"{bound} after the origin" if bound.endswith("s") else bound
