@@ -9,6 +9,7 @@ Upstream: `schedule`, `nominate`, `processEntry` and `requeueAndUpdate` in pkg/s
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple, final
 
 from harness_plugins.kueue.rules.assignment import DEFERRED_FIT, FIT, NO_FIT, PREEMPT, Assignment
@@ -158,9 +159,9 @@ class AdmissionCycle:
         assignment = entry.assignment
         stands = False  # whether quota and places are known to be free
         if victims and self._recomputes and _overlap(assignment, victims):
-            assignment = entry.assignment = self._reassign(entry, victims, cycle)
+            assignment = entry.assignment = self._reassign(entry, cycle)
         elif assignment.placed and self._places_anew and self._fits(assignment, queue.node, victims):
-            stands = self._has_place(assignment, victims)
+            stands = self._has_place(assignment)
             if not stands:
                 changed = bool(self._reserved)
                 assignment = self._nominator.reassign(workload, assignment, cycle, changed=changed)
@@ -176,7 +177,7 @@ class AdmissionCycle:
             workload.place.last_assignment = None
             self._reserve(entry, assignment.usage)
         elif (victims and _overlap(assignment, victims)) or not (
-            stands or (self._fits(assignment, queue.node, victims) and self._has_place(assignment, victims))
+            stands or (self._fits(assignment, queue.node, victims) and self._has_place(assignment))
         ):
             entry.reason = FAILED_AFTER_NOMINATION
             if not self._gates.flavor_fungibility_preserve_scan_progress:
@@ -197,12 +198,13 @@ class AdmissionCycle:
                 return Preempted(workload, assignment, fresh)
         return None
 
-    def _reassign(self, entry: Entry, victims: dict[Workload, None], cycle: int) -> Assignment:
-        """Look for other targets as if the victims of this cycle were gone already.
+    def _reassign(self, entry: Entry, cycle: int) -> Assignment:
+        """Look for other targets as if the victims of this cycle were gone already, those of all trees.
 
         What fits then has to wait until they are.
         """
         workload, first = entry.workload, entry.assignment
+        victims = list(chain(*self._victims.values()))
 
         def reassign() -> Assignment:
             for victim in victims:
@@ -220,11 +222,14 @@ class AdmissionCycle:
         return assignment._replace(mode=DEFERRED_FIT) if assignment.mode == FIT else assignment
 
     def _fits(self, assignment: Assignment, node: int, victims: dict[Workload, None]) -> bool:
-        """Whether the quota for an assignment is there once all victims, its own among them, are gone."""
+        """Whether the quota for an assignment is there once all victims, its own among them, are gone.
+
+        Those of other trees hold none of it.
+        """
         tree, targets = self._tree, assignment.targets
         if not (victims or targets):
             return fits(tree, node, assignment.usage, borrowing=True)
-        gone = [*victims, *[target.workload for target in targets]]
+        gone = dict.fromkeys([*victims, *[target.workload for target in targets]])
         for workload in gone:
             remove(tree, workload)
         enough = fits(tree, node, assignment.usage, borrowing=True)
@@ -232,13 +237,17 @@ class AdmissionCycle:
             put_back(tree, workload)
         return enough
 
-    def _has_place(self, assignment: Assignment, victims: dict[Workload, None]) -> bool:
-        """Whether the places of an assignment are free once all victims, its own among them, are gone."""
+    def _has_place(self, assignment: Assignment) -> bool:
+        """Whether the places of an assignment are free once all victims, its own among them, are gone.
+
+        Those of all trees: they share topologies.
+        """
         if not assignment.placed:
             return True
+        targets = [target.workload for target in assignment.targets]
         gone = [
             placed
-            for workload in (*victims, *(target.workload for target in assignment.targets))
+            for workload in dict.fromkeys(chain(*self._victims.values(), targets))
             for placed in workload.placed
         ]
         for placed in gone:

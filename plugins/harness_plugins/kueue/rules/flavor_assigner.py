@@ -97,23 +97,27 @@ class Assigner:
         """
         assumed: dict[int, int] = {}
         choices: list[tuple[Choice, ...]] = []
+        joined: dict[int, tuple[Choice, ...]] = {}
+        last = len(offers) - 1
         for number, pod_set in enumerate(offers):
-            if number:
-                take(offers[number - 1], choices[-1], counts[number - 1], assumed)
-            found = None
-            if pod_set.mates:
-                if number == pod_set.mates[0]:
-                    joined = self._assign_together(offers, number, counts, assumed, tried, allowed, oracle)
-                found = joined.get(number)
-            elif pod_set.covered or not counts[number]:
-                found = self._assign_pod_set(
-                    pod_set,
-                    counts[number],
-                    assumed,
-                    tried[number] if number < len(tried) else (),
-                    None if allowed is None else allowed[number],
-                    oracle,
-                )
+            found = joined.get(number)
+            if found is None:
+                if pod_set.mates:
+                    joined |= self._assign_together(offers, number, counts, assumed, tried, allowed, oracle)
+                    found = joined.get(number)
+                elif pod_set.covered or not counts[number]:
+                    found = self._assign_pod_set(
+                        pod_set,
+                        counts[number],
+                        assumed,
+                        tried[number] if number < len(tried) else (),
+                        None if allowed is None else allowed[number],
+                        oracle,
+                    )
+                if found is not None and number < last:
+                    # What mates take counts from their first one on, whoever stands between them.
+                    for mate in pod_set.mates or (number,):
+                        take(offers[mate], joined.get(mate, found), counts[mate], assumed)
             if found is None:
                 break
             choices.append(found)

@@ -219,3 +219,72 @@ def test_local_queues_and_kins_know_requests_apart() -> None:
         arriving("b", pods(4, 1, required="rack"), queue="l"),
     )
     assert found[0] == "0 admit b f: x 2, y 2"
+
+
+def test_what_victims_of_other_trees_leave_counts_as_room() -> None:
+    """Trees share hosts: a takes 4 of 5 cores from v, and b has room for one beside it in the same cycle."""
+    world = (host("x", 5), queue("q", cpu=9, preemption=LOWER), queue("p", cpu=9))
+    assert told(
+        *world,
+        arriving("v", pods(1, 4, **ONE)),
+        arriving("a", pods(1, 4, **ONE), second=1, priority=1),
+        arriving("b", pods(1, 1, **ONE), second=1, queue="p"),
+    )[:4] == ["0 admit v f: x 1", "1 preempt v", "1 admit b f: x 1", "1 admit a f: x 1"]
+
+
+def test_a_target_that_is_a_victim_already_makes_room_once() -> None:
+    """With the gate off, b has the target that a took: of it no room is left, so b takes the other one."""
+    reclaims = {"reclaimWithinCohort": "Any"}
+    world = (
+        *(host("x", 4), host("y", 4)),
+        *(queue(name, cpu=8, cohort="all", preemption=reclaims) for name in ("q", "p")),
+        queue("lent", cpu=0, cohort="all"),
+    )
+    asked = (
+        *(arriving(name, pods(1, 4, **ONE), queue="lent") for name in ("v", "w")),
+        arriving("a", pods(1, 4, **ONE), second=1),
+        arriving("b", pods(1, 4, **ONE), second=1, queue="p"),
+    )
+    gate = {"RecomputeAssignmentUponPreemptionTargetsOverlap": False}
+    found = [
+        (each["cycle"], each["preempt"]) for each in decisions(*world, *asked, **gate) if "preempt" in each
+    ]
+    assert [victim for _, victim in found] == ["v", "w"]
+    assert len({cycle for cycle, _ in found}) == 1
+
+
+def test_what_a_group_takes_counts_for_those_between_its_members() -> None:
+    """Of 5 cores of f the group takes 4, from its first member on, so m gets the other flavor."""
+    other = flavor("g", topologyName="t", nodeLabels={"pool": "g"})
+    hosts = (host("x", 9), host("y", 9, pool="g"))
+    members = (
+        pods(1, 1, "w", unconstrained=True, podSetGroupName="1"),
+        pods(1, 2, "m", unconstrained=True),
+        pods(1, 3, "l", unconstrained=True, podSetGroupName="1"),
+    )
+    for order in (members, members[::2] + members[1:2]):
+        two = queue("q", flavors={"f": {"cpu": 5}, "g": {"cpu": 9}})
+        (found, *_) = decisions(*hosts, other, two, arriving("a", *order))
+        assert found["flavors"] == {"w": {"cpu": "f"}, "l": {"cpu": "f"}, "m": {"cpu": "g"}}
+
+
+def test_too_little_quota_for_a_group_and_who_is_between_keeps_nobody_waiting() -> None:
+    """All of a never fits: it is inadmissible, and b behind it runs."""
+    members = (
+        pods(1, 1, "w", unconstrained=True, podSetGroupName="1"),
+        pods(1, 2, "m", unconstrained=True),
+        pods(1, 3, "l", unconstrained=True, podSetGroupName="1"),
+    )
+    world = (host("x", 9), queue("q", cpu=5))
+    assert told(*world, arriving("a", *members), arriving("b", pods(1, 1, **ONE), second=1)) == [
+        "1 admit b f: x 1",
+        "11 finish b",
+    ]
+
+
+def test_a_topology_without_nodes_takes_nothing() -> None:
+    """Nor pods that make no whole slice."""
+    broken = host("x", 9)
+    broken["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
+    slices = {"podSetSliceRequiredTopology": "rack", "podSetSliceSize": 4}
+    assert told(broken, queue("q", cpu=9), arriving("a", pods(3, 1, **slices))) == []

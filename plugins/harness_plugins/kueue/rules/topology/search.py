@@ -35,6 +35,8 @@ class Search:
         wanted, slices = self._wanted, pods // self._wanted.size
         level = wanted.level
         coarsest = self._tree.domains[0]
+        if not coarsest:
+            return None  # there is no node at all, be it that no slice is complete
         if not self._leaders and sum(self._figures.slices[coarsest.start : coarsest.stop]) < slices:
             return None  # all domains together do not suffice
         found = self._domains(level, slices)
