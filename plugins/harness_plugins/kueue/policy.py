@@ -199,6 +199,7 @@ class KueuePolicy:
         self._now = now
         if self.scheduler.local_queues is not None:
             self._after.then(self.scheduler.advance, now)
+        self._after.later()
         if self._binder is not None:
             self._binder.advance(now)
 
@@ -215,7 +216,7 @@ class KueuePolicy:
                     yield Refuse(outcome.workload.job, WAITING, _FOR_PODS)
                     while pods_ready.blocks:
                         yield None
-                self._after.then(scheduler.reserve, outcome, self._now)
+                self._after.admitted(scheduler.reserve, outcome, self._now)
                 yield self._admit(outcome)
             else:
                 yield from self._preempt(outcome, self._now)

@@ -282,6 +282,25 @@ def test_partial_admission_is_charged_for_all_pods() -> None:
     assert usage == pytest.approx(8 * (1 - 0.5**0.5), abs=0.01)
 
 
+def test_who_is_told_to_go_in_a_cycle_still_holds_quota_for_what_is_admitted_in_it() -> None:
+    """An admission takes no time, an eviction is complete after its cycle: `x1` is charged beside `v`."""
+    where = cluster(
+        queue("q", cpu=2, cohort="all", admissionScope=BY_USAGE),
+        queue("own", cpu=8, cohort="all", preemption={"reclaimWithinCohort": "Any"}),
+        *(local_queue("x", "q"), local_queue("y", "own")),
+        configuration(admissionFairSharing=SETTINGS),
+    )
+    jobs = Jobs().add("v", "x", 8, seconds=9000).add("p", "y", 8, at=700, seconds=9000)
+    jobs.add("x1", "x", 1, at=700).add("x2", "x", 1, at=701)
+    ran = Happened(where, jobs, until=720, evictionLatency=0)
+    assert ran.admitted[:4] == ["v", "x1", "p", "x2"]
+    part, penalty = 1 - 0.5 ** (100 / 600), 1 - 0.5**0.5
+    sampled = 8 - (8 - 8 * penalty) * 0.5  # of `v`, which was charged at 0 s and has held 8 cores for 600 s
+    charged = sampled * (1 - part) + 9 * part + penalty
+    usage = ran.row("admit", "x2").detail["localQueues"]["default/x"]
+    assert usage == pytest.approx(charged, rel=0.01)
+
+
 def test_replays_are_the_same_every_time() -> None:
     """Down to the last digit of usage."""
     jobs = Jobs()
