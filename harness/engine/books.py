@@ -82,9 +82,13 @@ class Books:
         return True
 
     def withdraw(self, asked: Mapping[str, int]) -> None:
-        """A job is evicted before it started: nothing is promised to it any more."""
+        """A job is evicted before it started: nothing is promised to it any more.
+
+        One of whose pods none is left never starts, and nothing was promised to it.
+        """
         for resource, amount in asked.items():
-            self._promised[resource] -= amount
+            if amount:
+                self._promised[resource] -= amount
 
     def terminate(self, asked: Mapping[str, int]) -> None:
         """A started job is evicted; it holds its resources until it is gone."""

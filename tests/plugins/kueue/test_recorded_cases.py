@@ -92,6 +92,15 @@ def test_pod_sets_of_which_no_pod_is_left_get_their_flavor() -> None:
     assert admitted["flavors"] == {"main": {"cpu": "f"}, "small": {"cpu": "f"}}
 
 
+def test_who_has_no_pod_left_can_be_preempted() -> None:
+    """Without the gate its quota counts in full until it goes; it never started, and takes nothing back."""
+    low, high = arriving("low", 4), arriving("high", 4, second=5, priority=1)
+    low["workload"]["status"] = {"reclaimablePods": [{"name": "main", "count": 1}]}
+    lower = queue("q", cpu=4, preemption={"withinClusterQueue": "LowerPriority"})
+    asked = case(low, high, objects=[flavor(), lower], featureGates={"ReclaimablePods": False})
+    assert told(asked)[:3] == ["0 admit low", "5 preempt low", "5 admit high"]
+
+
 def test_a_replay_that_does_not_come_to_rest_is_an_error_at_once() -> None:
     """Recorded ones do; here a victim always goes before its preemptor."""
     objects = [
