@@ -95,8 +95,9 @@ class DecisionDetails:
 
         `queue` is the preemptor's and `request` what it asks for; `usage` and `quota` tell what the queues of
         both sides use, before it, and own of what it lacks. `share` has the weighted shares right below
-        their lowest common cohort as Kueue compares them: with the preemptor admitted, before and after the
-        target goes. `localQueues` has the usage of both LocalQueues, where it counts.
+        their lowest common cohort: with the preemptor admitted, before and after the target goes. Kueue
+        compares them at the beginning of the cycle, before entries whose turn comes earlier. `localQueues`
+        has the usage of both LocalQueues, where it counts.
         """
         tree, queue = self._tree, preemptor.cluster_queue
         request = {self._labels[cell]: amount for cell, amount in assignment.usage}
