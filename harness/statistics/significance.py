@@ -14,6 +14,9 @@ LEVEL = 1 - CONFIDENCE
 
 _SAME = 1e-12  # of values that are computed from equal ones in another order
 
+ALIKE = 6
+"""So many pairs that differ by the same leave nothing to test; fewer may do so by chance, say in counts."""
+
 
 class Interval(NamedTuple):
     """What is known of how far a value is from the baseline's.
@@ -46,7 +49,8 @@ class Interval(NamedTuple):
 def of_pairs(base: Sequence[float], other: Sequence[float], *, ratio: bool) -> Interval | None:
     """Student's interval of paired differences.
 
-    Where all pairs differ by the same, the interval is a point, and p is 0, or 1 for no difference.
+    Where all pairs differ by the same, the interval is a point, and p is 1 for no difference; else 0, or of
+    fewer than `ALIKE` pairs that of a sign test, which is too large for any verdict.
 
     Args:
         base: one value a pair.
@@ -68,13 +72,18 @@ def of_pairs(base: Sequence[float], other: Sequence[float], *, ratio: bool) -> I
     same = _SAME * (1 if ratio else size)
     if max(differences) - min(differences) <= same:
         point = 0.0 if abs(centre) <= same else centre
-        ends, p = (point, point), 0.0 if point else 1.0
+        ends, p = (point, point), _p_of_equal(count) if point else 1.0
     else:
         error = sqrt(fsum((value - centre) ** 2 for value in differences) / (count - 1) / count)
         wide = error * t_quantile((1 + CONFIDENCE) / 2, count - 1)
         ends, p = (centre - wide, centre + wide), p_value(centre, error, count - 1)
     low, high = map(_factor, ends) if ratio else ends
     return Interval(low, high, p, count, ratio)
+
+
+def _p_of_equal(count: int) -> float:
+    """How likely so many pairs are to differ to the same side, where nothing but their side is known."""
+    return 0.0 if count >= ALIKE else 2.0 ** (1 - count)
 
 
 def p_value(estimate: float, error: float, freedom: int) -> float:
