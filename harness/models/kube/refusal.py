@@ -78,6 +78,7 @@ def node_detail(diagnosis: Diagnosis, preemption: str = "") -> dict[str, Any]:
     ever run the pod; `preemption` why nobody is preempted.
     """
     nodes, statuses = diagnosis.nodes, diagnosis.statuses
+    nodes.refresh()  # pods may have been placed since the attempt
     moment, known, detail = nodes.said
     now = None if statuses else (*nodes.moment, preemption)
     if now is not None and moment == now:

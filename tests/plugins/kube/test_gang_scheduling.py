@@ -79,6 +79,16 @@ def test_after_five_minutes_all_places_are_given_up() -> None:
     assert nodes == {"Insufficient cpu": {"count": 2}}  # why the other one has none
 
 
+def test_what_nodes_lack_is_said_as_they_are_once_the_others_have_their_places() -> None:
+    """No node is counted twice: when the gang was tried, one was kept for `more`, which has it now."""
+    jobs = Script().job("less", cpu=4, grace=1, seconds=LONG).job("held", cpu=4, priority=9, seconds=2)
+    jobs.job("more", at=1, cpu=4, priority=9, seconds=LONG)
+    jobs.job("gang", at=2, cpu=3, pods=2, priority=5, seconds=LONG)
+    (row,) = told(replay(jobs, nodes(n1={"cpu": 4}, n2={"cpu": 4}), until=3, evictionLatency="0s"))
+    assert row.detail["nodes"] == {"Insufficient cpu": {"count": 2}}
+    assert row.detail["most_free"] == {"cpu": 1}
+
+
 def test_gangs_that_lock_each_other_up_are_freed_by_the_timeout() -> None:
     """Each holds one of two nodes; the one that has waited for longer gives up, and the other one runs."""
     jobs = Script().job("early", cpu=2, seconds=10)
