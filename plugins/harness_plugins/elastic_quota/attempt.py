@@ -171,7 +171,7 @@ class Attempts:
                     continue
                 refusal = self._refused(search, found)
                 if refusal is not None:
-                    return refusal
+                    return _as_seen(refusal, tentative)
                 failures[pod] = found
         finally:
             tentative.undo()
@@ -286,8 +286,9 @@ class Attempts:
                     failure = again
                 found = search.candidates(failure, failures.values())
                 if not found.candidates:
-                    rule = NO_VICTIMS
-                    return _refusal(failure, rule, found.rejected, keeps=found.failed, rejecting=rejecting)
+                    rule, keeps = NO_VICTIMS, found.failed
+                    refusal = _refusal(failure, rule, found.rejected, keeps=keeps, rejecting=rejecting)
+                    return _as_seen(refusal, tentative)
                 chosen = pick_one_node_for_preemption(found.candidates)
                 detail = search.detail(pod, chosen, found)
                 if len(pods) > 1:
@@ -300,6 +301,11 @@ class Attempts:
         finally:
             tentative.undo()
         return Planned(tentative.placed, steps, search, rejecting)
+
+
+def _as_seen(refusal: QuotaRefusal, tentative: TentativePlacement) -> QuotaRefusal:
+    """A refusal with its figures, if pods have been placed to try them: they are gone when it is recorded."""
+    return refusal.with_figures() if tentative.placed else refusal
 
 
 def _refusal(

@@ -74,6 +74,7 @@ class QuotaRefusal(NamedTuple):
         keeps: whether nominations stay: it waits for victims to leave, or a dry run ended in an error.
         rejecting: the plugins that rejected pods.
         place: the pod's place among those of its gang; None for a pod by itself.
+        figures: what nodes and quotas had with others of its gang in place; None where none was.
     """
 
     pod: str
@@ -83,6 +84,7 @@ class QuotaRefusal(NamedTuple):
     keeps: bool = False
     rejecting: frozenset[str] = frozenset()
     place: int | None = None
+    figures: dict[str, Any] | None = None
 
     @property
     def said(self) -> tuple[str, str]:
@@ -90,8 +92,21 @@ class QuotaRefusal(NamedTuple):
         excess = self.failure.excess
         return self.rule, in_words(excess) if excess is not None else ""
 
+    def with_figures(self) -> QuotaRefusal:
+        """The same, for the record, which is written when the pods that are tried are no longer in place."""
+        return self._replace(figures=self._figures())
+
     def detail(self) -> dict[str, Any]:
         """The figures for the record; nodes that say the same are counted, and the first ones named."""
+        said = self._figures() if self.figures is None else self.figures
+        if self.nodes:
+            said = {**said, "not_freed": self._by_reason(self.nodes)}
+        request = self.failure.request
+        job, labels = request.pod.job, request.pod.template.labels
+        several = (job is not None and job.pods > 1) or group_name(labels)
+        return {**said, "pod": self.pod} if self.place is not None and several else said
+
+    def _figures(self) -> dict[str, Any]:
         request, diagnosis, excess = self.failure.request, self.failure.diagnosis, self.failure.excess
         said: dict[str, Any] = {"preemption": self.rule}
         if diagnosis is not None:
@@ -106,11 +121,7 @@ class QuotaRefusal(NamedTuple):
                     each for each in request.quota.line if each.name in (request.quota.name, excess.quota)
                 ),
             }
-        if self.nodes:
-            said = {**said, "not_freed": self._by_reason(self.nodes)}
-        job, labels = request.pod.job, request.pod.template.labels
-        several = (job is not None and job.pods > 1) or group_name(labels)
-        return {**said, "pod": self.pod} if self.place is not None and several else said
+        return said
 
     def _by_reason(self, nodes: Mapping[int, Status]) -> dict[str, dict[str, Any]]:
         by_reason: dict[str, list[str]] = {}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from quota_worlds import Happened, Jobs, auto_happened, budget, cluster, leaf, names, node, tree
 
+from harness_plugins.elastic_quota.policy import without_quotas
 from harness_plugins.elastic_quota.scheduler import QuotaScheduler
 
 QUOTAS = tree(12, leaf("a", 8, 12), leaf("b", 4, 12))
@@ -138,6 +140,35 @@ def test_a_refused_gang_says_which_pod_which_nodes_and_which_rule() -> None:
         "most_free": {"cpu": 0},
         "not_freed": {"no pod on it may be a victim": {"count": 3, "first": ["n1", "n2", "n3"]}},
     }
+
+
+@pytest.mark.parametrize("preempts", [True, False])
+def test_the_nodes_of_a_refused_gang_are_those_that_its_pod_found(preempts: bool) -> None:
+    """The two pods before it have their nodes then, and no longer when it is recorded."""
+    jobs = Jobs().add("gang", "q", 1, pods=3).add("equal", "q", 1, pods=3)
+    where = cluster(node("n1", 1), node("n2", 1))
+    options = {"disablePreemption": not preempts}
+    refused = Happened(where, jobs, plugin=without_quotas, until=5, **options).decisions.of("refuse")
+    assert [row.detail and row.detail["pod"] for row in refused] == ["gang-2", "equal-2"]
+    for row in refused:
+        assert row.detail is not None
+        assert row.detail["nodes"] == {"Insufficient cpu": {"count": 2}}
+        assert row.detail["most_free"] == {"cpu": 0}
+
+
+def test_the_quota_of_a_refused_gang_is_as_its_pod_found_it() -> None:
+    """It is full with the gang's first pod; the only one that could go is covered by a budget."""
+    covered = {"app": "web"}
+    jobs = Jobs().add("own", "a", 4, labels=covered).add("theirs", "b", 4)
+    jobs.add("gang", "a", 4, pods=2, at=10, priority=5)
+    quotas = tree(12, leaf("a", 4, 12), leaf("b", 8, 12))
+    where = cluster(*NODES, node("n4", 4), quotas, budget(covered, minAvailable=1))
+    (row,) = Happened(where, jobs, until=100).decisions.of("refuse")
+    assert row.detail is not None
+    assert (row.detail["pod"], row.detail["request"]) == ("gang-1", {"cpu": 4000})
+    assert row.detail["message"] == "quota root would use more cpu than its max"
+    assert row.detail["short"] == {"cpu": 4000}
+    assert row.detail["usage"] == {"a": {"cpu": 8000}, "root": {"cpu": 12000}}
 
 
 def test_a_gang_refused_because_an_equal_one_was_names_its_own_pod() -> None:
