@@ -122,7 +122,8 @@ class Peers:
     """Pods that differ in nothing that the scheduler looks at, but in age.
 
     Attributes:
-        failed_at: the version of the cache at which one of them, without a nomination, last failed.
+        failed_at: the version of the cache at which one of them, without a nomination, last failed; not of
+            those whose every attempt counts, see `Scheduling.moves_on`.
         rejected_by: the plugins that rejected it.
         refusal: why it failed, for the record.
         lasting: why they would fail again, where that is known; None where it is not.

@@ -305,10 +305,11 @@ class Scheduler:
         """A pod waits; why is recorded when it is new."""
         peers, is_new = pod.peers, pod.rejected_by != rejecting
         if not pod.nominated:
-            peers.failed_at, peers.rejected_by, peers.refusal = self.cache.version, rejecting, why
-            peers.lasting = None
-            if why.diagnosis.by_nodes_alone:
-                peers.lasting = why if self._preemption is None else NobodyLower(why, self.cache)
+            peers.rejected_by, peers.refusal, peers.lasting = rejecting, why, None
+            if not self.scheduling.moves_on(why.diagnosis.nodes):
+                peers.failed_at = self.cache.version
+                if why.diagnosis.by_nodes_alone:
+                    peers.lasting = why if self._preemption is None else NobodyLower(why, self.cache)
         self.queue.add_unschedulable(pod, rejecting)
         if is_new:
             self._refused = pod.job

@@ -133,9 +133,13 @@ class Attempts:
         are a list of their own afterwards. Room is made for all of a list or for none.
 
         A gang that no preemption can help fails at its first pod that gets no node, and before anything is
-        placed if its quota has no room for all of it.
+        placed if its quota has no room for all of it. Where the next search begins is then as before, as it
+        is after an equal gang that is not tried.
         """
+        start = self._scheduling.start
         outcome = self._try_together(pods, least)
+        if not isinstance(outcome, Placed):
+            self._scheduling.start = start
         if isinstance(outcome, QuotaRefusal):
             return outcome._replace(place=pods.index(outcome.failure.request.pod))
         return outcome

@@ -21,7 +21,7 @@ from harness.models.kube.preemption.evaluator import Preemption
 from harness.models.kube.refusal import refuse
 from harness.models.kube.scheduler import Scheduler
 from harness_plugins.elastic_quota.attempt import Attempts, Placed, Planned
-from harness_plugins.elastic_quota.failure import QuotaRefusal
+from harness_plugins.elastic_quota.failure import Failure, QuotaRefusal
 from harness_plugins.elastic_quota.lasting_refusal import LastingQuotaRefusal
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.revoke import OVERUSED, Revocation
@@ -278,7 +278,7 @@ class QuotaScheduler:
             yield from self._preempt(leader, outcome, rejecting)
             return
         nominated = [pod for pod in pods if pod.nominated]
-        if not nominated:
+        if not nominated and not self._moves_on(outcome.failure):
             peers = leader.peers
             peers.failed_at, peers.rejected_by, peers.refusal = self._version, rejecting, outcome
             peers.lasting = self._lasting(outcome, pods)
@@ -292,6 +292,13 @@ class QuotaScheduler:
         if not outcome.keeps:
             for pod in nominated:
                 yield from self._withdraw(pod)
+
+    def _moves_on(self, failure: Failure) -> bool:
+        """See `Scheduling.moves_on`; a gang that fails does not."""
+        diagnosis = failure.diagnosis
+        if diagnosis is None or failure.request.pod.gang is not None:
+            return False
+        return self.scheduling.moves_on(diagnosis.nodes)
 
     def _lasting(self, refusal: QuotaRefusal, pods: Sequence[PodInfo]) -> LastingQuotaRefusal | None:
         if refusal.nodes:

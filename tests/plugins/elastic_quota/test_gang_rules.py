@@ -171,6 +171,18 @@ def test_the_quota_of_a_refused_gang_is_as_its_pod_found_it() -> None:
     assert row.detail["usage"] == {"a": {"cpu": 8000}, "root": {"cpu": 12000}}
 
 
+@pytest.mark.parametrize("gangs", [0, 1, 2])
+def test_a_gang_that_gets_no_nodes_leaves_the_next_search_where_it_was(gangs: int) -> None:
+    """On a large cluster, of which a part is looked at; the second gang is not even tried."""
+    jobs = Jobs()
+    for number in range(gangs):
+        jobs.add(f"gang-{number}", "q", 2, pods=121)
+    jobs.add("one", "q", 1, at=1).add("two", "q", 1, at=2)
+    where = cluster(*(node(f"n{number:03}", 2) for number in range(120)))
+    happened = Happened(where, jobs, plugin=without_quotas, until=3, percentageOfNodesToScore=1)
+    assert happened.lines("bind") == ["1 bind one on n000", "2 bind two on n001"]
+
+
 def test_a_gang_refused_because_an_equal_one_was_names_its_own_pod() -> None:
     """The second gang is not tried; its second pod is the one that would find no node."""
     jobs = Jobs().add("held", "a", 4, pods=2, gang=False, priority=9)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from typing import Any
 
@@ -10,9 +11,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from quota_worlds import Happened, Jobs, cluster, grouped, leaf, node, tree, varied
 
-from harness.cluster.model import Cluster
+from harness import PodSet
+from harness.cluster.model import Cluster, frozen
 from harness.models.kube import _blocks as blocks
 from harness.models.kube import queue
+from harness.policy import PolicyFactory
 from harness_plugins.elastic_quota.policy import auto, elastic_quota, without_quotas
 
 CAPACITY = 16
@@ -75,3 +78,19 @@ def _tried_alike(where: Cluster, jobs: Jobs, options: dict[str, Any]) -> None:
             context.setattr(queue, "_fails_again", lambda pod, peers, version: False)
             singly = Happened(where, jobs, plugin=plugin, **options).decisions.rows
         assert together == singly
+
+
+@pytest.mark.parametrize("plugin", [auto, elastic_quota])
+def test_every_attempt_of_pods_that_name_their_node_moves_the_next_search(plugin: PolicyFactory) -> None:
+    """Three equal pods wait for a node that is full: each of them has looked at it."""
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n050"]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    affinity = json.dumps({"nodeAffinity": required})
+    jobs = Jobs()
+    for name, cpu, at in (("full", 4, 0), ("w1", 1, 1), ("w2", 1, 1), ("w3", 1, 1)):
+        pod_set = PodSet("main", 1, 1, frozen({"cpu": 1000 * cpu}), affinity=affinity)
+        jobs.job(name, queue="q", pod_sets=(pod_set,), at=at, seconds=100)
+    jobs.add("next", "q", 1, at=2)
+    where = cluster(*(node(f"n{number:03}", 4) for number in range(200)), tree(800, leaf("q", 800, 800)))
+    happened = Happened(where, jobs, plugin=plugin, until=3, percentageOfNodesToScore=50)
+    assert happened.lines("bind") == ["0 bind full on n050", "2 bind next on n004"]

@@ -91,15 +91,35 @@ def test_a_search_begins_where_the_last_one_ended() -> None:
     assert world.about("bind") == ["0 bind a on n050", "0 bind b on n150"]
 
 
+def pinned(*names: str) -> dict[str, Any]:
+    """An affinity to nodes by their names."""
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": list(names)}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    return {"nodeAffinity": required}
+
+
 def test_of_a_pod_whose_affinity_names_nodes_only_these_are_looked_at() -> None:
     """The next search begins one node further, not where it would have begun without that pod."""
     nodes = [node(f"n{number:03}", cpu=4) for number in range(200)]
-    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n050", "gone"]}]}
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
-    jobs = (job("a", {"cpu": 1}), job("pin", {"cpu": 1}, affinity={"nodeAffinity": required}))
+    jobs = (job("a", {"cpu": 1}), job("pin", {"cpu": 1}, affinity=pinned("n050", "gone")))
     for number, first in enumerate(("n100", "n101")):
         world = World(nodes, *jobs[: number + 1], job("b", {"cpu": 1}), percentageOfNodesToScore=50)
         assert world.about("bind")[-1] == f"0 bind b on {first}"
+
+
+@pytest.mark.parametrize("preempts", [False, True])
+def test_every_attempt_of_such_a_pod_counts_also_where_an_equal_one_has_failed(preempts: bool) -> None:
+    """Three pods wait for a node that is full; each looks at it when it comes and after each of six ends."""
+    nodes = [node(f"n{number:03}", cpu=4) for number in range(200)]
+    full, other = pinned("n050"), pinned("n051")
+    jobs = [job("full", {"cpu": 4}, affinity=full)]
+    jobs += [job(f"short-{number}", {"cpu": 0}, affinity=other, runs=number) for number in range(2, 8)]
+    jobs += [job(f"waits-{number}", {"cpu": 1}, affinity=full, at=1) for number in range(3)]
+    jobs.append(job("b", {"cpu": 1}, at=9))
+    world = World(nodes, *jobs, until=10, percentageOfNodesToScore=50, disablePreemption=not preempts)
+    looked_at = 1 + 6 + 3 * (1 + 6)
+    assert world.about("bind")[-1] == f"9 bind b on n{looked_at:03}"
+    assert world.policy.scheduler.attempts == looked_at + 1
 
 
 def test_a_percentage_beyond_100_is_refused() -> None:

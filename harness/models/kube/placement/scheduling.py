@@ -99,6 +99,11 @@ class Scheduling:
         percentage: `percentageOfNodesToScore`; 0 lets the number of nodes decide.
         hard_affinity_weight: what a required affinity of a bound pod adds to InterPodAffinity's score.
         scoring: how NodeResourcesFit scores nodes.
+
+    Attributes:
+        cache: nodes and pods.
+        wanted: so many nodes that fit are enough.
+        start: position of the node at which the next search begins.
     """
 
     def __init__(
@@ -113,7 +118,7 @@ class Scheduling:
         self._fit_score = fit_score(scoring, cache.resources)
         self.wanted = nodes_to_find(len(cache.nodes), percentage)
         self._hard_weight = hard_affinity_weight
-        self._start = 0
+        self.start = 0
         self._by_rank = sorted(cache.nodes, key=lambda node: node.rank)
         self._shapes: dict[Shape, ShapeNodes] = {}
         self._spreads: dict[tuple[Template, bool], SpreadRules] = {}
@@ -157,8 +162,8 @@ class Scheduling:
             if self.wanted >= total:
                 key = min(nodes.keys)
             else:
-                looked_at = nodes.reach(self._start, self.wanted)
-                key = nodes.best(self._start, looked_at)
+                looked_at = nodes.reach(self.start, self.wanted)
+                key = nodes.best(self.start, looked_at)
         if looked_at < total or (nodes.named is not None and self.wanted < total):
             self._advance(looked_at, failed, nodes.named)
         if hidden:
@@ -179,7 +184,7 @@ class Scheduling:
 
     def examine(self, pod: PodInfo, state: PreFilter, nodes: ShapeNodes) -> Examination:
         """Look at nodes one by one until enough fit."""
-        every, start = self.cache.nodes, self._start
+        every, start = self.cache.nodes, self.start
         feasible: list[NodeInfo] = []
         statuses: dict[int, Status] = {}
         for looked_at in range(len(every)):
@@ -202,9 +207,13 @@ class Scheduling:
         if named is not None:
             looked_at, failed = named, ()
         for position in failed:
-            if (position - self._start) % total >= looked_at:
+            if (position - self.start) % total >= looked_at:
                 looked_at += 1
-        self._start = (self._start + looked_at) % total if total else 0
+        self.start = (self.start + looked_at) % total if total else 0
+
+    def moves_on(self, nodes: ShapeNodes) -> bool:
+        """Whether attempts that fail, too, change where the next search begins, so that none is spared."""
+        return bool(nodes.named) and self.wanted < len(self.cache.nodes)
 
     # --- filters ------------------------------------------------------------------------------------------
 
