@@ -145,9 +145,8 @@ class QuotaScheduler:
 
     def _peers_of(self, pod: PodInfo) -> Peers:
         """Pods that differ in nothing that counts, so that where one fails all do."""
-        return self._peers.setdefault(
-            (pod.template, self.usage.quota_of(pod), pod.priority, pod.preempts), Peers()
-        )
+        quota, apart = self.usage.quota_of(pod), self._apart(_job(pod))
+        return self._peers.setdefault((pod.template, quota, pod.priority, pod.preempts, apart), Peers())
 
     def _peers_of_gang(self, gang: Gang) -> Peers:
         """The same for gangs of which no pod is bound; others, and pod groups, change as pods join."""
@@ -155,8 +154,20 @@ class QuotaScheduler:
         if not gang.is_whole:
             return Peers(loose=True)
         of_pods = tuple((pod.template, self.usage.quota_of(pod)) for pod in pods)
-        key = (of_pods, gang.least, gang.missing, gang.priority, pods[0].preempts)
+        apart = tuple(self._apart(job) for job in dict.fromkeys(_job(pod) for pod in pods))
+        key = (of_pods, gang.least, gang.missing, gang.priority, pods[0].preempts, apart)
         return self._peers.setdefault(key, Peers(loose=gang.least is not None))
+
+    def _apart(self, job: Job) -> int | None:
+        """Which job it is, where its pods may be victims of its equals and not of itself; else None.
+
+        They are those of several quotas: pods of one job and quota are equally important.
+        """
+        if len(job.pod_sets) == 1:
+            return None
+        leaf_of = self.usage.leaf_of
+        quotas = {leaf_of(job.namespace, each.labels, job.queue) for each in job.pod_sets}
+        return job.index if len(quotas) > 1 else None
 
     # --- what it decides ----------------------------------------------------------------------------------
 

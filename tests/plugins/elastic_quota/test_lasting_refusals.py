@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from quota_worlds import Happened, Jobs, cluster, grouped, leaf, node, tree, varied
+from quota_worlds import POD_GROUP, Happened, Jobs, cluster, group, grouped, leaf, node, tree, varied
 
 from harness import PodSet
+from harness.cluster.elastic import QUOTA_NAME_LABEL
 from harness.cluster.model import Cluster, frozen
 from harness.models.kube import _blocks as blocks
 from harness.models.kube import queue
@@ -78,6 +79,22 @@ def _tried_alike(where: Cluster, jobs: Jobs, options: dict[str, Any]) -> None:
             context.setattr(queue, "_fails_again", lambda pod, peers, version: False)
             singly = Happened(where, jobs, plugin=plugin, **options).decisions.rows
         assert together == singly
+
+
+@pytest.mark.parametrize("gang", [False, True])
+def test_a_job_that_takes_nothing_from_itself_does_not_stand_for_others(gang: bool) -> None:
+    """A pod of `both` borrows what is guaranteed to the other one, and only `claims` may take it back."""
+    labels = {"lent": {QUOTA_NAME_LABEL: "b", POD_GROUP: "g"}, "own": {QUOTA_NAME_LABEL: "a"}}
+    lent, own = (PodSet(name, 1, 1, frozen({"cpu": 4000}), labels=frozen(labels[name])) for name in labels)
+    jobs = Jobs().job("both", pod_sets=(lent, own), seconds=100, gang=gang)
+    jobs.job("claims", at=10, pod_sets=(own,), seconds=100, gang=gang)
+    where = cluster(node("n", 4), tree(4, leaf("a", 4, 4), leaf("b", 0, 4)), group(1))
+    happened = Happened(where, jobs, until=20)
+    assert happened.lines("bind", "preempt", "refuse")[:3] == [
+        "0 bind both-0 on n",
+        "0 refuse both",
+        "10 preempt both-0 by claims",
+    ]
 
 
 @pytest.mark.parametrize("plugin", [auto, elastic_quota])
