@@ -292,8 +292,11 @@ class Slow:
                 length = self.duration[job.number]
                 of_job = so_far if job.finish is None else ended
                 of_job["jct"][job.number], of_job["delay"][job.number] = took, took - length
-                slowdown = max(1.0, took / max(length, 10 * SECOND))
-                (self.slow_so_far if job.finish is None else self.slowdown)[job.number] = slowdown
+                slowdown = took / max(length, 10 * SECOND)
+                if job.finish is None:
+                    self.slow_so_far[job.number] = slowdown
+                else:
+                    self.slowdown[job.number] = max(1.0, slowdown)
             if job.finish is not None:
                 total[job.number] = took - union(s for s in job.spans if s.progress)
         shapes = ("mean", "p50", "p90", "p95", "p99", "max")
@@ -317,6 +320,7 @@ class Slow:
                     inside,
                     ("mean", "p50", "p95", "p99"),
                     scope,
+                    least=1,
                 )
                 starts = [len(each["first_start"].keys() & inside) for each in (ended, so_far)]
                 self.say("wait.never_started", starts[1] / sum(starts) if sum(starts) else None, scope)
@@ -341,6 +345,7 @@ class Slow:
         shapes: Iterable[str],
         scope: str,
         unit: float = 1,
+        least: int = 0,
     ) -> None:
         """Statistics of some jobs, of which those of `so_far` are not over; as Kaplan and Meier have it."""
         known = sorted(each for number, each in ended.items() if number in inside)
@@ -348,14 +353,7 @@ class Slow:
         if not open_:
             self.spread(metric, known, shapes, scope, unit)
             return
-        part, mean, before = Fraction(1), Fraction(0), Fraction(0)
-        reached: list[tuple[Fraction, float]] = []
-        for value in sorted({*known, *open_}):
-            mean += part * (Fraction(value) - before)
-            before = Fraction(value)
-            there = sum(each >= value for each in known) + sum(each >= value for each in open_)
-            part *= 1 - Fraction(known.count(value), there)
-            reached.append((part, value))
+        mean, reached = survival(known, open_, least)
         for shape in shapes:
             rest = 1 - Fraction(int(shape[1:]) if shape.startswith("p") else 100, 100)
             first = next((value for longer, value in reached if longer <= rest), None)
@@ -806,6 +804,26 @@ class Slow:
         self.counted("ping_pong", "beneficiary", [self.queue[job] for job in winners])
         for place, resource in enumerate(self.resources):
             self.say("disruption.ping_pong_held", self.hours(held[place], resource), resource=resource)
+
+
+def survival(
+    known: Sequence[float], open_: Sequence[float], least: int
+) -> tuple[Fraction, list[tuple[Fraction, float]]]:
+    """The restricted mean of times, and for each time which part is longer.
+
+    Times so far that are less than is possible are left out: the others stand for them.
+    """
+    open_ = [each for each in open_ if each >= least]
+    values = sorted({*known, *open_})
+    part, mean, before = Fraction(1), Fraction(0), Fraction(0)
+    reached: list[tuple[Fraction, float]] = []
+    for value in values:
+        mean += part * (Fraction(value) - before)
+        before = Fraction(value)
+        there = sum(each >= value for each in known) + sum(each >= value for each in open_)
+        part *= 1 - Fraction(known.count(value), there)
+        reached.append((part, value))
+    return (mean if values else Fraction(least)), reached
 
 
 def filled(

@@ -5,7 +5,11 @@ as long, and what becomes of it later is taken to be what becomes of the others 
 
 Equal values end before they are censored. A quantile is the least value at which the part that is longer is
 no more than the rest; it is null where so many never ended. The largest value is the quantile of all. The
-mean is restricted: what is longer than the longest, ended or not, counts as that long.
+mean is restricted: what is longer than the longest, ended or not, counts as that long, and as no less than
+is possible at all.
+
+What has not come to the least that is possible, as a delay of a job that has not lasted its duration, says
+nothing: it is less than all that ended, so that it is censored before them, and they stand for it.
 """
 
 from __future__ import annotations
@@ -21,13 +25,16 @@ _SAME = 1 + 1e-12
 """How far apart parts may be that are the same but for rounding."""
 
 
-def estimate(times: Ints | Floats, ended: Bools, statistics: Sequence[str]) -> list[float | None]:
+def estimate(
+    times: Ints | Floats, ended: Bools, statistics: Sequence[str], *, least: int = 0
+) -> list[float | None]:
     """Statistics of some times.
 
     Args:
-        times: what each comes to, or comes to so far.
+        times: what each comes to, or comes to so far, which may be less than is possible.
         ended: whether it has ended.
         statistics: `mean`, `max` or percentiles such as `p95`.
+        least: what is possible at least.
     """
     order = times.argsort()
     begins = np.flatnonzero(firsts(times[order]))
@@ -44,7 +51,8 @@ def estimate(times: Ints | Floats, ended: Bools, statistics: Sequence[str]) -> l
     found: list[float | None] = []
     for name in statistics:
         if name == "mean":
-            found.append(exact_sum(value * weight * np.where(left == 0, both, ends)))
+            counted = np.append(value[:-1], max(value[-1], least))
+            found.append(exact_sum(counted * weight * np.where(left == 0, both, ends)))
             continue
         percent = 100 if name == "max" else int(name[1:])
         reached = value[longer * 100 <= (100 - percent) * _SAME]

@@ -36,12 +36,14 @@ class _Shape(NamedTuple):
     Attributes:
         metric: what it is called.
         statistics: which there are of it.
-        least: the column with what jobs have at least that have no value; "" where these are left out.
+        so_far: the column with what jobs come to so far that have no value; "" where these are left out.
+        least: what is possible at least.
     """
 
     metric: str
     statistics: tuple[str, ...]
-    least: str = ""
+    so_far: str = ""
+    least: int = 0
 
 
 _WAITS: Mapping[str, _Shape] = {
@@ -53,7 +55,7 @@ _LATER: Mapping[str, _Shape] = {
     "completion": _Shape("jct", ("mean", "p50", "p95"), "so_far"),
     "admission": _Shape("wait.admission_to_start", ("mean", "p50", "p95", "max")),
 }
-_SLOWDOWN = _Shape("slowdown.bounded", ("mean", "p50", "p95", "p99"), "slowdown_so_far")
+_SLOWDOWN = _Shape("slowdown.bounded", ("mean", "p50", "p95", "p99"), "slowdown_so_far", 1)
 
 _COLUMNS = (
     "job", "queue", "priority", "submit", "first_start", "total", "completion", "admission", "delay",
@@ -158,9 +160,10 @@ def job_times(run: Run, window: Window, *columns: str, only: pl.Series | None = 
             and admission (from the first admission to first progress, which on nodes needs all pods of a
             gang bound) in microseconds; slowdown. Null where the job has not come that far: so_far (for
             first_start and completion), delay_so_far and slowdown_so_far are what it comes to at the end of
-            the window, ended or not. Also without_progress, until it finished or the window ends; length, its
-            duration or `SHORTEST`; and weight, the largest part of any capacity that its pods ask for, times
-            its duration.
+            the window, ended or not: a delay below 0 and a slowdown below 1 where it has not lasted its
+            duration. Also without_progress, until it finished or the window ends; length, its duration or
+            `SHORTEST`; and weight, the largest part of any capacity that its pods ask for, times its
+            duration.
     """
     every = _short_times(run, window)
     if every is None:
@@ -201,7 +204,7 @@ def _times(run: Run, window: Window, columns: Sequence[str], only: pl.Series | N
         ),
         "so_far": so_far,
         "delay_so_far": so_far - pl.col("duration"),
-        "slowdown_so_far": pl.max_horizontal(so_far / shortest, pl.lit(1.0)),
+        "slowdown_so_far": so_far / shortest,
     }
     wanted = [known[name].alias(name) for name in columns]
     roots = {root for each in wanted for root in each.meta.root_names()}
@@ -268,11 +271,10 @@ def _figures(
         For `ALL` one row; for each kind a row for each of its names.
     """
     known = times.cast(pl.Float64 if times.dtype.is_float() else pl.Int64).fill_null(NEVER).to_numpy()
-    ended = known != NEVER
-    least = None
-    if shape.least and not ended.all():
-        least = jobs.times(shape.least).to_series().to_numpy()
-    of_all = _of_ranked(np.sort(known), shape) if least is None else _of_survivors(known, least, shape)
+    so_far = None
+    if shape.so_far and (known == NEVER).any():
+        so_far = jobs.times(shape.so_far).to_series().to_numpy()
+    of_all = _of_some(known, so_far, shape)
     found = {ALL: [of_all]}
     for kind in kinds:
         of_kind = jobs.kinds[kind]
@@ -281,17 +283,19 @@ def _figures(
             rows = of_kind.groups.order[part]
             if len(rows) == len(known):  # as where all have one priority
                 found[kind][place] = of_all
-            elif least is None or ended[rows].all():
-                found[kind][place] = _of_ranked(np.sort(known[rows]), shape)
             else:
-                found[kind][place] = _of_survivors(known[rows], least[rows], shape)
+                found[kind][place] = _of_some(known[rows], None if so_far is None else so_far[rows], shape)
     return found
 
 
-def _of_survivors(known: Floats | Ints, least: Floats | Ints, shape: _Shape) -> _Figures:
-    """The same of some jobs that have not all come so far."""
+def _of_some(known: Floats | Ints, so_far: Floats | Ints | None, shape: _Shape) -> _Figures:
+    """The same of some jobs; `so_far` is None where those that have not come so far are left out."""
     ended = known != NEVER
-    return estimate(np.where(ended, known, least), ended, shape.statistics)
+    if so_far is None or ended.all():
+        ranked = known.copy()
+        ranked.sort()
+        return _of_ranked(ranked, shape)
+    return estimate(np.where(ended, known, so_far), ended, shape.statistics, least=shape.least)
 
 
 def _of_ranked(values: Floats | Ints, shape: _Shape) -> _Figures:

@@ -43,6 +43,13 @@ def test_of_what_never_ends_only_a_least_mean_is_known() -> None:
     assert figures([], [5, 7]) == (7, None, None, None, None)
 
 
+def test_what_has_not_come_to_the_least_says_nothing() -> None:
+    """0, 0, 3 and -5+ are 0, 0 and 3; of -5+ and -2+ alone all that is known is that they are at least 0."""
+    assert figures([0, 0, 3], [-5]) == (pytest.approx(1), 0, 0, 3, 3)
+    assert figures([], [-5, -2]) == (0, None, None, None, None)
+    assert estimate(np.array([0.25, 0.5]), np.array([False, False]), ("mean",), least=1) == [1]
+
+
 ONE = queues({"a": {"cpu": "1"}, "b": {"cpu": "0"}})
 JOBS = [{"job_id": name, "queue": "ab"[name == "z"], "grace_period": 0} for name in "wxyz"]
 LATER = {"job_id": "later", "queue": "a", "submit_time": 60}
@@ -82,6 +89,37 @@ def test_leaving_jobs_unfinished_does_not_shorten_waits(measured: Measured) -> N
     assert [value("wait.never_started") for value in (works, lazy)] == [0, 3 / 4]
     assert lazy("wait.never_started", "queue=b") == 1
     assert lazy("wait.never_started", "priority=0") == 3 / 4
+
+
+def test_jobs_cut_off_before_their_duration_are_not_slow(measured: Measured) -> None:
+    """Of four jobs on four cores three end at once, and the long one runs on at 40 s, as long as it should.
+
+    It may yet come to a slowdown of 1 and a delay of 0, as the others have: nothing is longer.
+    """
+    jobs = [{**JOBS[place], "duration": 1000 if place == 0 else 20} for place in range(3)]
+    jobs.append({"job_id": "z", "queue": "a", "duration": 20, "submit_time": 10})
+    value = measured(*jobs, LATER, cluster=queues({"a": {"cpu": "4"}}), until="40s")
+    assert [value(f"slowdown.bounded.{name}") for name in ("mean", "p50", "p95", "p99")] == [1, 1, 1, 1]
+    assert [value(f"delay.{name}") for name in ("mean", "p50", "p95")] == [0, 0, 0]
+
+
+def test_a_job_that_lasts_longer_than_it_should_is_slow(measured: Measured) -> None:
+    """A job of 15 s that has never started: its slowdown is above 1 from 15 s on, before that it may be 1."""
+    jobs = ({**JOBS[0], "duration": 15}, {**JOBS[1], "duration": 5})
+    found = []
+    for until in (14, 15):
+        starts = scripted({0: [("admit", "x")], until: []})
+        value = measured(*jobs, LATER, cluster=ONE, plugin=starts, until=f"{until}s")
+        found.append((value("slowdown.bounded.p95"), value("delay.p95")))
+    assert found == [(1, 0), (None, None)]
+
+
+def test_where_no_job_has_lasted_its_duration_delays_are_not_below_0(measured: Measured) -> None:
+    """Two jobs of 1000 s at 40 s: no delay is 960 s less than nothing, and how many have one is not known."""
+    jobs = ({**JOBS[0], "duration": 1000}, {**JOBS[1], "duration": 1000})
+    value = measured(*jobs, LATER, cluster=ONE, until="40s")
+    assert (value("delay.mean"), value("delay.p50")) == (0, None)
+    assert (value("slowdown.bounded.mean"), value("slowdown.bounded.p50")) == (1, None)
 
 
 def test_refused_jobs_neither_wait_nor_are_late(measured: Measured) -> None:
