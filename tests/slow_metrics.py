@@ -451,10 +451,11 @@ class Slow:
                     total = (total or 0) + value
                 self.say("fairness.guarantee_deficit", self.hours(value, resource), self.of(queue), resource)
             self.say("fairness.guarantee_deficit", self.hours(total, resource), resource=resource)
-        of_queues = defaultdict(list)
-        for number, slowdown in self.slowdown.items():
-            of_queues[self.holder[number]].append(slowdown)
-        means = [fsum(each) / len(each) for each in of_queues.values()]
+        of_queues: dict[str, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
+        for place, slowdowns in enumerate((self.slowdown, self.slow_so_far)):
+            for number, slowdown in slowdowns.items():
+                of_queues[self.holder[number]][place].append(slowdown)
+        means = [float(survival(*each, 1)[0]) for each in of_queues.values()]
         squares = fsum(mean * mean for mean in means)
         self.say("fairness.jain_slowdown", fsum(means) ** 2 / (len(means) * squares) if means else None)
         self.say("fairness.max_min_slowdown", max(means) / min(means) if means else None)

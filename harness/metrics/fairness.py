@@ -10,15 +10,15 @@ from math import fsum
 
 import numpy as np
 
-from harness.arrays import Floats, Groups, codes, firsts, quotients
+from harness.arrays import Floats, codes, firsts, quotients
 from harness.metrics.daily import Daily
-from harness.metrics.exact import exact_sum, resource_times
+from harness.metrics.exact import resource_times
 from harness.metrics.ideal import total
 from harness.metrics.inequality import jain
 from harness.metrics.levels import Holder, Piece, holder_of_jobs, holders, pieces, unused_quotas
 from harness.metrics.measurement import Measurement, Window, resource_hours
 from harness.metrics.shares import Sharing, changes_at_once
-from harness.metrics.waiting import job_times
+from harness.metrics.waiting import mean_slowdowns
 from harness.runs.run import Run
 from harness.units import INT64_MAX
 
@@ -142,12 +142,7 @@ class _Owed:
 
 def _slowdown(run: Run, window: Window) -> Iterator[Measurement]:
     """How unequally jobs of holders are slowed down: over the holders' means of the bounded slowdown."""
-    times = job_times(run, window, "job", "slowdown")
-    ended = times["slowdown"].is_not_null()
-    job, slowdown = (times[name].filter(ended).to_numpy() for name in ("job", "slowdown"))
-    groups = Groups(codes(holder_of_jobs(run))[job])
-    slowdown = slowdown[groups.order]
-    means = sorted(exact_sum(some) / len(some) for some in (slowdown[rows] for _, rows in groups))
+    means = sorted(mean_slowdowns(run, window, codes(holder_of_jobs(run))))
     yield Measurement("fairness.jain_slowdown", jain(means), "ratio", "higher")
     ratio = means[-1] / means[0] if means else None
     yield Measurement("fairness.max_min_slowdown", ratio, "factor", "lower")

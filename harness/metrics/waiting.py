@@ -342,6 +342,26 @@ def _slowdowns(jobs: _Jobs) -> Iterator[Measurement]:
             yield from _factors(figures, Scope(kind, str(name)).text)
 
 
+def mean_slowdowns(run: Run, window: Window, groups: Ints) -> list[float]:
+    """The mean bounded slowdown of each group of jobs, of which those that are not over are censored, too.
+
+    Args:
+        run: the run.
+        window: what is measured.
+        groups: the number of the group of each job of the run.
+
+    Returns:
+        The means in the order of the groups, without those of which no job arrived that was not refused.
+    """
+    times = _Jobs(run, window, None).times("job", "slowdown", _SLOWDOWN.so_far)
+    known, so_far = times["slowdown"].fill_null(NEVER).to_numpy(), times[_SLOWDOWN.so_far].to_numpy()
+    of_groups = Groups(groups[times["job"].to_numpy()])
+    mean = _SLOWDOWN._replace(statistics=("mean",))
+    parts = [of_groups.order[rows] for _, rows in of_groups]
+    means = [_of_some(known[part], so_far[part], mean)[0] for part in parts]
+    return [each for each in means if each is not None]
+
+
 def _weighted(times: pl.DataFrame) -> float | None:
     """The mean slowdown, weighted; None where nothing has a weight."""
     ended = times["slowdown"].is_not_null()

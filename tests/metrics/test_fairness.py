@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from policies import scripted
 from small_clusters import local_queue, queues
 
 Measured = Callable[..., Callable[..., float | None]]
@@ -152,6 +153,20 @@ def test_slowdowns_of_queues(measured: Measured) -> None:
     value = measured(*jobs, cluster=queues({"a": {"cpu": "1"}, "b": {"cpu": "0"}}))
     assert value("fairness.jain_slowdown") == pytest.approx(0.8, abs=1e-15)
     assert value("fairness.max_min_slowdown") == 3
+
+
+def test_a_queue_that_never_gets_anything_is_slowed_down(measured: Measured) -> None:
+    """Means 1 and 4, of which nobody knows how much more it will be: jain = (1 + 4)^2 / (2 * (1 + 16)).
+
+    a's jobs take 10 s at once; b's of 10 s has waited for 40 s.
+    """
+    jobs = [{"job_id": f"a{place}", "queue": "a", "submit_time": place * 10} for place in range(4)]
+    starts = scripted({**{10 * place: [("admit", f"a{place}")] for place in range(4)}, 40: []})
+    both = queues({"a": {"cpu": "1"}, "b": {"cpu": "1"}})
+    later = {"queue": "a", "submit_time": 60}
+    value = measured({"job_id": "b", "queue": "b"}, *jobs, later, cluster=both, plugin=starts, until="40s")
+    assert value("fairness.max_min_slowdown") == 4
+    assert value("fairness.jain_slowdown") == pytest.approx(25 / 34, abs=1e-15)
 
 
 def test_queues_are_told_apart_by_their_quota(measured: Measured) -> None:
