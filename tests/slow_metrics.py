@@ -557,9 +557,13 @@ class Slow:
         self.lost()
         self.restarts()
         self.loops()
-        said = {(row["time"], row["by"], row["detail"]) for row in rows}
-        budgets = [json.loads(detail).get("pdb_violations") for _, _, detail in said if detail]
-        told = [each for each in budgets if each is not None]
+        evicted: dict[tuple[int, str, str | None], int] = defaultdict(int)
+        for row in rows:
+            evicted[row["time"], row["by"], row["detail"]] += row["pods"]
+        told = []
+        for (_, _, detail), pods in evicted.items():
+            number = json.loads(detail or "{}").get("pdb_violations")
+            told += [] if number is None else [min(number, pods)]
         self.say("disruption.pdb_violations", sum(told) if told else None if rows else 0)
 
     def quota(self) -> None:

@@ -177,14 +177,22 @@ def _violations(pods: pl.DataFrame) -> int | None:
     """How many victims broke a disruption budget, as the policy says of each of its decisions.
 
     A decision is recorded with each of its victims, so equal details of one preemptor and instant count once.
-    Where preemptions say nothing of budgets nothing is known.
+    They also tell of victims that were leaving already, which count where they were evicted: a decision has
+    no more victims than it evicts. Where preemptions say nothing of budgets nothing is known.
     """
     if pods.is_empty():
         return 0
-    says = pl.col("detail").str.contains("pdb_violations", literal=True)
-    decisions = pods.filter(says).select("time", "by", "detail").unique()["detail"]
-    said = decisions.str.json_path_match("$.pdb_violations").cast(pl.Int64, strict=False).drop_nulls()
-    return int(said.sum()) if len(said) else None
+    number = pl.col("detail").str.json_path_match("$.pdb_violations").cast(pl.Int64, strict=False)
+    decisions = (
+        pods.filter(pl.col("detail").str.contains("pdb_violations", literal=True))
+        .group_by("time", "by", "detail")
+        .agg(evicted=pl.col("pods").sum())
+        .select(violations=number, evicted="evicted")
+        .drop_nulls("violations")
+    )
+    if decisions.is_empty():
+        return None
+    return int(decisions.select(pl.min_horizontal("violations", "evicted").sum()).item())
 
 
 def _by_scope(name: str, rows: pl.DataFrame, scopes: Mapping[str, str]) -> Iterator[Measurement]:

@@ -291,6 +291,17 @@ def test_budgets_are_counted_as_the_policy_tells(measured: Measured) -> None:
     assert value("disruption.pdb_violations") == 3
 
 
+def test_a_victim_that_is_leaving_breaks_its_budget_once(measured: Measured) -> None:
+    """A decision to evict x for a pod of p breaks 1, one to evict y for another tells of x again: 2."""
+    first, second = {"pdb_violations": 1, "victims": ["x"]}, {"pdb_violations": 2, "victims": ["x", "y"]}
+    steps = {
+        0: [("admit", name) for name in "xy"],
+        1: [("preempt", "x", "p", "X", None, first), ("preempt", "y", "p", "X", None, second)],
+    }
+    value = measured(*(job(name) for name in "pxy"), cluster=POOL, plugin=scripted(steps))
+    assert value("disruption.pdb_violations") == 2
+
+
 def test_budgets_that_nobody_tells_of_are_not_known(measured: Measured) -> None:
     """Preemptions that say nothing of budgets give null; without preemptions there are no violations."""
     steps = {0: [("admit", "x")], 1: [("preempt", "x", "p")]}
