@@ -16,19 +16,18 @@ import numpy as np
 import polars as pl
 
 from harness.arrays import NEVER, Bools, Groups, Ints, codes, joint, numbers
-from harness.engine.events import BIND, FINISH, GONE, REJECT, REQUEUE, SUBMIT
+from harness.engine.events import BIND, FINISH, GONE
 from harness.metrics.arrivals import request_columns
 from harness.metrics.exact import resource_time
 from harness.metrics.measurement import Measurement, Window
-from harness.recording.actions import action_codes, by_action
+from harness.metrics.pod_moves import COLUMNS, Moves, PodMoves
+from harness.recording.actions import action_codes
 from harness.runs.run import Run
 
 Shape: TypeAlias = tuple[int, ...]
 """What a pod asks for, or what is free on a node, of each resource."""
 
 _KEY = ("job", "pod_number", "successor")
-_WAITS = by_action({SUBMIT: 1, REQUEUE: 1, BIND: -1, REJECT: -1})
-"""For each action, by its code, whether pods wait from then on, or no longer."""
 
 
 class _Decisions(NamedTuple):
@@ -37,10 +36,10 @@ class _Decisions(NamedTuple):
     time: Ints
     action: Ints
     node: Ints
-    pods: Ints
     job: Ints
     pod: Ints
     successor: Ints
+    moves: Moves
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
@@ -56,18 +55,16 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
 
 def _wasted(run: Run, window: Window, pools: Sequence[Mapping[str, Any]]) -> list[int]:
     """For each resource the resource-time that was free and of no use."""
-    columns = request_columns(run)
-    pods, *amounts = numbers(run.columns("jobs", "pods", *columns), "pods", *columns)
-    each = [amount // pods for amount in amounts]
-    shape_of = joint(*each)
+    pods = PodMoves(run)
+    shape_of = joint(*pods.each)
     some = np.zeros(int(shape_of.max(initial=-1)) + 1, np.int64)
-    some[shape_of] = np.arange(len(pods))
-    shapes = list(zip(*(amount[some].tolist() for amount in each), strict=True))
+    some[shape_of] = np.arange(len(shape_of))
+    shapes = list(zip(*(amount[some].tolist() for amount in pods.each), strict=True))
     names, free, unused = _nodes(run, pools)
-    waiting, nodes = _Waiting(shapes), _Free(free, each)
-    sums = [0] * len(columns)
+    waiting, nodes = _Waiting(shapes), _Free(free, pods.each)
+    sums = [0] * len(pods.each)
     begin = window.start
-    batches = _decisions(run, window, pl.Enum(names))
+    batches = _decisions(run, window, pods, pl.Enum(names))
     rows = next(batches)
     for following in batches:
         end = int(rows.time[-1]) if len(rows.time) else begin
@@ -76,13 +73,14 @@ def _wasted(run: Run, window: Window, pools: Sequence[Mapping[str, Any]]) -> lis
     return nodes.add(rows, waiting.needs(rows, shape_of), begin, window.end, unused, sums)
 
 
-def _decisions(run: Run, window: Window, nodes: pl.Enum) -> Iterator[_Decisions]:
+def _decisions(run: Run, window: Window, pods: PodMoves, nodes: pl.Enum) -> Iterator[_Decisions]:
     """The decisions within a window, piece by piece."""
-    for batch in run.batches("decisions", ("time", "action", "pods", "node", *_KEY)):
-        time, pods, job, pod, successor = numbers(batch, "time", "pods", *_KEY)
-        action, node = action_codes(batch["action"]), codes(batch["node"].cast(nodes))
-        within = slice(int(time.searchsorted(window.end, side="right")))
-        yield _Decisions(*(each[within] for each in (time, action, node, pods, job, pod, successor)))
+    for batch in run.batches("decisions", ("time", "successor", "node", *COLUMNS)):
+        (time,) = numbers(batch, "time")
+        within = batch[: int(time.searchsorted(window.end, side="right"))]
+        time, job, pod, successor = numbers(within, "time", *_KEY)
+        action, node = action_codes(within["action"]), codes(within["node"].cast(nodes))
+        yield _Decisions(time, action, node, job, pod, successor, pods.of(within))
 
 
 def _nodes(run: Run, pools: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[Ints], Counter[Shape]]:
@@ -121,11 +119,10 @@ class _Waiting:
 
     def needs(self, rows: _Decisions, shape_of: Ints) -> list[tuple[int, tuple[Shape, ...]]]:
         """From when on which smallest pods wait; the first at the beginning, whatever its time says."""
-        moved = _WAITS[rows.action] * rows.pods
-        some = np.flatnonzero(moved)
-        groups = Groups(shape_of[rows.job[some]])
-        time = rows.time[some][groups.order]
-        pods = groups.running(moved[some][groups.order]) + self._counts[groups.keys]
+        some = np.flatnonzero(rows.moves.waiting)
+        groups = Groups(shape_of[rows.moves.job[some]])
+        time = rows.time[rows.moves.row[some]][groups.order]
+        pods = groups.running(rows.moves.waiting[some][groups.order]) + self._counts[groups.keys]
         # What changes at one instant counts as what comes of it in the end.
         stays = groups.last
         stays[:-1] |= time[1:] != time[:-1]

@@ -11,22 +11,18 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import polars as pl
 
 from harness.arrays import Bools, Groups, Ints, codes, numbers, quantile
-from harness.engine.events import ADMIT
 from harness.metrics.arrivals import request_columns
 from harness.metrics.levels import Holder, holder_of_jobs, holders, unused_quotas
 from harness.metrics.measurement import Measurement, Window
+from harness.metrics.pod_moves import COLUMNS, Moves, PodMoves
 from harness.metrics.scopes import ALL
 from harness.metrics.survival import estimate
-from harness.recording.actions import ASKED, BOUND, action_codes
 from harness.runs.run import Run
 from harness.units import INT64_MAX, SECOND
 
 _STATISTICS = ("p50", "p95")
-_PODS_MOVE = {"submit": 1, "requeue": 1, "gone": -1, "finish": -1, "reject": -1}
-"""How actions move the number of pods that a job has."""
 
 _NOTHING = np.zeros(0, np.int64)
 
@@ -130,49 +126,14 @@ def _turns(run: Run, window: Window, users: Sequence[Holder]) -> Iterator[_Turns
 
 def _moves(run: Run, window: Window) -> Iterator[_Moves]:
     """How far each decision moves what its job's holder holds and asks for."""
-    columns = request_columns(run)
-    of_jobs, *totals = numbers(run.columns("jobs", "pods", *columns), "pods", *columns)
     holder = codes(holder_of_jobs(run))
-    given_up: dict[int, int] = {}
-    by_pods = bool(run.info["cluster"]["nodes"])
-    for batch in run.batches("decisions", ("seq", "time", "action", "job", "pods", "holding")):
-        seq, time, job, pods, holding = numbers(batch, "seq", "time", "job", "pods", "holding")
-        action = action_codes(batch["action"])
-        # Of a job that is admitted with fewer pods than it has, some may have ended before, though.
-        if not given_up and (pods < of_jobs[job])[action == ADMIT].any():
-            given_up = _given_up(run, of_jobs)
-        held = BOUND[action] if by_pods else holding
-        # What is held is asked for too: that moves where it comes, and where what was held goes.
-        asked = ASKED[action] + np.minimum(held, 0)
-        less = np.array([given_up.get(number, 0) for number in seq.tolist()] if given_up else 0)
-        rows = np.flatnonzero(((held != 0) | (asked != 0) | (less != 0)) & (time <= window.end))
-        time, job, pods, held, asked = (each[rows] for each in (time, job, pods, held, asked))
-        less = less[rows] if given_up else less
-        whole = of_jobs[job]
-        of_held, of_asked = [], []
-        for total in (each[job] for each in totals):
-            # Divided first: a total fits 64 bits, its product with a number of pods may not.
-            single = total // whole
-            amounts = np.where(pods == whole, total, single * pods)
-            of_held.append(amounts * held)
-            of_asked.append(amounts * asked - single * less)
-        yield _Moves(holder[job], time, of_held, of_asked)
-
-
-def _given_up(run: Run, pods: Ints) -> dict[int, int]:
-    """What partial admissions no longer ask for: `seq` of the admission -> how many pods."""
-    decisions = run.scan("decisions")
-    admissions = decisions.filter((pl.col("action") == "admit") & pl.col("pod_number").is_null())
-    found = admissions.select("seq", "job", "pods").collect()
-    short = found["job"].filter(pl.Series(found["pods"].to_numpy() < pods[found["job"].to_numpy()])).unique()
-    waiting: dict[int, int] = {}
-    less: dict[int, int] = {}
-    some = decisions.filter(pl.col("job").is_in(short.implode())).select("seq", "job", "action", "pods")
-    for seq, job, action, count in some.collect().iter_rows():
-        before = waiting.get(job, 0)
-        if action == "admit" and count < before:
-            less[seq] = before - count
-            waiting[job] = count
-        elif action in _PODS_MOVE:
-            waiting[job] = before + _PODS_MOVE[action] * count
-    return less
+    pods = PodMoves(run)
+    for batch in run.batches("decisions", ("time", *COLUMNS)):
+        (time,) = numbers(batch, "time")
+        moves = pods.of(batch)
+        # What one decision moves of several pods goes one way, so that nothing begins and ends in between.
+        moves = Moves(*(column[time[moves.row] <= window.end] for column in moves))
+        held = [each[moves.job] * moves.holding for each in pods.each]
+        waiting = [each[moves.job] * moves.waiting for each in pods.each]
+        # What is held is asked for, too.
+        yield _Moves(holder[moves.job], time[moves.row], held, list(map(np.add, held, waiting)))

@@ -75,3 +75,23 @@ def test_while_nobody_waits_nothing_is_of_no_use(measured: Measured) -> None:
     assert measured(job("x", 1000), cluster=TWO, plugin=run)("fragmentation", resource="cpu") == 0
     value = measured({"queue": "a"}, cluster=queues({"a": {"cpu": "4"}}))
     assert value("fragmentation", resource="cpu") is None
+
+
+def test_pods_that_a_partial_admission_gave_up_do_not_wait(measured: Measured) -> None:
+    """Of two pods of 3 cores one is admitted, and runs on the node of 4; nobody waits for the node of 2.
+
+    The job is evicted at 10 s and gone at 30 s, from when on both of its pods wait, of no use to whom are
+    the 2 cores. (10 * 2) / (6 * 40).
+    """
+    cluster = queues({"a": {"cpu": "3"}}) + "---\n" + nodes(n0=SMALL, n1={"cpu": "2"})
+    steps = {
+        0: [("admit", "x", {"main": 1}), ("bind", "x", 0, "n0")],
+        10: [("preempt", "x", None)],
+        40: [],
+    }
+    jobs = (
+        job("x", 3000, pods=2, min_pods=1, queue="a", grace_period=20),
+        {**LATER, "queue": "a"},
+    )
+    value = measured(*jobs, cluster=cluster, plugin=scripted(steps), until="40s")
+    assert value("fragmentation", resource="cpu") == pytest.approx(20 / 240)
