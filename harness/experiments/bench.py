@@ -31,10 +31,10 @@ from harness.options import did_you_mean
 from harness.plugins import Plugins
 from harness.registries import Registry
 from harness.runs.identity import code_of_harness, code_of_policy, code_of_room
-from harness.runs.inputs import cluster_for
 from harness.runs.replaying import measured_by
 from harness.runs.request import Request
 from harness.trace.calibration import Calibration
+from harness.trace.demand import derived_cluster
 from harness.trace.shake import Twin
 from harness.units import parse_duration
 
@@ -68,6 +68,8 @@ class Inputs:
         plugins: whose policies are replayed.
         traces: label -> what its file holds.
         clusters: label -> the cluster as its manifests say; None for the trace's own.
+        own: label of a trace -> the cluster as the manifests beside it say; None, or nothing, where there are
+            none, or all clusters are given.
         patches: label -> the documents of a patch; None for none.
     """
 
@@ -75,6 +77,7 @@ class Inputs:
     plugins: Plugins
     traces: Mapping[str, Trace]
     clusters: Mapping[str, Cluster | None]
+    own: Mapping[str, Cluster | None]
     patches: Mapping[str, Sequence[Mapping[str, Any]] | None]
 
 
@@ -195,9 +198,10 @@ class Bench:
         """
         key = self._cluster_key(point)
         if key not in self._clusters:
-            base = self.inputs.clusters[self._label(CLUSTER, point)]
+            base = self._manifests(point)
+            whole = derived_cluster(self.trace({**point, SEED: None})) if base is None else base
             scale = Calibration.parse(scale_cluster=self._steps(point).get("scale_cluster"))
-            found = cluster_for(base, self.trace({**point, SEED: None}), scale)
+            found = scale.of_cluster(whole)
             documents = self.inputs.patches[self._label(PATCH, point)]
             patched = found if documents is None else found.patched(documents)
             self._clusters[key] = turned(patched, _knobs(point))
@@ -206,10 +210,7 @@ class Bench:
     def key(self, point: Point) -> str:
         """The name of an item: equal inputs, settings and code give equal names."""
         arm, seeds = self.arm(point), self.spec.seeds
-        trace, base = (
-            self.inputs.traces[self._label(TRACE, point)],
-            self.inputs.clusters[self._label(CLUSTER, point)],
-        )
+        trace, base = self.inputs.traces[self._label(TRACE, point)], self._manifests(point)
         request_settings = {name: text for name, text in self._settings(point).items() if name in REQUESTED}
         options = {
             name: value
@@ -241,10 +242,11 @@ class Bench:
 
         Without manifests it is made of the trace before that is drawn anew, so that seeds share it.
         """
-        label, source = self._label(CLUSTER, point), {**point, SEED: None}
-        made_of = None if self.inputs.clusters[label] is not None else self._trace_key(source)
+        label, trace = self._label(CLUSTER, point), self._label(TRACE, point)
+        beside = trace if self.inputs.clusters[label] is None else None
+        made_of = self._trace_key({**point, SEED: None}) if self._manifests(point) is None else None
         scale = self._steps(point).get("scale_cluster")
-        return (label, self._label(PATCH, point), *sorted(_knobs(point).items()), scale, made_of)
+        return (label, beside, self._label(PATCH, point), *sorted(_knobs(point).items()), scale, made_of)
 
     def _made_trace(self, point: Point, steps: Mapping[str, str], seed: int | None) -> Trace:
         seeds = self.spec.seeds
@@ -258,6 +260,11 @@ class Bench:
                 raise SpecError(error.source, error.faults, hint=_SHORTER) from error
         texts = {name: text for name, text in steps.items() if name != "scale_cluster"}
         return Calibration.parse(**texts).of_trace(self.inputs.traces[self._label(TRACE, point)])
+
+    def _manifests(self, point: Point) -> Cluster | None:
+        """The cluster of a point as manifests say, given or beside its trace; None without any."""
+        given = self.inputs.clusters[self._label(CLUSTER, point)]
+        return self.inputs.own.get(self._label(TRACE, point)) if given is None else given
 
     # --- what a point says --------------------------------------------------------------------------------
 

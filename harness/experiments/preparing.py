@@ -9,6 +9,7 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from harness.cluster.derive import find_cluster
 from harness.cluster.load import load_cluster, read_manifests
 from harness.errors import Fault, FaultyInputError, HarnessError, SpecError
 from harness.experiments.bench import SETTINGS, Bench, Inputs, measuring
@@ -68,6 +69,12 @@ def prepared(spec: Spec, plugins: Plugins) -> Bench:
     clusters = {
         label: faults.of(f"cluster {label}", partial(_cluster, path)) for label, path in spec.clusters.items()
     }
+    beside = None in spec.clusters.values()
+    own = {
+        label: faults.of(f"trace {label}", partial(_cluster, find_cluster(trace.path)))
+        for label, trace in traces.items()
+        if beside and trace is not None
+    }
     patches = {
         label: faults.of(f"patches.{label}", partial(_patch, path)) for label, path in spec.patches.items()
     }
@@ -81,7 +88,7 @@ def prepared(spec: Spec, plugins: Plugins) -> Bench:
     faults.end(spec.source)
     faults.of("metrics", partial(measuring, plugins, spec.metrics))
     faults.end(spec.source)
-    bench = Bench(Inputs(spec, plugins, traces, clusters, patches))
+    bench = Bench(Inputs(spec, plugins, traces, clusters, own, patches))
     for factor in spec.factors:
         _check_name(bench, factor, faults)
     with looked_at_once({}):

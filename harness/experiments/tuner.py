@@ -32,7 +32,6 @@ from harness.experiments.tuned import Tuned
 from harness.experiments.tuning import Tuning
 from harness.metrics.measurement import Measurement
 from harness.plugins import Plugins
-from harness.runs.inputs import cluster_for
 from harness.units import SECOND
 
 WINDOW = "window"
@@ -209,9 +208,7 @@ class Tuner:
     def _present(self, name: str) -> Value:
         spec, (arm,) = self.tuning.spec, self.tuning.spec.arms
         if is_knob(name):
-            (base,) = self.bench.inputs.clusters.values()
-            cluster = cluster_for(base, self.bench.trace({PLUGIN: arm.label}))
-            values = set(cluster.knobs(name).values())
+            values = set(self.bench.cluster({PLUGIN: arm.label}).knobs(name).values())
             if len(values) > 1:
                 raise InputError(f"{name} means knobs of {len(values)} values", hint="name each of them")
             (value,) = values
@@ -270,9 +267,7 @@ class Tuner:
         return Experiment.open(self.root)
 
     def _patch(self, point: Point) -> Sequence[Mapping[str, Any]]:
-        (base,) = self.bench.inputs.clusters.values()
-        arm = self.tuning.spec.arms[0].label
-        cluster = cluster_for(base, self.bench.trace({PLUGIN: arm}))
+        cluster = self.bench.cluster({PLUGIN: self.tuning.spec.arms[0].label})
         changed = {
             name: value for name, value in point.items() if is_knob(name) and value != self.today[name]
         }

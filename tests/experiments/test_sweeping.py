@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from shutil import rmtree
@@ -90,6 +91,32 @@ def test_what_decides_makes_another_item(spec: Callable[..., Spec], tmp_path: Pa
     assert keys() != before
     cluster.write_text(text)
     assert keys() == before
+
+
+def test_the_manifests_beside_a_trace_make_another_item(spec: Callable[..., Spec], tmp_path: Path) -> None:
+    """They count as those that are given do; and where they are equal to these, the items are."""
+
+    def keys() -> list[str]:
+        return [item.key for item in Sweep(prepared(spec(cluster=None), load())).items]
+
+    of_trace = keys()
+    given = [item.key for item in Sweep(prepared(spec(), load())).items]
+    beside = (tmp_path / "cluster.yaml").rename(tmp_path / "trace.cluster.yaml")
+    assert keys() == given != of_trace
+    beside.write_text(beside.read_text().replace("'2'", "'3'"))
+    assert keys() not in (given, of_trace)
+
+
+def test_whoever_makes_items_has_the_manifests_beside_the_trace(
+    spec: Callable[..., Spec], tmp_path: Path
+) -> None:
+    """They travel with the trace: in another folder a cluster was made of the trace, without a word."""
+    spec(cluster=None, vary={"scale-cluster": [1, 2]})
+    (tmp_path / "cluster.yaml").rename(tmp_path / "trace.cluster.yaml")
+    made = Sweep(prepared(spec(cluster=None, vary={"scale-cluster": [1, 2]}), load()), tmp_path / "one")
+    here = table(made.run(workers=1))
+    (tmp_path / "trace.cluster.yaml").unlink()
+    assert table(replace(made, output=tmp_path / "two").run(workers=1)) == here
 
 
 def test_a_point_is_prepared_as_its_own_request_would_be(spec: Callable[..., Spec]) -> None:
