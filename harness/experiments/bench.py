@@ -36,6 +36,7 @@ from harness.runs.request import Request
 from harness.trace.calibration import Calibration
 from harness.trace.demand import derived_cluster
 from harness.trace.shake import Twin
+from harness.trace.tenants import Tenants
 from harness.units import parse_duration
 
 if TYPE_CHECKING:
@@ -54,6 +55,9 @@ STEPS: Mapping[str, str] = {name.replace("_", "-"): name for name in Calibration
 
 SETTINGS = (*REQUESTED, *STEPS)
 
+TENANTS = "tenants"
+"""The setting that can name files."""
+
 _ROWS, _CLUSTERS = 1_000_000, 24
 _LENGTH = 32
 _SHORTER = "seeds: {count: 10, weeks: 1h} draws spans of an hour"
@@ -71,6 +75,7 @@ class Inputs:
         own: label of a trace -> the cluster as the manifests beside it say; None, or nothing, where there are
             none, or all clusters are given.
         patches: label -> the documents of a patch; None for none.
+        tenants: what `tenants` is set to, in any item -> the same with the files that it names.
     """
 
     spec: Spec
@@ -79,6 +84,7 @@ class Inputs:
     clusters: Mapping[str, Cluster | None]
     own: Mapping[str, Cluster | None]
     patches: Mapping[str, Sequence[Mapping[str, Any]] | None]
+    tenants: Mapping[str, Tenants]
 
 
 class Bench:
@@ -97,6 +103,7 @@ class Bench:
         self._clusters: Memo[Hashable, Cluster] = Memo(_CLUSTERS)
         self._arms = {arm.label: arm for arm in self.spec.arms}
         self._codes: dict[str, str] = {}
+        self._sums: dict[str | None, str] = {}
 
     def arm(self, point: Point) -> Arm:
         """The plugin of a point."""
@@ -220,6 +227,7 @@ class Bench:
         told = {
             "trace": [trace.sha256, trace.digest, dict(trace.left_out), trace.notes, dict(trace.metadata)],
             "steps": self._steps(point),
+            "maps": self._maps(self._steps(point).get(TENANTS)),
             "drawn": None if seeds is None else [seeds.of, seeds.by, self._drawn(point)],
             "cluster": None if base is None else [base.digest, base.warnings, base.assumed],
             "patch": self.inputs.patches[self._label(PATCH, point)],
@@ -258,8 +266,18 @@ class Bench:
                 return redrawn(record, parse_duration(seeds.by), seed)
             except SpecError as error:
                 raise SpecError(error.source, error.faults, hint=_SHORTER) from error
-        texts = {name: text for name, text in steps.items() if name != "scale_cluster"}
-        return Calibration.parse(**texts).of_trace(self.inputs.traces[self._label(TRACE, point)])
+        texts = {name: text for name, text in steps.items() if name not in ("scale_cluster", TENANTS)}
+        tenants = self.inputs.tenants[steps[TENANTS]] if TENANTS in steps else None
+        calibration = replace(Calibration.parse(**texts), tenants=tenants)
+        return calibration.of_trace(self.inputs.traces[self._label(TRACE, point)])
+
+    def _maps(self, text: str | None) -> str:
+        """The sum of what the files say that new queues are read from; "" without any."""
+        if text not in self._sums:
+            maps = {} if text is None else self.inputs.tenants[text].maps
+            told = json.dumps([sorted(each.items()) for each in maps.values()])
+            self._sums[text] = sha256(told.encode()).hexdigest() if maps else ""
+        return self._sums[text]
 
     def _manifests(self, point: Point) -> Cluster | None:
         """The cluster of a point as manifests say, given or beside its trace; None without any."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from harness.cluster.derive import find_cluster
 from harness.cluster.load import load_cluster, read_manifests
 from harness.errors import Fault, FaultyInputError, HarnessError, SpecError
-from harness.experiments.bench import SETTINGS, Bench, Inputs, measuring
+from harness.experiments.bench import SETTINGS, TENANTS, Bench, Inputs, measuring
 from harness.experiments.grid import points
 from harness.experiments.making import Item
 from harness.experiments.spec import (
@@ -36,6 +36,7 @@ from harness.recording import schemas
 from harness.runs.identity import looked_at_once
 from harness.runs.inputs import read_trace
 from harness.trace.shake import Twin
+from harness.trace.tenants import Tenants
 from harness.units import parse_duration
 
 if TYPE_CHECKING:
@@ -78,6 +79,9 @@ def prepared(spec: Spec, plugins: Plugins) -> Bench:
     patches = {
         label: faults.of(f"patches.{label}", partial(_patch, path)) for label, path in spec.patches.items()
     }
+    tenants = {
+        text: faults.of(where, partial(_tenants, text, spec.folder)) for where, text in _values(spec, TENANTS)
+    }
     for number, arm in enumerate(spec.arms):
         faults.of(f"plugins[{number}]", partial(plugins.policy, arm.plugin))
     for name in spec.settings:
@@ -88,7 +92,7 @@ def prepared(spec: Spec, plugins: Plugins) -> Bench:
     faults.end(spec.source)
     faults.of("metrics", partial(measuring, plugins, spec.metrics))
     faults.end(spec.source)
-    bench = Bench(Inputs(spec, plugins, traces, clusters, own, patches))
+    bench = Bench(Inputs(spec, plugins, traces, clusters, own, patches, tenants))
     for factor in spec.factors:
         _check_name(bench, factor, faults)
     with looked_at_once({}):
@@ -208,6 +212,10 @@ def _cluster(path: Path | None) -> Cluster | None:
     return None if path is None else load_cluster(path)
 
 
+def _tenants(text: str, folder: Path) -> Tenants:
+    return Tenants.parse(text).read(folder)
+
+
 def _patch(path: Path | None) -> Sequence[Mapping[str, Any]] | None:
     """The documents of a patch."""
     if path is None:
@@ -242,6 +250,16 @@ def _place(spec: Spec, factor: Factor) -> str:
         if factor in group:
             return f"zip[{number}]"
     return "vary" if any(factor in group for group in spec.groups) else ""
+
+
+def _values(spec: Spec, name: str) -> Iterator[tuple[str, str]]:
+    """All that a setting is set to, with the field of each."""
+    if name in spec.settings:
+        yield f"settings.{name}", spec.settings[name]
+    for factor in (factor for group in spec.groups for factor in group if factor.name == name):
+        for value in factor.values:
+            if value is not None:
+                yield f"{_place(spec, factor)}.{name}: {value}", str(value)
 
 
 def _check_name(bench: Bench, factor: Factor, faults: Faults) -> None:

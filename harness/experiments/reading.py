@@ -116,6 +116,7 @@ class _Reader:
             seeds=seeds,
             keep=self._keep(),
             metrics=fields.texts("metrics"),
+            folder=self._folder,
         )
         return replace(spec, exclude=self._exclude(spec))
 

@@ -113,6 +113,7 @@ class Spec:
         seeds: repeats of every point; None for the record alone.
         keep: what is kept of an item.
         metrics: the families of metrics that are measured; all if empty.
+        folder: what paths in settings, and in what they vary to, are relative to.
     """
 
     name: str
@@ -128,6 +129,7 @@ class Spec:
     seeds: Seeds | None = None
     keep: ItemKeep = "metrics"
     metrics: tuple[str, ...] = ()
+    folder: Path = Path()
 
     @property
     def axes(self) -> tuple[tuple[Factor, ...], ...]:

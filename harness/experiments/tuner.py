@@ -70,7 +70,9 @@ class Tuner:
         groups = tuple((Factor(name, (value,)),) for name, value in self.today.items() if name != PLUGIN)
         # What is there today, on all windows, is tried like any experiment before the first replay.
         factor = Factor(WINDOW, (*self.tuning.parts, *self.windows))
-        self.bench = prepared(replace(self.tuning.spec, groups=(*groups, (factor,))), self.plugins)
+        # It names none of the files that are searched, which were read before.
+        tried = prepared(replace(self.tuning.spec, groups=(*groups, (factor,))), self.plugins)
+        self.bench = Bench(replace(tried.inputs, tenants=self.bench.inputs.tenants))
 
     @property
     def root(self) -> Path:

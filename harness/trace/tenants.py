@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from hashlib import blake2b
+from pathlib import Path
 from typing import TypeAlias
 
 import polars as pl
 
 from harness.errors import OptionError
+from harness.frozen import Frozen
 from harness.options import did_you_mean
 from harness.trace.job_rows import has_pod_sets
-from harness.trace.queue_map import read_queue_map
+from harness.trace.queue_map import Place, read_queue_map
 from harness.trace.schema import has_names
 from harness.trace.trace import Trace
 
@@ -38,9 +40,14 @@ class Tenants:
     `column:NAME` takes another column as the queue, `top:N` keeps the queues with most jobs and puts the
     others into `other`, `hash:N` spreads queues over N by their names, `names` makes them names that
     Kubernetes accepts, and `map:FILE` gives them the LocalQueues and namespaces of a file.
+
+    Attributes:
+        steps: the kind of each, and its argument.
+        maps: file -> what it says, of those that were read already; others are read when rows change.
     """
 
     steps: tuple[tuple[str, str], ...]
+    maps: Mapping[str, Mapping[str, Place]] = field(default_factory=Frozen)
 
     @classmethod
     def parse(cls, text: str) -> Tenants:
@@ -52,7 +59,7 @@ class Tenants:
         steps = []
         for part in text.split(","):
             kind, _, argument = part.strip().partition(":")
-            if kind not in _STEPS or (kind == "names") == bool(argument):
+            if kind not in _KINDS or (kind == "names") == bool(argument):
                 raise OptionError(f"--tenants {text!r}: {part!r} is not understood", hint=_FORM)
             if kind in ("top", "hash") and not _NUMBER.fullmatch(argument):
                 raise OptionError(
@@ -64,6 +71,21 @@ class Tenants:
     def __str__(self) -> str:
         return ",".join(f"{kind}:{argument}" if argument else kind for kind, argument in self.steps)
 
+    def read(self, folder: Path) -> Tenants:
+        """The same with its files read, so that it can be applied where they are not.
+
+        Args:
+            folder: what their paths are relative to.
+
+        Raises:
+            OptionError: a file cannot be read, or is faulty.
+        """
+        steps = tuple(
+            (kind, str(folder / argument) if kind == "map" else argument) for kind, argument in self.steps
+        )
+        maps = {argument: Frozen(read_queue_map(argument)) for kind, argument in steps if kind == "map"}
+        return Tenants(steps, Frozen(maps))
+
     def changed(self, trace: Trace) -> tuple[pl.DataFrame, str]:
         """The rows with their new queues.
 
@@ -73,7 +95,11 @@ class Tenants:
         frame = trace.frame
         before = frame["queue"].n_unique()
         for kind, argument in self.steps:
-            frame = _STEPS[kind](frame, argument)
+            if kind == "map":
+                there = self.maps.get(argument)
+                frame = _mapped(frame, argument, read_queue_map(argument) if there is None else there)
+            else:
+                frame = _STEPS[kind](frame, argument)
         return frame, f"{before:,} queues become {frame['queue'].n_unique():,}"
 
 
@@ -123,8 +149,7 @@ def _names(frame: pl.DataFrame, _: str) -> pl.DataFrame:
     return _with(frame, _renamed(frame["queue"], made.__getitem__))
 
 
-def _map(frame: pl.DataFrame, path: str) -> pl.DataFrame:
-    places = read_queue_map(path)
+def _mapped(frame: pl.DataFrame, path: str, places: Mapping[str, Place]) -> pl.DataFrame:
     queues = set(frame["queue"].unique().to_list())
     if not queues & places.keys():
         known = ", ".join(sorted(queues)[:_NAMED])
@@ -152,4 +177,5 @@ def _renamed(queues: pl.Series, rename: Callable[[str], str]) -> pl.Series:
     return queues.replace_strict(names, [rename(name) for name in names], return_dtype=pl.String)
 
 
-_STEPS: dict[str, _Step] = {"column": _column, "top": _top, "hash": _hash, "names": _names, "map": _map}
+_STEPS: dict[str, _Step] = {"column": _column, "top": _top, "hash": _hash, "names": _names}
+_KINDS = (*_STEPS, "map")

@@ -20,7 +20,7 @@ from failing_policies import Failing
 from small_experiments import written
 
 import harness
-from harness.errors import OptionError, RunError
+from harness.errors import OptionError, RunError, SpecError
 from harness.experiments import making, work
 from harness.experiments.bench import REQUESTED
 from harness.experiments.experiment import Experiment
@@ -117,6 +117,33 @@ def test_whoever_makes_items_has_the_manifests_beside_the_trace(
     here = table(made.run(workers=1))
     (tmp_path / "trace.cluster.yaml").unlink()
     assert table(replace(made, output=tmp_path / "two").run(workers=1)) == here
+
+
+@pytest.mark.parametrize("given", ["settings", "vary"])
+def test_what_new_queues_are_read_from_is_an_input(
+    given: str, spec: Callable[..., Spec], tmp_path: Path
+) -> None:
+    """Its path is relative to the experiment's file; it travels; what it says makes another item."""
+    file = tmp_path / "map.csv"
+    value = "map:map.csv,top:1"
+    fields = {given: {"tenants": value if given == "settings" else ["hash:1", value]}, "cluster": None}
+
+    def asked() -> Sweep:
+        return Sweep(prepared(spec(**fields), load()), tmp_path / "results")
+
+    with pytest.raises(SpecError, match=rf"{given}\.tenants: .*{file}: cannot be read") as caught:
+        asked()
+    assert len(caught.value.faults) == 1
+    file.write_text("queue,local_queue\na,ours\n")
+    before = asked()
+    file.write_text("queue,local_queue\na,mine\n")
+    changed = asked()
+    *others, last = (item.key for item in changed.items)
+    assert [item.key for item in before.items][:-1] == others
+    assert before.items[-1].key != last
+    file.unlink()
+    found = changed.run(workers=1).to_polars()
+    assert {"queue=mine", "queue=other"} <= {*found.filter(item=len(others))["scope"]}
 
 
 def test_a_point_is_prepared_as_its_own_request_would_be(spec: Callable[..., Spec]) -> None:

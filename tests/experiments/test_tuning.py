@@ -151,6 +151,20 @@ def test_what_does_worse_than_others_on_a_part_is_not_replayed_on_the_whole(
     assert "100 % of the gain survives on the held-out weeks" in told
 
 
+def test_new_queues_can_be_searched(tuning: Callable[..., Path], tmp_path: Path) -> None:
+    """The files that they are read from are the tuning's, beside its own, though today names none of them."""
+    pytest.importorskip("optuna", reason="optuna is not installed (extra tune)")
+    for name, queue in (("all", "b"), ("none", "a")):
+        (tmp_path / f"{name}.csv").write_text(f"queue,local_queue\na,{queue}\n")
+    maps = ["map:all.csv", "map:none.csv"]
+    found = harness.tune(
+        tuning(space={"tenants": maps}, sums=[], trials=6), output=tmp_path / "results", workers=1
+    )
+    assert found.today["tenants"] is None
+    assert {each.point["tenants"] for each in found.trials} == {None, *maps}
+    assert all(each.found is not None for each in found.trials)
+
+
 def test_python_tunes_as_the_command_does(
     tuning: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
