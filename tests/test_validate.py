@@ -26,6 +26,7 @@ from harness.trace.write import write_trace
 from harness.units import DAY, HOUR, MINUTE, SECOND
 from harness.validation import Validation
 from harness.validation.calibrate import calibrate
+from harness.validation.errors import errors_of
 from harness.validation.findings import LATE, LESS, Finding
 from harness.validation.text import text
 
@@ -209,6 +210,55 @@ def test_starts_that_are_all_a_minute_late_are_named_and_calibrated(tmp_path: Pa
     assert fit.capacity == 1
     assert (fit.before.absolute or 0) >= MINUTE
     assert fit.after.absolute == 0
+
+
+def pairs(*errors: int | None, wait: int = HOUR) -> pl.DataFrame:
+    """Jobs that waited an hour or little more, and start so much later in the simulation; None for never."""
+    ours = [wait + number * SECOND for number in range(len(errors))]
+    theirs = [None if error is None else one + error for one, error in zip(ours, errors, strict=True)]
+    columns = {"wait": ours, "simulated_wait": theirs, "error": errors}
+    frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.Int64))
+    return frame.with_columns(recorded_evictions=0, simulated_evictions=0)
+
+
+def test_jobs_that_never_start_are_within_no_time(tmp_path: Path) -> None:
+    """They are in the shares, and in no error; of no jobs, and where none starts, nothing is told."""
+    found = errors_of(pairs(0, 5 * MINUTE, None, None))
+    assert (found.jobs, found.unstarted) == (4, 2)
+    assert (found.within_minute, found.within_ten_minutes, found.within_tenth) == (0.25, 0.5, 0.5)
+    assert found.absolute == 2.5 * MINUTE
+    assert found.told == (
+        "2 of 4 jobs never start in the simulation; half of the others start within 2m30s of their recorded "
+        "start, 50% of all within 10 minutes"
+    )
+    assert errors_of(pairs(None)).within_ten_minutes == 0
+    assert errors_of(pairs(None)).told == ""
+    assert errors_of(pairs()).within_ten_minutes is None
+
+
+@pytest.mark.parametrize(
+    ("errors", "waits", "word"),
+    [
+        ([0] * 9 + [None], None, "close"),
+        ([0] * 8 + [None] * 2, None, "fair"),
+        ([HOUR] * 6 + [None] * 4, None, "fair"),
+        ([HOUR] * 5 + [None] * 5, None, "poor"),
+        ([None] * 2, None, "nothing can be said"),
+        ([-MINUTE] * 10, 0, "close"),
+        ([-MINUTE] * 9 + [-HOUR], 0, "fair"),
+        ([-MINUTE] * 5 + [-HOUR] * 5, 0, "poor"),
+    ],
+)
+def test_a_verdict_is_of_all_jobs(
+    errors: list[int | None], waits: int | None, word: str, tmp_path: Path
+) -> None:
+    """Never to start is far from the record, and waits that are all equal are ranked like no others."""
+    validation = validated(tmp_path, jobs_of(5, 1, 1, 0.5), cluster_of(QUEUES, {}))
+    found = pairs(*errors)
+    if waits is not None:
+        found = found.with_columns(simulated_wait=waits, wait=-pl.col("error"))
+    validation.pairs = found
+    assert validation.verdict.startswith(f"{word}: ")
 
 
 def test_more_than_there_was_is_named(tmp_path: Path) -> None:

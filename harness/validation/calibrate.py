@@ -60,12 +60,8 @@ class Fit:
             fitted.append(f"--scale-cluster {self.capacity}")
         yield f"fitted on the first half of the jobs: {' '.join(fitted) or 'nothing to change'}"
         for name, errors in (("without", self.before), ("with", self.after)):
-            if errors.absolute is not None and errors.within_ten_minutes is not None:
-                yield (
-                    f"the rest {name} it: half of all jobs start within "
-                    f"{format_duration(round(errors.absolute))} of their recorded start, "
-                    f"{errors.within_ten_minutes:.0%} within 10 minutes"
-                )
+            if errors.told:
+                yield f"the rest {name} it: {errors.told}"
 
     def to_json(self) -> dict[str, Any]:
         """The same as plain values."""

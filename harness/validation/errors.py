@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from harness.units import MINUTE, SECOND
+from harness.units import MINUTE, SECOND, format_duration
 
 GROUPS = ("queue", "size", "priority", "hour")
 """What jobs are told apart by."""
@@ -22,12 +22,12 @@ class Errors:
 
     Attributes:
         jobs: how many started in the record.
-        unstarted: how many of them never start in the simulation; they count for nothing else here.
+        unstarted: how many of them never start in the simulation; they count in shares only.
         quantiles: of the error, see `QUANTILES`.
         absolute: median of the error's size.
         absolute_p90: its 90th percentile.
-        within_minute, within_ten_minutes: share of jobs with at most such an error.
-        within_tenth: share of jobs with an error of at most a tenth of their recorded wait, or a second.
+        within_minute, within_ten_minutes: share of all jobs with at most such an error.
+        within_tenth: share of all jobs with an error of at most a tenth of their recorded wait, or a second.
         rank: Spearman's correlation of waits; None where all are equal in one of both.
         recorded_wait, simulated_wait: summed.
         recorded_evictions, simulated_evictions: summed.
@@ -47,6 +47,21 @@ class Errors:
     recorded_evictions: int
     simulated_evictions: int
 
+    @property
+    def told(self) -> str:
+        """How near starts are to those of the record, in words; "" where no job starts in the simulation."""
+        if self.absolute is None:
+            return ""
+        middle, share = format_duration(round(self.absolute)), f"{self.within_ten_minutes:.0%}"
+        if not self.unstarted:
+            return (
+                f"half of all jobs start within {middle} of their recorded start, {share} within 10 minutes"
+            )
+        return (
+            f"{self.unstarted:,} of {self.jobs:,} jobs never start in the simulation; half of the others "
+            f"start within {middle} of their recorded start, {share} of all within 10 minutes"
+        )
+
     def to_json(self) -> dict[str, Any]:
         """The same as plain values; `quantiles` by name."""
         names = [f"p{round(100 * each):02}" for each in QUANTILES]
@@ -62,14 +77,16 @@ def errors_of(pairs: pl.DataFrame) -> Errors:
         *(pl.col("error").quantile(each, "linear").alias(f"q{each}") for each in QUANTILES),
         size.median().alias("absolute"),
         size.quantile(0.9, "linear").alias("p90"),
-        (size <= MINUTE).mean().alias("minute"),
-        (size <= 10 * MINUTE).mean().alias("ten"),
-        (size <= tenth).mean().alias("tenth"),
         pl.corr("wait", "simulated_wait", method="spearman").alias("rank"),
         pl.col("wait").sum(),
         pl.col("simulated_wait").sum(),
         pl.col("recorded_evictions").sum(),
         pl.col("simulated_evictions").sum(),
+    ).row(0, named=True)
+    # Without an error a job is within none: else those that never start would make the others look nearer.
+    shares = pairs.select(
+        (size <= most).fill_null(value=False).mean().alias(name)
+        for name, most in (("minute", MINUTE), ("ten", 10 * MINUTE), ("tenth", tenth))
     ).row(0, named=True)
     rank = found["rank"]
     return Errors(
@@ -78,9 +95,9 @@ def errors_of(pairs: pl.DataFrame) -> Errors:
         tuple(found[f"q{each}"] for each in QUANTILES),
         found["absolute"],
         found["p90"],
-        found["minute"],
-        found["ten"],
-        found["tenth"],
+        shares["minute"],
+        shares["ten"],
+        shares["tenth"],
         None if rank is None or rank != rank else float(rank),
         int(found["wait"]),
         int(found["simulated_wait"]),

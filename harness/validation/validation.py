@@ -12,7 +12,6 @@ import polars as pl
 from harness.explanation.clock import Clock
 from harness.runs.recorded import notes_of
 from harness.runs.run import Run
-from harness.units import format_duration
 from harness.validation.errors import GROUPS, Errors, by_group, errors_of
 from harness.validation.findings import LATE, Finding, findings_of
 from harness.validation.load import Bins, Level, levels
@@ -148,11 +147,13 @@ class Validation:
         found = self.errors
         if found.absolute is None or found.within_ten_minutes is None:
             return "nothing can be said: no job that started in the record starts in the simulation"
-        rank = found.rank if found.rank is not None else 1.0
         share = found.within_ten_minutes
-        if share >= _CLOSE and (rank >= _RANKED or found.within_tenth == 1):
+        # Waits that are all equal in one of both rank nothing: then only starts can agree.
+        ranked = share == 1 if found.rank is None else found.rank >= _RANKED
+        most_start = found.unstarted <= (1 - _NEAR) * found.jobs
+        if share >= _CLOSE and (ranked or found.within_tenth == 1):
             word = "close: the simulation gives the waits that the cluster had"
-        elif share >= _NEAR or rank >= _RANKED:
+        elif share >= _NEAR or (ranked and most_start):
             word = "fair: the simulation tells many of the waits, but not all that was so on the cluster"
         else:
             word = "poor: the simulation is not this cluster as it was"
@@ -163,10 +164,7 @@ class Validation:
             total = "as long in all"
         else:
             total = f"{abs(times - 1):.0%} {'longer' if times > 1 else 'shorter'} in all"
-        return (
-            f"{word}; half of all jobs start within {format_duration(round(found.absolute))} of their "
-            f"recorded start, {share:.0%} within 10 minutes; waits are {total}"
-        )
+        return f"{word}; {found.told}; {'their ' if found.unstarted else ''}waits are {total}"
 
     def groups(self) -> Iterator[tuple[str, list[tuple[str, Errors]]]]:
         """What jobs are told apart by, with the errors of each part."""

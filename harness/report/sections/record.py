@@ -83,9 +83,15 @@ def _rows(errors: Sequence[Errors]) -> Iterator[list[str]]:
 
 
 def _words(name: str, errors: Errors) -> str:
+    whose, of_all = f"{errors.jobs:,} jobs", ""
+    if errors.unstarted:
+        whose, of_all = (
+            f"the {errors.jobs - errors.unstarted:,} of {whose} that start in the simulation",
+            "of all ",
+        )
     return (
-        f"{name}: half of {errors.jobs:,} jobs start within {_time(errors.absolute)} of their recorded "
-        f"start, {_share(errors.within_ten_minutes)} within 10 minutes."
+        f"{name}: half of {whose} start within {_time(errors.absolute)} of their recorded "
+        f"start, {_share(errors.within_ten_minutes)} {of_all}within 10 minutes."
     )
 
 
