@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,13 +33,13 @@ from harness.forecasting.preparing import world_of
 from harness.forecasting.present import Said, now_of
 from harness.forecasting.quantiles import quantile
 from harness.generate.uniform import uniform
-from harness.policy import Job
+from harness.policy import ENDLESS, Job
 from harness.policy.job import RecordedRun
 from harness.trace.homes import homed
 from harness.trace.job_columns import JobColumns
 from harness.trace.jobs import Jobs
 from harness.trace.recorded import STATE, check_recorded
-from harness.units import SECOND
+from harness.units import SECOND, format_duration
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
@@ -76,6 +77,14 @@ class Record:
 
     jobs: Sequence[Past]
     runs: Sequence[tuple[RecordedRun, ...]]
+
+    @cached_property
+    def until(self) -> int | None:
+        """The last moment that it says anything of, where some had not started by then; else None."""
+        if all(self.runs):
+            return None
+        times = (time for runs in self.runs for run in runs for time in (run.start, run.end))
+        return max(self.jobs[-1].submit, *(time for time in times if time < ENDLESS))
 
     def there(self, moment: int) -> Iterator[tuple[Past, RecordedRun | None, int | None]]:
         """Who was there at a moment: its run, or None where it waited; and when it next starts."""
@@ -332,11 +341,23 @@ def judged_at(
 ) -> list[Judged]:
     """Forecasts at moments drawn evenly from the second half of a record, at which something waited.
 
+    Where some had not started when the record ended, they are moments whose horizon it covers: of later ones
+    nobody knows all starts, and those that are known are the early ones.
+
     Raises:
+        InputError: there are no such moments.
         ReplayError: a forecast could not be made.
     """
     first, last = backtest.history.jobs[0].submit, backtest.history.jobs[-1].submit
+    until, horizon = backtest.record.until, backtest.settings.horizon
     begin = (first + last) // 2
+    if until is not None and (last := min(last, until - horizon)) <= begin:
+        raise InputError(
+            f"nothing can be judged with a horizon of {format_duration(horizon)}: jobs had not started when "
+            f"the record ended, {format_duration(until - begin)} after its half, so nobody knows "
+            "which starts were within the horizon",
+            hint="give a smaller --horizon, or a record that goes on for longer",
+        )
     drawn = (
         begin + int(uniform(backtest.settings.seed, number, "moment") * (last - begin))
         for number in range(_MOST_DRAWN * count)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -55,6 +56,31 @@ def test_a_record_that_repeats_itself_is_forecast_exactly(tmp_path: Path) -> Non
     held = asked.judged(5, load(), workers=1)
     assert (held.covered, held.by_moment, held.before, held.after) == (1.0, 1.0, 0.0, 0.0)
     assert (held.starts, held.moments, held.error) == (5, 5, 0)
+
+
+def test_only_moments_whose_horizon_the_record_covers_are_judged(tmp_path: Path) -> None:
+    """Of thirty jobs that waited when it ended nobody knows when they started; they counted as missed."""
+    path = record(tmp_path)
+    began = MONDAY + timedelta(days=DAYS - 1, hours=6)
+    waits = {
+        "duration": timedelta(hours=1),
+        "queue": "q-jobs",
+        "request.cpu": 4000,
+        "recorded_state": "pending",
+    }
+    rows = [
+        {"job_id": f"waits-{minute}", "submit_time": began + timedelta(minutes=minute), **waits}
+        for minute in range(30)
+    ]
+    known = pl.read_parquet(path).filter(pl.col("submit_time") <= began)
+    pl.concat([known, pl.DataFrame(rows, schema_overrides=known.schema)], how="diagonal").write_parquet(path)
+    asked = Asked(tmp_path / "cluster.yaml", path, futures=3, horizon="12h")
+    held = asked.judged(90, load(), workers=1)
+    assert (held.covered, held.starts, held.moments) == (1.0, 90, 90)
+    with pytest.raises(
+        InputError, match="with a horizon of 14d00h: jobs had not started when the record ended"
+    ):
+        replace(asked, horizon="14d").judged(40, load(), workers=1)
 
 
 def test_nothing_ends_a_job_that_runs_longer_than_it_asked(tmp_path: Path) -> None:
