@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 
     from harness.cluster.model import Cluster
     from harness.metrics.measurement import Compute
-    from harness.policy import ByQueues, Foresight, IgnoredFields, PolicyFactory, RunningJobs
+    from harness.policy import (
+        ByElasticQuotas,
+        ByQueues,
+        Foresight,
+        IgnoredFields,
+        PolicyFactory,
+        RunningJobs,
+    )
     from harness.trace.reader import Reading
 
 
@@ -186,10 +193,15 @@ class PolicySpec:
     module: str = ""
     record: bool = False
     by_queues: ByQueues | None = None
+    by_elastic_quotas: ByElasticQuotas | None = None
 
     def admits_by_queues(self, cluster: Cluster) -> bool:
         """Whether the queue of every job must lead to a ClusterQueue of a cluster."""
         return self.by_queues is not None and self.by_queues(cluster)
+
+    def admits_by_elastic_quotas(self, cluster: Cluster) -> bool:
+        """Whether jobs count against the elastic quotas of a cluster, whatever ClusterQueues it has."""
+        return self.by_elastic_quotas is not None and self.by_elastic_quotas(cluster)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +251,7 @@ class RegisterPolicy(Registrar[PolicySpec]):
         never: Foresight | None = None,
         record: bool = False,
         by_queues: ByQueues | None = None,
+        by_elastic_quotas: ByElasticQuotas | None = None,
     ) -> None:
         """Register a policy under a name.
 
@@ -255,6 +268,8 @@ class RegisterPolicy(Registrar[PolicySpec]):
                 of these, nothing limits what it starts, and what is beyond the cluster's capacity is counted.
             by_queues: whether it admits jobs by the ClusterQueues of a cluster: an ElasticQuota that is
                 called like a job's queue is then not enough, and a replay of such a job is refused.
+            by_elastic_quotas: whether it goes by the elastic quotas of a cluster, whatever ClusterQueues it
+                has; they are then what it is measured against.
 
         Raises:
             RegistrationError: something of it cannot be registered; names the plugin.
@@ -264,7 +279,11 @@ class RegisterPolicy(Registrar[PolicySpec]):
         about.texts(help=help)
         about.functions(factory=factory)
         about.functions_or_none(
-            running=running, ignored_fields=ignored_fields, never=never, by_queues=by_queues
+            running=running,
+            ignored_fields=ignored_fields,
+            never=never,
+            by_queues=by_queues,
+            by_elastic_quotas=by_elastic_quotas,
         )
         about.flags(clairvoyant=clairvoyant, record=record)
         spec = PolicySpec(
@@ -281,6 +300,7 @@ class RegisterPolicy(Registrar[PolicySpec]):
             owner.module,
             record,
             by_queues,
+            by_elastic_quotas,
         )
         self.registry.add(spec)
 

@@ -36,16 +36,20 @@ class Tenants(NamedTuple):
     quotas: Mapping[str, str | None]
 
 
-def tenants(jobs: pl.DataFrame, cluster: Cluster) -> Tenants:
+def tenants(jobs: pl.DataFrame, cluster: Cluster, *, by_elastic_quotas: bool = False) -> Tenants:
     """Tell queues apart by the quota behind them.
 
     Args:
         jobs: has the columns `namespace` and `queue`.
         cluster: what the trace is replayed on.
+        by_elastic_quotas: whether jobs count against ElasticQuotas where both kinds are behind a queue
+            (`PolicySpec.admits_by_elastic_quotas`), and not against ClusterQueues.
     """
     behind: dict[str, dict[str, str | None]] = {}
     for namespace, queue in _distinct(jobs.select("namespace", "queue")).iter_rows():
-        behind.setdefault(queue, {})[namespace] = _quota_of(namespace, queue, cluster)
+        behind.setdefault(queue, {})[namespace] = _quota_of(
+            namespace, queue, cluster, by_elastic_quotas=by_elastic_quotas
+        )
     several = sorted(queue for queue, found in behind.items() if len(set(found.values())) > 1)
     quotas = {
         f"{namespace}/{queue}" if queue in several else queue: quota
@@ -74,10 +78,16 @@ def _distinct(rows: pl.DataFrame) -> pl.DataFrame:
     return parts[0] if len(parts) == 1 else pl.concat(parts).unique()
 
 
-def _quota_of(namespace: str, queue: str, cluster: Cluster) -> str | None:
-    """The ClusterQueue that a queue stands for, else the ElasticQuota of the namespace or of that name."""
+def _quota_of(namespace: str, queue: str, cluster: Cluster, *, by_elastic_quotas: bool) -> str | None:
+    """The ClusterQueue that a queue stands for, or the ElasticQuota of the namespace or of that name.
+
+    The one of them that counts, else the other.
+    """
     cluster_queue = cluster.cluster_queue_of(namespace, queue)
-    return _elastic_quota_of(namespace, queue, cluster) if cluster_queue is None else cluster_queue.name
+    if cluster_queue is not None and not by_elastic_quotas:
+        return cluster_queue.name
+    elastic = _elastic_quota_of(namespace, queue, cluster)
+    return cluster_queue.name if elastic is None and cluster_queue is not None else elastic
 
 
 def elastic_quotas(jobs: pl.DataFrame, cluster: Cluster) -> set[str]:
@@ -109,26 +119,34 @@ def coded(tenants: Tenants) -> tuple[pl.Series, npt.NDArray[Any]]:
     return distinct, places(tenants.names, distinct).astype(np.int32)
 
 
-def quotas(cluster: Cluster) -> dict[str, dict[str, Any]]:
+def quotas(cluster: Cluster, *, by_elastic_quotas: bool = False) -> dict[str, dict[str, Any]]:
     """Every ClusterQueue and ElasticQuota with jobs of its own, as `run.json` tells it.
 
-    `nominal` is resource -> what is guaranteed: nominal quota summed over flavors, or `min`. Where a
-    ClusterQueue and an ElasticQuota have one name, it is the ClusterQueue, and has `limits` as a cohort does.
+    `nominal` is resource -> what is guaranteed: nominal quota summed over flavors, or `min`. A ClusterQueue
+    has `limits` as a cohort does.
+
+    Args:
+        cluster: what the trace is replayed on.
+        by_elastic_quotas: whether it is the ElasticQuota where one of each kind have one name, and not the
+            ClusterQueue.
     """
-    found: dict[str, dict[str, Any]] = {
+    elastic: dict[str, dict[str, Any]] = {
         name: {"cohort": quota.parent, "weight": "1", "nominal": dict(quota.min or {})}
         for name, quota in cluster.elastic_quotas.items()
         if not quota.is_parent
     }
     tree = QuotaTree(cluster.cluster_queues, cluster.cohorts)
-    for queue in cluster.cluster_queues.values():
-        found[queue.name] = {
+    queues: dict[str, dict[str, Any]] = {
+        name: {
             "cohort": queue.cohort,
             "weight": str(queue.weight),
             "nominal": _nominal(queue.resource_groups),
-            "limits": _limits(tree, tree.queues[queue.name]),
+            "limits": _limits(tree, tree.queues[name]),
         }
-    return found
+        for name, queue in cluster.cluster_queues.items()
+    }
+    # Where names are shared, the order is that of the elastic quotas either way.
+    return elastic | queues | elastic if by_elastic_quotas else elastic | queues
 
 
 def cohorts(cluster: Cluster) -> dict[str, dict[str, Any]]:

@@ -25,7 +25,7 @@ def alone_on(cluster: Cluster, quota: str, elastic: Collection[str]) -> Cluster:
 
     Args:
         cluster: with all quotas.
-        quota: the ClusterQueue that the jobs count against, or the ElasticQuota where there is none.
+        quota: the ClusterQueue or ElasticQuota that the jobs count against.
         elastic: the ElasticQuotas that they count against for plugins which go by these.
     """
     queue = cluster.cluster_queues.get(quota)

@@ -21,6 +21,7 @@ from harness.policy.decisions import (
 )
 from harness.policy.job import ENDLESS, Arrival, Job, PodSet, Startup
 from harness.policy.protocol import (
+    ByElasticQuotas,
     ByQueues,
     Foresight,
     IgnoredFields,
@@ -38,6 +39,7 @@ __all__ = [
     "Admit",
     "Arrival",
     "Bind",
+    "ByElasticQuotas",
     "ByQueues",
     "Decision",
     "Foresight",

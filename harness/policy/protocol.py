@@ -72,6 +72,9 @@ ByQueues: TypeAlias = Callable[["Cluster"], bool]
 """Whether a policy admits the jobs of a cluster by its ClusterQueues, so that the queue of every job must
 lead to one of them."""
 
+ByElasticQuotas: TypeAlias = Callable[["Cluster"], bool]
+"""Whether a policy goes by the elastic quotas of a cluster, whatever ClusterQueues it has as well."""
+
 IgnoredFields: TypeAlias = Callable[["Cluster", Mapping[str, Any]], Iterable[str]]
 """Which fields of a cluster's manifests a policy with these options ignores: sentences with kind, name and
 field."""

@@ -22,13 +22,16 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 
-def alone(trace: Trace, cluster: Cluster, quota: str) -> tuple[Trace, Cluster]:
+def alone(
+    trace: Trace, cluster: Cluster, quota: str, *, by_elastic_quotas: bool = False
+) -> tuple[Trace, Cluster]:
     """The jobs of a trace that count against a quota, at the same times, and what they are replayed on.
 
     Args:
         trace: with all jobs; queues are those of the cluster (`harness.trace.homes`).
         cluster: with all quotas.
         quota: the name of a ClusterQueue or ElasticQuota.
+        by_elastic_quotas: as for `tenants`.
 
     Raises:
         OptionError: there is no such quota, or no job counts against it.
@@ -41,7 +44,7 @@ def alone(trace: Trace, cluster: Cluster, quota: str) -> tuple[Trace, Cluster]:
         )
     rows = trace.frame
     doors = rows.select("queue", filled(rows, "namespace", DEFAULT_NAMESPACE))
-    found = tenants(doors, cluster)
+    found = tenants(doors, cluster, by_elastic_quotas=by_elastic_quotas)
     own = found.names.cast(pl.String).is_in(
         [name for name, behind in found.quotas.items() if behind == quota]
     )

@@ -111,6 +111,11 @@ class Plan:
         return other
 
     @property
+    def by_elastic_quotas(self) -> bool:
+        """Whether jobs count against ElasticQuotas where the cluster has both kinds of quotas."""
+        return self.policy.admits_by_elastic_quotas(self.cluster)
+
+    @property
     def settings(self) -> dict[str, Any]:
         """What was chosen for this replay, in plain values; what is seldom chosen only if it is."""
         from harness.trace.calibration import calibration_of

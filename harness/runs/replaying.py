@@ -54,7 +54,8 @@ _PLAYED = ("jobs", "decisions", "stints", "timeline")
 _LONG = 1 << 17
 """The columns of traces with more rows are not kept: to make them again is little of such a replay."""
 
-_known: Lasting[tuple[JobColumns, Tenants]] = Lasting()
+_known: Lasting[JobColumns] = Lasting()
+_tenants: Lasting[Tenants] = Lasting()
 
 
 def measured_by(plugins: Plugins) -> dict[str, str | None]:
@@ -206,7 +207,7 @@ def _play_into(
         source=plan.cluster.source,
     )
     if not jobs.only_of_trace:
-        of_jobs = tenants(jobs.frame, plan.cluster)
+        of_jobs = tenants(jobs.frame, plan.cluster, by_elastic_quotas=plan.by_elastic_quotas)
     played_on = _UNLIMITED if plan.policy.record else plan.cluster
     recorder = ParquetRecorder(
         folder,
@@ -242,11 +243,17 @@ def _prepared(plan: Plan) -> tuple[JobColumns, Tenants]:
         "scale_arrivals": plan.scale_arrivals,
     }
 
-    def found() -> tuple[JobColumns, Tenants]:
-        columns = JobColumns(trace, cluster, **choices)
-        return columns, tenants(columns.frame, cluster)
+    def found() -> JobColumns:
+        return JobColumns(trace, cluster, **choices)
 
-    return found() if trace.frame.height > _LONG else _known.answer(trace, cluster, found, choices)
+    def behind() -> Tenants:
+        return tenants(columns.frame, cluster, by_elastic_quotas=plan.by_elastic_quotas)
+
+    if trace.frame.height > _LONG:
+        columns = found()
+        return columns, behind()
+    columns = _known.answer(trace, cluster, found, choices)
+    return columns, _tenants.answer(trace, cluster, behind, (choices, plan.by_elastic_quotas))
 
 
 def _kind(plan: Plan) -> TimeKind:
@@ -288,7 +295,7 @@ def _describe(plan: Plan, jobs: Jobs, of_jobs: Tenants, outcome: Outcome) -> dic
             "content": plan.content,
             "allocatable": allocatable(cluster, jobs.resources),
             **({"domains": found} if (found := domains(cluster)) else {}),
-            "queues": quotas(cluster),
+            "queues": quotas(cluster, by_elastic_quotas=plan.by_elastic_quotas),
             "cohorts": cohorts(cluster),
             "quota_of": dict(of_jobs.quotas),
             "assumed": list(cluster.assumed),

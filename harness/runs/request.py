@@ -239,10 +239,11 @@ class Request:
         if policy.record:
             check_recorded(trace)
         cluster = begun.cluster
+        elastic = policy.admits_by_elastic_quotas(cluster)
         if self.alone is not None:
             if why := "; ".join(faults(policy, begun)):
                 raise OptionError(f"{policy.name} cannot be replayed with {self.alone!r} alone: {why}")
-            trace, cluster = alone(trace, cluster, self.alone)
+            trace, cluster = alone(trace, cluster, self.alone, by_elastic_quotas=elastic)
         called = policy.name if self.label in (None, policy.name) else f"{policy.name}@{self.label}"
         return Plan(
             trace=trace,
@@ -256,12 +257,16 @@ class Request:
             until=self.until,
             scale_arrivals=self.scale_arrivals,
             at_start=begun,
-            played=trace if self.twin is None else self._shaken(self.twin, trace, begun.cluster, plugins),
+            played=trace
+            if self.twin is None
+            else self._shaken(self.twin, trace, begun.cluster, plugins, by_elastic_quotas=elastic),
             twin=self.twin,
             alone=self.alone,
         )
 
-    def _shaken(self, twin: Twin, trace: Trace, cluster: Cluster, plugins: Plugins) -> Trace:
+    def _shaken(
+        self, twin: Twin, trace: Trace, cluster: Cluster, plugins: Plugins, *, by_elastic_quotas: bool
+    ) -> Trace:
         """The twin of a trace as it is replayed.
 
         Raises:
@@ -272,7 +277,8 @@ class Request:
         changed = twin.calibration(self.calibration)
         if changed != self.calibration:
             trace = homed(read_trace(self.trace, plugins, changed), cluster)
-            trace = trace if self.alone is None else alone(trace, cluster, self.alone)[0]
+            if self.alone is not None:
+                trace, _ = alone(trace, cluster, self.alone, by_elastic_quotas=by_elastic_quotas)
         return twin.of(trace)
 
     def to_json(self) -> dict[str, Any]:

@@ -21,6 +21,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         running=running_jobs,
         ignored_fields=ignored_fields,
         never=_never,
+        by_elastic_quotas=_by_elastic_quotas,
     )
 
 
@@ -29,6 +30,12 @@ def _make(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
     from harness_plugins.elastic_quota.policy import auto
 
     return auto(cluster, view, options)
+
+
+def _by_elastic_quotas(cluster: Cluster) -> bool:
+    from harness_plugins.elastic_quota.policy import quotas_of_auto
+
+    return bool(quotas_of_auto(cluster))
 
 
 def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:

@@ -151,17 +151,17 @@ def test_what_goes_by_cluster_queues_is_measured_as_without_elastic_quotas(
 def test_elastic_quotas_of_namespaces_are_alone_with_the_queue_of_their_jobs(
     replayed: Replayed, plugin: str
 ) -> None:
-    """They are called otherwise than the ClusterQueues, and each keeps its `min`."""
+    """They are called otherwise than the ClusterQueues, are what is measured, and each keeps its `min`."""
     jobs = [{**job, "namespace": f"team-{job['queue']}"} for job in JOBS]
     cluster = f"{queues(HALVES)}---\n{elastic('team-a', 'team-b')}"
     (run,) = harness.isolated([replayed(*jobs, cluster=cluster, plugin=plugin, grace_period=0)])
     assert values_of(run) == {
         ("sharing_violations", "all"): 0,
-        ("finish_time", "quota=a"): pytest.approx(1, abs=0.05),
-        ("finish_time", "quota=b"): 1,
+        ("finish_time", "quota=team-a"): pytest.approx(1, abs=0.05),
+        ("finish_time", "quota=team-b"): 1,
     }
     assert run.remarks == ()
-    alone = alone_in(run)["b"]
+    alone = alone_in(run)["team-b"]
     assert list(alone.info["cluster"]["content"]["objects"]["ElasticQuota"]) == ["team-b"]
     assert (alone.jobs["finish_time"] - alone.jobs["submit_time"]).dt.total_seconds().to_list() == [10, 19]
 

@@ -25,6 +25,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         running=running_jobs,
         ignored_fields=ignored_fields,
         never=_never,
+        by_elastic_quotas=_by_elastic_quotas,
     )
 
 
@@ -84,6 +85,11 @@ def _explain(case: Mapping[str, Any]) -> str:
     from harness_plugins.elastic_quota.conformance import explain
 
     return explain(case)
+
+
+def _by_elastic_quotas(cluster: Cluster) -> bool:
+    """Always: it has nothing else to go by."""
+    return True
 
 
 def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:

@@ -9,7 +9,7 @@ from typing import Any
 
 from harness import Cluster, Policy, Possible, View
 from harness.errors import InputError
-from harness.models.cluster import ACK, KOORDINATORS, semantics_of
+from harness.models.cluster import ACK, KOORDINATORS, ElasticQuota, semantics_of
 from harness.models.evictions import LATENCY
 from harness.models.kube.policy import PodPolicy
 from harness.models.kube.preemption.budgets import Budgets
@@ -91,9 +91,13 @@ def impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
 
 def impossible_for_auto(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
     """The same for what `auto` chooses; where that is no plugin with quotas, nodes alone count."""
+    return _impossible(replace(cluster, elastic_quotas=quotas_of_auto(cluster)), options)
+
+
+def quotas_of_auto(cluster: Cluster) -> Mapping[str, ElasticQuota]:
+    """The elastic quotas that `auto` goes by: those of the cluster, unless its configuration says none."""
     plugin = cluster.scheduler.plugin if cluster.scheduler is not None else "auto"
-    quotas = cluster.elastic_quotas if plugin in ("auto", "elasticquota") else {}
-    return _impossible(replace(cluster, elastic_quotas=quotas), options)
+    return cluster.elastic_quotas if plugin in ("auto", "elasticquota") else {}
 
 
 def _impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
