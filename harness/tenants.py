@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from harness.arrays import places
+from harness.cluster.elastic import QuotaLeaves, leaves_of
 from harness.models.quota import UNLIMITED, QuotaTree, minus
 
 if TYPE_CHECKING:
@@ -45,10 +46,11 @@ def tenants(jobs: pl.DataFrame, cluster: Cluster, *, by_elastic_quotas: bool = F
         by_elastic_quotas: whether jobs count against ElasticQuotas where both kinds are behind a queue
             (`PolicySpec.admits_by_elastic_quotas`), and not against ClusterQueues.
     """
+    leaves = QuotaLeaves(cluster)
     behind: dict[str, dict[str, str | None]] = {}
     for namespace, queue in _distinct(jobs.select("namespace", "queue")).iter_rows():
         behind.setdefault(queue, {})[namespace] = _quota_of(
-            namespace, queue, cluster, by_elastic_quotas=by_elastic_quotas
+            namespace, queue, cluster, leaves, by_elastic_quotas=by_elastic_quotas
         )
     several = sorted(queue for queue, found in behind.items() if len(set(found.values())) > 1)
     quotas = {
@@ -78,7 +80,9 @@ def _distinct(rows: pl.DataFrame) -> pl.DataFrame:
     return parts[0] if len(parts) == 1 else pl.concat(parts).unique()
 
 
-def _quota_of(namespace: str, queue: str, cluster: Cluster, *, by_elastic_quotas: bool) -> str | None:
+def _quota_of(
+    namespace: str, queue: str, cluster: Cluster, leaves: QuotaLeaves, *, by_elastic_quotas: bool
+) -> str | None:
     """The ClusterQueue that a queue stands for, or the ElasticQuota of the namespace or of that name.
 
     The one of them that counts, else the other.
@@ -86,7 +90,7 @@ def _quota_of(namespace: str, queue: str, cluster: Cluster, *, by_elastic_quotas
     cluster_queue = cluster.cluster_queue_of(namespace, queue)
     if cluster_queue is not None and not by_elastic_quotas:
         return cluster_queue.name
-    elastic = _elastic_quota_of(namespace, queue, cluster)
+    elastic = leaves.of(namespace, queue)
     return cluster_queue.name if elastic is None and cluster_queue is not None else elastic
 
 
@@ -97,20 +101,10 @@ def elastic_quotas(jobs: pl.DataFrame, cluster: Cluster) -> set[str]:
         jobs: has the columns `namespace` and `queue`.
         cluster: what the trace is replayed on.
     """
+    leaves = QuotaLeaves(cluster)
     rows = _distinct(jobs.select("namespace", "queue")).iter_rows()
-    found = {_elastic_quota_of(namespace, queue, cluster) for namespace, queue in rows}
+    found = {leaves.of(namespace, queue) for namespace, queue in rows}
     return {name for name in found if name is not None}
-
-
-def _elastic_quota_of(namespace: str, queue: str, cluster: Cluster) -> str | None:
-    """The ElasticQuota of the namespace, else the one that is called like the queue or its ClusterQueue."""
-    leaves = {name: quota for name, quota in cluster.elastic_quotas.items() if not quota.is_parent}
-    for name, quota in leaves.items():
-        if namespace in quota.namespaces:
-            return name
-    local = cluster.local_queues.get((namespace, queue))
-    called = (queue, local.cluster_queue if local else "")
-    return next((name for name in called if name in leaves), None)
 
 
 def coded(tenants: Tenants) -> tuple[pl.Series, npt.NDArray[Any]]:
@@ -132,8 +126,7 @@ def quotas(cluster: Cluster, *, by_elastic_quotas: bool = False) -> dict[str, di
     """
     elastic: dict[str, dict[str, Any]] = {
         name: {"cohort": quota.parent, "weight": "1", "nominal": dict(quota.min or {})}
-        for name, quota in cluster.elastic_quotas.items()
-        if not quota.is_parent
+        for name, quota in leaves_of(cluster.elastic_quotas).items()
     }
     tree = QuotaTree(cluster.cluster_queues, cluster.cohorts)
     queues: dict[str, dict[str, Any]] = {

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, final
 
 from harness.cluster.model import NEWER, UNLIMITED
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
 
 ACK, CAPACITY, KOORDINATORS = "ack", "capacity-scheduling", "koordinator"
 """Whose semantics quotas have: ACK's, scheduler-plugins' or Koordinator's."""
@@ -72,6 +75,48 @@ class ElasticQuota:
         if self.max is None:
             return UNLIMITED
         return self.max.get(resource, 0 if resource in CORE_RESOURCES else UNLIMITED)
+
+
+def leaves_of(quotas: Mapping[str, ElasticQuota]) -> dict[str, ElasticQuota]:
+    """The quotas that pods count against: those that no other one is below, and that are no parents."""
+    parents = {quota.parent for quota in quotas.values()}
+    return {name: quota for name, quota in quotas.items() if name not in parents and not quota.is_parent}
+
+
+@final
+class QuotaLeaves:
+    """Which elastic quota pods count against, whatever the semantics of the quotas are.
+
+    It is the leaf that a pod's label names, else the one of its namespace, else the one that is called like
+    its job's queue, or like the ClusterQueue of that LocalQueue.
+
+    Args:
+        cluster: its elastic quotas and LocalQueues count.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._leaves = leaves_of(cluster.elastic_quotas)
+        self._local_queues = cluster.local_queues
+        self._by_namespace: dict[str, str] = {}
+        for name, leaf in self._leaves.items():
+            for namespace in leaf.namespaces:
+                self._by_namespace.setdefault(namespace, name)
+
+    def of(self, namespace: str, queue: str, named: str = "") -> str | None:
+        """The name of a pod's quota; None where it belongs to none.
+
+        Args:
+            namespace: the pod's.
+            queue: its job's.
+            named: what its label says (`QUOTA_NAME_LABEL`); "" without one.
+        """
+        if named in self._leaves:
+            return named
+        if namespace in self._by_namespace:
+            return self._by_namespace[namespace]
+        local = self._local_queues.get((namespace, queue))
+        called = (queue, local.cluster_queue if local is not None else "")
+        return next((name for name in called if name in self._leaves), None)
 
 
 def semantics_of(quotas: Mapping[str, ElasticQuota], asked: str | None = None) -> str:

@@ -13,7 +13,9 @@ from harness.cluster.elastic import (
     KOORDINATORS,
     QUOTA_NAME_LABEL,
     ElasticQuota,
+    QuotaLeaves,
     is_koordinators,
+    leaves_of,
     semantics_of,
 )
 from harness.cluster.kueue_configuration import (
@@ -83,6 +85,7 @@ __all__ = [
     "PodGroup",
     "PodSpec",
     "PriorityClass",
+    "QuotaLeaves",
     "Requirement",
     "ResourceFlavor",
     "ResourceGroup",
@@ -98,6 +101,7 @@ __all__ = [
     "frozen",
     "group_name",
     "is_koordinators",
+    "leaves_of",
     "membership_of",
     "saturating_amounts",
     "semantics_of",

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from harness.cluster.elastic import ElasticQuota
+from harness.cluster.elastic import ElasticQuota, QuotaLeaves
 from harness.cluster.load import cluster_from
-from harness.cluster.model import UNLIMITED, Cluster
+from harness.cluster.model import UNLIMITED, Cluster, LocalQueue
 from harness.errors import ClusterError
 
 
@@ -505,3 +505,30 @@ def test_preemption_algorithm_that_does_not_exist_is_a_fault() -> None:
     """The message says which there are."""
     (fault,) = faults(scheduler(preemptionAlgorithm="auto"))
     assert fault.endswith("preemptionAlgorithm: 'auto' is not one of Auto, Default, ElasticQuota, None")
+
+
+# --- which quota pods count against -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("namespace", "queue", "named", "leaf"),
+    [
+        ("lab", "b", "c", "c"),
+        ("lab", "b", "team", "a"),
+        ("lab", "b", "", "a"),
+        ("other", "b", "", "b"),
+        ("other", "door", "", "c"),
+        ("other", "team", "", None),
+        ("other", "", "", None),
+    ],
+)
+def test_a_pod_counts_against_the_leaf_of_its_label_else_its_namespace_else_its_queue(
+    namespace: str, queue: str, named: str, leaf: str | None
+) -> None:
+    """A LocalQueue stands for its ClusterQueue, and a quota above others is nobody's."""
+    quotas = [ElasticQuota("a", parent="team", namespaces=("lab",)), ElasticQuota("b"), ElasticQuota("c")]
+    cluster = Cluster(
+        elastic_quotas={each.name: each for each in (ElasticQuota("team"), *quotas)},
+        local_queues={("other", "door"): LocalQueue("door", "other", "c")},
+    )
+    assert QuotaLeaves(cluster).of(namespace, queue, named) == leaf

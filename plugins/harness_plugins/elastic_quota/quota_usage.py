@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple, final
 
 from harness import Cluster
-from harness.models.cluster import QUOTA_NAME_LABEL
+from harness.models.cluster import QUOTA_NAME_LABEL, QuotaLeaves
 from harness.models.kube.pod import PodInfo, Template
 from harness_plugins.elastic_quota.tree import Amounts, Quota, QuotaTree
 
@@ -23,9 +23,6 @@ class PodQuota(NamedTuple):
 class QuotaUsage:
     """The quota tree of a cluster, charged by pods.
 
-    A pod belongs to the leaf that its label names, else to the one of its namespace, else to the one that is
-    called like its job's queue, or like the ClusterQueue of that LocalQueue.
-
     Args:
         cluster: its elastic quotas and LocalQueues count.
         tree: the quotas of this cluster.
@@ -33,11 +30,7 @@ class QuotaUsage:
 
     def __init__(self, cluster: Cluster, tree: QuotaTree) -> None:
         self.tree = tree
-        self._local_queues = cluster.local_queues
-        self._by_namespace: dict[str, Quota] = {}
-        for name, leaf in self.tree.leaves.items():
-            for namespace in cluster.elastic_quotas[name].namespaces:
-                self._by_namespace.setdefault(namespace, leaf)
+        self._leaves = QuotaLeaves(cluster)
         self._pod_quotas: dict[tuple[Template, str], PodQuota] = {}
         self._bound: dict[Quota | None, dict[int, int]] = {}  # how many pods of each priority
         self._nodes: dict[Quota | None, dict[int, int]] = {}  # how many pods on each node
@@ -64,14 +57,8 @@ class QuotaUsage:
 
     def leaf_of(self, namespace: str, labels: Mapping[str, str], queue: str) -> Quota | None:
         """The same for any pod of a namespace, with labels, of a queue."""
-        leaves = self.tree.leaves
-        local = self._local_queues.get((namespace, queue))
-        return (
-            leaves.get(labels.get(QUOTA_NAME_LABEL, ""))
-            or self._by_namespace.get(namespace)
-            or leaves.get(queue)
-            or (leaves.get(local.cluster_queue) if local is not None else None)
-        )
+        name = self._leaves.of(namespace, queue, labels.get(QUOTA_NAME_LABEL, ""))
+        return None if name is None else self.tree.leaves[name]
 
     def amounts(self, pod: PodInfo) -> Amounts:
         """What a pod takes of its quota."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple, TypeAlias, final
 
-from harness.models.cluster import CORE_RESOURCES, UNLIMITED, ElasticQuota
+from harness.models.cluster import CORE_RESOURCES, UNLIMITED, ElasticQuota, leaves_of
 
 Amounts = Mapping[str, int]
 """Resource -> amount; that a resource is named counts, even with 0."""
@@ -114,8 +114,7 @@ class QuotaTree:
     """
 
     def __init__(self, manifests: Mapping[str, ElasticQuota], *, hierarchical: bool) -> None:
-        parents = {manifest.parent for manifest in manifests.values()}
-        leaves = [name for name in manifests if name not in parents and not manifests[name].is_parent]
+        leaves = leaves_of(manifests)
         self.quotas = {name: Quota(manifests[name]) for name in (manifests if hierarchical else leaves)}
         self.leaves = {name: self.quotas[name] for name in leaves}
         if hierarchical:
