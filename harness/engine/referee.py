@@ -135,11 +135,11 @@ class Referee:
         if life.admitted or life.holding:
             self.refuse(job, "it is admitted or running already")
         if admit.counts:
-            self._check_counts(job, admit.counts)
-            life.reduce(dict(admit.counts))
-        if admit.delay < 0:
-            self.refuse(job, f"it is to start {-admit.delay} us before it is admitted")
-        life.startable = now + admit.delay
+            life.reduce(self._checked_counts(job, admit.counts))
+        delay = self._whole(job, "its delay", admit.delay)
+        if delay < 0:
+            self.refuse(job, f"it is to start {-delay} us before it is admitted")
+        life.startable = now + delay
         starts: bool | str = False
         if not lifecycle.on_nodes:
             life.asked = asked_by(job, life.counts)
@@ -389,12 +389,22 @@ class Referee:
         if pod in life.holds or pod in life.ended:
             self.refuse(life.job, f"pod {life.current_name(pod)} is not waiting")
 
-    def _check_counts(self, job: Job, counts: Mapping[str, int]) -> None:
+    def _checked_counts(self, job: Job, counts: Mapping[str, int]) -> dict[str, int]:
         pod_sets = {pod_set.name: pod_set for pod_set in job.pod_sets}
-        for name, count in counts.items():
+        checked = {}
+        for name, given in counts.items():
             pod_set = pod_sets.get(name)
             if pod_set is None:
                 self.refuse(job, f"it has no pod set {name!r}")
+            checked[name] = count = self._whole(job, f"the count of pod set {name}", given)
             if not pod_set.min_count <= count <= pod_set.count:
                 allowed = f"{pod_set.min_count} to {pod_set.count}"
                 self.refuse(job, f"pod set {name} allows {allowed} pods, not {count}")
+        return checked
+
+    def _whole(self, job: Job, what: str, value: int) -> int:
+        """A number that tables keep as an integer, of whatever type of whole numbers it is."""
+        try:
+            return index(value)
+        except TypeError:
+            self.refuse(job, f"{what} is {value!r}, which is no whole number")

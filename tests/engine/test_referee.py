@@ -89,6 +89,16 @@ def told(decide: Any) -> type[Greedy]:
         (POOL, lambda j: [Admit(j["gang"], counts={"other": 2})], "has no pod set 'other'"),
         (
             POOL,
+            lambda j: [Admit(j["gang"], counts={"main": 3.0})],  # type: ignore[dict-item]
+            "the count of pod set main is 3.0, which is no whole number",
+        ),
+        (
+            POOL,
+            lambda j: [Admit(j["small"], delay=0.5e6)],  # type: ignore[arg-type]
+            "its delay is 500000.0, which is no whole number",
+        ),
+        (
+            POOL,
             lambda j: [Admit(j["gang"]), Preempt(j["gang"], None, "", range(1))],
             "only be preempted as a whole",
         ),
