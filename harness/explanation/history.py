@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -9,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from harness.explanation.standing import Standing, standings, waits
 from harness.explanation.vocabulary import Figures, Units, read
 from harness.runs.folder import reading
 from harness.runs.run import Run
@@ -119,20 +121,26 @@ class History:
         behind: for a job that waits first and of which the policy recorded no refusal then: the last refusal
             of another job of its queue, with that job's name.
         end: the end of the measured span.
+        standings: how the job stood after each instant at which something was decided about it.
     """
 
     job: Mapping[str, Any]
     stretches: tuple[Stretch, ...]
     behind: tuple[str, Event] | None
     end: int
+    standings: Sequence[tuple[int, Standing]]
 
     @property
     def waited(self) -> int:
         """How long the job held nothing, from submission to its end or the run's, microseconds."""
-        last = self.stretches[-1]
-        since = last.since if last.returned is None else last.returned
-        still = self.end - since if self.job["state"] == "pending" and since is not None else 0
-        return sum(stretch.waited for stretch in self.stretches) + still
+        finish = self.job["finish_time"]
+        spans = waits(self.standings, self.end if finish is None else finish)
+        return sum(end - start for start, end in spans)
+
+    def standing(self, time: int) -> Standing:
+        """How the job stood after an instant, from its submission until it has finished."""
+        place = bisect_right(self.standings, time, key=lambda each: each[0])
+        return self.standings[place - 1][1]
 
     @property
     def evictions(self) -> int:
@@ -209,7 +217,9 @@ class Histories:
         told = any(each.what in ("refuse", "reject", PREEMPTS) for each in first.events)
         if not told and (first.start is None or first.waited):
             behind = self._refused_beside(name, first)
-        return History(self.row(name), stretches, behind, self._run.window.end)
+        own = [row for row in rows if row["action"] != PREEMPTS]
+        stood = standings(own, on_nodes=self._on_nodes)
+        return History(self.row(name), stretches, behind, self._run.window.end, stood)
 
     def events(self, rows: list[dict[str, Any]]) -> list[Event]:
         """Decisions about one job as events, without what evictions cost."""

@@ -12,6 +12,7 @@ from harness.explanation.clock import Clock
 from harness.explanation.history import Histories
 from harness.explanation.names import close_to
 from harness.explanation.sentences import Sentences
+from harness.explanation.standing import waiting
 from harness.explanation.vocabulary import Units
 from harness.runs.folder import reading
 from harness.runs.run import Run
@@ -19,7 +20,6 @@ from harness.text import aligned, printable
 from harness.units import format_duration
 
 _SHOWN = 10
-_STANDING = ("submit", "requeue", "admit", "start", "bind", "preempt", "evict", "gone", "finish", "reject")
 
 
 class Moment:
@@ -146,17 +146,24 @@ class Moment:
         states = ", ".join(
             f"{count:,} {state}" for state, count in jobs["state"].value_counts().sort("state").iter_rows()
         )
-        waits = jobs["wait"]
         lost = format_duration(int(jobs["progress_lost"].to_physical().cast(pl.Int128).sum()))
-        sorted_waits = waits.sort().to_list()
-        half, most_of_them, longest = (
-            format_duration(sorted_waits[(len(sorted_waits) - 1) * percent // 100])
-            for percent in (50, 95, 100)
-        )
+        taken = jobs.filter(pl.col("state") != "rejected")
+        waits = (taken["start_time"] - taken["submit_time"]).drop_nulls().sort().to_list()
+        never = taken.height - len(waits)
+        within = [
+            f"{format_duration(waits[place])} for {of}"
+            for of, percent in (("half of them", 50), ("95 of 100", 95), ("all", 100))
+            if taken.height and (place := (taken.height - 1) * percent // 100) < len(waits)
+        ]
+        if within:
+            starts = f"first start within {', '.join(within)}"
+        else:
+            starts = f"{'fewer than half' if waits else 'none'} of them started"
+        starts += f"; {never:,} had not started by the end of the run" if never else ""
         preempted, preemptions = (jobs["preemptions"] > 0).sum(), jobs["preemptions"].cast(pl.Int64).sum()
         lines = [
             f"queue {self.queue}: {jobs.height:,} jobs ({states})",
-            f"  first start within {half} for half of them, {most_of_them} for 95 of 100, {longest} for all",
+            f"  {starts}",
             f"  {preempted:,} were {self._hit}, {preemptions:,} times in all, and lost {lost} of work",
         ]
         parts = ["\n".join(printable(line) for line in lines)]
@@ -232,21 +239,16 @@ class Moment:
         rows = self._run.micros("decisions").filter(pl.col("time") <= self.at)
         if self.queue is not None:
             rows = rows.filter(pl.col("queue") == self.queue)
+        over = (pl.col("finish_time") <= self.at).fill_null(value=False)
+        finished = self._lives.jobs.filter(over)["row"].cast(pl.Int32)
         with reading(self._run.path):
-            last = (
-                rows.filter(pl.col("action").is_in(_STANDING))
-                .group_by("job")
-                .agg(pl.col("job_id", "action", "time").last())
-                .filter(pl.col("action").is_in(["submit", "requeue"]))
-                .sort("time", "job")
-                .collect()
-            )
+            last = waiting(rows).filter(~pl.col("job").is_in(finished.implode())).collect()
             refusals = (
                 rows.filter(pl.col("action") == "refuse").group_by("job").agg(refused=pl.col("seq").last())
             )
             return (
-                last.lazy().join(refusals, on="job", how="left").sort("time", "job")
-                .select("job_id", "refused", since="time").collect()
+                last.lazy().join(refusals, on="job", how="left").sort("since", "job")
+                .select("job_id", "refused", "since").collect()
             )  # fmt: skip
 
     def _waiting(self, most: int) -> str:

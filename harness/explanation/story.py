@@ -16,7 +16,6 @@ from harness.text import printable
 from harness.units import format_duration
 
 _NAMED = 3
-_STANDING = ("submit", "requeue", "admit", "start", "bind", "preempt", "evict", "gone", "reject")
 
 
 class Story:
@@ -130,23 +129,7 @@ class Story:
             return "it had not been submitted yet"
         if job["finish_time"] is not None and self.at >= job["finish_time"]:
             return "it was finished"
-        begun = [stretch for stretch in self.history.stretches if stretch.events[0].time <= self.at]
-        if not begun:
-            return "it had just been submitted"
-        before = [event for event in begun[-1].events if event.time <= self.at]
-        last = next(
-            (each.what for each in reversed(before) if each.what in _STANDING),
-            "submit",
-        )
-        return {
-            "admit": "it held quota",
-            "start": "it ran",
-            "bind": "it held nodes",
-            "preempt": "it was leaving, preempted",
-            "evict": "it was leaving, evicted",
-            "gone": "it was gone, preempted",
-            "reject": "it had been rejected",
-        }.get(last, "it waited")
+        return self.history.standing(self.at).value
 
     # --- what happened ------------------------------------------------------------------------------------
 

@@ -203,6 +203,29 @@ def test_a_queue_tells_who_preempted_it_and_which_jobs_lost(kueue: Run) -> None:
 
 
 @pytest.mark.parametrize(
+    ("until", "told"),
+    [
+        ("5s", "fewer than half of them started; 6 had not started by the end of the run"),
+        ("15s", "first start within 10s for half of them; 4 had not started by the end of the run"),
+        ("1d", "first start within 10s for half of them, 30s for 95 of 100, 30s for all"),
+    ],
+)
+def test_first_starts_of_a_queue_are_of_jobs_that_started(
+    until: str, told: str, write_trace: WriteTrace, tmp_path: Path
+) -> None:
+    """Of 8 jobs that run two at a time; what was rejected counts nowhere."""
+    asks = {"request.cpu": 3000}
+    large = {"request.cpu": 5000}
+    trace = write_trace(
+        *({"queue": "a", **asks} for _ in range(8)), {"queue": "a", **large}, {"queue": "b", **large}
+    )
+    cluster = queues({"a": {"cpu": "9"}, "b": {"cpu": "9"}}, nodes=2)
+    run = replayed(trace, cluster, tmp_path, until=until)
+    assert lines(run, queue="a")[1] == f"  {told}"
+    assert lines(run, queue="b")[:2] == ["queue b: 1 jobs (1 rejected)", "  none of them started"]
+
+
+@pytest.mark.parametrize(
     ("asked", "message", "hint"),
     [
         ({"job": "their"}, "the run has no job 'their'", "theirs"),

@@ -1,0 +1,114 @@
+"""What jobs had of what they ask for, out of their decisions.
+
+A job has quota from its admission until it is evicted, and resources from the first binding or start until
+the last pod has finished or is gone. What was evicted is back in its queue at the instant at which it is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from typing import Any
+
+import polars as pl
+
+_EVICTIONS = ("preempt", "evict")
+_ENDS = ("gone", "finish")
+_RETURNS = ("submit", "requeue")
+
+
+class Standing(Enum):
+    """How a job stood, in words."""
+
+    WAITING = "it waited"
+    ADMITTED = "it held quota"
+    BOUND = "it held nodes"
+    RUNNING = "it ran"
+    PREEMPTED = "it was leaving, preempted"
+    EVICTED = "it was leaving, evicted"
+    REJECTED = "it had been rejected"
+
+
+def standings(rows: Iterable[Mapping[str, Any]], *, on_nodes: bool) -> list[tuple[int, Standing]]:
+    """How a job stood after each instant at which something was decided about it.
+
+    Args:
+        rows: the decisions about the job, in order.
+        on_nodes: whether pods are bound to nodes; else a job holds resources as a whole.
+    """
+    found: dict[int, Standing] = {}
+    held: dict[int | None, str] = {}  # pods -> the eviction that they are leaving after, or ""
+    quota = False
+    for row in rows:
+        action, pod = row["action"], row["pod_number"]
+        if action == "admit":
+            quota = True
+            if not on_nodes and row.get("holding") != 0:
+                held[pod] = ""
+        elif action in ("bind", "start"):
+            held[pod] = ""
+        elif action in _EVICTIONS:
+            quota = quota and pod is not None
+            held |= dict.fromkeys(held if pod is None else [pod], action)
+        elif action in _ENDS and pod is not None:
+            held.pop(pod, None)
+        elif action in _ENDS or (action == "requeue" and pod is None):
+            held.clear()
+        found[row["time"]] = (
+            Standing.REJECTED if action == "reject" else _standing(held, quota=quota, on_nodes=on_nodes)
+        )
+    return list(found.items())
+
+
+def _standing(held: Mapping[int | None, str], *, quota: bool, on_nodes: bool) -> Standing:
+    if not held:
+        return Standing.ADMITTED if quota else Standing.WAITING
+    if "" in held.values():
+        return Standing.BOUND if on_nodes else Standing.RUNNING
+    return Standing.PREEMPTED if "preempt" in held.values() else Standing.EVICTED
+
+
+def waits(standings: Iterable[tuple[int, Standing]], end: int) -> Iterator[tuple[int, int]]:
+    """The spans in which a job had neither quota nor resources.
+
+    Args:
+        standings: from `standings`.
+        end: the job's end, or that of the run.
+    """
+    since: int | None = None
+    for time, standing in standings:
+        if standing is not Standing.WAITING and since is not None:
+            yield since, time
+            since = None
+        elif standing is Standing.WAITING and since is None and time < end:
+            since = time
+    if since is not None:
+        yield since, end
+
+
+def waiting(decisions: pl.LazyFrame) -> pl.LazyFrame:
+    """The jobs that have neither quota nor resources after some decisions, and were not rejected.
+
+    Jobs that have finished are among them where their pods were bound one by one.
+
+    Args:
+        decisions: the first ones of a run, times in microseconds.
+
+    Returns:
+        `job, job_id, since` (when the job last came to have nothing).
+    """
+    action, pods = pl.col("action"), pl.col("pods").cast(pl.Int64)
+    bound = pods.filter(action == "bind").sum() - pods.filter(action.is_in(_ENDS)).sum()
+    moved = action.filter(action.is_in([*_RETURNS, *_EVICTIONS, "admit"]))
+    return (
+        decisions.group_by("job")
+        .agg(
+            pl.col("job_id").last(),
+            bound=bound,
+            moved=moved.last(),
+            rejected=(action == "reject").any(),
+            since=pl.col("time").filter(action.is_in([*_RETURNS, *_ENDS])).last(),
+        )
+        .filter((pl.col("bound") <= 0) & pl.col("moved").is_in(_RETURNS) & ~pl.col("rejected"))
+        .select("job", "job_id", "since")
+    )
