@@ -247,6 +247,8 @@ class Difference:
                     remarks.append(f"{count:,} jobs finish only in {name}")
             remarks += self._left_out()
             parts.append("\n".join(printable(remark) for remark in remarks))
+        elif left_out := list(self._left_out()):
+            parts.append("\n".join(printable(remark) for remark in left_out))
         return "\n\n".join(parts)
 
     def to_json(self, most: int = MOST) -> dict[str, Any]:

@@ -1,12 +1,15 @@
 """Times of a run as people read and write them, which are those of its tables.
 
-They are timestamps, or durations that count as those of the trace do. Within the program times count from
+They are timestamps in the time zone of the trace, or durations that count as those of the trace do. Within the program times count from
 the run's origin. In a trace of durations that is 0, or the first submission of the window that was chosen.
 """
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
+from zoneinfo import ZoneInfo
+
+import polars as pl
 
 from harness.errors import InputError
 from harness.runs.run import Run
@@ -25,14 +28,27 @@ class Clock:
     def __init__(self, run: Run) -> None:
         self._timestamps = run.info["trace"]["times"] == "timestamp"
         self._origin = int(run.info["trace"]["origin_us"])
+        self._zone: tzinfo = UTC
+        if self._timestamps and run.kept == "all":
+            kind = run.scan("jobs").collect_schema()["submit_time"]
+            assert isinstance(kind, pl.Datetime)
+            if kind.time_zone not in (None, "UTC"):
+                self._zone = ZoneInfo(kind.time_zone)
+
+    @property
+    def is_utc(self) -> bool:
+        """Whether times are written in UTC, or in no time zone."""
+        return self._zone is UTC
 
     @property
     def width(self) -> int:
         """How many columns a whole second takes, as a rule."""
-        return 19 if self._timestamps else 11
+        return (19 if self._zone is UTC else 25) if self._timestamps else 11
 
     def text(self, time: int) -> str:
         """A time, exactly: `2017-10-05 14:52:04`, or `1d 02:03:04` as the trace counts.
+
+        In another time zone than UTC it has its offset.
 
         Args:
             time: microseconds since the run's origin.
@@ -41,6 +57,8 @@ class Clock:
         fraction = f".{time % SECOND:06d}" if time % SECOND else ""
         if self._timestamps:
             moment = _EPOCH + timedelta(microseconds=time)
+            if self._zone is not UTC:  # with its offset, for an hour of the year comes twice
+                return moment.astimezone(self._zone).isoformat(" ")
             return f"{moment:%Y-%m-%d %H:%M:%S}{fraction}"
         seconds = time // SECOND
         days, rest = divmod(seconds, 86400)
@@ -49,8 +67,8 @@ class Clock:
     def parse(self, text: str) -> int:
         """Microseconds since the run's origin, of a time as `text` writes it or a duration such as `30d12h`.
 
-        A duration counts from the run's origin where the run has timestamps. Else it is a time as the trace
-        has them, like what `text` writes.
+        A timestamp without an offset is in the trace's time zone. A duration counts from the run's origin
+        where the run has timestamps. Else it is a time as the trace has them, like what `text` writes.
 
         Raises:
             InputError: it is neither.
@@ -61,7 +79,7 @@ class Clock:
             except ValueError:
                 pass
             else:
-                moment = moment.replace(tzinfo=moment.tzinfo or UTC)
+                moment = moment.replace(tzinfo=moment.tzinfo or self._zone)
                 return (moment - _EPOCH) // timedelta(microseconds=1) - self._origin
         days, _, rest = text.rpartition("d ")
         try:

@@ -53,6 +53,25 @@ def test_runs_part_at_the_first_decision_that_is_not_alike(runs: tuple[Run, Run]
     )
 
 
+def test_where_runs_part_is_told_in_the_time_zone_of_the_trace(
+    runs: tuple[Run, Run], tmp_path: Path
+) -> None:
+    """As `explain` does, which can be asked for that instant."""
+    frame = pl.read_parquet(tmp_path / "trace.parquet")
+    morning = pl.datetime(2024, 5, 1, 9, time_unit="us", time_zone="Asia/Tokyo")
+    frame.with_columns(submit_time=morning + pl.col("submit_time")).write_parquet(tmp_path / "zoned.parquet")
+    zoned = [
+        harness.replay(
+            tmp_path / "zoned.parquet",
+            cluster=tmp_path / "cluster.yaml",
+            plugin=plugin,
+            output=tmp_path / "results",
+        )
+        for plugin in ("none", "kueue-classic")
+    ]
+    assert " part at 2024-05-01 09:01:00+09:00, " in Difference(*zoned).text()
+
+
 def test_changes_of_jobs_and_queues_are_exact(runs: tuple[Run, Run]) -> None:
     """`mine` starts at 91 s, after grace and latency, instead of 100 s; `theirs` runs anew when it ended."""
     difference = Difference(*runs)
@@ -184,6 +203,8 @@ def test_a_window_stands_against_the_whole_at_the_times_of_the_trace(
     for pair in ((whole, part), (part, whole)):
         difference = Difference(*pair)
         assert difference.parting is None
+        left_out = f"left out: jobs that only {difference.names[pair.index(whole)]} has, 3"
+        assert difference.text().endswith(f"decide alike to the end\n\n{left_out}")
         assert "arrivals differ" not in difference.text()
     difference = Difference(whole, run("none", "1h.."))
     parting = difference.parting

@@ -335,6 +335,30 @@ def test_durations_count_from_the_window_where_a_run_has_timestamps(windowed: Ru
     assert lines(run, at="65s")[0] == "at 2024-05-02 02:01:05"
 
 
+@pytest.fixture
+def in_berlin(kueue: Run, tmp_path: Path) -> Run:
+    """On the night in which clocks are put back from 3 to 2 o'clock; the run begins at 2:59:30 summer time."""
+    frame = pl.read_parquet(tmp_path / "trace.parquet")
+    evening = pl.datetime(2024, 10, 27, 0, 59, 30, time_unit="us", time_zone="UTC")
+    zoned = (evening + pl.col("submit_time")).dt.convert_time_zone("Europe/Berlin")
+    frame.with_columns(submit_time=zoned).write_parquet(tmp_path / "zoned.parquet")
+    return replayed(tmp_path / "zoned.parquet", queues(TWO), tmp_path, plugin="kueue-classic")
+
+
+def test_timestamps_are_in_the_time_zone_of_the_trace(in_berlin: Run) -> None:
+    """As in its tables, with the offset, by which two of its times of one name are told apart."""
+    told = lines(in_berlin, "mine")
+    assert told[4].startswith("2024-10-27 02:00:30+01:00  submitted to queue a")
+    assert f"{in_berlin.jobs.row(1, named=True)['submit_time']}" == "2024-10-27 02:00:30+01:00"
+    assert lines(in_berlin, at="10s")[0] == "at 2024-10-27 02:59:40+02:00"
+    assert lines(in_berlin, at="2024-10-27 02:59:40") == lines(in_berlin, at="10s")
+    assert lines(in_berlin, at="2024-10-27T00:59:40Z") == lines(in_berlin, at="10s")
+    clock = Clock(in_berlin)
+    for time in (0, 1, 10_000_000, 61_000_000):
+        assert clock.parse(clock.text(time)) == time
+    assert part_of(in_berlin, "2024-10-27 02:59:40", "2024-10-27 02:00:30+01:00") == (10_000_000, 60_000_000)
+
+
 class Terse:
     """A third party's policy: it refuses all jobs once, preempts the first for the second, tells little."""
 
