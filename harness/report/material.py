@@ -129,14 +129,15 @@ class Material:
         return answers
 
     @cached_property
-    def jobs_of_queues(self) -> list[Mapping[str, int]]:
-        """For each run queue -> how many jobs it has, by name."""
-
-        def count(run: Run) -> Mapping[str, int]:
-            queues = run.scan("jobs").group_by("queue").len().sort("queue").collect()
-            return dict(queues.iter_rows())
-
-        return self.of_runs(count)
+    def jobs_of_queues(self) -> Sequence[Mapping[str, int]]:
+        """For each run queue -> how many of its jobs waits are of: those that all runs have, not rejected."""
+        found = []
+        for run, rows in zip(self.runs, self.comparison.pairs.rows, strict=True):
+            with reading(run.path):
+                common = run.scan("jobs").select("queue", "state").collect()[rows]
+            queues = common.filter(pl.col("state") != "rejected").group_by("queue").len().sort("queue")
+            found.append(dict(queues.iter_rows()))
+        return found
 
     @cached_property
     def lanes(self) -> list[Lane]:
@@ -209,6 +210,14 @@ class Material:
             reduced = per_pixel(steps, self.window, pixels)
             found.append(reduced.filter(pl.col("time") <= run.window.end))
         return found
+
+    def over_all(self, level: str, *, together: bool = False) -> list[pl.DataFrame]:
+        """For each run the same over its own window as a whole: a row a series that ever had a level."""
+        several = self._together if together else self._apart
+        return [
+            per_pixel(levels.select("series", "time", level=level), run.window, 1)
+            for run, levels in zip(self.runs, several, strict=True)
+        ]
 
     @cached_property
     def _apart(self) -> list[pl.DataFrame]:

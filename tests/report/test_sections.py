@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+import small_clusters
 from policies import Greedy
 from report_runs import write
 
@@ -23,6 +24,7 @@ from harness.report.amounts import number
 from harness.report.deviation import ONE, deviation
 from harness.report.material import Material, distinct
 from harness.report.report import Report
+from harness.trace.calibration import Calibration
 from harness.units import HOUR, SECOND, format_duration
 
 
@@ -88,6 +90,24 @@ def test_a_part_of_any_run_is_shown_job_by_job(runs: list[harness.Run]) -> None:
     assert len(names) <= 60
 
 
+def test_axes_of_time_say_that_they_are_in_utc_where_texts_are_not(charts: None, tmp_path: Path) -> None:
+    """Headings have the trace's time zone, as its tables do."""
+    write(tmp_path / "plain.parquet", [{"submit_time": 0, "queue": "a", "duration": 3600}])
+    plain = pl.read_parquet(tmp_path / "plain.parquet")
+    for zone, begun, title in (
+        ("UTC", "2024-05-01 00:00:00", None),
+        ("Europe/Berlin", "2024-05-01 00:00:00+02:00", "UTC"),
+    ):
+        morning = pl.datetime(2024, 5, 1, time_unit="us", time_zone=zone) + pl.col("submit_time")
+        plain.with_columns(submit_time=morning).write_parquet(tmp_path / "dated.parquet")
+        run = harness.replay(tmp_path / "dated.parquet", output=tmp_path / "results")
+        (figure,) = blocks(harness.make_report([run], gantt="0s..30m"), "gantt")
+        assert isinstance(figure, Figure)
+        assert figure.title.startswith(f"When jobs held resources, from {begun} to ")
+        axis = drawing.specification(figure, 900)["vconcat"][0]["layer"][0]["encoding"]["x"]["axis"]
+        assert axis.get("title") == title
+
+
 @pytest.mark.parametrize(
     ("part", "said"),
     [("soon", "'soon' is not understood"), ("90d..", "nothing of the run lies within 90d.."), ("x..", "x")],
@@ -148,6 +168,59 @@ def test_hours_waited_are_those_of_the_jobs(runs: list[harness.Run]) -> None:
         assert (change.bar > 0) == (difference > 0)
         bars.append(abs(change.bar))
     assert max(bars) == 1.0
+
+
+def test_hours_waited_are_those_of_the_jobs_that_both_runs_have_and_took(tmp_path: Path) -> None:
+    """The means are of these; rejected jobs have no waits, and a window lacks others."""
+    rows = [{"submit_time": 3600 * (number // 4), "queue": "a", "duration": 3600} for number in range(12)]
+    rows = [{**row, "request.cpu": 5000 if number % 4 == 3 else 4000} for number, row in enumerate(rows)]
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text(small_clusters.queues({"a": {"cpu": "8"}}, nodes=2))
+    trace = write(tmp_path / "trace.parquet", rows)
+    whole, part = (
+        harness.replay(
+            trace,
+            cluster=cluster,
+            calibration=Calibration.parse(window=window),
+            label=window or "whole",
+            output=tmp_path / "results",
+        )
+        for window in (None, "0s..2h")
+    )
+    for chosen, told in (([whole], ["7"]), ([whole, part], ["3", "3"])):
+        scores = blocks(harness.make_report(chosen), "headlines")
+        costs = next(block for block in scores if isinstance(block, Table))
+        (row,) = (row for row in costs.rows if row[0] == "hours that jobs waited for their start")
+        jobs = [run.micros("jobs").collect() for run in chosen]
+        started = [each.filter(pl.col("job_id").is_in(jobs[-1]["job_id"].implode())) for each in jobs]
+        waits = [(each["start_time"] - each["submit_time"]).drop_nulls().sum() for each in started]
+        assert all(each["state"].is_in(["rejected"]).any() for each in jobs)
+        shown = [cell.text if isinstance(cell, Cell) else cell for cell in row[1:]]
+        assert shown[: len(chosen)] == [number(wait / HOUR) for wait in waits] == told
+
+
+@pytest.fixture
+def uneven(tmp_path: Path) -> list[harness.Run]:
+    """The same jobs of an hour, 2 and 6 at a time: the second run ends after a third of the first one."""
+    trace = write(tmp_path / "trace.parquet", [{"submit_time": 0, "queue": "a", "duration": 3600}] * 12)
+    found = []
+    for quota in ("2", "6"):
+        cluster = tmp_path / f"{quota}.yaml"
+        cluster.write_text(small_clusters.queues({"a": {"cpu": quota}}))
+        found.append(harness.replay(trace, cluster=cluster, label=quota, output=tmp_path / "results"))
+    return found
+
+
+def test_levels_in_words_are_over_each_runs_own_time(uneven: list[harness.Run]) -> None:
+    """Also of a run that ends long before the others."""
+    report = harness.make_report(uneven)
+    depth, *_ = (block for block in blocks(report, "waiting") if isinstance(block, Figure))
+    assert depth.words == ("2: 5 jobs waited on average, at most 10. 6: 3 jobs waited on average, at most 6.")
+    held, *_ = (block for block in blocks(report, "allocation") if isinstance(block, Figure))
+    assert held.words == (
+        "2: on average 2 of 2 cores were held (100.0 %), at most 2; most by a 2. "
+        "6: on average 6 of 6 cores were held (100.0 %), at most 6; most by a 6."
+    )
 
 
 def test_the_frontier_marks_what_no_other_run_beats(runs: list[harness.Run]) -> None:

@@ -8,6 +8,7 @@ from math import floor, log10
 import altair as alt
 import polars as pl
 
+from harness.explanation.clock import Clock
 from harness.metrics.measurement import Window
 from harness.report import palette
 from harness.report.blocks import Key
@@ -42,6 +43,8 @@ def time_axis(material: Material, *, labels: bool = True, part: Window | None = 
         # As expressions: Vega-Lite wraps plain times into what its interpreter of expressions cannot read.
         ends = [alt.ExprRef(expr=f"{time:.0f}") for time in domain]
         scale = alt.Scale(type="utc", domain=ends, nice=False)
+        if labels and not Clock(material.runs[0]).is_utc:
+            axis.title = "UTC"  # times in texts are in the trace's time zone
         return alt.X("at:T", scale=scale, axis=axis)
     axis.title = f"{_unit(shown)[1]} since the first submission" if labels else None
     return alt.X("at:Q", scale=alt.Scale(domain=domain, nice=False), axis=axis)

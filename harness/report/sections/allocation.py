@@ -53,7 +53,7 @@ def blocks(material: Material) -> Iterator[Block]:
 
 def _words(material: Material) -> str:
     unit, sentences = unit_of(material.resource), []
-    peaks = material.per_pixel("allocated", 1, together=True)
+    peaks = material.over_all("allocated", together=True)
     of_runs = zip(material.names, material.held, peaks, material.capacities, strict=True)
     for name, held, peak, capacity in of_runs:
         highest = max(peak["high"], default=0) / unit.size

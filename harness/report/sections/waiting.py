@@ -68,14 +68,14 @@ def blocks(material: Material) -> Iterator[Block]:
 
 def _depth_words(material: Material) -> str:
     sentences = []
-    for name, frame in zip(material.names, material.per_pixel("pending_jobs", 1, together=True), strict=True):
+    for name, frame in zip(material.names, material.over_all("pending_jobs", together=True), strict=True):
         mean, most = frame.select("mean", "high").row(0) if frame.height else (0.0, 0)
         sentences.append(f"{name}: {number(mean)} jobs waited on average, at most {number(most)}.")
     return " ".join(sentences)
 
 
 def _depth_by_lane_words(material: Material) -> str:
-    frames = material.per_pixel("pending_jobs", 1)
+    frames = material.over_all("pending_jobs")
     sentences = []
     for place, lane in enumerate(material.lanes):
         each = []
