@@ -46,7 +46,7 @@ class Stay:
         pod: the pod's number and how often it had been recreated; None of a whole job.
         node: of a pod.
         start: microseconds since the trace's origin.
-        waited: how long the job had waited for it, since it was submitted or came back to its queue.
+        waited: how long the job had had nothing before, or the pod had been in its queue.
         held: when the job began to hold resources, if it did.
         end: when it was over, or the end of the run.
         how: how it ended, in words.
@@ -134,7 +134,11 @@ class _Ledger:
 
     def __init__(self, names: pl.Series) -> None:
         self._names = names
-        self._since: dict[int, int] = {}
+        self._since: dict[int, int] = {}  # job -> when it came to have nothing
+        self._back: dict[int, int] = {}  # job -> when all of it came to its queue
+        self._back_of_pods: dict[
+            int, dict[int, int]
+        ] = {}  # and those pods that came back by themselves since
         self._open: dict[int, Stay] = {}
         self._pods: dict[int, dict[tuple[int, int], Stay]] = {}
         self._evicted: dict[int, str] = {}
@@ -146,12 +150,16 @@ class _Ledger:
         """One decision."""
         time, action, job = row["time"], row["action"], row["job"]
         if action in ("submit", "requeue"):
-            self._since[job] = time
+            if row["pod_number"] is None:
+                self._back[job], self._back_of_pods[job] = time, {}
+            else:
+                self._back_of_pods[job][row["pod_number"]] = time
+            self._since.setdefault(job, time)
         elif action in _EVICTIONS:
             self._evict(row)
         elif action == "bind":
             key = row["pod_number"], row["successor"]
-            waited = time - self._since.get(job, time)
+            waited = time - self._back_of_pods[job].get(row["pod_number"], self._back[job])
             stay = Stay(job, time, key, row["node"], waited, held=time)
             self._pods.setdefault(job, {})[key] = stay
         elif action in ("gone", "finish"):
@@ -174,12 +182,13 @@ class _Ledger:
                 self.pod_stays.append(stay)
 
     def _begin(self, job: int, time: int) -> Stay:
-        stay = self._open[job] = Stay(job, time, waited=time - self._since.get(job, time))
+        stay = self._open[job] = Stay(job, time, waited=time - self._since[job])
         return stay
 
     def _end(self, job: int, time: int, how: str) -> None:
         stay = self._open.pop(job)
         stay.end, stay.how = time, how
+        self._since[job] = time
         self.stays.append(stay)
 
     def _evict(self, row: Mapping[str, Any]) -> None:

@@ -177,7 +177,7 @@ class _Trace:
 
     def _told(self, stay: Stay, job: Mapping[str, object]) -> dict[str, str | int]:
         """What is known of a slice."""
-        lost = 0 if stay.pod is not None else self._lost.get((stay.job, stay.end), 0)
+        lost = 0 if stay.pod is not None else self._lost_in(stay)
         told: dict[str, str | int | None] = {
             "job": str(job["job_id"]),
             "queue": str(job["queue"]),
@@ -198,6 +198,10 @@ class _Trace:
             if asked and stay.pod is None:
                 told[f"request {resource}"] = format_amount(resource, asked)
         return {key: value for key, value in told.items() if value is not None}
+
+    def _lost_in(self, stay: Stay) -> int:
+        """The progress that evictions threw away within a stay, which may go on for a grace period."""
+        return sum(lost for end, lost in self._lost.get(stay.job, ()) if stay.start < end <= stay.end)
 
     def _hit(self, number: int, of_track: bytes) -> Iterator[bytes]:
         """That a victim was preempted, where that was within the window."""
@@ -309,8 +313,8 @@ def _levels(run: Run, window: Window, queue: str | None) -> pl.DataFrame:
                       found.filter(~before).select("time", "resource", *columns)])  # fmt: skip
 
 
-def _lost_work(run: Run) -> Mapping[tuple[int, int], int]:
-    """A job and when it was evicted -> the progress that this threw away, pod by pod, microseconds."""
+def _lost_work(run: Run) -> Mapping[int, Sequence[tuple[int, int]]]:
+    """Job -> when evictions hit it, and the progress that each threw away, pod by pod, microseconds."""
     with reading(run.path):
         rows = (
             run.micros("stints")
@@ -319,4 +323,7 @@ def _lost_work(run: Run) -> Mapping[tuple[int, int], int]:
             .agg((pl.col("lost") * pl.col("pods")).sum().alias("lost"))
             .collect()
         )
-    return {(job, end): lost for job, end, lost in rows.iter_rows()}
+    found: dict[int, list[tuple[int, int]]] = {}
+    for job, end, lost in rows.iter_rows():
+        found.setdefault(job, []).append((end, lost))
+    return found

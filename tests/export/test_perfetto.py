@@ -12,6 +12,8 @@ from typing import Any
 import polars as pl
 import pytest
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as schema
+from policies import scripted
+from small_clusters import queues
 
 import harness
 from harness.bundled import BUNDLED
@@ -20,6 +22,7 @@ from harness.export.perfetto import write_perfetto
 from harness.export.window import part_of
 from harness.metrics.measurement import Window
 from harness.trace.calibration import Calibration
+from harness.units import SECOND
 
 TRACES = Path(__file__).parents[2] / "traces"
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
@@ -189,6 +192,54 @@ def test_durations_of_a_window_are_those_of_the_tables(
     assert time == 7200_000_000
     told = {each.name: each.string_value for each in event.debug_annotations}
     assert (told["submitted after"], told["ended after"]) == ("2h00m", "2h10m")
+
+
+def told_of(run: harness.Run) -> dict[tuple[str, int], dict[str, str]]:
+    """What is said of each slice, by its name and when it begins, in seconds."""
+    return {
+        (event.name, time // SECOND): {each.name: each.string_value for each in event.debug_annotations}
+        for time, event in events(exported(run), BEGIN)
+    }
+
+
+def test_work_lost_is_told_of_the_slice_that_lost_it(
+    write_trace: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Also where the job still holds its resources for a grace period, in which it makes no progress."""
+    victim = {"job_id": "victim", "grace_period": 30, "duration": 100}
+    trace = write_trace(victim, {"job_id": "by", "submit_time": 1})
+    steps = {0: [("admit", "victim")], 60: [("preempt", "victim", "by")], 95: [("admit", "victim")]}
+    run = harness.replay(trace, plugin=scripted(steps), output=tmp_path / "runs", until="5m")
+    told = told_of(run)
+    assert told["victim", 0]["lost work"] == "1m00s"
+    assert told["victim", 0]["ended after"] == "1m30s"
+    assert "lost work" not in told["victim", 95]
+
+
+def test_a_pod_waits_since_it_came_back_and_a_job_since_it_had_nothing(
+    write_trace: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Not since another of its pods came back."""
+    x = {"job_id": "x", "pods": 3, "gang": False, "duration": 20, "grace_period": 0}
+    trace = write_trace(x, {"job_id": "y", "duration": 200})
+    steps = {
+        0: [("bind", "x", 0, "n0"), ("bind", "x", 1, "n0"), ("bind", "y", 0, "n0")],
+        10: [("preempt", "x", "y", "Rule", 0)],
+        15: [("preempt", "x", "y", "Rule", 1)],
+        16: [("bind", "x", 2, "n0")],
+        40: [("bind", "x", 0, "n0"), ("bind", "x", 1, "n0")],
+    }
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text(queues({"default": {"cpu": "4"}}, nodes=1))
+    run = harness.replay(trace, cluster=cluster, plugin=scripted(steps), output=tmp_path / "runs")
+    waited = {(name, time): told["waited for it"] for (name, time), told in told_of(run).items() if time > 0}
+    assert waited == {
+        ("x-2", 16): "16s",
+        ("x", 16): "1s",
+        ("x-0-r1", 40): "30s",
+        ("x-1-r1", 40): "25s",
+        ("x", 40): "4s",
+    }
 
 
 def test_hostile_names_stay_text(write_trace: Callable[..., Path], tmp_path: Path) -> None:
