@@ -1,7 +1,8 @@
 """Times of a run as people read and write them, which are those of its tables.
 
-They are timestamps in the time zone of the trace, or durations that count as those of the trace do. Within the program times count from
-the run's origin. In a trace of durations that is 0, or the first submission of the window that was chosen.
+They are timestamps in the time zone of the trace, or durations that count as those of the trace do. Within
+the program times count from the run's origin. In a trace of durations that is 0, or the first submission of
+the window that was chosen.
 """
 
 from __future__ import annotations

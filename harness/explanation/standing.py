@@ -1,7 +1,7 @@
 """What jobs had of what they ask for, out of their decisions.
 
 A job has quota from its admission until it is evicted, and resources from the first binding or start until
-the last pod has finished or is gone. What was evicted is back in its queue at the instant at which it is gone.
+the last pod has finished or is gone. What was evicted is back in its queue when it is gone.
 """
 
 from __future__ import annotations

@@ -53,9 +53,7 @@ def test_runs_part_at_the_first_decision_that_is_not_alike(runs: tuple[Run, Run]
     )
 
 
-def test_where_runs_part_is_told_in_the_time_zone_of_the_trace(
-    runs: tuple[Run, Run], tmp_path: Path
-) -> None:
+def test_where_runs_part_is_told_in_the_time_zone_of_the_trace(runs: tuple[Run, Run], tmp_path: Path) -> None:
     """As `explain` does, which can be asked for that instant."""
     frame = pl.read_parquet(tmp_path / "trace.parquet")
     morning = pl.datetime(2024, 5, 1, 9, time_unit="us", time_zone="Asia/Tokyo")

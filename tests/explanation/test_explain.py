@@ -337,7 +337,7 @@ def test_durations_count_from_the_window_where_a_run_has_timestamps(windowed: Ru
 
 @pytest.fixture
 def in_berlin(kueue: Run, tmp_path: Path) -> Run:
-    """On the night in which clocks are put back from 3 to 2 o'clock; the run begins at 2:59:30 summer time."""
+    """In the night in which clocks are put back from 3 to 2 o'clock; it begins at 2:59:30 summer time."""
     frame = pl.read_parquet(tmp_path / "trace.parquet")
     evening = pl.datetime(2024, 10, 27, 0, 59, 30, time_unit="us", time_zone="UTC")
     zoned = (evening + pl.col("submit_time")).dt.convert_time_zone("Europe/Berlin")
