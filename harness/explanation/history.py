@@ -49,6 +49,7 @@ class Event:
         waits: whether it is an admission for which others still hold the resources: the job starts later.
         ran: of an eviction, how long the job had progressed, microseconds; None where that was not looked up.
         lost: the progress that the eviction threw away, summed over pods, microseconds.
+        lost_pods: how many pods lost progress with it: also those that stay of a gang.
         lost_amounts: resource -> amount x microseconds of it.
         holders: of a refusal, resource -> the queues that held most of it then, with the amounts.
     """
@@ -64,6 +65,7 @@ class Event:
     waits: bool = False
     ran: int | None = None
     lost: int = 0
+    lost_pods: int = 0
     lost_amounts: Mapping[str, int] = field(default_factory=dict)
     holders: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
 
@@ -259,6 +261,7 @@ class Histories:
                     if spans is None
                     else max((span["end"] - span["start"] for span in spans), default=0),
                     sum(span["lost"] * span["pods"] for span in spans or ()),
+                    sum(span["pods"] for span in spans or () if span["lost"]),
                     _lost_amounts(spans or ()),
                 )
             )

@@ -160,11 +160,13 @@ class Moment:
         else:
             starts = f"{'fewer than half' if waits else 'none'} of them started"
         starts += f"; {never:,} had not started by the end of the run" if never else ""
+        several = (jobs.filter(jobs["progress_lost"].to_physical() > 0)["pods"] > 1).any()
+        over = ", summed over pods" if several else ""
         preempted, preemptions = (jobs["preemptions"] > 0).sum(), jobs["preemptions"].cast(pl.Int64).sum()
         lines = [
             f"queue {self.queue}: {jobs.height:,} jobs ({states})",
             f"  {starts}",
-            f"  {preempted:,} were {self._hit}, {preemptions:,} times in all, and lost {lost} of work",
+            f"  {preempted:,} were {self._hit}, {preemptions:,} times in all, and lost {lost} of work{over}",
         ]
         parts = ["\n".join(printable(line) for line in lines)]
         for title, table in zip(("preempted by", "preempts"), self._preemptions, strict=True):

@@ -123,8 +123,8 @@ class Sentences:
                 for resource, amount in event.lost_amounts.items()
             )
             ran = format_duration(event.ran or 0)
-            parts.append(f"it had run for {ran} and lost {format_duration(event.lost)} of work"
-                         + (f" ({hours})" if hours else ""))  # fmt: skip
+            lost = f"{format_duration(event.lost)} of work{summed(event.lost_pods)}"
+            parts.append(f"it had run for {ran} and lost {lost}" + (f" ({hours})" if hours else ""))
         elif event.ran:
             parts.append(f"it had run for {format_duration(event.ran)} and lost no work")
         elif event.ran is not None:
@@ -233,6 +233,11 @@ def _because(event: Event) -> str:
 def pods(count: int) -> str:
     """So many pods."""
     return "1 pod" if count == 1 else f"{count:,} pods"
+
+
+def summed(pods: int) -> str:
+    """What stands behind time that is summed over so many pods."""
+    return f", summed over {pods:,} pods" if pods > 1 else ""
 
 
 def _together(figures: Figures) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from harness.engine.livelock import Livelock
 from harness.explanation.clock import Clock
 from harness.explanation.history import PREEMPTS, Event, History, Stretch
-from harness.explanation.sentences import Sentences, pods
+from harness.explanation.sentences import Sentences, pods, summed
 from harness.explanation.vocabulary import Units
 from harness.text import printable
 from harness.units import format_duration
@@ -108,10 +108,12 @@ class Story:
             preempted = job["preemptions"] - history.evictions
             told = [f"preempted {_times(preempted)}"] if preempted else []
             told += [f"evicted {_times(history.evictions)}"] if history.evictions else []
-            lost = format_duration(job["progress_lost"])
-            parts.append(f"was {' and '.join(told)} and lost {lost} of work")
+            lost = f"{format_duration(job['progress_lost'])} of work"
+            lost += summed(job["pods"]) if job["progress_lost"] else ""
+            parts.append(f"was {' and '.join(told)} and lost {lost}")
         if job["held_idle"]:
-            parts.append(f"held its resources without progress for {format_duration(job['held_idle'])}")
+            idle = f"{format_duration(job['held_idle'])}{summed(job['pods'])}"
+            parts.append(f"held its resources without progress for {idle}")
         if history.victims:
             made = "preemption was" if history.victims == 1 else "preemptions were"
             parts.append(f"{history.victims:,} {made} made for it")
@@ -182,11 +184,12 @@ class Story:
         ran = sum(event.ran or 0 for stretch in fold for event in stretch.events)
         waited = sum(stretch.waited for stretch in fold)
         lost = sum(stretch.lost for stretch in fold)
+        over = summed(self.history.job["pods"]) if lost else ""
         yield self._line(
             first,
             f"until {self._clock.text(last)} the like happens {_times(len(fold))} more; in all it waits "
             f"{format_duration(waited)}, runs {format_duration(ran)}, and loses "
-            f"{format_duration(lost)} of work",
+            f"{format_duration(lost)} of work{over}",
         )
         for (reason, queue), stretches in _by_ending(fold):
             by = Counter(

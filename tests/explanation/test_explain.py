@@ -102,6 +102,22 @@ def test_the_summary_adds_up(kueue: Run) -> None:
     assert "held its resources without progress for 30s" in head[2]
 
 
+def test_time_of_several_pods_is_said_to_be_summed(write_trace: WriteTrace, tmp_path: Path) -> None:
+    """A gang of 4 starts up for 15 s, runs for 5 s and then holds its resources for another 5 s."""
+    gang = {"job_id": "gang", "pods": 4, "startup": 15, "grace_period": 5, "duration": 60}
+    trace = write_trace(gang, {"job_id": "one", "startup": 0, "duration": 70})
+    steps = {0: [("admit", "gang"), ("admit", "one")], 20: [("preempt", "gang", "one")]}
+    run = replayed(trace, queues({"default": {"cpu": "5"}}), tmp_path, plugin=scripted(steps))
+    told = lines(run, "gang")
+    assert told[2].endswith(
+        "was preempted once and lost 20s of work, summed over 4 pods; "
+        "held its resources without progress for 1m20s, summed over 4 pods"
+    )
+    assert "it had run for 5s and lost 20s of work, summed over 4 pods (0.01 cpu-hours)" in "\n".join(told)
+    assert lines(run, queue="default")[2].endswith("lost 20s of work, summed over pods")
+    assert "summed" not in "\n".join(lines(run, "one"))
+
+
 def test_a_wait_says_what_was_short_and_who_held_it(kueue: Run) -> None:
     """2 of 4 cpu are missing while a runs."""
     (line,) = (line for line in lines(kueue, "theirs") if "waits (" in line)
