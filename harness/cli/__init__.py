@@ -5,14 +5,21 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from typing import Any
 
 import click
 
 from harness.cli.context import ARGUMENTS, PluginChoice
-from harness.cli.failure import end_like_ctrl_c, ended, open_what_is_closed, warnings_in_words
+from harness.cli.failure import (
+    end_like_ctrl_c,
+    ended,
+    is_shortage,
+    open_what_is_closed,
+    warnings_in_words,
+)
 from harness.cli.group import Group
 from harness.collector import collect_seldom
-from harness.errors import HarnessError
+from harness.errors import HarnessError, blamed_on
 from harness.linear_algebra import in_one_thread
 
 COMMANDS = {
@@ -60,6 +67,24 @@ class LazyGroup(Group):
             return command
         return _theirs(ctx).get(cmd_name)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Like click's; what fails of a plugin's command is told as that plugin's.
+
+        Raises:
+            PluginError: it failed with an error that says nothing to whoever called it.
+        """
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort, OSError):
+            raise
+        except Exception as error:
+            name = ctx.invoked_subcommand
+            if name is None or name in COMMANDS or is_shortage(error):
+                raise
+            owner = _choice(ctx).owner(name, taken=COMMANDS)
+            with blamed_on(f"plugin {owner!r} failed in its command {name}"):
+                raise
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, without importing ours; a broken plugin does not keep anybody from help."""
         rows = [(name, help_text) for name, (_, help_text) in COMMANDS.items()]
@@ -73,9 +98,12 @@ class LazyGroup(Group):
 
 
 def _theirs(ctx: click.Context) -> dict[str, click.Command]:
-    """The commands of plugins; help is asked for before the group itself is called."""
-    choice = ctx.find_object(PluginChoice) or PluginChoice(ctx.params.get("blocked", ()))
-    return choice.commands(taken=COMMANDS)
+    return _choice(ctx).commands(taken=COMMANDS)
+
+
+def _choice(ctx: click.Context) -> PluginChoice:
+    """The plugins that were chosen; help is asked for before the group itself is called."""
+    return ctx.find_object(PluginChoice) or PluginChoice(ctx.params.get("blocked", ()))
 
 
 def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:

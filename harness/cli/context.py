@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -28,7 +28,7 @@ class PluginChoice:
     def __init__(self, blocked: tuple[str, ...] = ()) -> None:
         self.blocked = blocked
         self._loaded: Plugins | None = None
-        self._commands: dict[str, click.Command] | None = None
+        self._commands: Mapping[str, tuple[str, click.Command]] | None = None
 
     def load(self) -> Plugins:
         """The plugins.
@@ -51,6 +51,13 @@ class PluginChoice:
         Raises:
             PluginError: a plugin fails to add its commands, or adds one that is there already.
         """
+        return {name: command for name, (_, command) in self._added(taken).items()}
+
+    def owner(self, command: str, *, taken: Container[str] = ()) -> str:
+        """The plugin that adds a command; see `commands`."""
+        return self._added(taken)[command][0]
+
+    def _added(self, taken: Container[str]) -> Mapping[str, tuple[str, click.Command]]:
         if self._commands is None:
             self._commands = _added(self._third_parties(), taken)
         return self._commands
@@ -62,9 +69,9 @@ class PluginChoice:
         return load(only=third_parties() - set(self.blocked))
 
 
-def _added(plugins: Plugins, taken: Container[str]) -> dict[str, click.Command]:
-    commands: dict[str, click.Command] = {}
-    owners: dict[str, str] = {}
+def _added(plugins: Plugins, taken: Container[str]) -> Mapping[str, tuple[str, click.Command]]:
+    """Name -> the plugin that adds the command, and the command."""
+    added: dict[str, tuple[str, click.Command]] = {}
     for hook in plugins.hooks.harness_register_commands.get_hookimpls():
         owner, group = hook.plugin_name, click.Group()
         try:
@@ -77,13 +84,14 @@ def _added(plugins: Plugins, taken: Container[str]) -> dict[str, click.Command]:
                 hint=f"leave it out: --no-plugin {owner}",
             ) from error
         for name, command in group.commands.items():
-            if name in taken or name in owners:
+            if name in taken or name in added:
+                other = added[name][0] if name in added else "harness"
                 raise PluginError(
-                    f"command {name!r} is registered by both {owners.get(name, 'harness')!r} and {owner!r}",
+                    f"command {name!r} is registered by both {other!r} and {owner!r}",
                     hint=f"leave one out: --no-plugin {owner}",
                 )
-            commands[name], owners[name] = command, owner
-    return commands
+            added[name] = owner, command
+    return added
 
 
 def command_line(ctx: click.Context) -> str:

@@ -109,7 +109,7 @@ def ended(error: BaseException, *, debug: bool) -> int:
         named = None if broken else error.filename
         complain(f"{named or 'the output cannot be written'}: {error.strerror or error}")
         return USAGE
-    if isinstance(error, MemoryError) or _is_shortage(error):
+    if isinstance(error, MemoryError) or is_shortage(error):
         complain("there is not enough memory", "nothing was left half-written; replay less at once")
         return USAGE
     complain(
@@ -128,7 +128,7 @@ def _in_a_line(error: BaseException) -> str:
     return f"{text} ({about})" if about else text
 
 
-def _is_shortage(error: BaseException) -> bool:
+def is_shortage(error: BaseException) -> bool:
     """Whether there was no memory, as told otherwise than by `MemoryError`.
 
     polars panics where the system gives it no memory, or no thread, which needs memory, too. Compiled modules

@@ -42,6 +42,12 @@ FAILING = """
         def fail(how):
             if how == "check":
                 raise CheckError("two is not three", hint="count again")
+            if how == "usage":
+                raise click.UsageError("not so")
+            if how == "exit":
+                raise SystemExit(3)
+            if how == "click exit":
+                click.get_current_context().exit(4)
             if how == "file":
                 open("absent.txt")
             if how == "thread":
@@ -304,12 +310,26 @@ def test_a_metric_that_fails_is_named_and_the_run_is_kept(
 def test_a_defect_of_ours_has_a_code_of_its_own(harness: Callable, install: Callable) -> None:
     """It is neither a check that failed nor bad input, and --debug shows where it is."""
     install("failing", FAILING)
-    ended = harness("fail", "otherwise")
+    ended = harness("fail", "panic")
     assert ended.code == 70
     error, hint = ended.err.rstrip("\n").split("\n")
-    assert error == "Error: unexpected ZeroDivisionError: a defect"
+    assert error.endswith("PanicException: index out of bounds")
+    assert error.startswith("Error: unexpected ")
     assert hint == "Hint: this is a defect of harness; --debug shows where"
+    assert "in fail" in harness("--debug", "fail", "panic").err
+
+
+def test_a_command_of_a_plugin_that_fails_names_the_plugin(harness: Callable, install: Callable) -> None:
+    """It is no defect of ours; what says by itself what is wrong, or ends the command, is told as it is."""
+    install("failing", FAILING)
+    ended = harness("fail", "otherwise")
+    assert (ended.code, ended.out) == (2, "")
+    message = "plugin 'failing' failed in its command fail: ZeroDivisionError: a defect"
+    assert ended.err == f"Error: {message}\nHint: --debug shows where\n"
     assert "in fail" in harness("--debug", "fail", "otherwise").err
+    assert harness("fail", "usage").err.endswith("Error: not so\n")
+    assert harness("fail", "file").err == "Error: absent.txt: No such file or directory\n"
+    assert (harness("fail", "exit").code, harness("fail", "click exit").code) == (3, 4)
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
