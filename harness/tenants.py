@@ -1,12 +1,12 @@
 """Whose quota the jobs of a queue count against, and under which name a run keeps that queue apart.
 
 A trace's queue is a LocalQueue of the row's namespace, a ClusterQueue, or a quota; one name may stand for
-different quotas in different namespaces.
+different quotas in different namespaces, and labels of pods may name other quotas than their queue does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,8 @@ import polars as pl
 from harness.arrays import places
 from harness.cluster.elastic import QuotaLeaves, leaves_of
 from harness.models.quota import UNLIMITED, QuotaTree, minus
+from harness.recording.schemas import TIMELINE_QUEUE
+from harness.trace.quota_names import QUOTA_NAME
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -23,48 +25,80 @@ if TYPE_CHECKING:
 
 
 _SLICE = 1 << 20
+_NAME = "harness.tenant"
 
 
 class Tenants(NamedTuple):
     """The queues of a trace on a cluster.
 
     Attributes:
-        names: for each job its queue; `<namespace>/<queue>` where a queue's name stands for several quotas.
+        names: for each job its queue; `<namespace>/<queue>` where a queue's name stands for several quotas,
+            and `<namespace>/<queue>/<quota>` where it does so in one namespace, because labels name quotas.
         quotas: every such name, sorted -> the ClusterQueue or ElasticQuota behind it, or None.
+        by_label: whether some jobs of one namespace and queue have several names.
     """
 
     names: pl.Series
     quotas: Mapping[str, str | None]
+    by_label: bool = False
 
 
 def tenants(jobs: pl.DataFrame, cluster: Cluster, *, by_elastic_quotas: bool = False) -> Tenants:
     """Tell queues apart by the quota behind them.
 
     Args:
-        jobs: has the columns `namespace` and `queue`.
+        jobs: has the columns `namespace` and `queue`, and `QUOTA_NAME` where labels name quotas.
         cluster: what the trace is replayed on.
         by_elastic_quotas: whether jobs count against ElasticQuotas where both kinds are behind a queue
             (`PolicySpec.admits_by_elastic_quotas`), and not against ClusterQueues.
     """
     leaves = QuotaLeaves(cluster)
-    behind: dict[str, dict[str, str | None]] = {}
-    for namespace, queue in _distinct(jobs.select("namespace", "queue")).iter_rows():
-        behind.setdefault(queue, {})[namespace] = _quota_of(
-            namespace, queue, cluster, leaves, by_elastic_quotas=by_elastic_quotas
-        )
-    several = sorted(queue for queue, found in behind.items() if len(set(found.values())) > 1)
-    quotas = {
-        f"{namespace}/{queue}" if queue in several else queue: quota
-        for queue, found in behind.items()
-        for namespace, quota in found.items()
-    }
+    doors = _distinct(_doors(jobs))
+    behind = [
+        _quota_of(*door, cluster=cluster, leaves=leaves, by_elastic_quotas=by_elastic_quotas)
+        for door in doors.iter_rows()
+    ]
+    of_queue: dict[str, set[str | None]] = {}
+    of_door: dict[tuple[str, str], set[str | None]] = {}
+    for (namespace, queue, *_), quota in zip(doors.iter_rows(), behind, strict=True):
+        of_queue.setdefault(queue, set()).add(quota)
+        of_door.setdefault((namespace, queue), set()).add(quota)
+
+    def name_of(namespace: str, queue: str, quota: str | None) -> str:
+        if len(of_queue[queue]) == 1:
+            return queue
+        if len(of_door[namespace, queue]) == 1 or quota is None:
+            return f"{namespace}/{queue}"
+        return f"{namespace}/{queue}/{quota}"
+
+    found = [
+        name_of(namespace, queue, quota)
+        for (namespace, queue, *_), quota in zip(doors.iter_rows(), behind, strict=True)
+    ]
     names = jobs["queue"]
-    if several:
-        ambiguous = pl.col("queue").is_in(several)
-        apart = pl.concat_str("namespace", "queue", separator="/")
-        name = pl.when(ambiguous).then(apart).otherwise("queue")
-        names = jobs.select(name.cast(pl.Categorical)).to_series()
-    return Tenants(names, dict(sorted(quotas.items())))
+    if any(len(several) > 1 for several in of_queue.values()):
+        named = doors.with_columns(pl.Series(_NAME, found, pl.Categorical))
+        names = jobs.join(named, on=doors.columns, how="left", maintain_order="left")[_NAME]
+    quotas = dict(sorted(dict(zip(found, behind, strict=True)).items()))
+    return Tenants(names, quotas, any(len(several) > 1 for several in of_door.values()))
+
+
+def timeline_queue(columns: Collection[str], known: Collection[str]) -> pl.Expr:
+    """What the timeline of a run calls the queue of each job.
+
+    Args:
+        columns: those of its jobs.
+        known: all queues of the timeline, as `quota_of` in `run.json` has them.
+    """
+    if TIMELINE_QUEUE in columns:
+        return pl.col(TIMELINE_QUEUE)
+    apart = pl.concat_str("namespace", "queue", separator="/")
+    return pl.when(pl.col("queue").is_in(list(known))).then("queue").otherwise(apart)
+
+
+def _doors(jobs: pl.DataFrame) -> pl.DataFrame:
+    """What tells by which quota a job counts, column by column."""
+    return jobs.select("namespace", "queue", *(name for name in (QUOTA_NAME,) if name in jobs.columns))
 
 
 def _distinct(rows: pl.DataFrame) -> pl.DataFrame:
@@ -73,7 +107,7 @@ def _distinct(rows: pl.DataFrame) -> pl.DataFrame:
     Where all have one namespace, as in most traces, queues tell, for a fifth of the time.
     """
     namespaces = rows["namespace"].unique()
-    if len(namespaces) == 1:
+    if len(namespaces) == 1 and rows.width == 2:
         queues = rows["queue"].unique()
         return pl.DataFrame([namespaces.new_from_index(0, len(queues)), queues])
     parts = [part.unique() for part in rows.iter_slices(_SLICE)]
@@ -81,16 +115,22 @@ def _distinct(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _quota_of(
-    namespace: str, queue: str, cluster: Cluster, leaves: QuotaLeaves, *, by_elastic_quotas: bool
+    namespace: str,
+    queue: str,
+    named: str = "",
+    *,
+    cluster: Cluster,
+    leaves: QuotaLeaves,
+    by_elastic_quotas: bool,
 ) -> str | None:
-    """The ClusterQueue that a queue stands for, or the ElasticQuota of the namespace or of that name.
+    """The ClusterQueue that a queue stands for, or the ElasticQuota that jobs of it count against.
 
     The one of them that counts, else the other.
     """
     cluster_queue = cluster.cluster_queue_of(namespace, queue)
     if cluster_queue is not None and not by_elastic_quotas:
         return cluster_queue.name
-    elastic = leaves.of(namespace, queue)
+    elastic = leaves.of(namespace, queue, named)
     return cluster_queue.name if elastic is None and cluster_queue is not None else elastic
 
 
@@ -98,12 +138,11 @@ def elastic_quotas(jobs: pl.DataFrame, cluster: Cluster) -> set[str]:
     """The ElasticQuotas that jobs count against for plugins which go by these, besides any ClusterQueues.
 
     Args:
-        jobs: has the columns `namespace` and `queue`.
+        jobs: as for `tenants`.
         cluster: what the trace is replayed on.
     """
     leaves = QuotaLeaves(cluster)
-    rows = _distinct(jobs.select("namespace", "queue")).iter_rows()
-    found = {leaves.of(namespace, queue) for namespace, queue in rows}
+    found = {leaves.of(*door) for door in _distinct(_doors(jobs)).iter_rows()}
     return {name for name in found if name is not None}
 
 

@@ -145,9 +145,9 @@ class Slow:
         defaults = {"pods": 1, "gang": None, "priority": 0}
         rows = [
             {**defaults, **asks[row["job_id"]], **row}
-            for row in run.jobs.select("job_id", "queue", "namespace", "priority", "pods").iter_rows(
-                named=True
-            )
+            for row in run.jobs.select(
+                pl.col("job_id", "queue", "namespace", "priority", "pods"), pl.col("^timeline_queue$")
+            ).iter_rows(named=True)
         ]
         self.number = {row["job_id"]: number for number, row in enumerate(rows)}
         restarts = run.info["settings"]["on_preemption"] == "restart"
@@ -181,7 +181,9 @@ class Slow:
         self.spans = [span for job in self.jobs for span in job.spans]
         quota_of = run.info["cluster"]["quota_of"]
         names = [
-            row["queue"] if row["queue"] in quota_of else f"{row['namespace']}/{row['queue']}" for row in rows
+            row.get("timeline_queue")
+            or (row["queue"] if row["queue"] in quota_of else f"{row['namespace']}/{row['queue']}")
+            for row in rows
         ]
         self.counts_against = [quota_of[name] for name in names]
         self.holder = [quota_of[name] or name for name in names]

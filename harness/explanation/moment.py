@@ -16,6 +16,7 @@ from harness.explanation.standing import waiting
 from harness.explanation.vocabulary import Units
 from harness.runs.folder import reading
 from harness.runs.run import Run
+from harness.tenants import timeline_queue
 from harness.text import aligned, printable
 from harness.units import format_duration
 
@@ -204,11 +205,10 @@ class Moment:
 
     @property
     def _in_timeline(self) -> list[str]:
-        """What the queue is called there: with its namespace where its name stands for several quotas."""
-        of_queue = self._run.scan("jobs").filter(pl.col("queue") == self.queue)
-        with reading(self._run.path):
-            namespaces = of_queue.select(pl.col("namespace").unique().sort()).collect().to_series().to_list()
-        return [str(self.queue), *(f"{namespace}/{self.queue}" for namespace in namespaces)]
+        """What the queue is called there: several names where its name stands for several quotas."""
+        jobs = self._lives.jobs.filter(pl.col("queue") == self.queue)
+        name = timeline_queue(jobs.columns, self._run.info["cluster"]["quota_of"])
+        return jobs.select(name.unique()).to_series().to_list()
 
     def _standing(self) -> str:
         assert self.at is not None

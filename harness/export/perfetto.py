@@ -20,6 +20,7 @@ from harness.export.sink import BinarySink
 from harness.metrics.measurement import Window
 from harness.runs.folder import reading
 from harness.runs.run import Run
+from harness.tenants import timeline_queue
 from harness.units import format_amount, format_duration
 
 _PACKET, _TIMESTAMP, _SEQUENCE, _SEQUENCE_FLAGS, _CLOCKS, _EVENT, _DESCRIPTOR = 1, 8, 10, 13, 6, 11, 60
@@ -80,11 +81,9 @@ class _Trace:
         self._holding = holding(run, window)
         self._shown = {each.number: each for each in self._holding.preemptions}
         with reading(run.path):
-            self._jobs = run.micros("jobs").collect().to_dicts()
-        known = run.info["cluster"]["quota_of"]
-        for job in self._jobs:  # as the timeline calls it: with the namespace where names are not unique
-            queue = job["queue"]
-            job["shown queue"] = queue if queue in known else f"{job['namespace']}/{queue}"
+            jobs = run.micros("jobs").collect()
+        shown = timeline_queue(jobs.columns, run.info["cluster"]["quota_of"])
+        self._jobs = jobs.with_columns(shown.alias("shown queue")).to_dicts()
         self._lost = _lost_work(run)
 
     def packets(self) -> Iterator[bytes]:

@@ -17,10 +17,15 @@ from harness.arrays import Groups, Ints, codes, firsts, numbers
 from harness.metrics.known import once
 from harness.metrics.measurement import Window
 from harness.metrics.scopes import QUEUE, QUOTA, Scope
+from harness.recording.schemas import TIMELINE_QUEUE
 from harness.runs.run import Run
+from harness.tenants import timeline_queue
 
 USED = ("allocated", "demand")
 """What holders hold and ask for."""
+
+_NAMED = ("namespace", "queue", TIMELINE_QUEUE)
+"""The columns of jobs that say whose they are."""
 
 _COLUMNS: Mapping[str, list[str]] = {
     "allocated": ["allocated"],
@@ -119,15 +124,15 @@ def names_of_jobs(run: Run) -> pl.DataFrame:
     """
     quota_of, behind = run.info["cluster"]["quota_of"], holder_behind(run)
     names = pl.Enum(sorted(set(behind.values())))
-    apart = pl.concat_str("namespace", "queue", separator="/")
-    name = pl.when(pl.col("queue").is_in(list(behind))).then("queue").otherwise(apart)
+    known = run.scan("jobs").collect_schema().names()
+    name = timeline_queue(known, behind)
     return pl.concat(
         batch.select(
             pl.col("queue").cast(queue_names(run)),
             quota=name.replace_strict(list(quota_of), list(quota_of.values()), return_dtype=names),
             holder=name.replace_strict(list(behind), list(behind.values()), return_dtype=names),
         )
-        for batch in run.batches("jobs", ("namespace", "queue"))
+        for batch in run.batches("jobs", [each for each in _NAMED if each in known])
     )
 
 

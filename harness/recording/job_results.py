@@ -70,12 +70,25 @@ class JobResults:
         jobs: the jobs of the replay, for what their rows say about them.
         kind: how times are written.
         rows: how many make up a chunk.
+        timeline_queue: what the timeline calls the queue of each job, where namespace and queue do not say.
         files: whether a short table becomes a file as well.
     """
 
-    def __init__(self, path: Path, jobs: Jobs, kind: TimeKind, rows: int, *, files: bool) -> None:
+    def __init__(
+        self,
+        path: Path,
+        jobs: Jobs,
+        kind: TimeKind,
+        rows: int,
+        *,
+        timeline_queue: pl.Series | None = None,
+        files: bool,
+    ) -> None:
         self._frame = jobs.frame
-        extra = {name: self._frame.schema[name] for name in jobs.extra}
+        extra: dict[str, pl.DataType] = {name: self._frame.schema[name] for name in jobs.extra}
+        if timeline_queue is not None:
+            self._frame = self._frame.with_columns(timeline_queue.alias(schemas.TIMELINE_QUEUE))
+            extra[schemas.TIMELINE_QUEUE] = schemas.STRING()
         self._writer = TableWriter(path, schemas.jobs(jobs.resources, extra), kind, files=files)
         self._rows = rows
         self._written = 0  # chunks

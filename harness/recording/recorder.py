@@ -115,7 +115,14 @@ class ParquetRecorder:
         self._recent: list[Fact] = []  # not in columns yet
         self._facts = FactColumns()
         self._stints = _Stints()
-        self._results = JobResults(folder / "jobs.parquet", jobs, kind, _CHUNK, files=files)
+        self._results = JobResults(
+            folder / "jobs.parquet",
+            jobs,
+            kind,
+            _CHUNK,
+            timeline_queue=tenants.names if tenants.by_label else None,
+            files=files,
+        )
         self.job = self._results.add
 
     def record(self, fact: Fact) -> None:

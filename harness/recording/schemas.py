@@ -27,8 +27,13 @@ ROW = pl.Int32
 """Number of a row in `jobs.parquet`, from 0: the cheap key to join with."""
 
 
+TIMELINE_QUEUE = "timeline_queue"
+"""A column that `jobs.parquet` has only where labels of pods name several quotas in one namespace and queue:
+what the timeline, which tells these apart, calls the queue of the job."""
+
+
 def jobs(resources: Iterable[str], extra: Mapping[str, pl.DataType]) -> dict[str, pl.DataType]:
-    """`jobs.parquet`: one row a job, in order of arrival; `extra` are the trace's own further columns."""
+    """`jobs.parquet`: one row a job, in order of arrival; `extra` are further columns, as of the trace."""
     return {
         "job_id": STRING(),
         "queue": STRING(),

@@ -13,6 +13,7 @@ from harness.errors import OptionError
 from harness.options import did_you_mean
 from harness.tenants import elastic_quotas, quotas, tenants
 from harness.trace.job_rows import filled
+from harness.trace.quota_names import QUOTA_NAME, quota_names
 from harness.trace.schema import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
@@ -43,8 +44,11 @@ def alone(
             hint=did_you_mean(quota, list(known)),
         )
     rows = trace.frame
-    doors = rows.select("queue", filled(rows, "namespace", DEFAULT_NAMESPACE))
-    found = tenants(doors, cluster, by_elastic_quotas=by_elastic_quotas)
+    named = quota_names(rows, cluster)
+    doors = rows.select("job_id", "queue", filled(rows, "namespace", DEFAULT_NAMESPACE))
+    doors = doors if named is None else doors.with_columns(named)
+    jobs = doors if named is None else doors.with_columns(pl.col(QUOTA_NAME).first().over("job_id"))
+    found = tenants(jobs, cluster, by_elastic_quotas=by_elastic_quotas)
     own = found.names.cast(pl.String).is_in(
         [name for name, behind in found.quotas.items() if behind == quota]
     )

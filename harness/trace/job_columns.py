@@ -21,6 +21,7 @@ from harness.recording import schemas
 from harness.recording.parquet import TIMES
 from harness.trace.job_rows import ROW, ROWS, has_pod_sets, job_rows
 from harness.trace.pod_sets import PodSetMaker
+from harness.trace.quota_names import quota_names
 from harness.trace.recorded import Record, record_of
 from harness.trace.schema import DEFAULT_NAMESPACE, REQUEST, STARTUP, column_of, resources_of
 from harness.trace.slices import Slice, constant, texts, values
@@ -41,7 +42,7 @@ _PREEMPTS = "harness.preempts"
 _KEPT = ("requested_time", "recorded_start", "recorded_end")
 """Columns of the schema that come along to the results, where they are compared with what happened."""
 
-_TAKEN = frozenset((*schemas.jobs((), {}), *TIMES, "submit", "job"))
+_TAKEN = frozenset((*schemas.jobs((), {}), schemas.TIMELINE_QUEUE, *TIMES, "submit", "job"))
 """Names of results, of times (which are written as such) and of a row of the jobs in other tables."""
 
 
@@ -62,7 +63,8 @@ class JobColumns:
     Attributes:
         frame: one row a job in order of arrival: `job_id, queue, namespace, user, priority, pods`, `submit`
             and `duration` (int64 microseconds, `submit` since the origin; no duration for work without an
-            end), `request.<resource>` (int64, the total of the job), then the columns named in `extra`.
+            end), `request.<resource>` (int64, the total of the job), then the columns named in `extra`, and
+            where labels name elastic quotas of the cluster `QUOTA_NAME`.
         resources: what jobs ask for, sorted.
         record: what happened according to the trace, where that is played.
         extra: further columns of the trace, requested run times, and what was recorded of starts and ends;
@@ -103,6 +105,9 @@ class JobColumns:
             *(f"{REQUEST}{resource}" for resource in self.resources),
             *(pl.col(name).alias(alias) for name, alias in names.items()),
         )
+        named = quota_names(rows, cluster)
+        if named is not None:
+            self.frame = self.frame.with_columns(named.gather(jobs[ROW]))
         several = has_pod_sets(rows)
         self.record: Record | None = record_of(trace, jobs, self.frame["submit"]) if record else None
         self.first = int(jobs["submit_time"].to_physical().min()) - trace.origin  # type: ignore[arg-type]

@@ -12,9 +12,11 @@ from typing import Any, final
 
 import polars as pl
 
+from harness.cluster.elastic import QUOTA_NAME_LABEL
 from harness.errors import ClusterError, Fault
 from harness.policy import ENDLESS, Arrival
 from harness.trace.job_columns import JobColumns
+from harness.trace.quota_names import QUOTA_NAME
 from harness.trace.recorded import Record
 from harness.trace.schema import REQUEST, resources_of
 from harness.units import INT64_MAX, format_amount
@@ -73,10 +75,12 @@ class Jobs:
             _check_sums(others, self.frame, source)
             rows = _other_rows(others)
             self.resources = sorted({*self.resources, *resources_of(rows.columns)})
+            named = [name for name in (QUOTA_NAME,) if name in (*rows.columns, *self.frame.columns)]
             self.frame = pl.concat([rows, self.frame], how="diagonal_relaxed").select(
                 *self.frame.columns[:_FIXED],
                 *(pl.col(f"{REQUEST}{resource}").fill_null(0) for resource in self.resources),
                 *self.extra,
+                *(pl.col(name).fill_null("") for name in named),
             )[_order(self.frame.height, len(self._running), [place for place, _ in self._later])]
 
     def __len__(self) -> int:
@@ -184,4 +188,6 @@ def _other_rows(others: Sequence[Arrival]) -> pl.DataFrame:
         for job, duration, *_ in others
     ]
     frame = pl.DataFrame(rows, infer_schema_length=None)
-    return frame.cast({"priority": pl.Int32, "pods": pl.Int32, "duration": pl.Int64})
+    frame = frame.cast({"priority": pl.Int32, "pods": pl.Int32, "duration": pl.Int64})
+    names = [job.pod_sets[0].labels.get(QUOTA_NAME_LABEL, "") for job, *_ in others]
+    return frame.with_columns(pl.Series(QUOTA_NAME, names, pl.Categorical)) if any(names) else frame

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 import pytest
 from policies import scripted
-from small_clusters import local_queue, queues
+from small_clusters import local_queue, queues, quota_tree
 
 import harness
 from harness import Admit, Decision, Job, Preempt, Refuse, Why
@@ -207,6 +207,25 @@ def test_a_queue_is_what_jobs_name_and_its_quotas_stand_beside_it(
     with pytest.raises(RunError, match="no jobs of queue 'b'") as error:
         lines(run, queue="b")
     assert error.value.hint == "b is a quota; jobs of right/door count against it"
+
+
+def test_a_queue_of_which_labels_name_quotas_stands_with_each_of_them(
+    write_trace: WriteTrace, tmp_path: Path
+) -> None:
+    """What is held, and of which quota, is told apart as in the timeline."""
+    label = "quota.scheduling.koordinator.sh/name"
+    rows = [
+        {"queue": "door", "request.cpu": cores, "labels": [{"key": label, "value": name}] if name else []}
+        for name, cores in (("a", 1000), ("b", 1500), ("", 500))
+    ]
+    tree = quota_tree({"a": {"cpu": "2"}, "b": {"cpu": "2"}}, {"cpu": "4", "memory": "8Gi"})
+    run = replayed(write_trace(*rows), queues({}, nodes=1) + tree, tmp_path, plugin="elasticquota")
+    rows_of = [line.split()[:4] for line in lines(run, queue="door", at="5s") if line.startswith("default/")]
+    assert rows_of == [
+        ["default/door", "cpu", "500m", "-"],
+        ["default/door/a", "cpu", "1", "2"],
+        ["default/door/b", "cpu", "1500m", "2"],
+    ]
 
 
 def test_a_queue_tells_who_preempted_it_and_which_jobs_lost(kueue: Run) -> None:

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as schema
 from policies import scripted
-from small_clusters import queues
+from small_clusters import queues, quota_tree
 
 import harness
 from harness.bundled import BUNDLED
@@ -240,6 +240,28 @@ def test_a_pod_waits_since_it_came_back_and_a_job_since_it_had_nothing(
         ("x-1-r1", 40): "25s",
         ("x", 40): "4s",
     }
+
+
+def test_jobs_of_a_queue_stand_with_the_quotas_that_their_labels_name(
+    write_trace: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Their tracks are called as in the timeline, whose levels they show."""
+    label = "quota.scheduling.koordinator.sh/name"
+    rows = [{"job_id": name, "queue": "q", "labels": [{"key": label, "value": name}]} for name in "ab"]
+    manifests = queues({}, nodes=1) + quota_tree({name: {"cpu": "2"} for name in "ab"}, {"cpu": "4"})
+    (tmp_path / "cluster.yaml").write_text(manifests)
+    run = harness.replay(
+        write_trace(*rows), plugin="auto", cluster=tmp_path / "cluster.yaml", output=tmp_path / "runs"
+    )
+    trace = exported(run)
+    called = tracks(trace)
+    shown = {
+        (called[called[event.track_uuid].parent_uuid].name, event.name)
+        for _, event in events(trace, BEGIN)
+        if called[event.track_uuid].name == "jobs"
+    }
+    assert shown == {("default/q/a", "a"), ("default/q/b", "b")}
+    assert set(run.timeline["queue"]) == {"default/q/a", "default/q/b"}
 
 
 def test_hostile_names_stay_text(write_trace: Callable[..., Path], tmp_path: Path) -> None:

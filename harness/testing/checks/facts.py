@@ -16,6 +16,7 @@ from harness.engine.losses import Losses, parse_losses
 from harness.errors import InputError
 from harness.json_text import parse_json
 from harness.policy import ENDLESS
+from harness.recording.schemas import TIMELINE_QUEUE
 from harness.runs.run import Run
 from harness.trace.schema import DEFAULT_POD_SET, REQUEST, STARTUP, entries
 from harness.trace.trace import Trace
@@ -158,7 +159,8 @@ class Facts:
             before = parts[-1].first + parts[-1].count if parts else 0
             parts.append(_part(each, before))
         pods = parts[-1].first + parts[-1].count
-        tenant = row["queue"] if row["queue"] in quota_of else f"{row['namespace']}/{row['queue']}"
+        door = row["queue"] if row["queue"] in quota_of else f"{row['namespace']}/{row['queue']}"
+        tenant = row.get(TIMELINE_QUEUE, door)
         gang, grace = first.get("gang"), first.get("grace_period")
         return Asked(
             number,

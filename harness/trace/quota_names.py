@@ -1,0 +1,37 @@
+"""Which elastic quota the labels of pods name, row by row of a trace."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from harness.cluster.elastic import QUOTA_NAME_LABEL, leaves_of
+from harness.cluster.model import Cluster
+from harness.trace.schema import entries
+
+QUOTA_NAME = "harness.quota_name"
+"""The column of jobs with the quota that the labels of their first pod set name (no column of a trace starts
+with `harness.`); it is not there where none does."""
+
+_SLICE = 1 << 16  # rows whose labels are Python's at once
+
+
+def quota_names(rows: pl.DataFrame, cluster: Cluster) -> pl.Series | None:
+    """For each row the elastic quota that its labels name, "" for none; None where no row names any.
+
+    Args:
+        rows: of a trace.
+        cluster: whose quotas count; what it does not have, or what others are below, is none.
+    """
+    leaves = leaves_of(cluster.elastic_quotas)
+    if not leaves or "labels" not in rows.columns:
+        return None
+    found = pl.concat(_named(part["labels"]) for part in rows.select("labels").iter_slices(_SLICE))
+    named = found.is_in(list(leaves)).fill_null(value=False)
+    if not named.any():
+        return None
+    return found.set(~named, "").cast(pl.Categorical).alias(QUOTA_NAME)
+
+
+def _named(labels: pl.Series) -> pl.Series:
+    names = [dict(entries(value)).get(QUOTA_NAME_LABEL) for value in labels.to_list()]
+    return pl.Series(QUOTA_NAME, names, dtype=pl.String)
