@@ -66,6 +66,18 @@ def write_output(output: Path, text: str) -> None:
         ) from error
 
 
+def remove_output(output: Path) -> None:
+    """Remove what a command wrote before, if it did.
+
+    Raises:
+        InputError: it cannot be removed.
+    """
+    try:
+        output.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"{output} cannot be removed: {error.strerror or error}") from error
+
+
 def is_page(form: str | None, output: Path | None) -> bool:
     """Whether a report is a page, and not Markdown: what is asked for, else what its file is called."""
     if form is None:

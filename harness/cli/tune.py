@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.cli.context import loaded_plugins
-from harness.cli.output import write_output
+from harness.cli.output import remove_output, write_output
 from harness.text import printable
 
 if TYPE_CHECKING:
@@ -49,8 +49,9 @@ def tune(ctx: click.Context, spec: Path, output: Path, workers: int | None, dask
     with dask_executor(dask) as executor:
         found = tuner.run(workers=workers, executor=executor)
     click.echo(found)
+    path = tuner.root / "winner.patch.yaml"
+    remove_output(path)  # of an earlier search
     if found.winner is not None and found.patch:
-        path = tuner.root / "winner.patch.yaml"
         write_output(path, dump_yaml(found.patch))
         click.echo()
         click.echo(printable(f"its knobs are in {path}; to replay them beside today's:"))
@@ -58,8 +59,18 @@ def tune(ctx: click.Context, spec: Path, output: Path, workers: int | None, dask
 
 
 def _command(tuner: Tuner, patch: Path) -> str:
-    """The command that replays the whole trace with the patch and without."""
+    """The command that replays the whole trace with the patch and without, in all else as it was tuned."""
+    from harness.experiments.bench import TENANTS
+    from harness.options import durations, option_text
+
     spec = tuner.tuning.spec
     (trace,), (cluster,), (arm,) = spec.traces.values(), spec.clusters.values(), spec.arms
     words = ["harness", "replay", str(trace), *([] if cluster is None else ["--cluster", str(cluster)])]
-    return shlex.join([*words, "--patch", str(patch), "-p", f"{arm.plugin}@{arm.label}"])
+    words += ["--patch", str(patch), "-p", f"{arm.plugin}@{arm.label}"]
+    known = durations(tuner.plugins.policy(arm.plugin).options)
+    for name, value in arm.options.items():
+        words += ["--set", f"{name}={option_text(value, duration=name in known)}"]
+    for name, text in spec.settings.items():
+        # Files that it names are relative to the tuning's; those of the command to where it is given.
+        words += [f"--{name}", str(tuner.bench.inputs.tenants[text]) if name == TENANTS else text]
+    return shlex.join(words)

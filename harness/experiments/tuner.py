@@ -18,6 +18,7 @@ import polars as pl
 from harness.cluster.difference_patch import difference_patch
 from harness.cluster.turning import is_knob, turned
 from harness.comparison.conditions import Condition
+from harness.comparison.figures import name_of
 from harness.errors import InputError, ReplayError
 from harness.experiments.bench import SETTINGS, Bench
 from harness.experiments.crew import Crew, crew_for
@@ -36,6 +37,10 @@ from harness.units import SECOND
 
 WINDOW = "window"
 _HALVES = 2
+_NO_VALUE = (
+    "nothing can be held against it: take a lower percentile in place of one that is not reached, or a later "
+    "until"
+)
 _NOT_MEASURED = "only the present configuration was replayed, whose metrics these must be"
 _USUAL: Mapping[str, Value] = {"on-preemption": "restart", "scale-arrivals": 1}
 
@@ -108,6 +113,7 @@ class Tuner:
                 hint="what is tuned must work as it is today",
             )
         objectives, bounds = self._measured(first)
+        self._check_values(first, objectives, bounds)
         base = [_mean(first, each) for each in bounds]
         better = [each.better for each in objectives]
 
@@ -180,6 +186,22 @@ class Tuner:
         ]
         faults.end(tuning.spec.source, hint=_NOT_MEASURED)
         return objectives, bounds
+
+    def _check_values(
+        self, first: pl.DataFrame, objectives: Sequence[Measurement], bounds: Sequence[Measurement]
+    ) -> None:
+        """That the present configuration has a value of all of them, else nothing could be held against it.
+
+        Raises:
+            SpecError: it has none of some.
+        """
+        faults = Faults()
+        for field_, measured in (("objectives", objectives), ("constraints", bounds)):
+            for number, each in enumerate(measured):
+                if _mean(first, each) is None:
+                    what = f"the present configuration has no value of {name_of(each)} on {self.windows[0]}"
+                    faults.add(f"tune.{field_}[{number}]", what)
+        faults.end(self.tuning.spec.source, hint=_NO_VALUE)
 
     # --- what is there today ------------------------------------------------------------------------------
 

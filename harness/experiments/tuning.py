@@ -108,6 +108,7 @@ def tuning_of(content: Any, *, source: str, folder: Path = Path(), name: str = "
         faults.append(Fault("settings.window", "is said by tune.search and tune.held-out"))
     if bool(tuning.search) != bool(tuning.held_out):
         fields.fault("held-out", "and search are given together, or neither is")
+    _check_held_out(fields, tuning)
     _check_parts(fields, tuning)
     faults += [Fault(key, "is not known here; is it misspelt?") for key in fields.unread()]
     if faults:
@@ -179,6 +180,20 @@ def _sums(fields: Fields, ranges: tuple[Range, ...]) -> tuple[Sum, ...]:
         else:
             found.append(Sum(names, total))
     return tuple(found)
+
+
+def _check_held_out(fields: Fields, tuning: Tuning) -> None:
+    """No job is in both windows, or what says how much of the gain survives would have been searched on."""
+    if not (tuning.search and tuning.held_out):
+        return
+    try:
+        search, held_out = Window.parse(tuning.search), Window.parse(tuning.held_out)
+    except OptionError:
+        return  # told when it is tried
+    if search.dates != held_out.dates:
+        fields.fault("held-out", f"{held_out} and search, {search}, must both be dates or both durations")
+    elif held_out.overlaps(search):
+        fields.fault("held-out", f"{held_out} has a part in common with search, {search}")
 
 
 def _check_parts(fields: Fields, tuning: Tuning) -> None:

@@ -60,6 +60,10 @@ class Window:
         ends = other.end is None or (self.end is not None and self.end <= other.end)
         return self.dates == other.dates and begins and ends
 
+    def overlaps(self, other: Window) -> bool:
+        """Whether both, which count alike, have a part in common."""
+        return not (_before(self, other) or _before(other, self))
+
     def changed(self, trace: Trace) -> tuple[pl.DataFrame, str]:
         """The rows within; simulated time begins at the first of them.
 
@@ -82,6 +86,11 @@ class Window:
             inside &= since < self.end
         frame = trace.frame.filter(inside)
         return frame, "only jobs submitted then; simulated time begins at the first of them"
+
+
+def _before(one: Window, other: Window) -> bool:
+    """Whether a window ends where another one starts, or earlier."""
+    return one.end is not None and other.start is not None and one.end <= other.start
 
 
 def window_bound(trace: Trace, time: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -165,6 +166,56 @@ def test_new_queues_can_be_searched(tuning: Callable[..., Path], tmp_path: Path)
     assert all(each.found is not None for each in found.trials)
 
 
+def test_what_was_printed_replays_what_was_tuned(
+    tuning: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the settings and options of the tuning, from any folder; a patch of an earlier search is gone."""
+    pytest.importorskip("optuna", reason="optuna is not installed (extra tune)")
+    spec, output = tuning(), tmp_path / "results"
+    (tmp_path / "map.csv").write_text("queue,local_queue\nb,b\n")
+    settings = {"until": "9d", "on-preemption": "resume", "tenants": "map:map.csv"}
+    plugins = [{"kueue-classic@ours": {"evictionLatency": "10s"}}]
+    fields = {**yaml.safe_load(spec.read_text()), "settings": settings, "plugins": plugins}
+    spec.write_text(yaml.safe_dump(fields, sort_keys=False))
+    line = ["tune", str(spec), "-o", str(output), "--workers", "1"]
+    assert called(line) == 0
+    command = shlex.split(capsys.readouterr().out.splitlines()[-1])
+    assert command[:2] == ["harness", "replay"]
+    assert called([*command[1:], "-o", str(tmp_path / "runs"), "-q"]) == 0
+    runs = [harness.Run.open(path.parent) for path in (tmp_path / "runs").glob("*/*/run.json")]
+    assert {run.label for run in runs} == {"ours@base", "ours@winner"}
+    for run in runs:
+        told = run.info["settings"]
+        assert (told["until_us"], told["on_preemption"]) == (9 * 24 * HOUR * 1_000_000, "resume")
+        assert told["calibration"] == {"tenants": f"map:{tmp_path / 'map.csv'}"}
+        assert run.info["policy"]["options"]["evictionLatency"] == 10_000_000
+    patch = output / "tune" / "winner.patch.yaml"
+    assert patch.exists()
+    fields["tune"] |= {"space": {A: [6], B: [6]}, "sums": [], "trials": 2}
+    spec.write_text(yaml.safe_dump(fields, sort_keys=False))
+    assert called(line) == 0
+    assert "nothing is better than the present configuration" in capsys.readouterr().out
+    assert not patch.exists()
+
+
+def test_what_today_has_no_value_of_is_told_before_anything_is_tried(
+    tuning: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Nothing could be better than it; that was told, as if nothing were."""
+    pytest.importorskip("optuna", reason="optuna is not installed (extra tune)")
+    spec = tuning(objectives=["jct.p95"], constraints=["wait.first_start.p95 <= +5%", "jct.mean <= 9d"])
+    fields = {**yaml.safe_load(spec.read_text()), "settings": {"until": "6h"}}
+    spec.write_text(yaml.safe_dump(fields, sort_keys=False))
+    with pytest.raises(SpecError) as caught:
+        harness.tune(spec, output=tmp_path / "results", workers=1)
+    assert [str(each) for each in caught.value.faults] == [
+        "tune.objectives[0]: the present configuration has no value of jct.p95 on 0d..5d",
+        "tune.constraints[0]: the present configuration has no value of wait.first_start.p95 on 0d..5d",
+    ]
+    assert "a lower percentile" in str(caught.value.hint)
+    assert len(list((tmp_path / "results" / "tune" / "items").rglob("*.parquet"))) == 1
+
+
 def test_python_tunes_as_the_command_does(
     tuning: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -195,6 +246,12 @@ def test_python_tunes_as_the_command_does(
         ({"sums": [{"of": [A], "is": 6}]}, "must be two or more ranges of the space"),
         ({"constraints": ["wait < soon"]}, "tune.constraints[0]: condition 'wait < soon'"),
         ({"held-out": None}, "tune.held-out: and search are given together"),
+        ({"held-out": "4d.."}, "tune.held-out: 4d.. has a part in common with search, 0d..5d"),
+        ({"held-out": "..1d"}, "tune.held-out: ..1d has a part in common with search, 0d..5d"),
+        (
+            {"held-out": "2020-01-05.."},
+            "2020-01-05.. and search, 0d..5d, must both be dates or both durations",
+        ),
         ({"prune": ["0d..6d"]}, "tune.prune[0]: 0d..6d is not within search, 0d..5d"),
         ({"prune": ["2020-01-01.."]}, "tune.prune[0]: 2020-01-01.. is not within search, 0d..5d"),
         ({"prune": ["soon"]}, "tune.prune[0]: --window 'soon' is not understood"),
