@@ -128,4 +128,4 @@ def compare(experiment: Path, items: tuple[int, ...], metrics: tuple[str, ...]) 
     from harness.experiments.objectives import Judged
     from harness.experiments.telling import compare as told
 
-    click.echo(coloured(told(Judged(Experiment.open(experiment), metrics), items, metrics)))
+    click.echo(coloured(told(Judged(Experiment.open(experiment)), items, metrics)))

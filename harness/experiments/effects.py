@@ -7,7 +7,7 @@ from math import fsum
 from typing import Any, NamedTuple
 
 from harness.comparison.missing import Lack
-from harness.experiments.objectives import Estimate, Judged, OverSeeds, Setting, estimate
+from harness.experiments.objectives import Estimate, Judged, OverSeeds, Setting, estimate, value_text
 from harness.experiments.spec import SEED
 from harness.metrics.measurement import Measurement
 
@@ -58,7 +58,11 @@ def _of_factor(judged: Judged, factor: str, values: Mapping[int, OverSeeds]) -> 
     for setting in judged.settings:
         others = tuple(value for name, value in setting.point.items() if name != factor)
         levels.setdefault(setting.point[factor], {})[others] = setting
-    present = [level for level in levels if level is not None]
+    # Items may have another value first, as where points are drawn.
+    order = {value_text(value): at for at, value in enumerate(judged.experiment.factors[factor])}
+    present = sorted(
+        (level for level in levels if level is not None), key=lambda level: order[value_text(level)]
+    )
     for level in present[1:]:
         pairs = [
             (values[levels[present[0]][others].item], values[setting.item])

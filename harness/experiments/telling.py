@@ -10,13 +10,14 @@ from harness.comparison.family import Family, equal_ones
 from harness.comparison.figures import Key, changed, key_of, name_of, shown
 from harness.comparison.headlines import HEADLINES
 from harness.comparison.paired import Paired
-from harness.errors import OptionError
+from harness.errors import OptionError, RunError
 from harness.experiments.effects import effects
 from harness.experiments.experiment import DONE, Experiment
 from harness.experiments.frontier import Outcome, Shift, outcomes, shifts
 from harness.experiments.lacking import about_objectives, about_values
 from harness.experiments.objectives import Estimate, Judged, Setting, value_text
 from harness.metrics.measurement import Measurement
+from harness.options import did_you_mean
 from harness.text import aligned
 
 _EXTREMES = 3
@@ -141,7 +142,12 @@ def compare(judged: Judged, items: Sequence[int], metrics: Sequence[str] = ()) -
 
     Raises:
         OptionError: there is no such item, or it was not made.
+        RunError: a metric was not measured of all jobs, which is what is compared.
     """
+    known = judged.frame.filter(scope="all")["metric"].unique()
+    for metric in metrics:
+        if metric not in known:
+            raise RunError(f"{metric} was not measured", hint=did_you_mean(metric, known))
     by_item = {item: setting for setting in judged.settings for item in _items_of(judged, setting)}
     for item in items:
         if item not in by_item:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from cli_environment import called
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -98,6 +99,22 @@ def test_effects_are_paired_with_settings_that_differ_in_nothing_else(judged: Ca
     assert told["load", 2].base == 10 + 2.5 + 200
 
 
+@pytest.mark.parametrize("loads", [(1, 2, 0.5), ("b", "a", "1.0")])
+def test_effects_are_against_the_first_value_that_the_experiment_says(
+    judged: Callable[..., Judged], loads: Sequence[int | float | str]
+) -> None:
+    """Whatever value the first item has, as where points are drawn of the grid."""
+    found = judged(lambda load, model, seed: 10 * load, loads=loads)
+    backwards = Judged(found.experiment)
+    backwards.settings = found.settings[::-1]
+    of_load = [each for each in effects(backwards, backwards.objectives[0]) if each.factor == "load"]
+    assert of_load == [each for each in effects(found, found.objectives[0]) if each.factor == "load"]
+    assert [(str(each.against), each.difference.value) for each in of_load if each.difference] == [
+        (str(found.settings[0].point["load"]), 10),
+        (str(found.settings[0].point["load"]), 20),
+    ]
+
+
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=25))
 def test_the_frontier_is_what_no_other_beats(costs: list[tuple[int, int, int]]) -> None:
     """A place is in it if and only if nothing is as low in all and lower in one."""
@@ -131,6 +148,24 @@ def test_settings_are_compared_seed_by_seed(judged: Callable[..., Judged]) -> No
         compare(found, [0, 1])
     with pytest.raises(OptionError, match="there is no item 99"):
         compare(found, [0, 99])
+
+
+def test_metrics_are_compared_of_all_resources(
+    judged: Callable[..., Judged], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By name alone, as headlines are; one that was not measured of all jobs is refused."""
+    found = judged(lambda load, model, seed: load)
+    assert called(["experiment", "compare", str(found.experiment.root), "0", "2", "--metric", LOST]) == 0
+    told = capsys.readouterr().out
+    assert [line.split("  ")[0] for line in told.splitlines() if line.startswith(LOST)] == [
+        f"{LOST} cpu",
+        f"{LOST} x/gpu",
+    ]
+    with pytest.raises(RunError, match=r"disruption\.los was not measured") as caught:
+        compare(found, [0, 2], ["disruption.los"])
+    assert caught.value.hint == "did you mean 'disruption.lost'?"
+    with pytest.raises(RunError, match=r"wait\.first_start\.mean was not measured"):
+        compare(found, [0, 2], ["wait.first_start.mean"])
 
 
 def test_what_is_shown_can_be_narrowed(judged: Callable[..., Judged]) -> None:
