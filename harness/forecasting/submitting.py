@@ -22,6 +22,8 @@ QUEUE = "kueue.x-k8s.io/queue-name"
 PRIORITY = "kueue.x-k8s.io/priority-class"
 LONGEST = "kueue.x-k8s.io/max-exec-time-seconds"
 """Labels of a Job that Kueue makes its Workload of."""
+LEAST = "kueue.x-k8s.io/job-min-parallelism"
+"""The annotation of a Job with how many pods it may begin where not all fit."""
 DEADLINE = "activeDeadlineSeconds"
 
 _KINDS = ("Job", "Pod", "Workload")
@@ -101,9 +103,7 @@ def _workload_of(
     template = (
         {"metadata": metadata, "spec": spec} if job.get("kind") == "Pod" else _map(spec.get("template"))
     )
-    parallelism = spec.get("parallelism", 1)
-    completions = spec.get("completions", parallelism)
-    count = 1 if job.get("kind") == "Pod" else _least(parallelism, completions)
+    pod_set = {"name": "main", "template": dict(template), **_counts(job, spec, metadata, faults)}
     pods = _map(template.get("spec"))
     named, general = str(labels.get(PRIORITY) or ""), str(pods.get("priorityClassName") or "")
     own = cluster.workload_priority_classes.get(named) if named else None
@@ -125,9 +125,31 @@ def _workload_of(
             "queueName": labels[QUEUE],
             "priority": 0 if found is None else found.value,
             **({"maximumExecutionTimeSeconds": min(limits)} if limits else {}),
-            "podSets": [{"name": "main", "count": count, "template": dict(template)}],
+            "podSets": [pod_set],
         },
     }
+
+
+def _counts(
+    job: Mapping[str, Any], spec: Mapping[str, Any], metadata: Mapping[str, Any], faults: list[Fault]
+) -> dict[str, int]:
+    """How many pods there are, and the least that it may begin with, by Kueue's rules for a Job."""
+    if job.get("kind") == "Pod":
+        return {"count": 1}
+    fields = Fields(spec, "", faults, "spec")
+    parallelism = fields.integer("parallelism", 1, least=0)
+    count = min(parallelism, fields.integer("completions", parallelism, least=0))
+    if not count and not faults:
+        faults.append(Fault("", "spec: parallelism or completions is 0, so there is no pod that could start"))
+    annotations = _map(metadata.get("annotations"))
+    if LEAST not in annotations:
+        return {"count": count}
+    told = str(annotations[LEAST])
+    if not told.isdecimal() or not 0 < int(told) < count:
+        what = f"must be a whole number above 0 and less than the number of its pods, {count}, not {told!r}"
+        faults.append(Fault("", f"metadata.annotations.{LEAST}: {what}"))
+        return {"count": count}
+    return {"count": count, "minCount": int(told)}
 
 
 def _limits(spec: Mapping[str, Any], labels: Mapping[str, Any], faults: list[Fault]) -> Iterator[int]:
@@ -153,11 +175,6 @@ def _with_pods(
     spec = {key: value for key, value in _map(job.get("spec")).items() if key != "nodeName"}
     pod = {**job, "metadata": {**named, "labels": dict(labels)}, "spec": spec, "status": {}}
     return cluster_from([*cluster.manifests, pod], cluster.source)
-
-
-def _least(*counts: Any) -> int:
-    numbers = [count for count in counts if isinstance(count, int) and count >= 0]
-    return max(1, min(numbers, default=1))
 
 
 def _map(value: Any) -> Mapping[str, Any]:

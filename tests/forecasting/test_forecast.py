@@ -255,6 +255,16 @@ def test_the_document_has_the_same_for_dashboards(
         ({"queue": None}, "names no queue"),
         ({"label": "soon"}, "max-exec-time-seconds: must be a whole number, not 'soon'"),
         ({"deadline": [1]}, "spec.activeDeadlineSeconds: must be a whole number"),
+        ({"parallelism": 0}, "spec: parallelism or completions is 0, so there is no pod that could start"),
+        ({"parallelism": "many"}, "spec.parallelism"),
+        (
+            {"least": "2"},
+            "must be a whole number above 0 and less than the number of its pods, 2, not '2'",
+        ),
+        (
+            {"least": "some"},
+            "metadata.annotations.kueue.x-k8s.io/job-min-parallelism: must be a whole number",
+        ),
     ],
 )
 def test_a_job_that_cannot_be_submitted_is_refused(
@@ -268,6 +278,10 @@ def test_a_job_that_cannot_be_submitted_is_refused(
         job["metadata"]["labels"] = {} if named is None else {"kueue.x-k8s.io/queue-name": named}
     if "label" in changed:
         job["metadata"]["labels"]["kueue.x-k8s.io/max-exec-time-seconds"] = changed["label"]
+    if "least" in changed:
+        job["metadata"]["annotations"] = {"kueue.x-k8s.io/job-min-parallelism": changed["least"]}
+    if "parallelism" in changed:
+        job["spec"]["parallelism"] = changed["parallelism"]
     if "deadline" in changed:
         job["spec"]["activeDeadlineSeconds"] = changed["deadline"]
     if "cpu" in changed:
@@ -280,6 +294,21 @@ def test_a_job_that_cannot_be_submitted_is_refused(
         capsys, "forecast", "--cluster", str(dump), "--history", str(past.path), "--submit", str(file)
     )
     assert (code, said in err) == (2, True), err
+
+
+def test_a_job_may_begin_with_fewer_pods(tmp_path: Path) -> None:
+    """As many as its annotation says: of 8 pods 4 fit when `runs` has ended; without it none ever would."""
+    world = cluster(queue("q", 4), workload("runs", 4, since=2))
+    past = ran(tmp_path, *[5.0] * 60)
+    job = json.loads(json.dumps(JOB))
+    job["spec"] |= {"parallelism": 8}
+    asked: dict[str, Any] = {"history": past, "futures": 2, "workers": 1, "now": _now()}
+    with pytest.raises(InputError, match="it can never start"):
+        harness.forecast(world, submit=job, **asked)
+    job["metadata"]["annotations"] = {"kueue.x-k8s.io/job-min-parallelism": "3"}
+    found = harness.forecast(world, submit=job, **asked).submitted
+    assert found is not None
+    assert found.times == (3 * HOUR, 3 * HOUR, 3 * HOUR)
 
 
 def test_what_cannot_be_forecast_is_said(tmp_path: Path) -> None:
