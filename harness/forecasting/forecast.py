@@ -141,6 +141,11 @@ class Forecast:
         return sum(each.unstarted for each in could) / len(could) if could else 0.0
 
     @property
+    def ended_early(self) -> list[Future]:
+        """The futures that went nowhere, so that they were ended before all that waits had started."""
+        return [future for future in self.futures if future.stopped]
+
+    @property
     def submitted(self) -> Start | None:
         """When the job that is to be submitted starts; None where there is none."""
         if self.with_job is None:
@@ -221,6 +226,8 @@ class Forecast:
             "run_times_drawn_from": self.drawn_from,
             "notes": list(self.notes),
         }
+        if self.ended_early:
+            found["ended_early"] = {"futures": len(self.ended_early), "why": self.ended_early[0].stopped}
         if self.submitted is not None:
             found["submitted"] = self._plain(self.submitted)
             found["displaced"] = [

@@ -53,7 +53,7 @@ class History:
 
     def by(self, now: int | None) -> Known:
         """What it knows by a time on its clock; all of it where that is None, or before its first job."""
-        if now is None or not self.jobs or now <= self.jobs[0].submit:
+        if now is None or not self.jobs or self._is_later(now):
             coming = Coming(self.jobs, self.first, self.last, dated=self.dated)
             return Known(RunTimes(self._ended), coming)
         last = min(now, self.last)
@@ -76,8 +76,17 @@ class History:
                 f"history: its last job was submitted at {date_text(self.last)}, "
                 f"{format_duration(now - self.last)} before now; future days are drawn from days until then"
             )
+        if self.dated and now is not None and self._is_later(now):
+            yield (
+                f"history: all of its jobs were submitted after now, the first at {date_text(self.first)}, "
+                "so all of its run times and days count as if they were over"
+            )
         if not coming.whole:
             yield "history: it covers no whole day, so future days are drawn from parts of days"
+
+    def _is_later(self, now: int) -> bool:
+        """Whether all of it is after a time, so that by then it knew nothing."""
+        return now <= self.jobs[0].submit
 
     @cached_property
     def _ended(self) -> Ended:

@@ -115,9 +115,8 @@ def _notes(forecast: Forecast) -> Iterator[str]:
     for start in forecast.starts:
         if start.never:
             yield f"{start.name} can never start: {start.never}"
-    stopped = [future for future in forecast.futures if future.stopped]
-    if stopped:
-        yield f"{len(stopped):,} futures were ended early: {stopped[0].stopped}"
+    if early := forecast.ended_early:
+        yield f"{len(early):,} futures were ended early: {early[0].stopped}"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], most: int | None) -> str:

@@ -113,6 +113,33 @@ def test_a_history_that_ended_long_ago_says_so_and_still_has_jobs_come(tmp_path:
         assert said == (f"{told}future days are drawn from days until then" if days else "")
 
 
+def test_a_history_that_is_all_later_says_so(tmp_path: Path) -> None:
+    """It knew nothing by now; its run times count all the same."""
+    world = cluster(queue("q", 4), workload("runs", 4, since=2), workload("next", 4, hours=1))
+    asked: dict[str, Any] = {"futures": 3, "workers": 1, "now": _now()}
+    later = harness.forecast(world, history=ran(tmp_path, *[5.0] * 60, ago=-10), **asked)
+    assert quantiles(later)[0] == 3
+    (said,) = [note for note in later.notes if "after now" in note]
+    assert said == (
+        "history: all of its jobs were submitted after now, the first at 2026-01-14T23:00:00Z, so all of its "
+        "run times and days count as if they were over"
+    )
+    before = harness.forecast(world, history=ran(tmp_path, *[5.0] * 60), **asked)
+    assert not [note for note in before.notes if "after now" in note]
+
+
+def test_futures_that_were_ended_early_are_told(tmp_path: Path) -> None:
+    """In the text and in the document, with the first one's reason; where there is none nothing is."""
+    world = cluster(queue("q", 4), workload("runs", 4, since=2), workload("next", 4, hours=1))
+    found = harness.forecast(world, history=ran(tmp_path, *[5.0] * 60), futures=3, workers=1, now=_now())
+    assert "ended_early" not in found.to_json()
+    assert "ended early" not in text(found)
+    one, *others = found.futures
+    early = replace(found, futures=(one, *(each._replace(stopped="it goes nowhere") for each in others)))
+    assert early.to_json()["ended_early"] == {"futures": 2, "why": "it goes nowhere"}
+    assert "- 2 futures were ended early: it goes nowhere" in text(early)
+
+
 def test_one_job_more_waits_and_displaces(tmp_path: Path) -> None:
     """It is more important: it preempts `runs` at once, and `next` starts after both, 5 + 5 h from now."""
     world = cluster(queue("q", 4, **WITHIN), workload("runs", 4, since=2), workload("next", 4, hours=1))
