@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy, deepcopy
+from decimal import Decimal
 from math import isfinite
+from numbers import Real
 from pathlib import Path
 from traceback import extract_tb
 from typing import TypeAlias
@@ -27,6 +30,7 @@ def measure(
     """What metrics say of a run.
 
     What two of them measure is that of the first, and the other one fails; ours come before those of others.
+    Each of the others gets the run with a record of its own, which it may change without changing the run's.
 
     Args:
         run: the run.
@@ -46,10 +50,15 @@ def measure(
     owners: dict[_Key, str] = {}
     specs = list(metrics)
     ours = {module.partition(".")[0] for module in own_modules()}
+
+    def is_ours(spec: MetricSpec) -> bool:
+        return spec.module.partition(".")[0] in ours
+
     with run.asked_much():
-        for spec in sorted(specs, key=lambda spec: spec.module.partition(".")[0] not in ours):
+        for spec in sorted(specs, key=is_ours, reverse=True):
             try:
-                rows = list(_checked(spec.compute(run, window or run.window), known))
+                given = run if is_ours(spec) else _lent(run)
+                rows = list(_checked(spec.compute(given, window or run.window), known))
                 _check_names(spec.name, rows, owners)
             # Whatever it is, `sys.exit` too: the replay was made, and may have taken an hour.
             except BaseException as error:
@@ -66,6 +75,13 @@ def measure(
     return [row for spec in specs for row in found.get(spec.name, ())], failed
 
 
+def _lent(run: Run) -> Run:
+    """The run with a copy of its record; what is read of its tables is shared."""
+    lent = copy(run)
+    lent.info = deepcopy(run.info)
+    return lent
+
+
 def _checked(rows: Iterable[Measurement], known: set[str]) -> Iterator[Measurement]:
     """Rows that fit into the table.
 
@@ -74,7 +90,7 @@ def _checked(rows: Iterable[Measurement], known: set[str]) -> Iterator[Measureme
         known: scopes that are of a known kind; those that are found here come to them.
 
     Raises:
-        TypeError: what stands there is no measurement.
+        TypeError: what stands there is no measurement, or its value no number.
         ValueError: it has no name, no such direction, or a value that is no finite number.
         OptionError: a scope is of no known kind.
     """
@@ -95,10 +111,17 @@ def _checked(rows: Iterable[Measurement], known: set[str]) -> Iterator[Measureme
         if value is None:
             yield row
             continue
-        number = value if type(value) is float else float(value)
+        number = value if type(value) is float else _number(row.metric, value)
         if not isfinite(number):
             raise ValueError(f"{row.metric} is {number}; None is the value of what cannot be defined")
         yield row if number is value else row._replace(value=number)
+
+
+def _number(metric: str, value: object) -> float:
+    """A number of whatever type; texts and truth values, which Python also makes numbers of, are none."""
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
+        raise TypeError(f"{metric} is {value!r}, which is no number")
+    return float(value)
 
 
 def _key(row: Measurement) -> _Key:

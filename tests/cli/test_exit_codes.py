@@ -288,7 +288,9 @@ def test_a_metric_that_fails_is_named_and_the_run_is_kept(
     for how in ("fails", "measured again"):
         ended = harness("replay", trace, "-p", "none", "-p", "none@other")
         assert ended.code == 2, how
-        message = "metric 'odd' of plugin 'broken' failed: ValueError: could not convert string to float"
+        message = (
+            "metric 'odd' of plugin 'broken' failed: TypeError: odd is 'not a number', which is no number"
+        )
         assert f"Error: none: {message}" in ended.err
         assert f"\nother: {message}" in ended.err
         assert "disruption.preemptions" in ended.out

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Iterable
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -77,7 +80,9 @@ def test_what_is_not_kept_is_there_while_it_is_measured(write_trace: WriteTrace,
         (lambda run: [], "TypeError: "),
         (lambda run, window: None, "TypeError: "),
         (lambda run, window: [("a", 1)], "AttributeError: "),
-        (giving("m", "one", "count"), "ValueError: could not convert"),
+        (giving("m", "one", "count"), "TypeError: m is 'one', which is no number"),
+        (giving("m", "7", "count"), "TypeError: m is '7', which is no number"),
+        (giving("m", True, "count"), "TypeError: m is True, which is no number"),
         (giving(7, 1, "count"), "TypeError: "),
         (giving("m", 1, None), "TypeError: "),
         (giving("", 1, "s"), "ValueError: Measurement(metric='', value=1, unit='s'"),
@@ -110,6 +115,35 @@ def test_a_metric_that_fails_leaves_the_run_with_all_others(
     again = harness.replay(trace, output=tmp_path, plugins=with_metric(giving("m", 1, "count")))
     assert again.stored
     assert (again.unmeasured, again.metrics.filter(metric="m")["value"].to_list()) == ({}, [1.0])
+
+
+def test_numbers_of_all_kinds_are_values(write_trace: WriteTrace, tmp_path: Path) -> None:
+    """Of numpy, fractions and decimals too."""
+    values = [2, 2.0, np.float32(2), np.int64(2), Fraction(4, 2), Decimal(2)]
+    rows = [Measurement(f"m{number}", value, "count") for number, value in enumerate(values)]  # type: ignore[arg-type]
+    run = harness.replay(write_trace({}), output=tmp_path, plugins=with_metric(lambda run, window: rows))
+    assert run.metrics.filter(pl.col("metric").str.contains(r"^m\d$"))["value"].to_list() == [2.0] * 6
+
+
+def test_a_metric_cannot_change_what_is_recorded_of_the_run(write_trace: WriteTrace, tmp_path: Path) -> None:
+    """Neither in its folder nor for the next metric: each has a record of its own."""
+    seen: list[int] = []
+
+    def change(run: harness.Run, window: Any) -> Iterable[Measurement]:
+        outcome: Any = run.info["outcome"]
+        seen.append(outcome["jobs"])
+        outcome["jobs"] = 7
+        yield Measurement(f"m{len(seen)}", 1, "count")
+
+    hook = types.SimpleNamespace(
+        harness_register_metrics=harness.hookimpl(
+            lambda register: [register(name, change, help="own") for name in ("one", "two")]
+        )
+    )
+    run = harness.replay(write_trace({}), output=tmp_path, plugins=plugins.load(extra={"third": hook}))
+    assert seen == [1, 1]
+    assert run.info["outcome"]["jobs"] == 1
+    assert harness.Run.open(run.path).info["outcome"]["jobs"] == 1
 
 
 @pytest.mark.parametrize("name", ["aaa", "zzz"])
