@@ -1,9 +1,12 @@
-"""Jobs and clusters written down by hand, and a replay that answers every decision."""
+"""Jobs and clusters written down by hand, and a replay that answers every decision.
+
+Wherever resources are named, `gpu` stands for `nvidia.com/gpu`, which is no name of an argument.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.cluster.model import (
@@ -184,10 +187,9 @@ class Script:
             startup: how long its pods take until they are ready, seconds; None for never.
             done: how much of its run it has done before it arrives, seconds.
             pod_sets: several pod sets, instead of `pods` and `requests`.
-            requests: resource -> amount of one pod; `gpu` stands for `nvidia.com/gpu`.
+            requests: resource -> amount of one pod.
         """
-        amounts = {{"gpu": "nvidia.com/gpu"}.get(name, name): amount for name, amount in requests.items()}
-        sets = pod_sets or (PodSet("main", pods, pods, frozen(amounts)),)
+        sets = tuple(map(_in_full, pod_sets)) or (PodSet("main", pods, pods, _named(requests)),)
         total = sum(each.count for each in sets)
         index = len(self._arrivals)
         job = Job(
@@ -230,15 +232,27 @@ def queues(cohort: str = "", **nominal: Mapping[str, int]) -> Cluster:
     made = {}
     for name, quotas in nominal.items():
         flavor = FlavorQuotas(
-            "default", frozen({each: ResourceQuota(amount) for each, amount in quotas.items()})
+            "default", frozen({each: ResourceQuota(amount) for each, amount in _named(quotas).items()})
         )
-        made[name] = ClusterQueue(name, cohort, (ResourceGroup(tuple(quotas), (flavor,)),))
+        made[name] = ClusterQueue(name, cohort, (ResourceGroup(tuple(_named(quotas)), (flavor,)),))
     return Cluster(cluster_queues=frozen(made), flavors=frozen({"default": ResourceFlavor("default")}))
 
 
 def nodes(**allocatable: Mapping[str, int]) -> Cluster:
     """A cluster of nodes without queues."""
-    return Cluster(nodes=frozen({name: Node(name, frozen(amounts)) for name, amounts in allocatable.items()}))
+    return Cluster(nodes=frozen({name: Node(name, _named(amounts)) for name, amounts in allocatable.items()}))
+
+
+def _in_full(pod_set: PodSet) -> PodSet:
+    """A pod set with full names of resources; the same object where it has them, as jobs share them."""
+    requests, limits = _named(pod_set.requests), _named(pod_set.limits)
+    same = requests == pod_set.requests and limits == pod_set.limits
+    return pod_set if same else replace(pod_set, requests=requests, limits=limits)
+
+
+def _named(amounts: Mapping[str, int]) -> Mapping[str, int]:
+    """Amounts by the full names of their resources."""
+    return frozen({"nvidia.com/gpu" if name == "gpu" else name: amount for name, amount in amounts.items()})
 
 
 def replayed(

@@ -225,12 +225,12 @@ def test_pod_sets_of_different_sizes_add_up(seed: int) -> None:
     )
     cluster = nodes(n1={"cpu": 4, "gpu": 2}, n2={"cpu": 2, "gpu": 2})
     happened = replayed(PodByPod, jobs, cluster, options={"seed": seed, "preemptions": 6})
-    useful = {"cpu": 0, "gpu": 0}
+    useful = {"cpu": 0, "nvidia.com/gpu": 0}
     for each in happened.stints:
         if each.job == "mixed" and each.state == "progress":
             for resource, amount in each.amounts.items():
                 useful[resource] += amount * (each.end - each.start - each.lost)
-    assert useful == {"cpu": 5 * 4 * SECOND, "gpu": 4 * 4 * SECOND}
+    assert useful == {"cpu": 5 * 4 * SECOND, "nvidia.com/gpu": 4 * 4 * SECOND}
 
 
 def test_what_ran_before_it_arrived_goes_on_from_there() -> None:
