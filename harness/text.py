@@ -22,6 +22,11 @@ def counted(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
+def times(count: int) -> str:
+    """How often: `once`, `15 times`."""
+    return "once" if count == 1 else f"{count:,} times"
+
+
 def shortened(text: str, most: int) -> str:
     """Text of at most so many characters; what is left out of a longer one is its middle."""
     if len(text) <= most:

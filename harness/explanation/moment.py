@@ -17,7 +17,7 @@ from harness.explanation.vocabulary import Units
 from harness.runs.folder import reading
 from harness.runs.run import Run
 from harness.tenants import timeline_queue
-from harness.text import aligned, printable
+from harness.text import aligned, counted, printable, times
 from harness.units import format_duration
 
 _SHOWN = 10
@@ -164,10 +164,12 @@ class Moment:
         several = (jobs.filter(jobs["progress_lost"].to_physical() > 0)["pods"] > 1).any()
         over = ", summed over pods" if several else ""
         preempted, preemptions = (jobs["preemptions"] > 0).sum(), jobs["preemptions"].cast(pl.Int64).sum()
+        often = times(int(preemptions))
+        was = "was" if preempted == 1 else "were"
         lines = [
-            f"queue {self.queue}: {jobs.height:,} jobs ({states})",
+            f"queue {self.queue}: {counted(jobs.height, 'job')} ({states})",
             f"  {starts}",
-            f"  {preempted:,} were {self._hit}, {preemptions:,} times in all, and lost {lost} of work{over}",
+            f"  {preempted:,} {was} {self._hit}, {often} in all, and lost {lost} of work{over}",
         ]
         parts = ["\n".join(printable(line) for line in lines)]
         for title, table in zip(("preempted by", "preempts"), self._preemptions, strict=True):
@@ -258,7 +260,7 @@ class Moment:
         if waits.is_empty():
             return ""
         assert self.at is not None
-        lines = [f"{waits.height:,} jobs held nothing, the longest wait first"]
+        lines = [f"{counted(waits.height, 'job')} held nothing, the longest wait first"]
         shown = waits.head(most)
         rows = self._decisions(pl.col("seq").is_in(shown["refused"].drop_nulls().to_list()))
         refusals = {row["job_id"]: row for row in rows.iter_rows(named=True)}

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from harness.explanation.history import Event, Other
 from harness.explanation.vocabulary import Figures, Table, Units
+from harness.text import counted
 from harness.units import HOUR, format_duration
 
 _NAMED = 3
@@ -75,7 +76,9 @@ class Sentences:
         if figures.preemption:
             parts.append(f"preemption: {figures.preemption}")
         if figures.not_freed:
-            parts.append("; ".join(f"{count:,} nodes: {why}" for why, count in figures.not_freed.items()))
+            parts.append(
+                "; ".join(f"{counted(count, 'node')}: {why}" for why, count in figures.not_freed.items())
+            )
         for resource, holders in event.holders.items():
             held = ", ".join(f"{queue} {self._units.amount(resource, amount)}" for queue, amount in holders)
             parts.append(f"most {resource} held by {held}")
@@ -192,7 +195,7 @@ class Sentences:
         parts = []
         for reason, count in figures.nodes.items():
             resource = reason.removeprefix("Insufficient ")
-            text = f"{count:,} nodes: {reason}"
+            text = f"{counted(count, 'node')}: {reason}"
             if resource in figures.most_free and resource in figures.request:
                 asked = self._units.amount(resource, figures.request[resource])
                 free = self._units.amount(resource, figures.most_free[resource])
@@ -232,7 +235,7 @@ def _because(event: Event) -> str:
 
 def pods(count: int) -> str:
     """So many pods."""
-    return "1 pod" if count == 1 else f"{count:,} pods"
+    return counted(count, "pod")
 
 
 def summed(pods: int) -> str:

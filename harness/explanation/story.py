@@ -12,7 +12,7 @@ from harness.explanation.clock import Clock
 from harness.explanation.history import PREEMPTS, Event, History, Stretch
 from harness.explanation.sentences import Sentences, pods, summed
 from harness.explanation.vocabulary import Units
-from harness.text import printable
+from harness.text import printable, times
 from harness.units import format_duration
 
 _NAMED = 3
@@ -106,8 +106,8 @@ class Story:
         parts = [f"waited {format_duration(history.waited)} in all"]
         if job["preemptions"]:
             preempted = job["preemptions"] - history.evictions
-            told = [f"preempted {_times(preempted)}"] if preempted else []
-            told += [f"evicted {_times(history.evictions)}"] if history.evictions else []
+            told = [f"preempted {times(preempted)}"] if preempted else []
+            told += [f"evicted {times(history.evictions)}"] if history.evictions else []
             lost = f"{format_duration(job['progress_lost'])} of work"
             lost += summed(job["pods"]) if job["progress_lost"] else ""
             parts.append(f"was {' and '.join(told)} and lost {lost}")
@@ -171,7 +171,7 @@ class Story:
         for (what, reason), count in told.items():
             if count > 1 and what in ("refuse", PREEMPTS):
                 again = "it is refused" if what == "refuse" else "it preempts others"
-                yield self._line(None, f"{again} {_times(count - 1)} more in this time ({reason})")
+                yield self._line(None, f"{again} {times(count - 1)} more in this time ({reason})")
 
     def _folded(self, fold: Sequence[Stretch]) -> Iterator[str]:
         """Stretches that end as ones did that were told before."""
@@ -187,7 +187,7 @@ class Story:
         over = summed(self.history.job["pods"]) if lost else ""
         yield self._line(
             first,
-            f"until {self._clock.text(last)} the like happens {_times(len(fold))} more; in all it waits "
+            f"until {self._clock.text(last)} the like happens {times(len(fold))} more; in all it waits "
             f"{format_duration(waited)}, runs {format_duration(ran)}, and loses "
             f"{format_duration(lost)} of work{over}",
         )
@@ -199,12 +199,12 @@ class Story:
                 for other in eviction.others[:1]
             )
             if not by:
-                yield self._line(None, f"{_times(len(stretches))} evicted ({reason})")
+                yield self._line(None, f"{times(len(stretches))} evicted ({reason})")
                 continue
             jobs = [f"{name} ({count}×)" for name, count in by.most_common(_NAMED)]
             more = f" and {len(by) - _NAMED:,} more" if len(by) > _NAMED else ""
             yield self._line(
-                None, f"{_times(len(stretches))} by queue {queue} ({reason}): jobs {', '.join(jobs)}{more}"
+                None, f"{times(len(stretches))} by queue {queue} ({reason}): jobs {', '.join(jobs)}{more}"
             )
 
     def _line(self, time: int | None, sentence: str) -> str:
@@ -223,10 +223,6 @@ def _by_ending(stretches: Sequence[Stretch]) -> list[tuple[tuple[str, str], list
 def _returns(gone: Event, later: Sequence[Event]) -> bool:
     """Whether what is gone is back in the queue at once, which is told instead."""
     return any(each.what == "requeue" and each.time == gone.time for each in later)
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count:,} times"
 
 
 def _plain(event: dict[str, Any]) -> dict[str, Any]:

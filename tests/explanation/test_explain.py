@@ -185,6 +185,7 @@ def test_what_is_explained_can_be_printed(asked: dict[str, str], kueue: Run) -> 
 def test_an_instant_tells_levels_waiting_jobs_and_the_last_decisions(kueue: Run) -> None:
     """Of all queues, or of one."""
     text = "\n".join(lines(kueue, at="65s"))
+    assert "\n1 job held nothing, the longest wait first\n" in text
     assert "at 0d 00:01:05" in text
     assert "mine since 0d 00:01:00 (5s)" in text
     assert "job theirs of queue b: preempted by job mine of queue a" in text
@@ -231,7 +232,7 @@ def test_a_queue_of_which_labels_name_quotas_stands_with_each_of_them(
 def test_a_queue_tells_who_preempted_it_and_which_jobs_lost(kueue: Run) -> None:
     """Over the whole run."""
     text = "\n".join(lines(kueue, queue="b"))
-    assert "1 were preempted, 1 times in all, and lost 1m00s of work" in text
+    assert "1 was preempted, once in all, and lost 1m00s of work" in text
     assert "InCohortReclamation" in text
     assert "theirs" in text
     json.dumps(harness.explain(kueue, queue="b").to_json())
@@ -257,7 +258,7 @@ def test_first_starts_of_a_queue_are_of_jobs_that_started(
     cluster = queues({"a": {"cpu": "9"}, "b": {"cpu": "9"}}, nodes=2)
     run = replayed(trace, cluster, tmp_path, until=until)
     assert lines(run, queue="a")[1] == f"  {told}"
-    assert lines(run, queue="b")[:2] == ["queue b: 1 jobs (1 rejected)", "  none of them started"]
+    assert lines(run, queue="b")[:2] == ["queue b: 1 job (1 rejected)", "  none of them started"]
 
 
 @pytest.mark.parametrize(
