@@ -1,12 +1,12 @@
 """Jobs and clusters written down by hand, and a replay that answers every decision.
 
-Wherever resources are named, `gpu` stands for `nvidia.com/gpu`, which is no name of an argument.
+In the amounts of jobs and clusters here `gpu` stands for `nvidia.com/gpu`, which is no name of an argument.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness.cluster.model import (
@@ -186,10 +186,10 @@ class Script:
             checkpoint: a checkpoint interval of its own, seconds.
             startup: how long its pods take until they are ready, seconds; None for never.
             done: how much of its run it has done before it arrives, seconds.
-            pod_sets: several pod sets, instead of `pods` and `requests`.
+            pod_sets: several pod sets, instead of `pods` and `requests`; with full names of resources.
             requests: resource -> amount of one pod.
         """
-        sets = tuple(map(_in_full, pod_sets)) or (PodSet("main", pods, pods, _named(requests)),)
+        sets = pod_sets or (PodSet("main", pods, pods, _named(requests)),)
         total = sum(each.count for each in sets)
         index = len(self._arrivals)
         job = Job(
@@ -241,13 +241,6 @@ def queues(cohort: str = "", **nominal: Mapping[str, int]) -> Cluster:
 def nodes(**allocatable: Mapping[str, int]) -> Cluster:
     """A cluster of nodes without queues."""
     return Cluster(nodes=frozen({name: Node(name, _named(amounts)) for name, amounts in allocatable.items()}))
-
-
-def _in_full(pod_set: PodSet) -> PodSet:
-    """A pod set with full names of resources; the same object where it has them, as jobs share them."""
-    requests, limits = _named(pod_set.requests), _named(pod_set.limits)
-    same = requests == pod_set.requests and limits == pod_set.limits
-    return pod_set if same else replace(pod_set, requests=requests, limits=limits)
 
 
 def _named(amounts: Mapping[str, int]) -> Mapping[str, int]:

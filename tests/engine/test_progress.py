@@ -219,7 +219,7 @@ def test_every_held_microsecond_is_accounted_for(
 @given(st.integers(0, 2**16))
 def test_pod_sets_of_different_sizes_add_up(seed: int) -> None:
     """Pods of one job that ask for different amounts are accounted for with their own."""
-    sets = (PodSet("driver", 1, 1, {"cpu": 3}), PodSet("workers", 2, 2, {"cpu": 1, "gpu": 2}))
+    sets = (PodSet("driver", 1, 1, {"cpu": 3}), PodSet("workers", 2, 2, {"cpu": 1, "nvidia.com/gpu": 2}))
     jobs = (
         Script().job("mixed", pod_sets=sets, seconds=4, gang=seed % 2 == 0).job("b", at=1, cpu=2, seconds=3)
     )

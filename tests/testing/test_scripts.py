@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from policies import Greedy, PodByPod
 
-from harness import Cluster, PodSet
+from harness import Cluster
 from harness.policy import PolicyFactory
 from harness.testing import Script, nodes, pool, queues, replayed
 
@@ -19,16 +19,7 @@ from harness.testing import Script, nodes, pool, queues, replayed
         (PodByPod, nodes(n={"cpu": 4, "gpu": 1})),
     ],
 )
-@pytest.mark.parametrize("in_sets", [False, True])
-def test_gpu_is_the_same_resource_of_jobs_and_clusters(
-    policy: PolicyFactory, cluster: Cluster, in_sets: bool
-) -> None:
+def test_gpu_is_the_same_resource_of_jobs_and_clusters(policy: PolicyFactory, cluster: Cluster) -> None:
     """So that jobs of one GPU each run one after the other where there is one."""
-    jobs = Script()
-    for name in "ab":
-        if in_sets:
-            jobs.job(name, seconds=5, pod_sets=(PodSet("main", 1, 1, {"cpu": 1, "gpu": 1}),))
-        else:
-            jobs.job(name, seconds=5, cpu=1, gpu=1)
-    assert dict(jobs["a"].pod_sets[0].requests) == {"cpu": 1, "nvidia.com/gpu": 1}
+    jobs = Script().job("a", seconds=5, cpu=1, gpu=1).job("b", seconds=5, cpu=1, gpu=1)
     assert replayed(policy, jobs, cluster).starts() == {"a": 0, "b": 5}
