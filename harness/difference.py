@@ -78,7 +78,7 @@ class Difference:
             several = [
                 run.micros("decisions")
                 .drop("detail", "flavors")
-                .with_columns(pl.col("time") + (self._shift if place else 0))
+                .with_columns(pl.col("time") + self.pairs.shifts[place])
                 .filter(self._is_common(place, pl.col("job")))
                 .collect()
                 for place, run in enumerate(self._runs)
@@ -116,19 +116,6 @@ class Difference:
                 for run, rows in zip(self._runs, self.pairs.rows, strict=True)
             )
         return first, second
-
-    @cached_property
-    def _shift(self) -> int:
-        """What makes a time of the second run, since its origin, one since the origin of the first.
-
-        Times are compared as both runs write them: a window moves the origin, and its jobs still arrive when
-        they do in the whole trace. Where all common jobs arrive alike since the origins, that is what counts.
-        """
-        ours, theirs = (run.info["trace"] for run in self._runs)
-        first, second = self._arrivals
-        if ours["times"] != theirs["times"] or first.equals(second):
-            return 0
-        return int(theirs["origin_us"] - ours["origin_us"])
 
     @cached_property
     def jobs(self) -> pl.DataFrame:
@@ -284,7 +271,7 @@ class Difference:
             if jobs > self.pairs.count:
                 yield f"left out: jobs that only {name} has, {jobs - self.pairs.count:,}"
         first, second = self._arrivals
-        if not first.equals(second + self._shift):
+        if not first.equals(second + self.pairs.shifts[1]):
             yield "arrivals differ: changes are of the time since a job's submission"
 
     def _parted(self, most: int) -> Iterator[str]:

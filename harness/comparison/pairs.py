@@ -31,6 +31,9 @@ class Pairs:
         rows: for each run the rows of the common jobs in `jobs.parquet`, in order of arrival in the baseline.
         same_arrivals: whether the common jobs arrive at the same times in all runs, and others only after the
             end of runs that were stopped: up to there all runs see the same.
+        shifts: for each run what makes a time since its origin one since the baseline's. Times are compared
+            as runs write them: a window moves the origin, and its jobs still arrive when they do in the
+            whole trace. Where all common jobs arrive alike since the origins, that is what counts.
         know_requests: whether all runs say what their jobs ask for, so that it could be compared.
 
     Raises:
@@ -57,6 +60,7 @@ class Pairs:
             )
         times = [table["submit_time"].gather(rows) for table, rows in zip(tables, self.rows, strict=True)]
         first = pl.int_range(self.count, dtype=pl.UInt32, eager=True)
+        self.shifts = [_shift(runs[0], run, times[0], time) for run, time in zip(runs, times, strict=True)]
         stopped = [may_be_cut(run) for run in runs]
         self.same_arrivals = all(
             (rows == first).all() and (time == times[0]).all() and (jobs == max(self.jobs) or early)
@@ -68,6 +72,7 @@ class Pairs:
         self.count = int(run.info["outcome"]["jobs"])
         self.jobs = [self.count]
         self.rows = [pl.int_range(self.count, dtype=pl.UInt32, eager=True)]
+        self.shifts = [0]
         self.same_arrivals = self.know_requests = True
 
     @property
@@ -107,6 +112,14 @@ def why_not_shaken(runs: Sequence[Run], pairs: Pairs) -> str:
 def may_be_cut(run: Run) -> bool:
     """Whether a run was told to stop at some time, or came to no end by itself."""
     return run.info["settings"].get("until_us") is not None or run.stopped is not None
+
+
+def _shift(base: Run, other: Run, ours: pl.Series, theirs: pl.Series) -> int:
+    """See `Pairs.shifts`; with when the common jobs arrive in both, since the origins."""
+    first, second = base.info["trace"], other.info["trace"]
+    if first["times"] != second["times"] or ours.equals(theirs):
+        return 0
+    return int(second["origin_us"] - first["origin_us"])
 
 
 class _Pair:

@@ -66,6 +66,9 @@ class Material:
         command: as given.
         runs: those of the comparison.
         names: what each run is called, printable.
+        shifts: for each run what makes a time since its origin one on the axis of time, which begins at the
+            baseline's origin.
+        windows: for each run its own window, on the axis of time.
         window: from the first submission to the end of the run that ends last: the axis of time.
         resource: what charts of amounts show: the resource that the baseline uses most of.
         part: the time of which jobs are shown one by one; None if nobody asked.
@@ -78,8 +81,10 @@ class Material:
         self.command = command
         self.runs = comparison.runs
         self.names = distinct(comparison.names)
+        self.shifts = comparison.pairs.shifts
+        self.windows = [moved(run.window, shift) for run, shift in zip(self.runs, self.shifts, strict=True)]
         self.window = Window(
-            min(run.window.start for run in self.runs), max(run.window.end for run in self.runs)
+            min(window.start for window in self.windows), max(window.end for window in self.windows)
         )
         self.resource = comparison.fullest
         self.part = None if part is None else self._part(part)
@@ -143,8 +148,8 @@ class Material:
     def lanes(self) -> list[Lane]:
         """The holders that held most of `resource`, over all runs, and the rest as one."""
         sums: dict[str, int] = {holder.name: 0 for run in self.runs for holder in holders(run)}
-        for run, changes in zip(self.runs, self._moves, strict=True):
-            for holder, amount in series.used(changes, run.window).items():
+        for window, changes in zip(self.windows, self._moves, strict=True):
+            for holder, amount in series.used(changes, window).items():
                 sums[holder] += amount
         ranked = sorted(sums, key=lambda name: (-sums[name], name))
         most = len(palette.QUEUES)
@@ -176,9 +181,9 @@ class Material:
     def held(self) -> list[list[float]]:
         """For each run how much of `resource` each lane held, on average over the run's own window."""
         found = []
-        for run, changes in zip(self.runs, self._moves, strict=True):
-            span = max(1, run.window.end - run.window.start)
-            sums = series.used(changes, run.window)
+        for window, changes in zip(self.windows, self._moves, strict=True):
+            span = max(1, window.end - window.start)
+            sums = series.used(changes, window)
             found.append([sum(sums.get(holder, 0) for holder in lane.holders) / span for lane in self.lanes])
         return found
 
@@ -204,19 +209,27 @@ class Material:
             pixels: how many there are for `window`.
             together: all lanes as one series, number 0; else one series a lane.
         """
-        found = []
-        for run, levels in zip(self.runs, self._together if together else self._apart, strict=True):
-            steps = levels.select("series", "time", level=level)
-            reduced = per_pixel(steps, self.window, pixels)
-            found.append(reduced.filter(pl.col("time") <= run.window.end))
-        return found
+        return self.reduced(
+            [
+                levels.select("series", "time", level=level)
+                for levels in (self._together if together else self._apart)
+            ],
+            pixels,
+        )
+
+    def reduced(self, steps: Iterable[pl.DataFrame], pixels: int) -> list[pl.DataFrame]:
+        """What `per_pixel` makes of a frame of each run, times on the axis, to the run's own end."""
+        return [
+            per_pixel(frame, self.window, pixels).filter(pl.col("time") <= window.end)
+            for frame, window in zip(steps, self.windows, strict=True)
+        ]
 
     def over_all(self, level: str, *, together: bool = False) -> list[pl.DataFrame]:
         """For each run the same over its own window as a whole: a row a series that ever had a level."""
         several = self._together if together else self._apart
         return [
-            per_pixel(levels.select("series", "time", level=level), run.window, 1)
-            for run, levels in zip(self.runs, several, strict=True)
+            per_pixel(levels.select("series", "time", level=level), window, 1)
+            for window, levels in zip(self.windows, several, strict=True)
         ]
 
     @cached_property
@@ -229,7 +242,22 @@ class Material:
 
     @cached_property
     def _moves(self) -> list[pl.DataFrame]:
-        return self.of_runs(lambda run: series.moves(run, self.resource))
+        return self.on_axis(self.of_runs(lambda run: series.moves(run, self.resource)))
+
+    def on_axis(self, frames: Iterable[pl.DataFrame], *columns: str) -> list[pl.DataFrame]:
+        """A frame of each run with times on the axis of time.
+
+        Args:
+            frames: with times since each run's own origin.
+            columns: which are times; `time` by default.
+        """
+        times = pl.col(columns or ("time",))
+        return [frame.with_columns(times + shift) for frame, shift in zip(frames, self.shifts, strict=True)]
+
+
+def moved(window: Window, shift: int) -> Window:
+    """A window with its times so much later."""
+    return Window(window.start + shift, window.end + shift)
 
 
 def distinct(names: Iterable[str]) -> list[str]:

@@ -90,6 +90,57 @@ def test_a_part_of_any_run_is_shown_job_by_job(runs: list[harness.Run]) -> None:
     assert len(names) <= 60
 
 
+@pytest.mark.parametrize("dated", [False, True])
+def test_a_window_stands_at_its_time_beside_the_whole(dated: bool, charts: None, tmp_path: Path) -> None:
+    """In charts over time, and in the part of the time that is shown job by job."""
+    path = tmp_path / "trace.parquet"
+    rows = [{"submit_time": 1800 * (number // 2), "queue": "a", "duration": 1500} for number in range(16)]
+    write(path, rows)
+    if dated:
+        midnight = pl.datetime(2024, 5, 1, time_unit="us")
+        frame = pl.read_parquet(path)
+        frame.with_columns(submit_time=midnight + pl.col("submit_time")).write_parquet(path)
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text(small_clusters.queues({"a": {"cpu": "1"}, "b": {"cpu": "1"}}))
+    whole, part = (
+        harness.replay(
+            path,
+            cluster=cluster,
+            calibration=Calibration.parse(window=window),
+            label=window or "whole",
+            output=tmp_path / "results",
+        )
+        for window in (None, "2h..")
+    )
+    two_hours = 2 * HOUR
+    assert part.info["trace"]["origin_us"] - whole.info["trace"]["origin_us"] == two_hours
+    material = Material(harness.compare([whole, part]), part="2h30m..3h")
+    assert material.windows == [whole.window, (two_hours, part.window.end + two_hours)]
+    assert material.window == (0, max(window.end for window in material.windows))
+    levels = material.per_pixel("allocated", 1000, together=True)[1]
+    first = levels.filter(pl.col("high") > 0)["time"].min()
+    assert isinstance(first, int)
+    assert abs(first - two_hours) <= material.window.end // 1000
+    report = harness.make_report([whole, part], gantt="2h30m..3h")
+    (figure,) = blocks(report, "gantt")
+    assert isinstance(figure, Figure)
+    chart = drawing.specification(figure, 900)
+    for run, origin, panel in zip((whole, part), (0, two_hours), chart["vconcat"], strict=True):
+        stints = run.micros("stints").collect().with_columns(pl.col("start", "end") + origin)
+        inside = stints.filter((pl.col("start") < 3 * HOUR) & (pl.col("end") > 2.5 * HOUR))
+        held = set(inside["job_id"]) & set(part.jobs["job_id"])
+        bars = chart["datasets"][panel["layer"][0]["data"]["name"]]
+        assert {row["name"] for row in bars} == held
+        assert held
+    (waited,) = (
+        block
+        for block in blocks(report, "waiting")
+        if isinstance(block, Figure) and block.title.startswith("Jobs that had started")
+    )
+    assert waited.note is not None
+    assert waited.note.endswith(" Of all jobs of each run (whole 16, 2h.. 8), of which 8 are in all runs.")
+
+
 def test_axes_of_time_say_that_they_are_in_utc_where_texts_are_not(charts: None, tmp_path: Path) -> None:
     """Headings have the trace's time zone, as its tables do."""
     write(tmp_path / "plain.parquet", [{"submit_time": 0, "queue": "a", "duration": 3600}])

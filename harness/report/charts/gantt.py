@@ -28,8 +28,9 @@ def gantt(material: Material, shown: Sequence[pl.Series], part: Window, width: i
         width: of the chart.
     """
     panels = []
-    for number, (name, run, rows) in enumerate(zip(material.names, material.runs, shown, strict=True)):
-        every = run.micros("jobs").select("job_id", time="submit_time").collect()
+    of_runs = zip(material.names, material.runs, material.shifts, shown, strict=True)
+    for number, (name, run, shift, rows) in enumerate(of_runs):
+        every = run.micros("jobs").select("job_id", time=pl.col("submit_time") + shift).collect()
         jobs = every.with_row_index("job").filter(pl.col("job").is_in(rows.implode()))
         labels = distinct(map(_ending, jobs["job_id"]))
         names = pl.DataFrame({"job": jobs["job"].cast(pl.Int32), "name": pl.Series(labels, dtype=pl.String)})
@@ -38,6 +39,7 @@ def gantt(material: Material, shown: Sequence[pl.Series], part: Window, width: i
         )
         stints = (
             run.micros("stints")
+            .with_columns(pl.col("start", "end") + shift)
             .filter((pl.col("start") < part.end) & (pl.col("end") > part.start))
             .select("job", "start", "end", "state", "lost")
             .collect()

@@ -29,7 +29,7 @@ _LINKS = 6
 
 def blocks(material: Material) -> Iterator[Block]:
     """Preemptions of each run by reason; a sentence where there were none at all."""
-    found = material.of_runs(_preemptions)
+    found = material.on_axis(material.of_runs(_preemptions))
     if not sum(each.height for each in found):
         yield Text("Nothing was preempted.")
         return

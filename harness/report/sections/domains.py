@@ -47,7 +47,7 @@ def blocks(material: Material) -> Iterator[Block]:
     known = dict.fromkeys((level.topology, level.name) for own in of_runs for level in own)
     if not known:
         return
-    changes = material.of_runs(lambda run: moves(run, material.resource))
+    changes = material.on_axis(material.of_runs(lambda run: moves(run, material.resource)))
     unit = unit_of(material.resource)
     for topology, name in known:
         own = [
@@ -104,8 +104,8 @@ def _shown(
 def _words(material: Material, shown: _Shown) -> str:
     unit = unit_of(material.resource)
     means: list[dict[int, float]] = []
-    for run, frame in zip(material.runs, shown.steps, strict=True):
-        means.append(dict(per_pixel(frame, run.window, 1).select("series", "mean").iter_rows()))
+    for window, frame in zip(material.windows, shown.steps, strict=True):
+        means.append(dict(per_pixel(frame, window, 1).select("series", "mean").iter_rows()))
     sentences = []
     for place, name in enumerate(shown.names):
         each = []
@@ -125,11 +125,8 @@ def _panels(material: Material, shown: _Shown, width: int) -> ChartType:
     unit = unit_of(material.resource)
 
     def reduced(pixels: int) -> list[pl.DataFrame]:
-        found = []
-        for run, frame in zip(material.runs, shown.steps, strict=True):
-            own = per_pixel(frame, material.window, pixels).filter(pl.col("time") <= run.window.end)
-            found.append(own.with_columns(pl.col("low", "mean", "high") / unit.size))
-        return found
+        frames = material.reduced(shown.steps, pixels)
+        return [frame.with_columns(pl.col("low", "mean", "high") / unit.size) for frame in frames]
 
     references = [
         [

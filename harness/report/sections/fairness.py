@@ -66,12 +66,11 @@ def _over_time(material: Material, found: Sequence[Deviation], width: int) -> Ch
     from harness.report.charts import axes, levels
 
     inside = axes.inner(width)
-    frames = []
-    for run, each in zip(material.runs, found, strict=True):
-        reduced = per_pixel(each.changes, material.window, inside // levels.PIXELS_A_POINT)
-        frames.append(
-            reduced.filter(pl.col("time") <= run.window.end).with_columns(pl.col("low", "mean", "high") / ONE)
-        )
+    changes = material.on_axis(each.changes for each in found)
+    frames = [
+        reduced.with_columns(pl.col("low", "mean", "high") / ONE)
+        for reduced in material.reduced(changes, inside // levels.PIXELS_A_POINT)
+    ]
     top = max(map(levels.highest, frames)) * 1.04
     return levels.lines(
         material,

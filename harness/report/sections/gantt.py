@@ -11,7 +11,8 @@ from harness.explanation.clock import Clock
 from harness.metrics.measurement import Window
 from harness.report.amounts import unit_of
 from harness.report.blocks import Block, Figure, Text
-from harness.report.material import Material
+from harness.report.material import Material, moved
+from harness.runs.folder import reading
 from harness.runs.run import Run
 from harness.units import format_duration
 
@@ -39,7 +40,10 @@ def blocks(material: Material) -> Iterator[Block]:
         yield _figure(material, rows, material.window, "When jobs held resources", _words(material))
         return
     clock = Clock(material.runs[0])
-    held = material.of_runs(lambda run: _held(run, part, material.resource))
+    held = []
+    for run, shift in zip(material.runs, material.shifts, strict=True):
+        with reading(run.path):
+            held.append(_held(run, moved(part, -shift), material.resource))
     common = pl.concat(
         each.gather(rows).to_frame("held").with_row_index("place")
         for each, rows in zip(held, material.comparison.pairs.rows, strict=True)
