@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from operator import add
 
+import numpy as np
 import polars as pl
 
+from harness.arrays import numbers
 from harness.metrics.chains import cascades, held_in_loops, hits_back, loops
 from harness.metrics.levels import names_of_jobs
 from harness.metrics.measurement import Measurement, Window, resource_hours
+from harness.metrics.pod_sizes import pod_sizes
 from harness.metrics.preemptions import preempted_pods, preemptions, restarts, with_held
 from harness.metrics.scopes import BENEFICIARY, QUEUE, QUOTA, REASON, Scope
 from harness.metrics.utilization import resource_time
@@ -101,6 +105,7 @@ def _lost_for(run: Run, lost: pl.DataFrame, pods: pl.DataFrame) -> Iterator[Meas
 
     Where several preemptors took pods of a job at one instant, its loss is divided among them by the
     resource-time of the pods that each took: from when these were bound, or the progress began that was lost.
+    What none of these pods asks for is divided by their time alone.
     """
     if lost.is_empty() or pods.is_empty():
         return
@@ -110,20 +115,33 @@ def _lost_for(run: Run, lost: pl.DataFrame, pods: pl.DataFrame) -> Iterator[Meas
     several = pl.col("by_queue").n_unique().over("job", "time") > 1
     alone = taken.filter(~several).unique(["job", "time"]).group_by("by_queue").agg(pl.col(amounts).sum())
     sums: dict[str, list[Fraction]] = {name: [Fraction(each) for each in of] for name, *of in alone.rows()}
-    held_for = pl.col("time") - pl.max_horizontal("since", "start")
-    shares = (
-        taken.filter(several)
-        .group_by("job", "time", "by_queue")
-        .agg((pl.col("held").cast(pl.Int128) * held_for).sum().alias("weight"), pl.col(amounts).first())
-        .with_columns(whole=pl.col("weight").sum().over("job", "time"))
-        .filter(pl.col("weight") > 0)
-    )
-    for name, weight, whole, *of in shares.select("by_queue", "weight", "whole", *amounts).iter_rows():
-        before = sums.get(name, [Fraction(0)] * len(of))
-        sums[name] = [total + Fraction(each * weight, whole) for total, each in zip(before, of, strict=True)]
+    for _, rows in taken.filter(several).group_by("job", "time", maintain_order=True):
+        for name, parts in _divided(run, rows).items():
+            before = sums.get(name, [Fraction(0)] * len(parts))
+            sums[name] = list(map(add, before, parts))
     for name in sorted(sums):
         for resource, amount in zip(run.resources, sums[name], strict=True):
             yield resource_hours("disruption.lost", amount, resource, Scope(BENEFICIARY, name).text)
+
+
+def _divided(run: Run, rows: pl.DataFrame) -> Mapping[str, Sequence[Fraction]]:
+    """By queue its part of each resource that a job lost, from the rows of its pods that were taken."""
+    job, pod, since, start, time, held = numbers(rows, "job", "pod", "since", "start", "time", "held")
+    times = [a * b for a, b in zip(held.tolist(), (time - np.maximum(since, start)).tolist(), strict=True)]
+    sizes = pod_sizes(run)
+    found: dict[str, list[Fraction]] = {}
+    for place, resource in enumerate(run.resources):
+        weights = times
+        if job[0] in sizes.unequal:
+            each = sizes.each[place][sizes.of(job, pod)].tolist()
+            weights = [a * b for a, b in zip(times, each, strict=True)]
+            weights = weights if any(weights) else times
+        lost, whole = int(rows[f"request.{resource}"][0]), sum(weights)
+        for name, weight in zip(rows["by_queue"], weights, strict=True):
+            if weight:
+                parts = found.setdefault(name, [Fraction(0)] * len(run.resources))
+                parts[place] += Fraction(lost * weight, whole)
+    return found
 
 
 def lost_by_jobs(run: Run, window: Window, only: pl.Series) -> Iterator[Measurement]:

@@ -21,6 +21,7 @@ from harness.metrics.arrivals import request_columns
 from harness.metrics.exact import resource_time
 from harness.metrics.measurement import Measurement, Window
 from harness.metrics.pod_moves import COLUMNS, Moves, PodMoves
+from harness.metrics.pod_sizes import PodSizes, pod_sizes
 from harness.recording.actions import action_codes
 from harness.runs.run import Run
 
@@ -55,14 +56,14 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
 
 def _wasted(run: Run, window: Window, pools: Sequence[Mapping[str, Any]]) -> list[int]:
     """For each resource the resource-time that was free and of no use."""
-    pods = PodMoves(run)
-    shape_of = joint(*pods.each)
+    pods, sizes = PodMoves(run), pod_sizes(run)
+    shape_of = joint(*sizes.each)
     some = np.zeros(int(shape_of.max(initial=-1)) + 1, np.int64)
     some[shape_of] = np.arange(len(shape_of))
-    shapes = list(zip(*(amount[some].tolist() for amount in pods.each), strict=True))
+    shapes = list(zip(*(amount[some].tolist() for amount in sizes.each), strict=True))
     names, free, unused = _nodes(run, pools)
-    waiting, nodes = _Waiting(shapes), _Free(free, pods.each)
-    sums = [0] * len(pods.each)
+    waiting, nodes = _Waiting(shapes), _Free(free, sizes)
+    sums = [0] * len(sizes.each)
     begin = window.start
     batches = _decisions(run, window, pods, pl.Enum(names))
     rows = next(batches)
@@ -75,7 +76,7 @@ def _wasted(run: Run, window: Window, pools: Sequence[Mapping[str, Any]]) -> lis
 
 def _decisions(run: Run, window: Window, pods: PodMoves, nodes: pl.Enum) -> Iterator[_Decisions]:
     """The decisions within a window, piece by piece."""
-    for batch in run.batches("decisions", ("time", "successor", "node", *COLUMNS)):
+    for batch in run.batches("decisions", ("time", "node", "pod_number", "successor", *COLUMNS)):
         (time,) = numbers(batch, "time")
         within = batch[: int(time.searchsorted(window.end, side="right"))]
         time, job, pod, successor = numbers(within, "time", *_KEY)
@@ -120,7 +121,7 @@ class _Waiting:
     def needs(self, rows: _Decisions, shape_of: Ints) -> list[tuple[int, tuple[Shape, ...]]]:
         """From when on which smallest pods wait; the first at the beginning, whatever its time says."""
         some = np.flatnonzero(rows.moves.waiting)
-        groups = Groups(shape_of[rows.moves.job[some]])
+        groups = Groups(shape_of[rows.moves.size[some]])
         time = rows.time[rows.moves.row[some]][groups.order]
         pods = groups.running(rows.moves.waiting[some][groups.order]) + self._counts[groups.keys]
         # What changes at one instant counts as what comes of it in the end.
@@ -180,11 +181,11 @@ class _Free:
 
     Args:
         free: of each resource, what is free on each node.
-        each: of each resource, what a pod of each job asks for.
+        sizes: what pods ask for.
     """
 
-    def __init__(self, free: Sequence[Ints], each: Sequence[Ints]) -> None:
-        self._free, self._each = list(free), each
+    def __init__(self, free: Sequence[Ints], sizes: PodSizes) -> None:
+        self._free, self._sizes = list(free), sizes
         nothing = np.zeros(0, np.int64)
         self._bound = _Bound(*[nothing] * len(_Bound._fields))
 
@@ -198,14 +199,14 @@ class _Free:
         sums: Sequence[int],
     ) -> list[int]:
         """Add what was of no use from `begin` to `end` to some sums, and go on to the end."""
-        time, node, job, sign = self._moves(rows)
+        time, node, size, sign = self._moves(rows)
         every = np.arange(len(self._free[0]))
         time, node = np.append(np.full(len(every), begin), time), np.append(every, node)
         ranked = np.lexsort((time, node))
         groups, time = Groups(node[ranked]), time[ranked]
         levels = []
-        for place, (free, each) in enumerate(zip(self._free, self._each, strict=True)):
-            levels.append(groups.running(np.append(free, each[job] * sign)[ranked]))
+        for place, (free, each) in enumerate(zip(self._free, self._sizes.each, strict=True)):
+            levels.append(groups.running(np.append(free, each[size] * sign)[ranked]))
             self._free[place] = levels[-1][groups.last]
         until = np.append(time[1:], np.full(min(1, len(time)), end))
         until[groups.last] = end
@@ -229,7 +230,7 @@ class _Free:
         return found
 
     def _moves(self, rows: _Decisions) -> tuple[Ints, Ints, Ints, Ints]:
-        """Decisions that move what is free: when, on which node, a pod of which job, and 1 where it goes."""
+        """Decisions that move what is free: when, on which node, a pod of which size, and 1 where it goes."""
         binds = np.flatnonzero(rows.action == BIND)
         new = _Bound(*(each[binds] for each in (rows.time, rows.node, rows.job, rows.pod, rows.successor)))
         bound = _Bound(*map(np.append, self._bound, new))
@@ -248,8 +249,10 @@ class _Free:
         gone = end != NEVER
         self._bound = _Bound(*(each[~gone] for each in bound))
         signs = np.append(np.full(len(binds), -1), np.ones(np.count_nonzero(gone), np.int64))
-        nodes, jobs = np.append(new.node, bound.node[gone]), np.append(new.job, bound.job[gone])
-        return np.append(new.time, end[gone]), nodes, jobs, signs
+        node, job, pod = (
+            np.append(getattr(new, name), getattr(bound, name)[gone]) for name in ("node", "job", "pod")
+        )
+        return np.append(new.time, end[gone]), node, self._sizes.of(job, pod), signs
 
 
 def _found(keys: Ints, known: Ints, values: Ints) -> Ints:

@@ -17,6 +17,7 @@ from harness.metrics.arrivals import request_columns
 from harness.metrics.levels import Holder, holder_of_jobs, holders, unused_quotas
 from harness.metrics.measurement import Measurement, Window
 from harness.metrics.pod_moves import COLUMNS, Moves, PodMoves
+from harness.metrics.pod_sizes import pod_sizes
 from harness.metrics.scopes import ALL
 from harness.metrics.survival import estimate
 from harness.runs.run import Run
@@ -127,13 +128,13 @@ def _turns(run: Run, window: Window, users: Sequence[Holder]) -> Iterator[_Turns
 def _moves(run: Run, window: Window) -> Iterator[_Moves]:
     """How far each decision moves what its job's holder holds and asks for."""
     holder = codes(holder_of_jobs(run))
-    pods = PodMoves(run)
+    pods, each = PodMoves(run), pod_sizes(run).each
     for batch in run.batches("decisions", ("time", *COLUMNS)):
-        (time,) = numbers(batch, "time")
+        time, job = numbers(batch, "time", "job")
         moves = pods.of(batch)
         # What one decision moves of several pods goes one way, so that nothing begins and ends in between.
         moves = Moves(*(column[time[moves.row] <= window.end] for column in moves))
-        held = [each[moves.job] * moves.holding for each in pods.each]
-        waiting = [each[moves.job] * moves.waiting for each in pods.each]
+        held = [amount[moves.size] * moves.holding for amount in each]
+        waiting = [amount[moves.size] * moves.waiting for amount in each]
         # What is held is asked for, too.
-        yield _Moves(holder[moves.job], time[moves.row], held, list(map(np.add, held, waiting)))
+        yield _Moves(holder[job[moves.row]], time[moves.row], held, list(map(np.add, held, waiting)))

@@ -32,6 +32,11 @@ TIMELINE_QUEUE = "timeline_queue"
 what the timeline, which tells these apart, calls the queue of the job."""
 
 
+POD_SETS = "pod_sets"
+"""A column of `jobs.parquet` with the pod sets of jobs whose pods do not all ask for the same, in runs that
+have any, see `harness.recording.pod_set_texts`."""
+
+
 def jobs(resources: Iterable[str], extra: Mapping[str, pl.DataType]) -> dict[str, pl.DataType]:
     """`jobs.parquet`: one row a job, in order of arrival; `extra` are further columns, as of the trace."""
     return {

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import polars as pl
 
 from harness.export.holding import holding
+from harness.metrics.pod_sizes import pod_sizes
 from harness.runs.run import Run
 
 
@@ -48,21 +50,22 @@ def capacities(run: Run, level: Level, resource: str) -> Mapping[str, int]:
 
 
 def moves(run: Run, resource: str) -> pl.DataFrame:
-    """How far what is held of nodes moves: `time`, `node` and `amount`; a pod has an equal part of its job's.
+    """How far what is held of nodes moves: `time`, `node` and `amount`.
 
     Raises:
         RunError: a table is damaged, or the run is so old that it does not say when jobs hold resources.
     """
-    jobs = run.scan("jobs").select(each=pl.col(f"request.{resource}") // pl.col("pods")).collect()["each"]
     stays = holding(run, run.window).pods
+    sizes = pod_sizes(run)
+    job, pod = np.array([(stay.job, stay.pod[0]) for stay in stays if stay.pod], np.int64).reshape(-1, 2).T
+    each = sizes.each[run.resources.index(resource)]
     frame = pl.DataFrame(
         {
-            "job": pl.Series([stay.job for stay in stays], dtype=pl.Int64),
             "node": pl.Series([stay.node for stay in stays], dtype=pl.String),
             "start": pl.Series([stay.start for stay in stays], dtype=pl.Int64),
             "end": pl.Series([stay.end for stay in stays], dtype=pl.Int64),
         }
-    ).with_columns(amount=jobs.gather(pl.Series([stay.job for stay in stays], dtype=pl.Int64)))
+    ).with_columns(amount=each[sizes.of(job, pod)])
     return pl.concat(
         [
             frame.select("node", "amount", time="start"),

@@ -19,11 +19,12 @@ from harness.policy import ENDLESS, Arrival
 from harness.policy.job import made
 from harness.recording import schemas
 from harness.recording.parquet import TIMES
-from harness.trace.job_rows import ROW, ROWS, has_pod_sets, job_rows
+from harness.recording.pod_set_texts import Part, text_of
+from harness.trace.job_rows import ROW, ROWS, has_pod_sets, job_rows, pods_of
 from harness.trace.pod_sets import PodSetMaker
 from harness.trace.quota_names import quota_names
 from harness.trace.recorded import Record, record_of
-from harness.trace.schema import DEFAULT_NAMESPACE, REQUEST, STARTUP, column_of, resources_of
+from harness.trace.schema import DEFAULT_NAMESPACE, DEFAULT_POD_SET, REQUEST, STARTUP, column_of, resources_of
 from harness.trace.slices import Slice, constant, texts, values
 from harness.trace.validate import cluster_faults
 from harness.units import INT64_MAX, LONGEST, SECOND
@@ -42,7 +43,7 @@ _PREEMPTS = "harness.preempts"
 _KEPT = ("requested_time", "recorded_start", "recorded_end")
 """Columns of the schema that come along to the results, where they are compared with what happened."""
 
-_TAKEN = frozenset((*schemas.jobs((), {}), schemas.TIMELINE_QUEUE, *TIMES, "submit", "job"))
+_TAKEN = frozenset((*schemas.jobs((), {}), schemas.POD_SETS, schemas.TIMELINE_QUEUE, *TIMES, "submit", "job"))
 """Names of results, of times (which are written as such) and of a row of the jobs in other tables."""
 
 
@@ -68,7 +69,8 @@ class JobColumns:
         resources: what jobs ask for, sorted.
         record: what happened according to the trace, where that is played.
         extra: further columns of the trace, requested run times, and what was recorded of starts and ends;
-            one that is called like a result of the replay is named `trace.<name>`.
+            one that is called like a result of the replay is named `trace.<name>`. Before them stands
+            `schemas.POD_SETS` if pods of any job do not all ask for the same.
         first: the first submit time as recorded, microseconds since the origin.
         scale: how much faster jobs arrive.
 
@@ -98,17 +100,19 @@ class JobColumns:
             jobs = jobs.sort(_SUBMIT, maintain_order=True)
         names = _extra(jobs)
         self.resources: tuple[str, ...] = tuple(resources_of(jobs.columns))
-        self.extra: tuple[str, ...] = tuple(names.values())
+        several = has_pod_sets(rows)
+        unequal = _unequal(rows, jobs["job_id"]) if several else ()
+        self.extra: tuple[str, ...] = (*(column.name for column in unequal), *names.values())
         self.frame: pl.DataFrame = jobs.select(
             *("job_id", "queue", "namespace", "user", "priority", "pods"),
             *(pl.col(_SUBMIT).alias("submit"), "duration"),
             *(f"{REQUEST}{resource}" for resource in self.resources),
+            *unequal,
             *(pl.col(name).alias(alias) for name, alias in names.items()),
         )
         named = quota_names(rows, cluster)
         if named is not None:
             self.frame = self.frame.with_columns(named.gather(jobs[ROW]))
-        several = has_pod_sets(rows)
         self.record: Record | None = record_of(trace, jobs, self.frame["submit"]) if record else None
         self.first = int(jobs["submit_time"].to_physical().min()) - trace.origin  # type: ignore[arg-type]
         self.scale = scale_arrivals
@@ -185,6 +189,24 @@ def _by_arrival(rows: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
         return rows[jobs[ROW]]
     arrival = jobs.select("job_id").with_row_index(_ARRIVAL)
     return rows.join(arrival, on="job_id", maintain_order="left").sort(_ARRIVAL, maintain_order=True)
+
+
+def _unequal(rows: pl.DataFrame, job_ids: pl.Series) -> tuple[pl.Series, ...]:
+    """The pod sets of jobs whose pods do not all ask for the same, as a column; none where there are none."""
+    requests = [f"{REQUEST}{resource}" for resource in resources_of(rows.columns)]
+    asked = rows.select("job_id", "pod_set", pods_of(rows).alias("pods"), pl.col(requests).fill_null(0))
+    differ = pl.any_horizontal(pl.col(name) != pl.col(name).first().over("job_id") for name in requests)
+    some = asked.filter(differ.any().over("job_id"))
+    if some.is_empty():
+        return ()
+    parts: dict[str, list[Part]] = {}
+    names = [name.removeprefix(REQUEST) for name in requests]
+    for job_id, pod_set, pods, *amounts in some.iter_rows():
+        each = Part(pod_set or DEFAULT_POD_SET, pods, dict(zip(names, amounts, strict=True)))
+        parts.setdefault(job_id, []).append(each)
+    text = {job_id: text_of(of_job) for job_id, of_job in parts.items()}
+    column = job_ids.replace_strict(list(text), list(text.values()), default=None, return_dtype=pl.String)
+    return (column.alias(schemas.POD_SETS),)
 
 
 def _priorities(trace: Trace, jobs: pl.DataFrame, cluster: Cluster) -> Iterable[pl.Expr]:

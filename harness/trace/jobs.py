@@ -15,6 +15,8 @@ import polars as pl
 from harness.cluster.elastic import QUOTA_NAME_LABEL
 from harness.errors import ClusterError, Fault
 from harness.policy import ENDLESS, Arrival
+from harness.recording import schemas
+from harness.recording.pod_set_texts import Part, text_of
 from harness.trace.job_columns import JobColumns
 from harness.trace.quota_names import QUOTA_NAME
 from harness.trace.recorded import Record
@@ -74,6 +76,8 @@ class Jobs:
         if others:
             _check_sums(others, self.frame, source)
             rows = _other_rows(others)
+            if schemas.POD_SETS in rows.columns and schemas.POD_SETS not in self.extra:
+                self.extra = (schemas.POD_SETS, *self.extra)
             self.resources = sorted({*self.resources, *resources_of(rows.columns)})
             named = [name for name in (QUOTA_NAME,) if name in (*rows.columns, *self.frame.columns)]
             self.frame = pl.concat([rows, self.frame], how="diagonal_relaxed").select(
@@ -188,6 +192,11 @@ def _other_rows(others: Sequence[Arrival]) -> pl.DataFrame:
         for job, duration, *_ in others
     ]
     frame = pl.DataFrame(rows, infer_schema_length=None)
+    texts = [
+        text_of([Part(each.name, each.count, each.requests) for each in job.pod_sets]) for job, *_ in others
+    ]
+    if any(text is not None for text in texts):
+        frame = frame.with_columns(pl.Series(schemas.POD_SETS, texts, dtype=pl.String))
     frame = frame.cast({"priority": pl.Int32, "pods": pl.Int32, "duration": pl.Int64})
     names = [job.pod_sets[0].labels.get(QUOTA_NAME_LABEL, "") for job, *_ in others]
     return frame.with_columns(pl.Series(QUOTA_NAME, names, pl.Categorical)) if any(names) else frame

@@ -279,6 +279,27 @@ def test_ping_pong(measured: Measured) -> None:
     assert value("disruption.ping_pong_held", resource="gpu") == 2 * 3 * 5 / 3600
 
 
+def test_a_loss_is_divided_by_what_the_pods_that_were_taken_asked_for(measured: Measured) -> None:
+    """A gang of a worker of 3 cores and a launcher of one, taken at 10 s by b and by c: 30 and 10 of 40.
+
+    Neither of the two asks for the memory that the third pod held, 5 units for 10 s: it is divided by time.
+    """
+    rows = {"worker": (3000, 0), "launcher": (1000, 0), "cache": (0, 5)}
+    jobs = [
+        job("m", pod_set=name, gang=True, **{"request.cpu": cpu, "request.memory": memory})
+        for name, (cpu, memory) in rows.items()
+    ]
+    jobs += [job("b", "b"), job("c", "c")]
+    steps = {
+        0: [("bind", "m", pod, "n0") for pod in range(3)],
+        10: [("preempt", "m", "b", "X", 0), ("preempt", "m", "c", "X", 1)],
+    }
+    value = measured(*jobs, cluster=NODES, plugin=scripted(steps), until="20s")
+    lost = {name: value("disruption.lost", f"beneficiary={name}", "cpu") for name in "bc"}
+    assert lost == {"b": pytest.approx(30 / 3600), "c": pytest.approx(10 / 3600)}
+    assert [value("disruption.lost", f"beneficiary={name}", "memory") for name in "bc"] == [25 / 3600] * 2
+
+
 def test_budgets_are_counted_as_the_policy_tells(measured: Measured) -> None:
     """A decision that breaks 2 budgets tells so with each of its 2 victims, another breaks 1: 3."""
     both, one = {"pdb_violations": 2, "victims": ["x", "y"]}, {"pdb_violations": 1, "victims": ["z"]}

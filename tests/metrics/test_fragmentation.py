@@ -77,6 +77,38 @@ def test_while_nobody_waits_nothing_is_of_no_use(measured: Measured) -> None:
     assert value("fragmentation", resource="cpu") is None
 
 
+def test_pods_of_one_job_ask_for_what_their_pod_sets_do(measured: Measured) -> None:
+    """A worker of 3 cores and a launcher of one fill two nodes for 10 s; then another worker of 3 runs alone.
+
+    While that one waits nothing is free, so that nothing is of no use.
+    """
+    cluster = nodes(n0={"cpu": "3"}, n1={"cpu": "1"})
+    jobs = (
+        job("m", 3000, pod_set="worker", duration=10),
+        job("m", 1000, pod_set="launcher", duration=10),
+        job("w", 3000, pod_set="worker", duration=10),
+    )
+    steps = {0: [("bind", "m", 0, "n0"), ("bind", "m", 1, "n1")], 10: [("bind", "w", 0, "n0")]}
+    value = measured(*jobs, cluster=cluster, plugin=scripted(steps))
+    assert value("fragmentation", resource="cpu") == 0
+
+
+def test_the_smallest_pods_that_wait_may_be_some_of_a_job(measured: Measured) -> None:
+    """The core beside another job is of use to a launcher of one core, not to the worker of 3 alone.
+
+    The launcher is bound at 10 s, when nothing is free any more, and ends at 20 s: of 4 cores one for 10 s.
+    """
+    jobs = (
+        job("x", 3000, pod_set="main"),
+        job("m", 3000, pod_set="worker", duration=10, gang=False),
+        job("m", 1000, pod_set="launcher", duration=10, gang=False),
+        {**LATER, "pod_set": "main"},
+    )
+    steps = {0: [("bind", "x", 0, "n0")], 10: [("bind", "m", 1, "n0")], 30: []}
+    value = measured(*jobs, cluster=nodes(n0={"cpu": "4"}), plugin=scripted(steps), until="30s")
+    assert value("fragmentation", resource="cpu") == 10 / (4 * 30)
+
+
 def test_pods_that_a_partial_admission_gave_up_do_not_wait(measured: Measured) -> None:
     """Of two pods of 3 cores one is admitted, and runs on the node of 4; nobody waits for the node of 2.
 

@@ -52,6 +52,18 @@ def test_what_a_partial_admission_gives_up_is_not_asked_for(measured: Measured) 
     assert value("reclaim_latency.p95") == 0
 
 
+def test_a_quota_holds_what_the_pod_sets_that_run_ask_for(measured: Measured) -> None:
+    """A worker of 3 cores runs, and a launcher of one waits: the quota of 3 has what is its own."""
+    jobs = [
+        {"job_id": "m", "queue": "a", "pod_set": name, "request.cpu": cpu, "gang": False}
+        for name, cpu in (("worker", 3000), ("launcher", 1000))
+    ]
+    steps = {0: [("bind", "m", 0, "n0")], 10: [("bind", "m", 1, "n0")]}
+    cluster = queues({"a": {"cpu": "3"}}, nodes=1)
+    value = measured(*jobs, cluster=cluster, plugin=scripted(steps))
+    assert value("reclaim_latency.p95", "quota=a") == 0
+
+
 def test_without_quotas_nothing_is_reclaimed(measured: Measured) -> None:
     """On bare nodes there is no value."""
     value = measured({"queue": "a"}, cluster=queues({}, nodes=1))

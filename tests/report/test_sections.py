@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 import small_clusters
-from policies import Greedy
+from policies import Greedy, scripted
 from report_runs import write
 
 import harness
@@ -519,6 +519,22 @@ def test_occupancy_is_drawn_for_each_domain_of_a_level(in_racks: harness.Run) ->
     assert figure.title == "cores held in each rack of topology t"
     assert "r0: kueue-classic 3 of 4 (75.0 %)" in figure.words
     assert "r1: kueue-classic 1 of 4 (25.0 %)" in figure.words
+
+
+def test_occupancy_is_of_what_pod_sets_ask_for(in_racks: harness.Run, tmp_path: Path) -> None:
+    """A worker of 3 cores on one node and a launcher of one on the other, not 2 cores on both."""
+    rows = [
+        {"job_id": "m", "pod_set": name, "submit_time": 0, "duration": 10, "queue": "q", "request.cpu": cpu}
+        for name, cpu in (("worker", 3000), ("launcher", 1000))
+    ]
+    places = {0: [("admit", "m"), ("bind", "m", 0, "n0-0"), ("bind", "m", 1, "n1-0")]}
+    cluster = in_racks.path.parents[1].with_name("cluster.json")
+    trace = write(tmp_path / "trace.parquet", rows)
+    run = harness.replay(trace, plugin=scripted(places), cluster=cluster, output=tmp_path / "results")
+    (figure,) = blocks(harness.make_report([run]), "domains")
+    assert isinstance(figure, Figure)
+    assert "3 of 4 (75.0 %)" in next(line for line in figure.words.splitlines() if "r0" in line)
+    assert "1 of 4 (25.0 %)" in next(line for line in figure.words.splitlines() if "r1" in line)
 
 
 def test_without_a_topology_no_domains_are_drawn(runs: list[harness.Run]) -> None:

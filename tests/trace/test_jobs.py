@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from harness.cluster.model import Cluster, PriorityClass, frozen
 from harness.errors import OptionError, TraceError
-from harness.policy import ENDLESS, Arrival, Job
+from harness.policy import ENDLESS, Arrival, Job, PodSet
+from harness.recording.pod_set_texts import parts_of
 from harness.trace.job_columns import GRACE_PERIOD, JobColumns
 from harness.trace.jobs import Jobs
 from harness.trace.trace import Trace
@@ -338,6 +339,35 @@ def test_further_columns_are_kept_and_those_called_like_results_are_renamed() ->
         *jobs.extra,
     ]  # fmt: skip
     assert jobs.frame.select("recorded_start", "status", "trace.state").row(0) == (2 * S, 5, "ok")
+
+
+def test_pod_sets_that_ask_for_different_amounts_come_along_to_the_results() -> None:
+    """They are told of the jobs that have such, in a column that is there only where any job does."""
+    rows = [
+        {"job_id": "m", "pod_set": "launcher", "submit_time": 1 * S},
+        {"job_id": "m", "pod_set": "worker", "submit_time": 1 * S, "pods": 3, "request.cpu": 3000},
+        {"job_id": "n", "pod_set": "left", "pods": 2},
+        {"job_id": "n", "pod_set": "right", "pods": 2},
+    ]
+    jobs = Jobs(JobColumns(trace_of(*rows, pods=pl.Int32), Cluster()))
+    assert jobs.extra == ("pod_sets",)
+    assert jobs.frame["job_id"].to_list() == ["n", "m"]
+    plain, text = jobs.frame["pod_sets"]
+    assert plain is None
+    assert parts_of(text) == [("launcher", 1, {"cpu": 1000}), ("worker", 3, {"cpu": 3000})]
+    assert Jobs(JobColumns(trace_of(*rows[2:], pods=pl.Int32), Cluster())).extra == ()
+    assert Jobs(JobColumns(trace_of({"pod_sets": "mine"}), Cluster())).extra == ("trace.pod_sets",)
+
+
+def test_so_do_those_of_work_of_the_manifests() -> None:
+    """The jobs of the trace may have none."""
+    sets = (PodSet("driver", 1, 1, {"cpu": 500}), PodSet("executor", 2, 2, {"cpu": 1000, "memory": 7}))
+    (other,) = all_of(Jobs(JobColumns(trace_of({}), Cluster())))
+    arrival = (replace(other, id="w", pod_sets=sets, pods=3), 5 * SECOND, None)
+    jobs = Jobs(JobColumns(trace_of({}), Cluster()), running=lambda first: [arrival])
+    text, plain = jobs.frame["pod_sets"]
+    assert plain is None
+    assert parts_of(text) == [("driver", 1, {"cpu": 500}), ("executor", 2, {"cpu": 1000, "memory": 7})]
 
 
 def test_scaled_arrivals_are_exact() -> None:

@@ -61,7 +61,7 @@ def blocks(material: Material) -> Iterator[Block]:
             draw=lambda width, shown=shown: _panels(material, shown, width),  # type: ignore[misc]
             keys=material.run_keys,
             note="Lines are means over three pixels, bands go from the lowest to the highest level in them; "
-            "the dashed line is what the nodes have. Every pod of a job counts for an equal part of it.",
+            "the dashed line is what the nodes have.",
         )
 
 
