@@ -8,13 +8,14 @@ at each pod.
 
 The invariant: a block is its pods in the order of `PodInfo.place`, and no other pod of their priority belongs
 between them. While it is passed over, the pods up to one place have failed in this pass, and no other has
-been tried in it. A pod whose equals or priority may change while it waits is never in a block.
+been tried in it. Equal pods of it were rejected by the same plugins; when these change they are taken out one
+by one, as it is to be recorded of each. A pod whose equals or priority may change while it waits is never in
+a block.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort_left
-from operator import attrgetter
 from typing import TypeAlias, final
 
 from harness.models.kube.placement.status import INTER_POD_AFFINITY, NODE_RESOURCES_FIT, POD_TOPOLOGY_SPREAD
@@ -25,8 +26,6 @@ OFTEN = 4
 
 BY_BINDINGS = frozenset({INTER_POD_AFFINITY, POD_TOPOLOGY_SPREAD})
 """Plugins whose rejection a binding can end."""
-
-_PLACE = attrgetter("place")
 
 
 def _from_the_end(pod: PodInfo) -> int:
@@ -90,14 +89,12 @@ class Block:
         timestamp, backoff: as those of a pod.
         taken: the pod that is being tried.
         tried: how many pods have failed in this pass by an attempt of their own.
-        for_room: whether every deletion may help its pods, and no binding, so far as they have failed.
     """
 
-    __slots__ = ("_reached", "backoff", "for_room", "groups", "priority", "taken", "timestamp", "tried")
+    __slots__ = ("_reached", "backoff", "groups", "priority", "taken", "timestamp", "tried")
 
-    def __init__(self, priority: int, groups: dict[Peers, EqualPods], *, for_room: bool = True) -> None:
+    def __init__(self, priority: int, groups: dict[Peers, EqualPods]) -> None:
         self.priority = priority
-        self.for_room = for_room
         self.timestamp = 0
         self.backoff = 0
         self.taken: PodInfo | None = None
@@ -131,7 +128,9 @@ class Block:
         return pods
 
     def take(self, version: int) -> PodInfo | None:
-        """Take out the next pod that has to be tried itself; all before it fail as an equal one has.
+        """Take out the next pod that does not simply fail again; all before it do, as an equal one has.
+
+        It has to be tried itself, or fails as its equals have, by other plugins than before.
 
         Args:
             version: see `Peers.failed_at`.
@@ -143,11 +142,9 @@ class Block:
         chosen: EqualPods | None = None
         index = 0
         for peers, group in self.groups.items():
-            if peers.failed_at == version:
+            if peers.failed_at == version and group.rejected_by == peers.rejected_by:
                 if group.verdict is None:
                     group.verdict = peers.rejected_by
-                    if group.verdict != group.rejected_by and not _waits_for_room(group.verdict):
-                        self.for_room = False
                 continue
             pods = group.pods
             at = group.behind(reached) - 1
@@ -162,7 +159,6 @@ class Block:
             self.taken = None
             return None
         pod = self.taken = chosen.pods.pop(index)
-        pod.rejected_by = chosen.rejected_by
         return pod
 
     def put_back(self, pod: PodInfo) -> bool:
@@ -203,16 +199,8 @@ class Block:
                 assert group.verdict is not None, "pods have failed for no reason"
                 group.rejected_by, group.verdict = group.verdict, None
                 failed[peers] = group
-        of_failed, self.for_room = Block(self.priority, failed, for_room=self.for_room), True
         self.groups, self._reached, self.taken, self.tried = left, _BEFORE_ALL, None, 0
-        return of_failed
-
-    def in_order(self) -> list[PodInfo]:
-        """Its pods, each by itself again."""
-        for group in self.groups.values():
-            for pod in group.pods:
-                pod.rejected_by = group.rejected_by
-        return sorted((pod for group in self.groups.values() for pod in group.pods), key=_PLACE)
+        return Block(self.priority, failed)
 
     def remove(self, pod: PodInfo) -> bool:
         """Remove a pod; answers whether it was there."""

@@ -32,8 +32,8 @@ class SchedulingQueue:
     Attributes:
         now: the instant that is being played.
         attempts: how many pods were tried.
-        failed_alike: pods that failed for the first time, at once because an equal one had failed; the
-            scheduler takes them out.
+        failed_alike: pods that failed for the first time, or by other plugins than before, at once because an
+            equal one had failed; the scheduler takes them out.
     """
 
     def __init__(self, hints: Hints) -> None:
@@ -111,9 +111,9 @@ class SchedulingQueue:
                 pod is waiting and pod.failures and _fails_again(pod, peers, version)
             ):
                 return pod
-            if not pod.failures:
+            if pod.rejected_by != peers.rejected_by:
                 self.failed_alike.append(pod)
-            self._wait(pod, peers.rejected_by)
+            self.add_unschedulable(pod, peers.rejected_by)
         return None
 
     def add_unschedulable(self, pod: PodInfo, rejected_by: frozenset[str]) -> None:
@@ -150,10 +150,7 @@ class SchedulingQueue:
         tried = block.tried
         failed = block.split()
         self.attempts += len(failed) - tried
-        if not failed.for_room:
-            for pod in failed.in_order():
-                self._wait(pod, pod.rejected_by)
-        elif failed.groups:
+        if failed.groups:
             self._stamp(failed, _LONGEST_BACKOFF)
             self._short[failed] = None
 
@@ -204,8 +201,6 @@ class SchedulingQueue:
 
     def pod_bound(self, bound: PodInfo) -> None:
         """A pod was bound."""
-        if self._passed is not None and not self._passed.for_room:
-            self._settle()
         if self._by_bindings:
             self._settle()
             hints = self._hints

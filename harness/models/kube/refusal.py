@@ -98,9 +98,8 @@ def node_detail(diagnosis: Diagnosis, preemption: str = "") -> dict[str, Any]:
     return detail
 
 
-def refuse(pod: PodInfo, why: Refusal | None) -> Refuse:
+def refuse(pod: PodInfo, why: Refusal) -> Refuse:
     """What is recorded of a pod that waits."""
     assert pod.job is not None, "a pod of a replay belongs to a job"
-    assert why is not None, "a pod fails for a reason"
     detail = why.detail()
     return Refuse(pod.job, UNSCHEDULABLE, {"pod": pod.name, **detail} if pod.job.pods > 1 else detail)

@@ -42,9 +42,11 @@ _BEFORE_ALL = 1 << 70
 _NOTHING: Iterator[Decision] = iter(())
 
 
-def _as_peers(pod: PodInfo) -> Refusal | None:
+def _as_peers(pod: PodInfo) -> Refusal:
     """Why the last one of a pod's peers failed."""
-    return pod.peers.refusal
+    why = pod.peers.refusal
+    assert why is not None, "a pod fails for a reason"
+    return why
 
 
 @final
@@ -77,7 +79,8 @@ class Scheduler:
         )
         self.queue = SchedulingQueue(Hints(self.cache.labels_of))
         self._gangs = gangs
-        self._refused: Job | None = None  # the last job of which it was said why it waits, in this cycle
+        # The last job of which it was said why it waits, in this cycle, and what rejected its pod.
+        self._refused: tuple[Job | None, frozenset[str]] | None = None
         self._woken = -1
         self._running: list[tuple[PodInfo, NodeInfo]] = []
 
@@ -211,13 +214,13 @@ class Scheduler:
         """Say of pods that were not tried because an equal one had failed why they wait, once for a job.
 
         Args:
-            why: tells why a pod, or what it stands for, waits.
+            why: tells why a pod, or what it stands for, waits; None where that has been said.
         """
         alike = self.queue.failed_alike
         for pod in alike:
-            refusal = why(pod)
-            if pod.job is not self._refused:
-                self._refused = pod.job
+            refusal, said = why(pod), (pod.job, pod.rejected_by)
+            if refusal is not None and said != self._refused:
+                self._refused = said
                 yield refuse(pod, refusal)
         alike.clear()
 
@@ -312,7 +315,7 @@ class Scheduler:
                     peers.lasting = why if self._preemption is None else NobodyLower(why, self.cache)
         self.queue.add_unschedulable(pod, rejecting)
         if is_new:
-            self._refused = pod.job
+            self._refused = pod.job, rejecting
             yield refuse(pod, why)
 
     def _preempt(

@@ -205,7 +205,7 @@ class QuotaScheduler:
                 yield self._kube.evict(victim, None, OVERUSED, detail)
 
     def _why_alike(self, pod: PodInfo) -> Refusal | None:
-        """Why a pod waits, or the gang that it stands for, if it was not tried as an equal one had failed."""
+        """Why a pod, or its gang, waits that failed because an equal one had; None where that was said."""
         peers, gang = pod.peers, pod.gang
         if isinstance(peers.lasting, LastingQuotaRefusal) and peers.lasting.spared is not None:
             peers.refusal = self._refusal_now(peers.lasting.spared)
@@ -216,8 +216,7 @@ class QuotaScheduler:
         if why.place is not None:
             why = why._replace(pod=gang.in_order()[why.place].name)
         gang.waits = True
-        self.refusals[gang] = why
-        return why
+        return why if self._is_new(gang, why) else None
 
     def _refusal_now(self, pod: PodInfo) -> QuotaRefusal:
         """What the attempt would have said that a pod, or a gang, was spared."""
@@ -244,6 +243,8 @@ class QuotaScheduler:
         if not isinstance(outcome, Placed):
             gang.waits = True
             rejecting = outcome.rejecting | {NODE_RESOURCES_FIT}  # any deletion may help a gang
+            if isinstance(outcome, QuotaRefusal):
+                rejecting |= set(outcome.said)  # an equal gang of which that was not said fails anew
             yield from self._post_filter(leader, pods, outcome, rejecting)
             return
         rest = gang.bound(outcome.nodes)

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from quota_worlds import Happened, Jobs, auto_happened, budget, cluster, leaf, names, node, tree
+from quota_worlds import Happened, Jobs, auto_happened, budget, cluster, leaf, names, node, spread, tree
 
+from harness.units import SECOND
 from harness_plugins.elastic_quota.policy import without_quotas
 from harness_plugins.elastic_quota.scheduler import QuotaScheduler
 
@@ -190,6 +191,31 @@ def test_a_gang_refused_because_an_equal_one_was_names_its_own_pod() -> None:
     happened = Happened(cluster(*NODES, tree(16, leaf("a", 16, 16))), jobs, until=20)
     refused = [(row.job, row.detail["pod"]) for row in happened.decisions.of("refuse")]
     assert refused == [("one", "one-1"), ("two", "two-1")]
+
+
+def test_equal_gangs_are_all_refused_anew_when_another_quota_refuses_them() -> None:
+    """First their own quota does, then the one above it; the second gang is not tried."""
+    jobs = Jobs().add("own", "a", 4, seconds=10).add("theirs", "b", 8)
+    jobs.add("one", "a", 4, pods=2, at=1).add("two", "a", 4, pods=2, at=1)
+    where = cluster(node("n", 20), tree(12, leaf("a", 4, 8), leaf("b", 8, 12)))
+    refused = Happened(where, jobs, until=20).decisions.of("refuse")
+    assert [(row.time // SECOND, row.job, row.detail and row.detail["message"]) for row in refused] == [
+        (1, "one", "quota a would use more cpu than its max"),
+        (1, "two", "quota a would use more cpu than its max"),
+        (10, "one", "quota root would use more cpu than its max"),
+        (10, "two", "quota root would use more cpu than its max"),
+    ]
+
+
+def test_equal_gangs_are_not_refused_anew_when_other_filters_reject_them_by_the_same_rule() -> None:
+    """What nodes lack does not tell the reasons of gangs apart, whether they are tried or not."""
+    web = {"app": "web"}
+    jobs = Jobs().add("own", "q", 4, seconds=10, priority=9)
+    jobs.add("one", "q", 3, pods=2, at=1, labels=web).add("two", "q", 3, pods=2, at=1, labels=web)
+    jobs.add("alone", "q", 1, at=10, priority=9, spec=spread(1))
+    where = cluster(node("n", 4, labels={"zone": "z"}))
+    refused = Happened(where, jobs, plugin=without_quotas, until=20).decisions.of("refuse")
+    assert [(row.time // SECOND, row.job) for row in refused] == [(1, "one"), (1, "two")]
 
 
 def test_a_gang_beyond_its_quota_is_refused_with_the_quotas_words() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from itertools import count
 from typing import Any
 
 import pytest
@@ -16,7 +17,9 @@ from harness.cluster.elastic import QUOTA_NAME_LABEL
 from harness.cluster.model import Cluster, frozen
 from harness.models.kube import _blocks as blocks
 from harness.models.kube import queue
+from harness.models.kube.queue import SchedulingQueue
 from harness.policy import PolicyFactory
+from harness.testing import Decisions
 from harness_plugins.elastic_quota.policy import auto, elastic_quota, without_quotas
 
 CAPACITY = 16
@@ -79,6 +82,28 @@ def _tried_alike(where: Cluster, jobs: Jobs, options: dict[str, Any]) -> None:
             context.setattr(queue, "_fails_again", lambda pod, peers, version: False)
             singly = Happened(where, jobs, plugin=plugin, **options).decisions.rows
         assert together == singly
+
+
+@pytest.mark.parametrize("options", [{}, {"semantics": "koordinator"}, {"disablePreemption": True}], ids=str)
+@given(seed=st.integers(0, 10**9), plugin=st.sampled_from((elastic_quota, auto, without_quotas)))
+@settings(max_examples=15, deadline=None)
+def test_equal_pods_and_gangs_are_refused_as_if_each_were_tried(
+    options: dict[str, Any], seed: int, plugin: PolicyFactory
+) -> None:
+    """At once because an equal one has failed, or by an attempt: the same is recorded, at the same time."""
+
+    def played() -> Decisions:
+        where, jobs = crowd(random.Random(seed))
+        return Happened(where, jobs, plugin=plugin, gang="all-or-nothing", **options).decisions
+
+    together = played()
+    pop, versions = SchedulingQueue.pop, count(2)  # of which no pod has ever failed at one
+    with pytest.MonkeyPatch.context() as context:
+        context.setattr(blocks, "OFTEN", NEVER)
+        context.setattr(queue, "_fails_again", lambda pod, peers, version: False)
+        context.setattr(SchedulingQueue, "pop", lambda self, version: pop(self, -next(versions)))
+        singly = played()
+    assert together.rows == singly.rows
 
 
 @pytest.mark.parametrize("gang", [False, True])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import count
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from kube_worlds import HOSTNAME, World, job, node
 
 from harness.models.kube import _blocks as blocks
 from harness.models.kube import queue
+from harness.models.kube.queue import SchedulingQueue
 
 NEVER = 10**9
 Jobs = list[Any]
@@ -66,6 +68,34 @@ def test_nothing_changes_where_every_pod_is_tried_by_itself(preempts: bool, seed
     assert together.lines == singly.lines
     assert together.refused == singly.refused
     assert together.policy.scheduler.attempts == singly.policy.scheduler.attempts
+
+
+@given(seed=st.integers(0, 10**9))
+@settings(max_examples=40, deadline=None)
+def test_nor_is_anything_said_otherwise_of_pods_that_fail_because_equal_ones_have(seed: int) -> None:
+    """Pods that are jobs of their own are refused when, and as, they are if each of them is tried."""
+    together, singly = _played(seed), _played_singly(seed)
+    assert together.lines == singly.lines
+    one, other = (
+        [row for row in world.refused if row[2] is not None and "pod" not in row[2]]
+        for world in (together, singly)
+    )
+    assert one == other
+    assert {row[:2] for row in together.refused} == {row[:2] for row in singly.refused}
+
+
+def _played(seed: int) -> World:
+    nodes, jobs = crowd(random.Random(seed))
+    return World(nodes, *jobs)
+
+
+def _played_singly(seed: int) -> World:
+    pop, versions = SchedulingQueue.pop, count(2)  # of which no pod has ever failed at one
+    with pytest.MonkeyPatch.context() as context:
+        context.setattr(blocks, "OFTEN", NEVER)
+        context.setattr(queue, "_fails_again", lambda pod, peers, version: False)
+        context.setattr(SchedulingQueue, "pop", lambda self, version: pop(self, -next(versions)))
+        return _played(seed)
 
 
 def test_a_pod_that_waits_is_bound_as_soon_as_its_node_has_room() -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+from kube_worlds import HOSTNAME, World, job, node
+
 from harness.options import resolve
 from harness.testing import Decisions, Script, nodes, replayed
 from harness_plugins.kube.policy import OPTIONS, default_preemption
@@ -51,6 +54,23 @@ def test_equal_pods_are_refused_with_the_figures_of_their_own_instants() -> None
         ("c", {"cpu": 1}),
         ("d", {"cpu": 1}),
         ("e", {"cpu": 2}),
+    ]
+
+
+@pytest.mark.parametrize("ends", [0, 6])
+def test_equal_pods_are_all_refused_anew_when_other_filters_reject_them(ends: int) -> None:
+    """They waited for cpu, and have failed often or not; then a pod comes that keeps its node from them."""
+    term = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": HOSTNAME}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    jobs = [job("full", {"cpu": 3}, runs=9, priority=9)]
+    jobs += [job(f"short-{number}", {"cpu": 0}, runs=number) for number in range(2, 2 + ends)]
+    jobs += [job(name, {"cpu": 2}, at=1, labels={"app": "x"}) for name in ("a", "b", "c")]
+    jobs.append(job("alone", {"cpu": 1}, at=9, priority=9, affinity=apart))
+    world = World([node("n1", cpu=4)], *jobs, until=20)
+    existing = "node(s) didn't satisfy existing pods anti-affinity rules"
+    assert [(time, name, list(detail["nodes"])) for time, name, detail in world.refused if detail] == [
+        *((1, name, ["Insufficient cpu"]) for name in ("a", "b", "c")),
+        *((9, name, [existing]) for name in ("a", "b", "c")),
     ]
 
 
