@@ -196,7 +196,8 @@ def _unequal(rows: pl.DataFrame, job_ids: pl.Series) -> tuple[pl.Series, ...]:
     requests = [f"{REQUEST}{resource}" for resource in resources_of(rows.columns)]
     asked = rows.select("job_id", "pod_set", pods_of(rows).alias("pods"), pl.col(requests).fill_null(0))
     differ = pl.any_horizontal(pl.col(name) != pl.col(name).first().over("job_id") for name in requests)
-    some = asked.filter(differ.any().over("job_id"))
+    unequal = asked.filter(differ)["job_id"].unique()
+    some = asked.filter(pl.col("job_id").is_in(unequal.implode()))
     if some.is_empty():
         return ()
     parts: dict[str, list[Part]] = {}
