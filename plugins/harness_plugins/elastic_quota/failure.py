@@ -74,7 +74,8 @@ class QuotaRefusal(NamedTuple):
         keeps: whether nominations stay: it waits for victims to leave, or a dry run ended in an error.
         rejecting: the plugins that rejected pods.
         place: the pod's place among those of its gang; None for a pod by itself.
-        figures: what nodes and quotas had with others of its gang in place; None where none was.
+        figures: what nodes and quotas had at the attempt; None until they are asked for, which is before
+            anything changes.
     """
 
     pod: str
@@ -93,14 +94,15 @@ class QuotaRefusal(NamedTuple):
         return self.rule, in_words(excess) if excess is not None else ""
 
     def with_figures(self) -> QuotaRefusal:
-        """The same, for the record, which is written when the pods that are tried are no longer in place."""
-        return self._replace(figures=self._figures())
+        """The same, for the record: when it is written, pods that are tried may no longer be in place.
+
+        What is written of equal pods is the same object then, which is turned into text once.
+        """
+        return self if self.figures is not None else self._replace(figures=self._figures())
 
     def detail(self) -> dict[str, Any]:
         """The figures for the record; nodes that say the same are counted, and the first ones named."""
         said = self._figures() if self.figures is None else self.figures
-        if self.nodes:
-            said = {**said, "not_freed": self._by_reason(self.nodes)}
         request = self.failure.request
         job, labels = request.pod.job, request.pod.template.labels
         several = (job is not None and job.pods > 1) or group_name(labels)
@@ -121,6 +123,8 @@ class QuotaRefusal(NamedTuple):
                     each for each in request.quota.line if each.name in (request.quota.name, excess.quota)
                 ),
             }
+        if self.nodes:
+            said = {**said, "not_freed": self._by_reason(self.nodes)}
         return said
 
     def _by_reason(self, nodes: Mapping[int, Status]) -> dict[str, dict[str, Any]]:

@@ -11,7 +11,7 @@ own job, which are no victims.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias, final
 
 from harness.memo import Memo
@@ -33,6 +33,9 @@ Moment: TypeAlias = tuple[int, ...]
 
 Answers: TypeAlias = dict[int, tuple[Moment, Candidate | Status]]
 """Position of a node -> the last answer that equal pods had there."""
+
+Borrowed: TypeAlias = Mapping[Quota, Sequence[tuple[str, int]]]
+"""Quota -> how much more it uses of each resource than it is guaranteed, at least 0."""
 
 _Holders: TypeAlias = Sequence[tuple[Quota, Amounts]]
 """Quotas, and those above them, with what their pods hold on a node."""
@@ -73,13 +76,25 @@ class KeptDryRuns:
             known = self._answers[question] = {}
         return known
 
-    def moment(self, pod: PodInfo, node: NodeInfo, claimant: Quota | None) -> Moment | None:
+    def borrowed_from(self, claimant: Quota) -> Borrowed:
+        """What others borrow now that a quota may take its guarantee back from; nobody else does for it."""
+        return {
+            quota: [
+                (resource, max(0, used - quota.min.get(resource, 0)))
+                for resource, used in quota.used.items()  # without what is leaving, see `Rules.looks_ahead`
+            ]
+            for quota in self._usage.tree.quotas.values()
+            if quota not in claimant.line
+        }
+
+    def moment(self, pod: PodInfo, node: NodeInfo, borrowed: Borrowed) -> Moment | None:
         """What the answer of a pod on a node depends on besides.
 
         Args:
             pod: the pod.
             node: the node.
-            claimant: its quota, where it takes from others what is guaranteed to that.
+            borrowed: what the quotas borrow that it may take its guarantee back from, see `borrowed_from`;
+                empty where it takes from nobody but its own quota.
 
         Returns:
             None where more counts, so that the answer is not to be kept.
@@ -88,15 +103,11 @@ class KeptDryRuns:
         job = pod.job
         if holders is None or (job is not None and job.pods > 1 and any(p.job is job for p in node.pods)):
             return None
-        if claimant is None:
+        if not borrowed:
             return (node.generation,)
         found = [node.generation]
         for quota, amounts in holders:
-            if quota not in claimant.line:
-                least = quota.min
-                for resource, used in quota.used.items():  # without what is leaving, see `Rules.looks_ahead`
-                    borrowed = used - least.get(resource, 0)
-                    found.append(max(0, min(borrowed, amounts.get(resource, 0) + 1)))
+            found += [min(more, amounts.get(resource, 0) + 1) for resource, more in borrowed.get(quota, ())]
         return tuple(found)
 
     def _on(self, node: NodeInfo) -> _Holders | None:

@@ -16,7 +16,7 @@ from harness.models.kube.refusal import DISABLED
 from harness_plugins.elastic_quota.failure import QuotaRefusal
 from harness_plugins.elastic_quota.quota_request import add, nominated_besides, request_of
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
-from harness_plugins.elastic_quota.tree import Bound, Excess
+from harness_plugins.elastic_quota.tree import bound_of
 
 
 @final
@@ -61,7 +61,8 @@ class LastingQuotaRefusal:
             if usage.quota_of(pod) is not self._quota or pod.template is not template:
                 self._of_one_kind = False
         self._usage = usage
-        self._bound = _bound_of(refusal.failure.excess)
+        self._bound = bound_of(refusal.failure.excess)
+        self._first_exceeded = usage.tree.first_exceeded(self._quota, self._asked) if self._quota else None
         self._words = refusal.said
         self._scheduling = scheduling
         self._said = said
@@ -109,17 +110,16 @@ class LastingQuotaRefusal:
 
     def _is_refused(self, pod: PodInfo) -> bool:
         """Whether the same bound refuses it, or as before none does and there is no node."""
-        cache, quota = self._scheduling.cache, self._quota
-        if quota is not None:
-            asked = self._asked
-            if cache.expecting:
+        cache, quota, bound = self._scheduling.cache, self._quota, self._bound
+        if quota is not None and self._first_exceeded is not None:
+            if not cache.expecting:
+                now = self._first_exceeded()
+            else:
                 others = nominated_besides([pod], self._usage, cache)
-                excess = request_of(pod, quota, asked, self._usage, others).excess
-                if _bound_of(excess) != self._bound:
-                    return False
-            elif not self._usage.tree.stands(quota, asked, self._bound):
+                now = bound_of(request_of(pod, quota, self._asked, self._usage, others).excess)
+            if now != bound:
                 return False
-            if self._bound is not None:
+            if bound is not None:
                 return True
         diagnosis = self._refusal.failure.diagnosis
         if diagnosis is None or (cache.expecting and (cache.repelling or cache.attracting)):
@@ -146,7 +146,3 @@ class LastingQuotaRefusal:
                 return False
             self._changes = changes
         return True
-
-
-def _bound_of(excess: Excess | None) -> Bound | None:
-    return None if excess is None else excess[:3]

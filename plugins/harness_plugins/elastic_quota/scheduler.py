@@ -211,7 +211,10 @@ class QuotaScheduler:
             peers.refusal = self._refusal_now(peers.lasting.spared)
             peers.lasting.spared = None  # until it is spared an attempt again
         why = peers.refusal
-        if gang is None or not isinstance(why, QuotaRefusal):
+        if not isinstance(why, QuotaRefusal):
+            return why
+        why = peers.refusal = why.with_figures()
+        if gang is None:
             return why
         if why.place is not None:
             why = why._replace(pod=gang.in_order()[why.place].name)
@@ -289,16 +292,16 @@ class QuotaScheduler:
         if isinstance(outcome, Planned):
             yield from self._preempt(leader, outcome, rejecting)
             return
+        gang = leader.gang
+        is_new = leader.rejected_by != rejecting if gang is None else self._is_new(gang, outcome)
+        if is_new:
+            outcome = outcome.with_figures()
         nominated = [pod for pod in pods if pod.nominated]
         if not nominated and not self._moves_on(outcome.failure):
             peers = leader.peers
             peers.failed_at, peers.rejected_by, peers.refusal = self._version, rejecting, outcome
             peers.lasting = self._lasting(outcome, pods)
-        is_new = leader.rejected_by != rejecting
         self._kube.queue.add_unschedulable(leader, rejecting)
-        gang = leader.gang
-        if gang is not None:
-            is_new = self._is_new(gang, outcome)
         if is_new:
             yield refuse(leader, outcome)
         if not outcome.keeps:

@@ -17,7 +17,7 @@ from harness.models.kube.preemption.victims import Candidate
 from harness.models.kube.scheduler import PREEMPTED, detail_of
 from harness_plugins.elastic_quota.dry_run import NO_VICTIMS, DryRun, no_victims
 from harness_plugins.elastic_quota.failure import Failure
-from harness_plugins.elastic_quota.kept_dry_runs import Answers, KeptDryRuns
+from harness_plugins.elastic_quota.kept_dry_runs import Answers, Borrowed, KeptDryRuns
 from harness_plugins.elastic_quota.quota_detail import quota_detail
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Rules
@@ -125,13 +125,15 @@ class QuotaSearch:
             where = self._rules.where(failure.request, reclaims=reclaims)
             kept = self._kept
             equals = kept.of_equals(failure, reclaims=reclaims) if kept is not None else None
+            claimant = failure.request.quota if reclaims else None
+            borrowed = kept.borrowed_from(claimant) if kept is not None and claimant is not None else {}
             for position in pool:
                 if position not in where or not examines(nodes[position], alone=alone):
                     continue
                 if kept is None or equals is None:
                     answers[position] = self._dry_run(failure, nodes[position])
                 else:
-                    answers[position] = self._as_equals(failure, nodes[position], kept, equals)
+                    answers[position] = self._as_equals(failure, nodes[position], kept, equals, borrowed)
         candidates = [each for each in answers.values() if isinstance(each, Candidate)]
         rejected: dict[int, Status] = {}
         if explain or not candidates:
@@ -147,12 +149,10 @@ class QuotaSearch:
         return no_victims(failure.request.pod, node) if self._rules.as_upstream else NO_VICTIMS
 
     def _as_equals(
-        self, failure: Failure, node: NodeInfo, kept: KeptDryRuns, equals: Answers
+        self, failure: Failure, node: NodeInfo, kept: KeptDryRuns, equals: Answers, borrowed: Borrowed
     ) -> Candidate | Status:
         """A dry run, unless it is known what comes of it."""
-        request = failure.request
-        claimant = request.quota if self._reclaims[request.quota] else None
-        moment = kept.moment(request.pod, node, claimant)
+        moment = kept.moment(failure.request.pod, node, borrowed)
         known = equals.get(node.position)
         if known is not None and known[0] == moment:
             return known[1]

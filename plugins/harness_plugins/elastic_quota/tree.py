@@ -6,7 +6,7 @@ that were charged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple, TypeAlias, final
 
@@ -27,6 +27,11 @@ class Excess(NamedTuple):
     quota: str
     resource: str
     amount: int
+
+
+def bound_of(excess: Excess | None) -> Bound | None:
+    """The bound that would be exceeded, whatever by; None for none."""
+    return None if excess is None else excess[:3]
 
 
 @final
@@ -56,6 +61,12 @@ class Quota:
 
     def __repr__(self) -> str:
         return f"<Quota {self.name}>"
+
+    def bounds(self, amounts: Amounts) -> list[tuple[str, int]]:
+        """Resource and `max` of all that `over_max` looks at and has a bound, in that order."""
+        most = self.max
+        named = [(each, most[each]) for each in amounts if each not in CORE_RESOURCES and each in most]
+        return self._core + [(each, bound) for each, bound in named if bound != UNLIMITED]
 
     def over_max(self, amounts: Amounts) -> str | None:
         """A resource in which usage and these amounts would exceed `max`.
@@ -200,10 +211,24 @@ class QuotaTree:
                 return Excess("max", quota.name, resource, excess)
         return None
 
-    def stands(self, leaf: Quota, amounts: Amounts, bound: Bound | None) -> bool:
-        """Whether a bound is still the first one that these amounts would exceed; None stands for none."""
-        excess = self.over_max(leaf, amounts) or self.over_guaranteed(amounts)
-        return bound is None if excess is None else excess[:3] == bound
+    def first_exceeded(self, leaf: Quota, amounts: Amounts) -> Callable[[], Bound | None]:
+        """What tells which bound these amounts would be the first to exceed, whenever it is asked.
+
+        For whoever asks time and again: how much may be used besides these amounts is worked out once.
+        """
+        beside = [
+            (quota, resource, bound - amounts.get(resource, 0))
+            for quota in leaf.line
+            for resource, bound in quota.bounds(amounts)
+        ]
+
+        def first() -> Bound | None:
+            for quota, resource, most in beside:
+                if quota.used.get(resource, 0) > most:
+                    return "max", quota.name, resource
+            return bound_of(self.over_guaranteed(amounts))
+
+        return first
 
     def never(self, leaf: Quota, amounts: Amounts) -> Excess | None:
         """A bound that these amounts exceed even when nothing else is used."""

@@ -20,7 +20,7 @@ from harness.models.kube.preemption.victims import Candidate
 from harness_plugins.elastic_quota.ack import AckRules
 from harness_plugins.elastic_quota.attempt import Planned
 from harness_plugins.elastic_quota.failure import Failure
-from harness_plugins.elastic_quota.kept_dry_runs import Answers, KeptDryRuns
+from harness_plugins.elastic_quota.kept_dry_runs import Answers, Borrowed, KeptDryRuns
 from harness_plugins.elastic_quota.policy import auto, elastic_quota
 from harness_plugins.elastic_quota.quota_request import nominated_besides, quota_request
 from harness_plugins.elastic_quota.scheduler import QuotaScheduler
@@ -33,10 +33,15 @@ def watched(context: pytest.MonkeyPatch) -> list[bool]:
     asked = QuotaSearch._as_equals
 
     def answer(
-        self: QuotaSearch, failure: Failure, where: NodeInfo, kept: KeptDryRuns, equals: Answers
+        self: QuotaSearch,
+        failure: Failure,
+        where: NodeInfo,
+        kept: KeptDryRuns,
+        equals: Answers,
+        borrowed: Borrowed,
     ) -> Candidate | Status:
         before = equals.get(where.position)
-        found = asked(self, failure, where, kept, equals)
+        found = asked(self, failure, where, kept, equals, borrowed)
         told.append(before is not None and before[1] is found)
         anew = self._dry_run(failure, where)
         assert in_words(found) == in_words(anew)
@@ -138,8 +143,8 @@ def test_nothing_is_kept_of_a_node_with_pods_of_the_same_job_or_of_a_budget() ->
     mate = waiting(bound(happened.scheduler))
     other = waiting(next(iter(cache.nodes[2].pods)))
     kept = KeptDryRuns(usage, 3)
-    assert kept.moment(mate, cache.nodes[0], None) is None
-    assert kept.moment(other, cache.nodes[0], None) is not None
+    assert kept.moment(mate, cache.nodes[0], {}) is None
+    assert kept.moment(other, cache.nodes[0], {}) is not None
     covered = Happened(
         cluster(
             *(node(f"n{number}", 2) for number in range(3)), tree(6, leaf("q0", 6, 6)), budget({"app": "web"})
@@ -148,7 +153,7 @@ def test_nothing_is_kept_of_a_node_with_pods_of_the_same_job_or_of_a_budget() ->
         until=3,
     ).scheduler
     kept = KeptDryRuns(covered.usage, 3)
-    assert kept.moment(waiting(bound(covered)), covered.cache.nodes[2], None) is None
+    assert kept.moment(waiting(bound(covered)), covered.cache.nodes[2], {}) is None
 
 
 def test_how_far_others_borrow_counts_as_far_as_they_hold_it_there() -> None:
@@ -161,10 +166,10 @@ def test_how_far_others_borrow_counts_as_far_as_they_hold_it_there() -> None:
     pod = waiting(next(iter(there.pods)))
     kept, moments = KeptDryRuns(scheduler.usage, 2), []
     for _ in range(3):
-        moments.append(kept.moment(pod, there, claimant))
+        moments.append(kept.moment(pod, there, kept.borrowed_from(claimant)))
         scheduler.usage.tree.charge(borrower, {"cpu": 1000})
     assert moments[0] != moments[1] == moments[2]
-    assert kept.moment(pod, there, None) == (there.generation,)
+    assert kept.moment(pod, there, {}) == (there.generation,)
 
 
 def test_room_that_is_kept_from_more_pods_changes_a_node() -> None:
