@@ -8,9 +8,8 @@ at each pod.
 
 The invariant: a block is its pods in the order of `PodInfo.place`, and no other pod of their priority belongs
 between them. While it is passed over, the pods up to one place have failed in this pass, and no other has
-been tried in it. Equal pods of it were rejected by the same plugins; when these change they are taken out one
-by one, as it is to be recorded of each. A pod whose equals or priority may change while it waits is never in
-a block.
+been tried in it. Equal pods of it were rejected by the same plugins; when these change it is to be recorded
+of each. A pod whose equals or priority may change while it waits is never in a block.
 """
 
 from __future__ import annotations
@@ -30,6 +29,10 @@ BY_BINDINGS = frozenset({INTER_POD_AFFINITY, POD_TOPOLOGY_SPREAD})
 
 def _from_the_end(pod: PodInfo) -> int:
     return -pod.place
+
+
+def _place(pod: PodInfo) -> int:
+    return pod.place
 
 
 _BEFORE_ALL = -(1 << 62)
@@ -67,6 +70,21 @@ class EqualPods:
         if pods and pods[-1].place > place:  # all of them, as a rule
             return len(pods)
         return bisect_left(pods, -place, key=_from_the_end)
+
+    def fail(self, reached: int, place: int, rejected_by: frozenset[str]) -> list[PodInfo]:
+        """Have the pods fail that come after a place and before another one, by other plugins than before.
+
+        Returns:
+            Those pods, the first one first.
+        """
+        pods = self.pods
+        failed = pods[self.behind(place - 1) : self.behind(reached)]
+        if failed:
+            failed.reverse()
+            for pod in failed:
+                pod.rejected_by = rejected_by
+            self.verdict = rejected_by
+        return failed
 
     def fails_again(self, pod: PodInfo, peers: Peers, lasting: LastingRefusal) -> bool:
         """Whether the next pod needs no attempt to fail as its equals last did."""
@@ -127,13 +145,14 @@ class Block:
             pods += len(group.pods)
         return pods
 
-    def take(self, version: int) -> PodInfo | None:
-        """Take out the next pod that does not simply fail again; all before it do, as an equal one has.
+    def take(self, version: int, alike: list[PodInfo]) -> PodInfo | None:
+        """Take out the next pod that does not simply fail; all before it do, as an equal one has.
 
-        It has to be tried itself, or fails as its equals have, by other plugins than before.
+        It has to be tried itself, or fails as its equals have and no longer waits for room as they do.
 
         Args:
             version: see `Peers.failed_at`.
+            alike: the pods before it that fail by other plugins than before are added to these.
 
         Returns:
             The pod; None when all that were left fail.
@@ -141,11 +160,17 @@ class Block:
         reached, place = self._reached, _AFTER_ALL
         chosen: EqualPods | None = None
         index = 0
+        failing: list[tuple[EqualPods, frozenset[str]]] = []
         for peers, group in self.groups.items():
-            if peers.failed_at == version and group.rejected_by == peers.rejected_by:
-                if group.verdict is None:
-                    group.verdict = peers.rejected_by
-                continue
+            if peers.failed_at == version:
+                rejected_by = peers.rejected_by
+                if group.rejected_by == rejected_by:
+                    if group.verdict is None:
+                        group.verdict = rejected_by
+                    continue
+                if group.verdict in (None, rejected_by) and _waits_for_room(rejected_by):
+                    failing.append((group, rejected_by))
+                    continue
             pods = group.pods
             at = group.behind(reached) - 1
             if at < 0 or pods[at].place >= place:
@@ -155,6 +180,11 @@ class Block:
                 continue
             chosen, index, place = group, at, pods[at].place
         self._reached = place
+        if failing:
+            failed = [pod for group, reason in failing for pod in group.fail(reached, place, reason)]
+            if len(failing) > 1:
+                failed.sort(key=_place)
+            alike += failed
         if chosen is None:
             self.taken = None
             return None

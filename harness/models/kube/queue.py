@@ -95,7 +95,7 @@ class SchedulingQueue:
                     self._short[waiting] = None
                     continue
                 self._passed = waiting
-                pod = waiting.take(version)
+                pod = waiting.take(version, self.failed_alike)
                 if pod is None:
                     pending.pop()
                     self._settle()
