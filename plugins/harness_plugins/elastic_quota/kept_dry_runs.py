@@ -53,7 +53,7 @@ class KeptDryRuns:
     def __init__(self, usage: QuotaUsage, nodes: int) -> None:
         self._usage = usage
         self._answers: Memo[object, Answers] = Memo(max(1, _MOST // max(1, nodes)))
-        self._holders: dict[int, tuple[int, _Holders | None]] = {}
+        self._holders: dict[int, tuple[int, _Holders]] = {}
 
     def of_equals(self, failure: Failure, *, reclaims: bool) -> Answers | None:
         """The answers that pods had which are equal to one, also in what their quotas lack.
@@ -99,30 +99,31 @@ class KeptDryRuns:
         Returns:
             None where more counts, so that the answer is not to be kept.
         """
-        holders = self._on(node)
         job = pod.job
-        if holders is None or (job is not None and job.pods > 1 and any(p.job is job for p in node.pods)):
+        if job is not None and job.pods > 1 and any(other.job is job for other in node.pods):
             return None
         if not borrowed:
             return (node.generation,)
         found = [node.generation]
-        for quota, amounts in holders:
+        for quota, amounts in self._on(node):
             found += [min(more, amounts.get(resource, 0) + 1) for resource, more in borrowed.get(quota, ())]
         return tuple(found)
 
-    def _on(self, node: NodeInfo) -> _Holders | None:
-        """Who holds what on a node; None where a budget covers a pod on it."""
+    def keeps(self, node: NodeInfo) -> bool:
+        """Whether answers of a node may be kept: what a budget allows changes elsewhere."""
+        return not any(pod.template.budgets for pod in node.pods)
+
+    def _on(self, node: NodeInfo) -> _Holders:
+        """Who holds what on a node."""
         known = self._holders.get(node.position)
         if known is not None and known[0] == node.generation:
             return known[1]
-        holders: _Holders | None = None
-        if not any(pod.template.budgets for pod in node.pods):
-            held: dict[Quota, dict[str, int]] = {}
-            for pod in node.pods:
-                leaf, amounts = self._usage.of(pod)
-                for quota in leaf.line if leaf is not None else ():
-                    add(held.setdefault(quota, {}), amounts)
-            holders = tuple(held.items())
+        held: dict[Quota, dict[str, int]] = {}
+        for pod in node.pods:
+            leaf, amounts = self._usage.of(pod)
+            for quota in leaf.line if leaf is not None else ():
+                add(held.setdefault(quota, {}), amounts)
+        holders = tuple(held.items())
         self._holders[node.position] = node.generation, holders
         return holders
 

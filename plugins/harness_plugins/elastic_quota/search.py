@@ -127,13 +127,14 @@ class QuotaSearch:
             equals = kept.of_equals(failure, reclaims=reclaims) if kept is not None else None
             claimant = failure.request.quota if reclaims else None
             borrowed = kept.borrowed_from(claimant) if kept is not None and claimant is not None else {}
-            for position in pool:
-                if position not in where or not examines(nodes[position], alone=alone):
+            for position in [each for each in pool if each in where]:
+                node = nodes[position]
+                if not examines(node, alone=alone):
                     continue
                 if kept is None or equals is None:
-                    answers[position] = self._dry_run(failure, nodes[position])
+                    answers[position] = self._dry_run(failure, node)
                 else:
-                    answers[position] = self._as_equals(failure, nodes[position], kept, equals, borrowed)
+                    answers[position] = self._as_equals(failure, node, kept, equals, borrowed)
         candidates = [each for each in answers.values() if isinstance(each, Candidate)]
         rejected: dict[int, Status] = {}
         if explain or not candidates:
@@ -157,7 +158,7 @@ class QuotaSearch:
         if known is not None and known[0] == moment:
             return known[1]
         answer = self._dry_run(failure, node)
-        if moment is not None:
+        if moment is not None and kept.keeps(node):
             equals[node.position] = moment, answer
         return answer
 

@@ -145,6 +145,7 @@ def test_nothing_is_kept_of_a_node_with_pods_of_the_same_job_or_of_a_budget() ->
     kept = KeptDryRuns(usage, 3)
     assert kept.moment(mate, cache.nodes[0], {}) is None
     assert kept.moment(other, cache.nodes[0], {}) is not None
+    assert kept.keeps(cache.nodes[2])
     covered = Happened(
         cluster(
             *(node(f"n{number}", 2) for number in range(3)), tree(6, leaf("q0", 6, 6)), budget({"app": "web"})
@@ -153,7 +154,7 @@ def test_nothing_is_kept_of_a_node_with_pods_of_the_same_job_or_of_a_budget() ->
         until=3,
     ).scheduler
     kept = KeptDryRuns(covered.usage, 3)
-    assert kept.moment(waiting(bound(covered)), covered.cache.nodes[2], {}) is None
+    assert not kept.keeps(covered.cache.nodes[2])
 
 
 def test_how_far_others_borrow_counts_as_far_as_they_hold_it_there() -> None:
