@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import final
 
 from harness.models.kube.cache import Cache
@@ -46,6 +46,8 @@ class DryRuns:
         self._generations = [-1] * len(cache.nodes)
         self._allowances = [-1] * len(cache.nodes)
         self._barren = -1  # the version of the cache at which no node was a candidate
+        self._seen = self._allowed = -1  # those of the cache and the budgets when all nodes were looked at
+        self._potential: frozenset[int] = frozenset()  # of these; it is the same for all pods of the shape
         self.failed = False
 
     def candidates(
@@ -56,7 +58,13 @@ class DryRuns:
         if self._barren >= 0 and self._still_barren(pod, diagnosis):
             self._barren = cache.version
             return ()
-        nodes, enough = cache.nodes, Enough(wanted)
+        found = self._first(pod, potential, wanted) if wanted < len(potential) else self._all(pod, potential)
+        self._barren = -1 if found or self.failed else cache.version
+        return found
+
+    def _first(self, pod: PodInfo, potential: Sequence[int], wanted: int) -> list[Candidate]:
+        """The first candidates, until they are enough."""
+        nodes, enough = self._cache.nodes, Enough(wanted)
         self.failed = False
         for position in potential:
             answer = self._answer(pod, nodes[position])
@@ -65,8 +73,30 @@ class DryRuns:
                     break
             elif answer.code is Code.ERROR:
                 self.failed = True
-        self._barren = -1 if enough.found or self.failed else cache.version
         return enough.found
+
+    def _all(self, pod: PodInfo, potential: Sequence[int]) -> list[Candidate]:
+        """All candidates; only nodes that have changed since, or have nominated pods, are looked at."""
+        cache, nodes, answers = self._cache, self._cache.nodes, self._answers
+        if self._seen < 0 or self._allowed != self._budgets.version:
+            self._potential = frozenset(potential)
+            changed: Iterable[int] = potential
+        else:
+            changed = self._potential.intersection(cache.changed_since(self._seen))
+        for position in changed:
+            self._answer(pod, nodes[position])
+        self._seen, self._allowed = cache.version, self._budgets.version
+        expecting = [node for node in cache.expecting if node.position in self._potential]
+        if expecting:
+            answers = answers.copy()
+            for node in expecting:
+                answers[node.position] = self._answer(pod, node)
+        known = [answers[position] for position in potential]
+        found = [answer for answer in known if isinstance(answer, Candidate)]
+        self.failed = not found and any(
+            isinstance(each, Status) and each.code is Code.ERROR for each in known
+        )
+        return found
 
     def _still_barren(self, pod: PodInfo, diagnosis: Diagnosis) -> bool:
         """Whether no node that changed since has become a candidate."""

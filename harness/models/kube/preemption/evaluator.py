@@ -133,16 +133,14 @@ def acceptable(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def deciding_criterion(candidates: Sequence[Candidate]) -> str:
-    """The criterion that left one candidate, or "only candidate"."""
+    """The criterion that left one candidate, or "only candidate".
+
+    The best one agrees longest with the second best, so it is the first one in which those two differ.
+    """
     if len(candidates) == 1:
         return "only candidate"
-    left = [candidate.key for candidate in candidates]
-    for number, criterion in enumerate(CRITERIA):
-        least = min(key[number] for key in left)
-        left = [key for key in left if key[number] == least]
-        if len(left) == 1:
-            return criterion
-    return CRITERIA[-1]
+    best, second = sorted(candidate.key for candidate in candidates)[:2]
+    return next(name for name, one, other in zip(CRITERIA, best, second, strict=True) if one != other)
 
 
 def _key(candidate: Candidate) -> tuple[int, ...]:
