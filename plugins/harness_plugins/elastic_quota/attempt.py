@@ -113,7 +113,7 @@ class Attempts:
         self._rules = rules
         self._default = default
         self._preempts = preempts
-        self._kept = KeptDryRuns(usage, len(scheduling.cache.nodes)) if rules.keeps_dry_runs else None
+        self._kept = KeptDryRuns(usage, scheduling.cache) if rules.keeps_dry_runs else None
 
     def try_pod(self, pod: PodInfo) -> Outcome:
         """Try one pod."""

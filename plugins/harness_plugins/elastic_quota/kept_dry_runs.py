@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias, final
 
 from harness.memo import Memo
+from harness.models.kube.cache import Cache
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.status import Status
 from harness.models.kube.placement.trial import NOTHING
@@ -31,11 +32,30 @@ _MOST = 200_000
 Moment: TypeAlias = tuple[int, ...]
 """What an answer depends on beyond what equal pods share: at equal moments they have the same answer."""
 
-Answers: TypeAlias = dict[int, tuple[Moment, Candidate | Status]]
-"""Position of a node -> the last answer that equal pods had there."""
+Known: TypeAlias = dict[int, tuple[Moment, Candidate | Status]]
+"""Position of a node -> the last answer that equal pods had there, and when."""
+
+
+@final
+class Answers:
+    """The last answers that equal pods had.
+
+    Attributes:
+        known: the answers.
+        seen: the version of the nodes up to which those of nodes that have changed were forgotten.
+    """
+
+    __slots__ = ("known", "seen")
+
+    def __init__(self, seen: int) -> None:
+        self.known: Known = {}
+        self.seen = seen
+
 
 Borrowed: TypeAlias = Mapping[Quota, Sequence[tuple[str, int]]]
 """Quota -> how much more it uses of each resource than it is guaranteed, at least 0."""
+
+_NONE: Known = {}
 
 _Holders: TypeAlias = Sequence[tuple[Quota, Amounts]]
 """Quotas, and those above them, with what their pods hold on a node."""
@@ -47,12 +67,13 @@ class KeptDryRuns:
 
     Args:
         usage: the quotas.
-        nodes: how many nodes there are.
+        cache: the nodes.
     """
 
-    def __init__(self, usage: QuotaUsage, nodes: int) -> None:
+    def __init__(self, usage: QuotaUsage, cache: Cache) -> None:
         self._usage = usage
-        self._answers: Memo[object, Answers] = Memo(max(1, _MOST // max(1, nodes)))
+        self._cache = cache
+        self._answers: Memo[object, Answers] = Memo(max(1, _MOST // max(1, len(cache.nodes))))
         self._holders: dict[int, tuple[int, _Holders]] = {}
 
     def of_equals(self, failure: Failure, *, reclaims: bool) -> Answers | None:
@@ -71,9 +92,22 @@ class KeptDryRuns:
             return None
         bounded = request.excess is not None
         question = (pod.template, quota, pod.priority, reclaims, bounded, self._excesses(request, quota))
-        known = self._answers.get(question)
-        if known is None:
-            known = self._answers[question] = {}
+        answers = self._answers.get(question)
+        if answers is None:
+            answers = self._answers[question] = Answers(self._cache.version)
+        return answers
+
+    def settled(self, answers: Answers, pod: PodInfo, borrowed: Borrowed) -> Known:
+        """The answers of nodes that have not changed, where an answer depends on nothing else.
+
+        It does on others of the pod's job, and on what others borrow where it may take that back.
+        """
+        if borrowed or (pod.job is not None and pod.job.pods > 1):
+            return _NONE
+        known = answers.known
+        for position in self._cache.changed_since(answers.seen):
+            known.pop(position, None)
+        answers.seen = self._cache.version
         return known
 
     def borrowed_from(self, claimant: Quota) -> Borrowed:

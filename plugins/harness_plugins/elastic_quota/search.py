@@ -17,7 +17,7 @@ from harness.models.kube.preemption.victims import Candidate
 from harness.models.kube.scheduler import PREEMPTED, detail_of
 from harness_plugins.elastic_quota.dry_run import NO_VICTIMS, DryRun, no_victims
 from harness_plugins.elastic_quota.failure import Failure
-from harness_plugins.elastic_quota.kept_dry_runs import Answers, Borrowed, KeptDryRuns
+from harness_plugins.elastic_quota.kept_dry_runs import Borrowed, KeptDryRuns, Known
 from harness_plugins.elastic_quota.quota_detail import quota_detail
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Rules
@@ -118,23 +118,11 @@ class QuotaSearch:
         if not alone:
             pool = sorted({*pool, *(position for each in failures for position in each.potential)})
         nodes, examines = self._cache.nodes, self._rules.examines
-        answers: dict[int, Candidate | Status] = {}
         ahead = self._usage.tree.departed() if self._rules.looks_ahead else nullcontext()
         with ahead:
-            reclaims = self._reclaims[failure.request.quota]
-            where = self._rules.where(failure.request, reclaims=reclaims)
-            kept = self._kept
-            equals = kept.of_equals(failure, reclaims=reclaims) if kept is not None else None
-            claimant = failure.request.quota if reclaims else None
-            borrowed = kept.borrowed_from(claimant) if kept is not None and claimant is not None else {}
-            for position in [each for each in pool if each in where]:
-                node = nodes[position]
-                if not examines(node, alone=alone):
-                    continue
-                if kept is None or equals is None:
-                    answers[position] = self._dry_run(failure, node)
-                else:
-                    answers[position] = self._as_equals(failure, node, kept, equals, borrowed)
+            where = self._rules.where(failure.request, reclaims=self._reclaims[failure.request.quota])
+            tried = [each for each in pool if each in where and examines(nodes[each], alone=alone)]
+            answers = self._answers(failure, tried)
         candidates = [each for each in answers.values() if isinstance(each, Candidate)]
         rejected: dict[int, Status] = {}
         if explain or not candidates:
@@ -149,10 +137,28 @@ class QuotaSearch:
     def _nobody(self, failure: Failure, node: NodeInfo) -> Status:
         return no_victims(failure.request.pod, node) if self._rules.as_upstream else NO_VICTIMS
 
+    def _answers(self, failure: Failure, positions: Sequence[int]) -> dict[int, Candidate | Status]:
+        """Dry runs on some nodes, but where it is known what comes of them."""
+        nodes, kept, request = self._cache.nodes, self._kept, failure.request
+        reclaims = self._reclaims[request.quota]
+        equals = kept.of_equals(failure, reclaims=reclaims) if kept is not None else None
+        if kept is None or equals is None:
+            return {position: self._dry_run(failure, nodes[position]) for position in positions}
+        borrowed = kept.borrowed_from(request.quota) if reclaims and request.quota is not None else {}
+        settled = kept.settled(equals, request.pod, borrowed)
+        answers: dict[int, Candidate | Status] = {}
+        for position in positions:
+            known = settled.get(position)
+            if known is None:
+                answers[position] = self._as_equals(failure, nodes[position], kept, equals.known, borrowed)
+            else:
+                answers[position] = known[1]
+        return answers
+
     def _as_equals(
-        self, failure: Failure, node: NodeInfo, kept: KeptDryRuns, equals: Answers, borrowed: Borrowed
+        self, failure: Failure, node: NodeInfo, kept: KeptDryRuns, equals: Known, borrowed: Borrowed
     ) -> Candidate | Status:
-        """A dry run, unless it is known what comes of it."""
+        """A dry run on one node, unless it is known what comes of it."""
         moment = kept.moment(failure.request.pod, node, borrowed)
         known = equals.get(node.position)
         if known is not None and known[0] == moment:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,7 +12,6 @@ from hypothesis import strategies as st
 from quota_worlds import Happened, Jobs, budget, cluster, grouped, leaf, node, spread, tree, varied
 
 from harness.build import is_compiled
-from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import Diagnosis
 from harness.models.kube.placement.status import Status
 from harness.models.kube.pod import PodInfo
@@ -20,7 +20,7 @@ from harness.models.kube.preemption.victims import Candidate
 from harness_plugins.elastic_quota.ack import AckRules
 from harness_plugins.elastic_quota.attempt import Planned
 from harness_plugins.elastic_quota.failure import Failure
-from harness_plugins.elastic_quota.kept_dry_runs import Answers, Borrowed, KeptDryRuns
+from harness_plugins.elastic_quota.kept_dry_runs import KeptDryRuns
 from harness_plugins.elastic_quota.policy import auto, elastic_quota
 from harness_plugins.elastic_quota.quota_request import nominated_besides, quota_request
 from harness_plugins.elastic_quota.scheduler import QuotaScheduler
@@ -30,24 +30,22 @@ from harness_plugins.elastic_quota.search import QuotaSearch
 def watched(context: pytest.MonkeyPatch) -> list[bool]:
     """Have every answer that is kept compared with a dry run; tells of each answer whether it was kept."""
     told: list[bool] = []
-    asked = QuotaSearch._as_equals
+    asked = QuotaSearch._answers
 
-    def answer(
-        self: QuotaSearch,
-        failure: Failure,
-        where: NodeInfo,
-        kept: KeptDryRuns,
-        equals: Answers,
-        borrowed: Borrowed,
-    ) -> Candidate | Status:
-        before = equals.get(where.position)
-        found = asked(self, failure, where, kept, equals, borrowed)
-        told.append(before is not None and before[1] is found)
-        anew = self._dry_run(failure, where)
-        assert in_words(found) == in_words(anew)
+    def answers(
+        self: QuotaSearch, failure: Failure, positions: Sequence[int]
+    ) -> dict[int, Candidate | Status]:
+        quota = failure.request.quota
+        assert self._kept is not None
+        equals = self._kept.of_equals(failure, reclaims=self._reclaims[quota])
+        before = {} if equals is None else dict(equals.known)
+        found = asked(self, failure, positions)
+        for position, answer in found.items():
+            told.append(position in before and before[position][1] is answer)
+            assert in_words(answer) == in_words(self._dry_run(failure, self._cache.nodes[position]))
         return found
 
-    context.setattr(QuotaSearch, "_as_equals", answer)
+    context.setattr(QuotaSearch, "_answers", answers)
     return told
 
 
@@ -88,7 +86,7 @@ def asked(happened: Happened, pod: PodInfo) -> tuple[KeptDryRuns, Failure]:
     state = found.state if isinstance(found, Diagnosis) else scheduler.scheduling.pre_filter(pod)
     others = nominated_besides([pod], scheduler.usage, scheduler.cache)
     request = quota_request(pod, scheduler.usage, others)
-    return KeptDryRuns(scheduler.usage, 2), Failure(request, state, scheduler.cache, None)
+    return KeptDryRuns(scheduler.usage, scheduler.cache), Failure(request, state, scheduler.cache, None)
 
 
 def waiting(like: PodInfo, priority: int = 5) -> PodInfo:
@@ -142,7 +140,7 @@ def test_nothing_is_kept_of_a_node_with_pods_of_the_same_job_or_of_a_budget() ->
     usage, cache = happened.scheduler.usage, happened.scheduler.cache
     mate = waiting(bound(happened.scheduler))
     other = waiting(next(iter(cache.nodes[2].pods)))
-    kept = KeptDryRuns(usage, 3)
+    kept = KeptDryRuns(usage, cache)
     assert kept.moment(mate, cache.nodes[0], {}) is None
     assert kept.moment(other, cache.nodes[0], {}) is not None
     assert kept.keeps(cache.nodes[2])
@@ -153,7 +151,7 @@ def test_nothing_is_kept_of_a_node_with_pods_of_the_same_job_or_of_a_budget() ->
         jobs,
         until=3,
     ).scheduler
-    kept = KeptDryRuns(covered.usage, 3)
+    kept = KeptDryRuns(covered.usage, covered.cache)
     assert not kept.keeps(covered.cache.nodes[2])
 
 
@@ -165,7 +163,7 @@ def test_how_far_others_borrow_counts_as_far_as_they_hold_it_there() -> None:
     claimant, borrower = (scheduler.usage.tree.leaves[name] for name in ("q0", "q1"))
     (there,) = (place for place in scheduler.cache.nodes if place.pods)
     pod = waiting(next(iter(there.pods)))
-    kept, moments = KeptDryRuns(scheduler.usage, 2), []
+    kept, moments = KeptDryRuns(scheduler.usage, scheduler.cache), []
     for _ in range(3):
         moments.append(kept.moment(pod, there, kept.borrowed_from(claimant)))
         scheduler.usage.tree.charge(borrower, {"cpu": 1000})
