@@ -17,6 +17,7 @@ HOSTILE = (
     "`|**b**[l](javascript:alert(4))|",
     ' d="M1.2345,6.7" </title>&amp;',
     "of\u2028three\u2029lines",
+    "constructor",
 )
 """Queues whose names are taken for text wherever they are written."""
 

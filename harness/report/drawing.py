@@ -16,6 +16,11 @@ WIDE, NARROW = 900, 350
 _PATH = re.compile(r'(<path\b[^>]*?\bd=")([^"]*)')
 _DESCRIBED = re.compile(r'<(path|rect)\b([^>]*?) aria-label="([^"]*)"([^>]*?)(?:/>|></\1>)')
 _PAIR = re.compile(r"\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}")
+_OWN = re.compile(
+    r'"(__proto__|__(?:define|lookup)[GS]etter__|constructor|hasOwnProperty|isPrototypeOf|'
+    r'propertyIsEnumerable|to(?:Locale)?String|valueOf)"(?!:)'
+)
+"""Texts that are called like what every object of JavaScript has, in JSON."""
 _NUMBER = re.compile(r"-?\d+\.\d+")
 
 _CONFIG: dict[str, Any] = {
@@ -70,19 +75,22 @@ def specification(figure: Figure, width: int) -> dict[str, Any]:
             for key, value in _CONFIG.items()
         },
     }
-    return _without_pairs(spec)
+    return _drawable(spec)
 
 
-def _without_pairs(spec: dict[str, Any]) -> dict[str, Any]:
-    """The specification with a sign in place of each character that JavaScript counts as two.
+def _drawable(spec: dict[str, Any]) -> dict[str, Any]:
+    """The specification with nothing in its texts that Vega stumbles over.
 
-    Vega cuts texts that are too long between any two of these, and half a character is none.
+    A sign stands for each character that JavaScript counts as two: Vega cuts texts that are too long between
+    any two of these, and half a character is none. A space without width follows what every object of
+    JavaScript has, such as `constructor`: Vega takes that for a text that it has seen before.
     """
     text = json.dumps(spec)
-    if _PAIR.search(text) is None:
+    replaced = _OWN.sub(r'"\1\\u200b"', _PAIR.sub(r"\\ufffd", text))
+    if replaced == text:
         return spec
-    replaced: dict[str, Any] = json.loads(_PAIR.sub(r"\\ufffd", text))
-    return replaced
+    found: dict[str, Any] = json.loads(replaced)
+    return found
 
 
 def live(figure: Figure) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def test_small_runs_are_shown_job_by_job(hostile: list[harness.Run]) -> None:
     """A bar for each span in which a job held resources."""
     (figure,) = blocks(harness.make_report(hostile), "gantt")
     assert isinstance(figure, Figure)
-    assert "22 of 22 jobs finished" in figure.words
+    assert "25 of 25 jobs finished" in figure.words
 
 
 def test_a_part_of_any_run_is_shown_job_by_job(runs: list[harness.Run]) -> None:
