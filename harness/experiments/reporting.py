@@ -303,7 +303,7 @@ def _heat_map(
         draw=draw,
         note="Means over all settings that have both values; "
         + ("empty where some seeds of one of them have not reached it; " if empty else "")
-        + "the darker, the higher: "
+        + "the stronger the colour, the higher: "
         + ("higher is better." if one.measured.better == "higher" else "lower is better."),
     )
 

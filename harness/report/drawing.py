@@ -97,6 +97,7 @@ def live(figure: Figure) -> dict[str, Any]:
     """A figure for the browser: values are shown under the pointer, and the horizontal axis can be moved."""
     spec = specification(figure, WIDE)
     spec["config"]["mark"] |= {"tooltip": True}
+    spec["config"]["timeFormat"] = "%Y-%m-%d %H:%M:%S"  # of what the pointer shows: axes have their own
     views = []
     for number, panel in enumerate(spec.get("vconcat") or spec.get("concat") or [spec]):
         first = panel["layer"][0] if "layer" in panel else panel

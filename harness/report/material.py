@@ -202,7 +202,7 @@ class Material:
         return [Key(lane.name, lane.colour) for lane in self.lanes]
 
     def per_pixel(self, level: str, pixels: int, *, together: bool = False) -> list[pl.DataFrame]:
-        """For each run what `harness.report.reduction.per_pixel` says, on one axis, to the run's own end.
+        """For each run what `harness.report.reduction.per_pixel` says, on one axis, within its own window.
 
         Args:
             level: one of `harness.report.series.LEVELS`.
@@ -218,9 +218,9 @@ class Material:
         )
 
     def reduced(self, steps: Iterable[pl.DataFrame], pixels: int) -> list[pl.DataFrame]:
-        """What `per_pixel` makes of a frame of each run, times on the axis, to the run's own end."""
+        """What `per_pixel` makes of a frame of each run, times on the axis, within the run's own window."""
         return [
-            per_pixel(frame, self.window, pixels).filter(pl.col("time") <= window.end)
+            per_pixel(frame, self.window, pixels).filter(pl.col("time").is_between(window.start, window.end))
             for frame, window in zip(steps, self.windows, strict=True)
         ]
 

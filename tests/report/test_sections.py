@@ -19,13 +19,25 @@ from report_runs import write
 import harness
 from harness import plugins
 from harness.errors import HarnessError, PluginError
-from harness.report import Block, Cell, Figure, Points, RegisterSection, Scores, Table, Text, drawing
+from harness.report import (
+    Block,
+    Cell,
+    Figure,
+    Key,
+    Points,
+    RegisterSection,
+    Scores,
+    Table,
+    Text,
+    drawing,
+)
 from harness.report.amounts import number
 from harness.report.deviation import ONE, deviation
 from harness.report.material import Material, distinct
 from harness.report.report import Report
+from harness.report.waits import Waited, Waits
 from harness.trace.calibration import Calibration
-from harness.units import HOUR, SECOND, format_duration
+from harness.units import HOUR, MINUTE, SECOND, format_duration
 
 
 def chapters(report: Report) -> list[str]:
@@ -118,6 +130,7 @@ def test_a_window_stands_at_its_time_beside_the_whole(dated: bool, charts: None,
     assert material.windows == [whole.window, (two_hours, part.window.end + two_hours)]
     assert material.window == (0, max(window.end for window in material.windows))
     levels = material.per_pixel("allocated", 1000, together=True)[1]
+    assert levels["time"].to_list()[0] >= two_hours, "of the time before it says nothing"
     first = levels.filter(pl.col("high") > 0)["time"].min()
     assert isinstance(first, int)
     assert abs(first - two_hours) <= material.window.end // 1000
@@ -377,6 +390,46 @@ def test_charts_are_as_vega_lite_wants_them(charts: None, hostile: list[harness.
                 block.draw(drawing.NARROW).to_dict(validate=True)
                 drawn += 1
     assert drawn >= 9
+
+
+def test_lines_of_waits_are_broken_where_a_size_has_none(charts: None, runs: list[harness.Run]) -> None:
+    """A line past it would look as though its wait were known, and short."""
+    from harness.report.charts.waits import by_size
+
+    minute, never = Waited(1, pl.Series([MINUTE])), Waited(2, pl.Series([], dtype=pl.Int64))
+    found = Waits(["≤ 1", "≤ 2", "≤ 4"], [[minute, never, minute]] * 2)
+    chart = by_size(Material(harness.compare(runs)), found, {50: "half"}, width=900, title="cores").to_dict()
+    (rows,) = chart["datasets"].values()
+    assert [row["wait"] for row in rows if row["run"] == "calm"] == [1.0, None, 1.0]
+
+
+def test_lines_of_settings_are_broken_where_one_has_no_value(charts: None) -> None:
+    """In small multiples; the places keep their order."""
+    from harness.report.charts.factors import Dot, multiples
+
+    dots = [Dot(0, place, 0, 1.0, None, None, place) for place in ("restart", "checkpoint=30m")]
+    places, keys = ["restart", "resume", "checkpoint=30m"], [Key("all", "#000000")]
+    chart = multiples(dots, [""], places, keys, titles=("x", "y"), shown_as="", width=900).to_dict()
+    rows = next(rows for rows in chart["datasets"].values() if rows)
+    assert [(row["place"], row["value"]) for row in rows] == [
+        ("restart", 1.0),
+        ("resume", None),
+        ("…point=30m", 1.0),
+    ]
+
+
+def test_charts_tell_names_apart_that_differ_at_the_end(charts: None) -> None:
+    """Vega cuts names there; where all that fits is the same they are numbered."""
+    from harness.report.charts import axes
+    from harness.report.charts.bars import grouped
+
+    names = ["team-computer-vision-training", "team-computer-vision-inference"]
+    for width in (drawing.WIDE, drawing.NARROW):
+        chart = grouped([(0, 0, 1.0), (1, 0, 2.0)], names, [Key("k", "#000000")], width=width, title="hours")
+        first, second = chart.to_dict()["layer"][0]["encoding"]["y"]["sort"]
+        assert first.endswith("training")
+        assert second.endswith("inference")
+    assert axes.endings(["one-same", "two-same", "short"], 5) == ["…same", "…same (2)", "short"]
 
 
 def no_chart(width: int) -> Any:

@@ -12,7 +12,7 @@ from harness.explanation.clock import Clock
 from harness.metrics.measurement import Window
 from harness.report import palette
 from harness.report.blocks import Key
-from harness.report.material import Material
+from harness.report.material import Material, distinct
 from harness.units import DAY, HOUR, MINUTE, SECOND
 
 LEFT = 58
@@ -114,6 +114,14 @@ def named(numbers: pl.Series, keys: Sequence[Key]) -> pl.Series:
     return pl.Series([key.name for key in keys], dtype=pl.String).gather(numbers)
 
 
+def endings(names: Iterable[str], letters: int) -> list[str]:
+    """Names of so many letters; of longer ones the end, which tells them apart more often than the beginning.
+
+    Vega cuts names at their end, so that those that differ there would look the same.
+    """
+    return distinct(name if len(name) <= letters else f"…{name[1 - letters :]}" for name in names)
+
+
 def level(value: float, dash: Sequence[int]) -> alt.Chart:
     """A horizontal line for reference."""
     frame = pl.DataFrame({"mean": [float(value)]})
@@ -127,7 +135,7 @@ def panel(layers: Iterable[alt.Chart], *, title: str, width: int, height: int) -
     """Layers on one pair of axes, below a heading."""
     chart = alt.layer(*layers)
     assert isinstance(chart, alt.LayerChart)  # charts that are not facets make no facet
-    heading = alt.Title(title, anchor="start", limit=width)
+    heading = alt.Title(title, anchor="start", limit=width + LEFT)  # it begins left of the axis
     drawn: alt.LayerChart = chart.properties(width=width, height=height, title=heading)
     return drawn
 

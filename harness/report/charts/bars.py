@@ -11,8 +11,9 @@ from harness.report import palette
 from harness.report.blocks import Key
 from harness.report.charts import axes
 
-_LABEL = 130
-_NARROW_LABEL = 92
+_LABEL, _LETTERS = 130, 18
+"""Pixels that names of rows take, and how many letters fit there."""
+_NARROW_LABEL, _NARROW_LETTERS = 92, 12
 
 
 def grouped(
@@ -38,7 +39,9 @@ def grouped(
         name: of the panel.
         limit: how far the axis goes to both sides; as far as is needed by default.
     """
-    room = _LABEL if width >= axes.NARROW else _NARROW_LABEL
+    wide = width >= axes.NARROW
+    room, letters = (_LABEL, _LETTERS) if wide else (_NARROW_LABEL, _NARROW_LETTERS)
+    labels = axes.endings(labels, letters)
     frame = pl.DataFrame(rows, schema={"row": pl.Int64, "key": pl.Int64, "value": pl.Float64}, orient="row")
     most = limit or max((abs(value) for _, _, value in rows), default=1.0) * 1.05 or 1.0
     frame = frame.with_columns(
@@ -54,15 +57,15 @@ def grouped(
                 axis=alt.Axis(
                     title=title,
                     labelExpr=axes.written(shown_as),
-                    tickCount=6 if width >= axes.NARROW else 3,
+                    tickCount=6 if wide else 3,
                 ),
             ),
             alt.Y(
                 "row:N",
-                sort=list(labels),
+                sort=labels,
                 axis=alt.Axis(
                     title=None,
-                    labelLimit=room - 28,
+                    labelLimit=room - 4,
                     minExtent=room,
                     maxExtent=room,
                     domain=False,

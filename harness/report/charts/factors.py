@@ -14,8 +14,13 @@ from harness.report.charts import axes
 from harness.report.charts.levels import PANEL
 
 _ROW = 20
-_LABELS = 150
-_NARROW_LABELS = 100
+_LABELS, _LETTERS = 200, 28
+"""Pixels that names of effects take, and how many letters fit there."""
+_NARROW_LABELS, _NARROW_LETTERS = 130, 18
+_NAMES, _NAME_LETTERS = 96, 14
+"""The same of rows and columns of a heat map."""
+_PLACES, _PLACE_LETTERS = 70, 10
+"""The same of places of small multiples."""
 _CELL = 34
 _MULTIPLE = 110
 _PALEST, _FULLEST = 0.08, 0.75
@@ -41,7 +46,9 @@ class Effect(NamedTuple):
 
 def effects_chart(found: Sequence[Effect], *, title: str, shown_as: str, width: int) -> alt.LayerChart:
     """A row for each value of a factor: a point, the line of its interval, and one where nothing changes."""
-    room = _LABELS if width >= axes.NARROW else _NARROW_LABELS
+    wide = width >= axes.NARROW
+    room, letters = (_LABELS, _LETTERS) if wide else (_NARROW_LABELS, _NARROW_LETTERS)
+    names = axes.endings((each.name for each in found), letters)
     frame = pl.DataFrame(
         found,
         schema={
@@ -52,19 +59,16 @@ def effects_chart(found: Sequence[Effect], *, title: str, shown_as: str, width: 
             "told": pl.String,
         },
         orient="row",
-    )
-    names = [each.name for each in found]
+    ).with_columns(name=pl.Series(names, dtype=pl.String))
     x = alt.X(
         "value:Q",
-        axis=alt.Axis(
-            title=title, labelExpr=axes.written(shown_as), tickCount=5 if width >= axes.NARROW else 3
-        ),
+        axis=alt.Axis(title=title, labelExpr=axes.written(shown_as), tickCount=5 if wide else 3),
     )
     y = alt.Y(
         "name:N",
         sort=names,
         axis=alt.Axis(
-            title=None, labelLimit=room - 10, minExtent=room, maxExtent=room, domain=False, ticks=False
+            title=None, labelLimit=room - 4, minExtent=room, maxExtent=room, domain=False, ticks=False
         ),
     )
     colour = palette.KINDS[0].light
@@ -106,26 +110,35 @@ def heat_map(
     titles: tuple[str, str],
     width: int,
 ) -> alt.LayerChart:
-    """The darker a cell, the higher its value; cells without one are left open."""
+    """The stronger the colour of a cell, the higher its value; cells without one are left open."""
     values = [each.value for each in squares]
     low, span = min(values), max(values) - min(values)
     depth = [_PALEST + (_FULLEST - _PALEST) * ((each - low) / span if span else 0.0) for each in values]
     frame = pl.DataFrame(squares, schema=["column", "row", "value", "text", "told"], orient="row")
-    frame = frame.with_columns(depth=pl.Series(depth, dtype=pl.Float64))
+    told_columns, told_rows = (axes.endings(names, _NAME_LETTERS) for names in (columns, rows))
+    frame = frame.with_columns(
+        pl.col("column").replace(list(columns), told_columns),
+        pl.col("row").replace(list(rows), told_rows),
+        depth=pl.Series(depth, dtype=pl.Float64),
+    )
     x_title, y_title = titles
     x = alt.X(
         "column:O",
-        scale=alt.Scale(domain=list(columns)),
-        axis=alt.Axis(title=x_title, labelAngle=0, labelLimit=80, ticks=False, domain=False),
+        scale=alt.Scale(domain=told_columns),
+        axis=alt.Axis(title=x_title, labelAngle=0, labelLimit=_NAMES, ticks=False, domain=False),
     )
     y = alt.Y(
         "row:O",
-        scale=alt.Scale(domain=list(rows)),
+        scale=alt.Scale(domain=told_rows),
         axis=alt.Axis(
-            title=y_title, labelLimit=axes.LEFT - 4, minExtent=axes.LEFT, maxExtent=axes.LEFT, ticks=False,
+            title=y_title,
+            labelLimit=_NAMES - 4,
+            minExtent=_NAMES,
+            maxExtent=_NAMES,
+            ticks=False,
             domain=False,
         ),
-    )  # fmt: skip
+    )
     chart = alt.Chart(frame).encode(x, y)
     layers = [
         chart.mark_rect(color=palette.KINDS[3].light, aria=True).encode(
@@ -133,7 +146,7 @@ def heat_map(
         ),
         chart.mark_text(fontSize=11, color=palette.INK.light).encode(text="text:N"),
     ]
-    inside = min(axes.inner(width) - 20, 120 * len(columns))
+    inside = min(axes.inner(width) - 20 - (_NAMES - axes.LEFT), 120 * len(columns))
     return axes.panel(layers, title="", width=inside, height=_CELL * len(rows))
 
 
@@ -184,11 +197,16 @@ def multiples(
         },
         orient="row",
     )  # fmt: skip
-    frame = frame.with_columns(of=axes.named(frame["key"], keys))
+    # A line is broken where a setting has no value.
+    every = frame.select("panel", "key").unique(maintain_order=True)
+    every = every.join(pl.DataFrame({"place": list(places)}, schema={"place": pl.String}), how="cross")
+    frame = every.join(frame, on=["panel", "key", "place"], how="left", maintain_order="left_right")
+    told = axes.endings(places, _PLACE_LETTERS)
+    frame = frame.with_columns(pl.col("place").replace(list(places), told), of=axes.named(frame["key"], keys))
     x = alt.X(
         "place:O",
-        scale=alt.Scale(domain=list(places)),
-        axis=alt.Axis(title=x_title, labelAngle=0, labelLimit=60),
+        scale=alt.Scale(domain=told),
+        axis=alt.Axis(title=x_title, labelAngle=0, labelLimit=_PLACES),
     )
     scale = alt.Scale(
         domain=[min(0.0, low) if low < room else low - room, high + room], nice=False, zero=False

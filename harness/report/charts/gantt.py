@@ -11,11 +11,13 @@ from harness.metrics.levels import holder_of_jobs
 from harness.metrics.measurement import Window
 from harness.report import palette
 from harness.report.charts import axes
-from harness.report.material import Material, distinct
+from harness.report.material import Material
 
 _ROW = 11
+_LEFT = 74
+"""Pixels that names take beside the rows."""
 _LETTERS = 10
-"""So many of a name fit beside its row."""
+"""So many of a name fit there."""
 
 
 def gantt(material: Material, shown: Sequence[pl.Series], part: Window, width: int) -> alt.VConcatChart:
@@ -32,7 +34,7 @@ def gantt(material: Material, shown: Sequence[pl.Series], part: Window, width: i
     for number, (name, run, shift, rows) in enumerate(of_runs):
         every = run.micros("jobs").select("job_id", time=pl.col("submit_time") + shift).collect()
         jobs = every.with_row_index("job").filter(pl.col("job").is_in(rows.implode()))
-        labels = distinct(map(_ending, jobs["job_id"]))
+        labels = axes.endings(jobs["job_id"], _LETTERS)
         names = pl.DataFrame({"job": jobs["job"].cast(pl.Int32), "name": pl.Series(labels, dtype=pl.String)})
         lanes = holder_of_jobs(run).replace_strict(
             list(material.places), list(material.places.values()), return_dtype=pl.Int32
@@ -60,8 +62,8 @@ def gantt(material: Material, shown: Sequence[pl.Series], part: Window, width: i
             "name:N",
             sort=labels, scale=alt.Scale(domain=labels),
             axis=alt.Axis(
-                title=None, labelFontSize=9, labelLimit=axes.LEFT - 10, minExtent=axes.LEFT - 4,
-                maxExtent=axes.LEFT - 4, ticks=False, domain=False,
+                title=None, labelFontSize=9, labelLimit=_LEFT, minExtent=_LEFT, maxExtent=_LEFT, ticks=False,
+                domain=False,
             ),
         )  # fmt: skip
         opacity = alt.Opacity(
@@ -77,12 +79,6 @@ def gantt(material: Material, shown: Sequence[pl.Series], part: Window, width: i
             .mark_point(shape="cross", angle=45, filled=True, color=palette.INK.light, size=28)
             .encode(x, y),
         ]
-        panels.append(
-            axes.panel(layers, title=name, width=axes.inner(width), height=_ROW * max(1, len(labels)))
-        )
+        inside = width - _LEFT - axes.RIGHT
+        panels.append(axes.panel(layers, title=name, width=inside, height=_ROW * max(1, len(labels))))
     return alt.vconcat(*panels, spacing=12)
-
-
-def _ending(name: str) -> str:
-    """The end of a name, which tells jobs apart more often than its beginning."""
-    return name if len(name) <= _LETTERS else f"…{name[1 - _LETTERS :]}"

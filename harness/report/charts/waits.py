@@ -120,19 +120,19 @@ def by_size(
     """
     columns = 1 if width < axes.NARROW else len(percents)
     inside = axes.inner(width, columns=columns)
+    # Where a size has no wait the line is broken: else it would look as though one were known.
     rows = [
-        (percent, name, key.name, wait / MINUTE)
+        (percent, name, key.name, None if (wait := waited.quantile(percent)) is None else wait / MINUTE)
         for key, of_run in zip(material.run_keys, found.of_runs, strict=True)
         for name, waited in zip(found.names, of_run, strict=True)
         for percent in percents
-        if (wait := waited.quantile(percent)) is not None
     ]
     frame = pl.DataFrame(
         rows,
         schema={"percent": pl.Int64, "size": pl.String, "run": pl.String, "wait": pl.Float64},
         orient="row",
     )
-    top = max([1.0, *frame["wait"]])
+    top = max([1.0, *frame["wait"].drop_nulls()])
     y = alt.Y("wait:Q", scale=axes.wait_scale(top), axis=axes.wait_axis("wait", top=top, upright=True))
     x = alt.X(
         "size:O",

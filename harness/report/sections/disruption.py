@@ -71,7 +71,9 @@ def _chains(material: Material) -> Iterator[Block]:
         counts = [_count(each.depths, depth, further=depth == _DEPTHS) for each in found]
         rows.append([_NAMES_OF_DEPTHS.get(depth, f"after {depth} others"), *(f"{each:,}" for each in counts)])
     yield Table(
-        "Chains: preemptions by jobs that had just been preempted themselves", ["", *material.names], rows
+        "Chains: preemptions by jobs that had just been preempted themselves",
+        ["preemptions", *material.names],
+        rows,
     )
     chains = [
         f"{name}: {each.longest}" for name, each in zip(material.names, found, strict=True) if each.longest

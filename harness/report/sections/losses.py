@@ -167,9 +167,13 @@ def _pairs(material: Material) -> Iterator[Block]:
     if not counts:
         return
     ranked = sorted(counts, key=lambda pair: (-sum(counts[pair]), pair))[:_PAIRS]
+    queues = list(dict.fromkeys(queue for pair in ranked for queue in pair))
+    names = dict(zip(queues, distinct(queues), strict=True))
     yield Table(
         caption="Preemptions by pair of queues"
         + (f": the {len(ranked)} most frequent of {len(counts):,}" if len(ranked) < len(counts) else ""),
         head=["job of", "made room for a job of", *material.names],
-        rows=[[*pair, *(f"{count:,}" for count in counts[pair])] for pair in ranked],
+        rows=[
+            [*(names[queue] for queue in pair), *(f"{count:,}" for count in counts[pair])] for pair in ranked
+        ],
     )

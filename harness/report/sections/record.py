@@ -43,7 +43,7 @@ def blocks(material: Material) -> Iterator[Block]:
     errors = [errors_of(each) for each in pairs]
     yield Table(
         caption="First starts against the record; positive errors are starts later than recorded",
-        head=["", *(key.name for key in keys)],
+        head=["first starts", *(key.name for key in keys)],
         rows=list(_rows(errors)),
     )
     yield Figure(
