@@ -432,6 +432,22 @@ def test_charts_tell_names_apart_that_differ_at_the_end(charts: None) -> None:
     assert axes.endings(["one-same", "two-same", "short"], 5) == ["…same", "…same (2)", "short"]
 
 
+def test_what_is_estimated_is_said(tmp_path: Path) -> None:
+    """Where jobs had not started when the replay ended: hours of queues do not add up to those of all."""
+    rows = [{"submit_time": number, "queue": "ab"[number % 2], "duration": 60} for number in range(40)]
+    trace, cluster = write(tmp_path / "trace.parquet", rows), tmp_path / "cluster.yaml"
+    cluster.write_text(small_clusters.queues({"a": {"cpu": "1"}, "b": {"cpu": "1"}}))
+    for until, said in (
+        ("2m", ["Jobs that had not started when the replay ended: Greedy 87.5 %."]),
+        (None, []),
+    ):
+        run = harness.replay(trace, plugin=Greedy, cluster=cluster, until=until, output=tmp_path / "results")
+        texts = [
+            each.text for each in blocks(harness.make_report([run]), "headlines") if isinstance(each, Text)
+        ]
+        assert [text.partition(" How long")[0] for text in texts if "not started" in text] == said
+
+
 def no_chart(width: int) -> Any:
     raise ZeroDivisionError(width)
 

@@ -79,6 +79,14 @@ def blocks(material: Material) -> Iterator[Block]:
     rows = list(_costs(material))
     if rows:
         yield Table("What each one costs and brings", compared_head(material, "of all jobs"), rows)
+    for line in material.lines("wait.never_started"):
+        told = zip(material.names, line.row.values, line.cells, strict=True)
+        if unstarted := [f"{name} {text}" for name, value, (text, _) in told if value]:
+            yield Text(
+                f"Jobs that had not started when the replay ended: {', '.join(unstarted)}. How long these "
+                "wait is estimated from the others: 95 of 100 jobs can be more than have started, and "
+                "hours of queues need not add up to those of all jobs."
+            )
 
 
 def _costs(material: Material) -> Iterator[Sequence[str | Cell]]:
