@@ -101,7 +101,8 @@ def live(figure: Figure) -> dict[str, Any]:
     views = []
     for number, panel in enumerate(spec.get("vconcat") or spec.get("concat") or [spec]):
         first = panel["layer"][0] if "layer" in panel else panel
-        if "mark" in first:
+        across = first.get("encoding", {}).get("x", {}).get("type")
+        if "mark" in first and across in ("quantitative", "temporal"):
             first["name"] = f"panel_{number}"
             views.append(first["name"])
     # The wheel alone scrolls the page.

@@ -392,6 +392,15 @@ def test_charts_are_as_vega_lite_wants_them(charts: None, hostile: list[harness.
     assert drawn >= 9
 
 
+def test_charts_that_cannot_move_are_not_bound_to_do_so(charts: None, runs: list[harness.Run]) -> None:
+    """Sizes of jobs are names: Vega-Lite would warn of them in the browser's console."""
+    figures = {
+        each.title: each for each in blocks(harness.make_report(runs), "waiting") if isinstance(each, Figure)
+    }
+    assert drawing.live(figures["Waiting jobs"])["params"]
+    assert "params" not in drawing.live(figures["Waits by how many cores jobs ask for"])
+
+
 def test_lines_of_waits_are_broken_where_a_size_has_none(charts: None, runs: list[harness.Run]) -> None:
     """A line past it would look as though its wait were known, and short."""
     from harness.report.charts.waits import by_size
