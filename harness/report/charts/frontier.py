@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import pairwise
 
 import altair as alt
 import polars as pl
@@ -48,7 +49,8 @@ def frontier(
     ranked = sorted(range(len(choices)), key=lambda at: (at not in best, choices[at].x, choices[at].y, at))
     chosen = [choices[at] for at in ranked]
     pixels = [pixel(each) for each in chosen]
-    found = labels.placed(pixels, [each.name for each in chosen], width=inside, height=_HEIGHT)
+    lines = list(pairwise(pixels[: len(best)])) if joins else []
+    found = labels.placed(pixels, [each.name for each in chosen], lines, width=inside, height=_HEIGHT)
     frame = pl.DataFrame(
         {
             "x": [each.x for each in chosen],

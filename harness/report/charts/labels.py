@@ -1,9 +1,9 @@
-"""Where the names of points stand, so that none lies on another name or on a point."""
+"""Where the names of points stand, so that none lies on another name, on a point or on a line."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from harness.text import columns
 
@@ -16,6 +16,10 @@ _POINT = 7
 """What a point takes to each side."""
 _RINGS = (10, 20, 32, 46, 62, 80)
 _AROUND = ((1, 0), (-1, 0), (0, -1), (0, 1), (1, -1), (-1, -1), (1, 1), (-1, 1))
+
+Point: TypeAlias = tuple[float, float]
+Line: TypeAlias = tuple[Point, Point]
+"""From one point to another, in pixels from the upper left."""
 
 
 class Box(NamedTuple):
@@ -35,6 +39,19 @@ class Box(NamedTuple):
             and other.top < self.bottom
         )
 
+    def crossed(self, line: Line) -> bool:
+        """Whether a line has a place within."""
+        (x, y), (to_x, to_y) = line
+        since, until = 0.0, 1.0  # the part of the line that is within, as far as is known
+        for at, to, least, most in ((x, to_x, self.left, self.right), (y, to_y, self.top, self.bottom)):
+            if at == to:
+                if not least < at < most:
+                    return False
+                continue
+            ends = sorted(((least - at) / (to - at), (most - at) / (to - at)))
+            since, until = max(since, ends[0]), min(until, ends[1])
+        return since < until
+
 
 class Label(NamedTuple):
     """Where the middle of a name stands, and whether it is so far that a line has to lead to its point."""
@@ -51,13 +68,14 @@ def box_of(text: str, x: float, y: float) -> Box:
 
 
 def placed(
-    points: Sequence[tuple[float, float]], names: Sequence[str], *, width: int, height: int
+    points: Sequence[Point], names: Sequence[str], lines: Sequence[Line] = (), *, width: int, height: int
 ) -> list[Label | None]:
     """Where each name stands; None where there is no room for it.
 
     Args:
         points: in pixels from the upper left; those beyond the names have none.
         names: of the first points, the most important first.
+        lines: what is drawn besides.
         width: of the plot.
         height: of the plot.
     """
@@ -70,6 +88,7 @@ def placed(
                 for each in _places(name, x, y)
                 if _within(box := box_of(name, each.x, each.y), width, height)
                 and not any(map(box.meets, taken))
+                and not any(map(box.crossed, lines))
             ),
             None,
         )
