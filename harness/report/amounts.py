@@ -72,7 +72,7 @@ def scale_of(unit: str, resource: str, values: Sequence[float]) -> Scale:
                 return Scale(name, size // SECOND)
         return Scale("seconds", 1)
     if unit == "ratio":
-        return Scale("", 1, ".1%")
+        return Scale("", 1, ".1~%")
     if unit == "resource-hours":
         return Scale(unit_of(resource).hours, unit_of(resource).size)
     return Scale("" if unit == "count" else unit, 1)

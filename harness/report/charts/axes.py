@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import floor, log10
+from typing import Any
 
 import altair as alt
 import polars as pl
@@ -55,18 +55,19 @@ def timed(material: Material, frame: pl.DataFrame, part: Window | None = None) -
     return frame.with_columns(at=_value(material, part or material.window, pl.col("time"))).drop("time")
 
 
+def upright_axis(title: str, **settings: Any) -> alt.Axis:
+    """A vertical axis with room for numbers such as 12.5% between it and its title."""
+    extent = LEFT - 20
+    return alt.Axis(title=title, titlePadding=6, minExtent=extent, maxExtent=extent, **settings)
+
+
 def amount_axis(title: str, *, top: float, shown_as: str = "", field: str = "mean:Q") -> alt.Y:
     """A vertical axis from 0; see `written` for how its numbers are shown."""
-    axis = alt.Axis(
-        title=title,
-        titlePadding=6,
-        minExtent=LEFT - 20,
-        maxExtent=LEFT - 20,
-        tickCount=4,
-        tickMinStep=0 if shown_as else min(1, 10 ** floor(log10(top or 1))),
-        labelExpr=written(shown_as),
-    )
-    return alt.Y(field, scale=alt.Scale(domain=[0, top or 1], nice=False), axis=axis)
+    top = top or 1
+    # No more ticks than whole numbers, so that they stand at such: of its least step Vega goes below.
+    ticks = 4 if shown_as or top < 1 else min(4, int(top))
+    axis = upright_axis(title, tickCount=ticks, labelExpr=written(shown_as))
+    return alt.Y(field, scale=alt.Scale(domain=[0, top], nice=False), axis=axis)
 
 
 def wait_scale(top: float) -> alt.Scale:
@@ -77,10 +78,8 @@ def wait_scale(top: float) -> alt.Scale:
 def wait_axis(title: str, *, top: float, upright: bool = False) -> alt.Axis:
     """The axis of such a scale, marked as people say waits."""
     labels = f"({_WAITS})[format(datum.value, 'd')]"
-    axis = alt.Axis(title=title, values=[each for each in _WAITS if each <= top], labelExpr=labels)
-    if upright:
-        axis.minExtent = axis.maxExtent = LEFT - 20
-    return axis
+    made = upright_axis if upright else alt.Axis
+    return made(title=title, values=[each for each in _WAITS if each <= top], labelExpr=labels)
 
 
 def written(shown_as: str) -> str:

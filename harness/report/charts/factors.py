@@ -214,11 +214,8 @@ def multiples(
     y = alt.Y(
         "value:Q",
         scale=scale,
-        axis=alt.Axis(
-            title=y_title, tickCount=4, labelExpr=axes.written(shown_as), minExtent=axes.LEFT - 20,
-            maxExtent=axes.LEFT - 20,
-        ),
-    )  # fmt: skip
+        axis=axes.upright_axis(y_title, tickCount=4, labelExpr=axes.written(shown_as)),
+    )
     made = []
     for number, name in enumerate(panels):
         own = frame.filter(panel=number)

@@ -68,11 +68,8 @@ def frontier(
     y = alt.Y(
         "y:Q",
         scale=alt.Scale(domain=y_ends, nice=False, zero=False),
-        axis=alt.Axis(
-            title=y_axis.title, tickCount=5, labelExpr=axes.written(y_axis.shown_as),
-            minExtent=axes.LEFT - 20, maxExtent=axes.LEFT - 20,
-        ),
-    )  # fmt: skip
+        axis=axes.upright_axis(y_axis.title, tickCount=5, labelExpr=axes.written(y_axis.shown_as)),
+    )
     chart = alt.Chart(frame).encode(x, y)
     colour = axes.coloured("of:N", keys)
     dots = [

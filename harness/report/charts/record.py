@@ -51,11 +51,8 @@ def over_time(
     y = alt.Y(
         "mean:Q",
         scale=alt.Scale(domain=[-most, most], nice=True),
-        axis=alt.Axis(
-            title="error, minutes", tickCount=5, minExtent=axes.LEFT - 20, maxExtent=axes.LEFT - 20,
-            labelExpr=axes.written(""),
-        ),
-    )  # fmt: skip
+        axis=axes.upright_axis("error, minutes", tickCount=5, labelExpr=axes.written("")),
+    )
     lines = (
         alt.Chart(axes.timed(material, frame))
         .mark_line(strokeWidth=1.5)
