@@ -133,6 +133,24 @@ class Material:
                 answers.append(ask(run))
         return answers
 
+    @property
+    def own_jobs(self) -> str:
+        """A sentence, after a space, that says of what is shown of each run that it is of all its own jobs.
+
+        Nothing where all runs have the same jobs.
+        """
+        pairs = self.comparison.pairs
+        if pairs.whole:
+            return ""
+        jobs = ", ".join(f"{name} {count:,}" for name, count in zip(self.names, pairs.jobs, strict=True))
+        return f" Of all jobs of each run ({jobs}), of which {pairs.count:,} are in all runs."
+
+    @property
+    def common_jobs(self) -> str:
+        """The jobs that waits, slowdowns and lost work are compared by, in words; see `own_jobs`."""
+        pairs = self.comparison.pairs
+        return "" if pairs.whole else f"the {pairs.count:,} jobs that all runs have"
+
     @cached_property
     def jobs_of_queues(self) -> Sequence[Mapping[str, int]]:
         """For each run queue -> how many of its jobs waits are of: those that all runs have, not rejected."""

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 import small_clusters
-from policies import Greedy, scripted
+from policies import Greedy, Priority, scripted
 from report_runs import write
 
 import harness
@@ -261,6 +261,58 @@ def test_hours_waited_are_those_of_the_jobs_that_both_runs_have_and_took(tmp_pat
         assert all(each["state"].is_in(["rejected"]).any() for each in jobs)
         shown = [cell.text if isinstance(cell, Cell) else cell for cell in row[1:]]
         assert shown[: len(chosen)] == [number(wait / HOUR) for wait in waits] == told
+
+
+def test_figures_say_which_jobs_they_are_of_where_runs_have_different_ones(tmp_path: Path) -> None:
+    """What comes from values of jobs is of those that all runs have, all else of each run's own."""
+    rows = [
+        {"submit_time": 1800 * number, "queue": "ab"[number % 2], "priority": number, "duration": 3000}
+        for number in range(12)
+    ]
+    trace = write(tmp_path / "trace.parquet", rows)
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text(small_clusters.queues({"a": {"cpu": "1"}, "b": {"cpu": "0"}}))
+    whole, part = (
+        harness.replay(
+            trace,
+            plugin=Priority,
+            cluster=cluster,
+            calibration=Calibration.parse(window=window),
+            label=window or "whole",
+            output=tmp_path / "results",
+        )
+        for window in (None, "0s..4h")
+    )
+    own = " Of all jobs of each run (whole 12, 0s..4h 8), of which 8 are in all runs."
+    for runs, common in (([whole], ""), ([whole, part], "the 8 jobs that all runs have")):
+        report = harness.make_report(runs)
+        tables = [each for each in blocks(report, "headlines") if isinstance(each, Table)]
+        assert [each.head[0] for each in tables] == (
+            [f"of {common}", "of all jobs of each run"] if common else ["of all jobs"]
+        )
+        of_jobs = [
+            "hours that jobs waited for their start",
+            "95 of 100 jobs started within",
+            "times longer than its work, a job on average",
+            "core-hours lost to preemption",
+        ]
+        assert [row[0] for row in tables[0].rows][:4] == of_jobs
+        if common:
+            assert len(tables[0].rows) == 4
+            assert tables[1].rows[0][0] == "core-hours lost, as a part of what was allocated"
+        (scores,) = (each for each in blocks(report, "headlines") if isinstance(each, Scores))
+        assert [each.topic for each in scores.scores if common and common in each.meaning] == (
+            ["Waiting"] if common else []
+        )
+        hours, *_ = (each for each in blocks(report, "losses") if isinstance(each, Table))
+        assert hours.caption.endswith(f"by queue, of {common}" if common else "by queue")
+        for name, title in (("losses", "Work thrown away"), ("disruption", "Preemptions over time")):
+            (figure,) = (each for each in blocks(report, name) if isinstance(each, Figure))
+            assert figure.title.startswith(title)
+            assert figure.note.endswith(own) == bool(common)
+        for figure in blocks(report, "frontier") if common else ():
+            assert isinstance(figure, Figure)
+            assert figure.note.endswith(f" Waits and lost work are of {common}.")
 
 
 @pytest.fixture

@@ -50,7 +50,8 @@ def blocks(material: Material) -> Iterator[Block]:
         words=_words(material, counted, names),
         draw=lambda width: _chart(material, counted, keys, width),
         keys=keys,
-        note="One preemption is one job taken for one other job at one instant, however many pods it had.",
+        note="One preemption is one job taken for one other job at one instant, however many pods it had."
+        + material.own_jobs,
     )
     yield from _chains(material)
 

@@ -61,7 +61,8 @@ def blocks(material: Material) -> Iterator[Block]:
         keys=[replace(key, line=False) for key in material.run_keys],
         note="Better is to the left and down. Filled points are those that no other beats: none is as "
         "good in both and better in one; the dashed line joins them."
-        + ("" if material.comparison.shake else " Of one replay each, points may lie elsewhere by luck."),
+        + ("" if material.comparison.shake else " Of one replay each, points may lie elsewhere by luck.")
+        + (f" Waits and lost work are of {material.common_jobs}." if material.common_jobs else ""),
     )
 
 

@@ -6,6 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from harness.comparison.recommendation import recommendation
+from harness.comparison.samples import is_of_jobs
+from harness.comparison.table import Line
+from harness.metrics.measurement import Measurement
 from harness.report.amounts import unit_of
 from harness.report.blocks import Block, Cell, Points, Score, Scores, Table, Text
 from harness.report.compared import cells, compared_head, compared_row, hours_cells, hours_waited
@@ -74,11 +77,8 @@ def blocks(material: Material) -> Iterator[Block]:
         yield Points(list(group.sentences), title=f"Different in {', '.join(group.names)}")
     lines = {(line.measured.metric, line.measured.resource): line for line in material.table}
     about = [(each, (each.metric, material.resource if each.of_resource else "")) for each in _HEADLINES]
-    found = [(headline, cells(lines[key])) for headline, key in about if key in lines]
-    yield Scores([_score(material, headline, pairs) for headline, pairs in found])
-    rows = list(_costs(material))
-    if rows:
-        yield Table("What each one costs and brings", compared_head(material, "of all jobs"), rows)
+    yield Scores([_score(material, headline, lines[key]) for headline, key in about if key in lines])
+    yield from _costs(material)
     for line in material.lines("wait.never_started"):
         told = zip(material.names, line.row.values, line.cells, strict=True)
         if unstarted := [f"{name} {text}" for name, value, (text, _) in told if value]:
@@ -89,28 +89,49 @@ def blocks(material: Material) -> Iterator[Block]:
             )
 
 
-def _costs(material: Material) -> Iterator[Sequence[str | Cell]]:
-    """Amounts beside parts of them."""
+def _costs(material: Material) -> Iterator[Table]:
+    """Amounts beside parts of them; what is of each run's own jobs stands apart, where these differ."""
+    rows, caption = list(_amounts(material)), "What each one costs and brings"
+    tables = [(caption, "of all jobs", [row for _, row in rows])]
+    if material.common_jobs:
+        common = [row for measured, row in rows if is_of_jobs(measured)]
+        own = [row for measured, row in rows if not is_of_jobs(measured)]
+        tables = [
+            (caption, f"of {material.common_jobs}", common),
+            ("What else each one costs and brings", "of all jobs of each run", own),
+        ]
+    for title, whose, shown in tables:
+        if shown:
+            yield Table(title, compared_head(material, whose), shown)
+
+
+def _amounts(material: Material) -> Iterator[tuple[Measurement, Sequence[str | Cell]]]:
+    """What each row is made from, and the row."""
     unit = unit_of(material.resource)
     jobs = [sum(each.values()) for each in material.jobs_of_queues]
     for line in material.lines("wait.first_start.mean"):
-        yield compared_row(
-            "hours that jobs waited for their start", hours_cells(hours_waited(line, jobs), line)
-        )
+        hours = hours_cells(hours_waited(line, jobs), line)
+        yield line.measured, compared_row("hours that jobs waited for their start", hours)
+    # What it is a part of stands in the row above, unless that is of other jobs.
+    lost = f"{unit.hours} lost, " if material.common_jobs else ""
     for metric, resource, name in (
         ("wait.first_start.p95", "", "95 of 100 jobs started within"),
         ("slowdown.bounded.mean", "", "times longer than its work, a job on average"),
         ("disruption.lost", material.resource, f"{unit.hours} lost to preemption"),
-        ("disruption.lost_of_allocated", material.resource, "as a part of what was allocated"),
+        ("disruption.lost_of_allocated", material.resource, f"{lost}as a part of what was allocated"),
         ("disruption.preemptions", "", "preemptions"),
         ("utilization.useful.hours", material.resource, f"{unit.hours} of work of finished jobs"),
     ):
         for line in material.lines(metric):
             if line.measured.resource == resource:
-                yield compared_row(name, cells(line))
+                yield line.measured, compared_row(name, cells(line))
 
 
-def _score(material: Material, headline: _Headline, pairs: Sequence[tuple[str, Cell]]) -> Score:
-    meaning = f"{material.resource}: {headline.meaning}" if headline.of_resource else headline.meaning
-    values = [(name, *pair) for name, pair in zip(material.names, pairs, strict=True)]
+def _score(material: Material, headline: _Headline, line: Line) -> Score:
+    meaning = headline.meaning
+    if headline.of_resource:
+        meaning = f"{material.resource}: {meaning}"
+    if material.common_jobs and is_of_jobs(line.measured):
+        meaning = f"of {material.common_jobs}: {meaning}"
+    values = [(name, *pair) for name, pair in zip(material.names, cells(line), strict=True)]
     return Score(headline.topic, meaning, values)

@@ -41,6 +41,7 @@ def _waited(material: Material) -> Iterator[Block]:
     names = distinct(queue for queue, _, _ in ranked)
     yield Table(
         "Hours that jobs waited for their start, by queue"
+        + (f", of {material.common_jobs}" if material.common_jobs else "")
         + (f": of {len(found):,} the {len(ranked)} that differ most" if len(ranked) < len(found) else ""),
         compared_head(material, QUEUE),
         [
@@ -88,7 +89,7 @@ def blocks(material: Material) -> Iterator[Block]:
             draw=lambda width: _chart(material, names, tables, width),
             keys=_KEYS,
             note="To the left: what a queue's own jobs lost. To the right: what others lost to make room for "
-            "its jobs.",
+            "its jobs." + material.own_jobs,
         )
     yield from _pairs(material)
 

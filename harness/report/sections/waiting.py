@@ -45,7 +45,7 @@ def blocks(material: Material) -> Iterator[Block]:
         draw=lambda width: _distribution(material, found, width),
         keys=material.run_keys,
         note="The higher a line, the sooner jobs started; those that never did keep it below 100 %."
-        + _other_jobs(material),
+        + material.own_jobs,
     )
     slow = slowdowns(material)
     if slow.longest:
@@ -55,7 +55,7 @@ def blocks(material: Material) -> Iterator[Block]:
             draw=lambda width: _slowdowns(material, slow, width),
             keys=material.run_keys,
             note="Bounded: jobs shorter than 10 s count as 10 s long. The higher a line, the better."
-            + _other_jobs(material),
+            + material.own_jobs,
         )
     sizes = waits_by_size(material)
     if len(sizes.names) > 1:
@@ -64,17 +64,8 @@ def blocks(material: Material) -> Iterator[Block]:
             words=_size_words(material, sizes),
             draw=lambda width: _sizes(material, sizes, width),
             keys=material.run_keys,
-            note="Where fewer jobs of a size started at all there is no point." + _other_jobs(material),
+            note="Where fewer jobs of a size started at all there is no point." + material.own_jobs,
         )
-
-
-def _other_jobs(material: Material) -> str:
-    """That the runs do not have the same jobs, where that is so: each is shown with all of its own."""
-    pairs = material.comparison.pairs
-    if pairs.whole:
-        return ""
-    jobs = ", ".join(f"{name} {count:,}" for name, count in zip(material.names, pairs.jobs, strict=True))
-    return f" Of all jobs of each run ({jobs}), of which {pairs.count:,} are in all runs."
 
 
 def _depth_words(material: Material) -> str:
