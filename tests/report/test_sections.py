@@ -503,10 +503,16 @@ def test_what_is_estimated_is_said(tmp_path: Path) -> None:
         (None, []),
     ):
         run = harness.replay(trace, plugin=Greedy, cluster=cluster, until=until, output=tmp_path / "results")
-        texts = [
-            each.text for each in blocks(harness.make_report([run]), "headlines") if isinstance(each, Text)
-        ]
+        report = harness.make_report([run])
+        texts = [each.text for each in blocks(report, "headlines") if isinstance(each, Text)]
         assert [text.partition(" How long")[0] for text in texts if "not started" in text] == said
+        of_all, of_queues = (
+            next(each for each in blocks(report, name) if isinstance(each, Table))
+            for name in ("headlines", "losses")
+        )
+        hours = "hours that jobs waited for their start" + (" (estimated)" if said else "")
+        assert of_all.rows[0][0] == hours
+        assert of_queues.caption == f"{hours.capitalize()}, by queue"
 
 
 def no_chart(width: int) -> Any:

@@ -11,7 +11,7 @@ from harness.comparison.table import Line
 from harness.metrics.measurement import Measurement
 from harness.report.amounts import unit_of
 from harness.report.blocks import Block, Cell, Points, Score, Scores, Table, Text
-from harness.report.compared import cells, compared_head, compared_row, hours_cells, hours_waited
+from harness.report.compared import cells, compared_head, compared_row, estimated, hours_cells, hours_waited
 from harness.report.material import Material
 
 
@@ -111,7 +111,8 @@ def _amounts(material: Material) -> Iterator[tuple[Measurement, Sequence[str | C
     jobs = [sum(each.values()) for each in material.jobs_of_queues]
     for line in material.lines("wait.first_start.mean"):
         hours = hours_cells(hours_waited(line, jobs), line)
-        yield line.measured, compared_row("hours that jobs waited for their start", hours)
+        name = f"hours that jobs waited for their start{estimated(material)}"
+        yield line.measured, compared_row(name, hours)
     # What it is a part of stands in the row above, unless that is of other jobs.
     lost = f"{unit.hours} lost, " if material.common_jobs else ""
     for metric, resource, name in (
