@@ -82,9 +82,10 @@ def blocks(material: Material) -> Iterator[Block]:
     for line in material.lines("wait.never_started"):
         told = zip(material.names, line.row.values, line.cells, strict=True)
         if unstarted := [f"{name} {text}" for name, value, (text, _) in told if value]:
+            whose = f", of {material.common_jobs}" if material.common_jobs else ""
             yield Text(
-                f"Jobs that had not started when the replay ended: {', '.join(unstarted)}. How long these "
-                "wait is estimated from the others: 95 of 100 jobs can be more than have started, and "
+                f"Jobs that had not started when the replay ended{whose}: {', '.join(unstarted)}. How long "
+                "these wait is estimated from the others: 95 of 100 jobs can be more than have started, and "
                 "hours of queues need not add up to those of all jobs."
             )
 
