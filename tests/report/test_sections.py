@@ -19,6 +19,7 @@ from report_runs import write
 import harness
 from harness import plugins
 from harness.errors import HarnessError, PluginError
+from harness.explanation.clock import Clock
 from harness.report import (
     Block,
     Cell,
@@ -94,12 +95,29 @@ def test_a_part_of_any_run_is_shown_job_by_job(runs: list[harness.Run]) -> None:
             span = min(end, 250 * SECOND) - max(start, 200 * SECOND)
             held[jobs["job_id"][job]] = held.get(jobs["job_id"][job], 0) + max(0, span) * amount
     assert len(there) > 60
-    assert figure.words == f"Shown are the 60 of {len(there)} jobs that held most core-hours in it."
+    which = f"Shown are the 60 of {len(there)} jobs that held most core-hours in it."
+    assert figure.note.startswith(f"{which} A tick is ")
     most = sorted((held[job] for job in there), reverse=True)[59]
     chart = drawing.specification(figure, 900)
     names = {row["name"] for rows in chart["datasets"].values() for row in rows if "name" in row}
     assert {job for job in there if held[job] > most} <= names
     assert len(names) <= 60
+    assert figure.words == " ".join([which, *(part_in_words(run, names) for run in runs)])
+
+
+def part_in_words(run: harness.Run, shown: set[str]) -> str:
+    """What is told of some jobs between 200 and 250 s."""
+    jobs = run.micros("jobs").filter(pl.col("job_id").is_in(shown)).collect()
+    starts = jobs["start_time"].filter(jobs["start_time"].is_between(200 * SECOND, 250 * SECOND)).sort()
+    first, last = Clock(run).text(starts[0]), Clock(run).text(starts[-1])
+    stints = run.micros("stints").filter(pl.col("job_id").is_in(shown)).collect()
+    there = stints.filter(pl.col("start") < 250 * SECOND, pl.col("end") > 200 * SECOND)
+    crosses = there.filter(pl.col("lost") > 0, pl.col("end") <= 250 * SECOND).height
+    assert (crosses > 0) == (run.label == "rough")
+    return (
+        f"{run.label}: {there['job_id'].n_unique()} held resources; {len(starts)} started, from {first} to "
+        f"{last}; evictions that threw progress away: {crosses}."
+    )
 
 
 @pytest.mark.parametrize("dated", [False, True])
@@ -386,6 +404,51 @@ def test_waits_and_slowdowns_are_those_of_the_metrics(runs: list[harness.Run]) -
     finish, length = pl.col("finish_time") - pl.col("submit_time"), pl.col("duration")
     slowdowns = jobs.select(pl.max_horizontal(finish / length, 1.0)).to_series().sort()
     assert f"calm: 50 of 100 at most {number(slowdowns[149])} times" in slow.words
+
+
+@pytest.fixture(scope="module")
+def against_record(tmp_path_factory: pytest.TempPathFactory) -> list[harness.Run]:
+    """A record of jobs an hour apart of which the first half starts 90 s late, and a run where none waits."""
+    folder = tmp_path_factory.mktemp("record")
+    trace, cluster = folder / "trace.parquet", folder / "cluster.yaml"
+    write(trace, [{"submit_time": 3600 * number, "queue": "a"} for number in range(10)])
+    late = pl.when(pl.int_range(10) < 5).then(90).otherwise(0) * SECOND
+    start = pl.col("submit_time") + late.cast(pl.Duration("us"))
+    frame = pl.read_parquet(trace)
+    frame.with_columns(recorded_start=start, recorded_end=start + pl.col("duration")).write_parquet(trace)
+    cluster.write_text(small_clusters.queues({"a": {"cpu": "1"}}))
+    return [
+        harness.replay(trace, plugin=policy, label=label, cluster=cluster, output=folder / "results")
+        for policy, label in (("recorded", "record"), (Greedy, "greedy"))
+    ]
+
+
+def test_the_error_over_time_is_told_with_its_ends(against_record: list[harness.Run]) -> None:
+    """Markdown has no other figures of it."""
+    *_, figure = blocks(harness.make_report(against_record), "record")
+    assert isinstance(figure, Figure)
+    assert figure.words == "Medians of 60 equal parts of the time. greedy: between 1m30s earlier and 0s."
+
+
+@pytest.mark.parametrize(
+    ("of", "gantt"),
+    [("runs", "200s..250s"), ("hostile", None), ("in_racks", None), ("against_record", "30m..2h30m")],
+)
+def test_every_chart_is_told_with_figures_of_each_run(
+    of: str, gantt: str | None, request: pytest.FixtureRequest
+) -> None:
+    """After a run's name stands a number, or that there was nothing; of a record, where others are judged."""
+    found = request.getfixturevalue(of)
+    chosen = found if isinstance(found, list) else [found]
+    told = 0
+    for chapter in harness.make_report(chosen, gantt=gantt).chapters:
+        names = [run.label for run in chosen if chapter.name != "record" or not run.is_record]
+        for figure in (each for each in chapter.blocks if isinstance(each, Figure)):
+            _, *parts = re.split(f"({'|'.join(names)})[ :]", figure.words)
+            assert set(parts[::2]) == set(names), figure.title
+            assert all(re.search(r"\d|none|nothing", part) for part in parts[1::2]), figure.words
+            told += 1
+    assert told >= 6
 
 
 def test_of_runs_that_are_alike_nothing_is_traded(tmp_path: Path) -> None:

@@ -56,18 +56,21 @@ def blocks(material: Material) -> Iterator[Block]:
         yield Text(f"{title}: no job was there.")
         return
     of = f"the {len(chosen)} of {sums.height:,} jobs that held most {unit_of(material.resource).hours} in it"
-    words = f"Shown are {of}." if len(chosen) < sums.height else f"Shown are all {sums.height:,} jobs in it."
+    which = f"Shown are {of}." if len(chosen) < sums.height else f"Shown are all {sums.height:,} jobs in it."
     shown = [rows.gather(chosen).sort() for rows in material.comparison.pairs.rows]
-    yield _figure(material, shown, part, title, words)
+    words = f"{which} {_words_of_part(material, shown, part, clock)}"
+    yield _figure(material, shown, part, title, words, f"{which} {_NOTE}")
 
 
-def _figure(material: Material, rows: Sequence[pl.Series], part: Window, title: str, words: str) -> Figure:
+def _figure(
+    material: Material, rows: Sequence[pl.Series], part: Window, title: str, words: str, note: str = _NOTE
+) -> Figure:
     return Figure(
         title=title,
         words=words,
         draw=lambda width: _chart(material, rows, part, width),
         keys=material.lane_keys,
-        note=_NOTE if material.part is None else f"{words} {_NOTE}",
+        note=note,
     )
 
 
@@ -98,6 +101,27 @@ def _words(material: Material) -> str:
         sentences.append(
             f"{name}: {finished:,} of {run.jobs.height:,} jobs finished within {span}, "
             f"with {evicted:,} evictions."
+        )
+    return " ".join(sentences)
+
+
+def _words_of_part(material: Material, rows: Sequence[pl.Series], part: Window, clock: Clock) -> str:
+    """Of how many jobs there is a bar and a first start, when these start, and how many crosses there are."""
+    sentences = []
+    for name, run, shift, chosen in zip(material.names, material.runs, material.shifts, rows, strict=True):
+        with reading(run.path):
+            started = run.micros("jobs").select(pl.col("start_time") + shift).collect()["start_time"]
+            spans = run.micros("stints").select("job", pl.col("start", "end") + shift, "lost").collect()
+        mine = pl.col("job").is_in(chosen.cast(pl.Int32).implode())
+        there = spans.filter(mine, pl.col("start") < part.end, pl.col("end") > part.start)
+        starts = started.gather(chosen).sort().drop_nulls()
+        starts = starts.filter(starts.is_between(*part))
+        when = list(dict.fromkeys(clock.text(starts[at]) for at in (0, -1)[: len(starts)]))
+        evictions = there.filter(pl.col("lost") > 0, pl.col("end") <= part.end).height
+        sentences.append(
+            f"{name}: {there['job'].n_unique():,} held resources; {len(starts):,} started"
+            + (f", {'from' if len(when) > 1 else 'at'} {' to '.join(when)}" if when else "")
+            + f"; evictions that threw progress away: {evictions:,}."
         )
     return " ".join(sentences)
 

@@ -54,12 +54,15 @@ def blocks(material: Material) -> Iterator[Block]:
         note=f"One point a job, at most {_MOST:,} of them, evenly in order of arrival. On the line both "
         "waits are equal; above it the simulation waits longer.",
     )
+    medians = [_medians(material, each) for each in pairs]
     yield Figure(
         title="Error of first starts over time",
-        words="The median error of the jobs submitted in each of "
-        f"{_BINS} equal parts of the time; above zero the simulation starts them later than recorded.",
-        draw=lambda width: _over_time(material, keys, pairs, width),
+        words=f"Medians of {_BINS} equal parts of the time. "
+        + " ".join(_range(key.name, each["error"]) for key, each in zip(keys, medians, strict=True)),
+        draw=lambda width: _over_time(material, keys, medians, width),
         keys=[replace(key, line=True) for key in keys],
+        note=f"The median error of the jobs submitted in each of {_BINS} equal parts of the time; above zero "
+        "the simulation starts them later than recorded.",
     )
 
 
@@ -116,18 +119,34 @@ def _scatter(keys: Sequence[Key], pairs: Sequence[pl.DataFrame], width: int) -> 
 
 
 def _over_time(
-    material: Material, keys: Sequence[Key], pairs: Sequence[pl.DataFrame], width: int
+    material: Material, keys: Sequence[Key], medians: Sequence[pl.DataFrame], width: int
 ) -> ChartType:
     from harness.report.charts.record import over_time
 
+    return over_time(material, keys, medians, width)
+
+
+def _medians(material: Material, pairs: pl.DataFrame) -> pl.DataFrame:
+    """The median `error` of the jobs submitted in each part of the time, with the `time` of its middle."""
     start = material.window.start
     step = (material.window.end - start) // _BINS + 1
-    medians = [
-        each.filter(pl.col("error").is_not_null())
+    return (
+        pairs.filter(pl.col("error").is_not_null())
         .group_by(((pl.col("submit") - start) // step).alias("bin"))
         .agg(pl.col("error").median())
         .sort("bin")
         .select((pl.col("bin") * step + start + step // 2).alias("time"), "error")
-        for each in pairs
-    ]
-    return over_time(material, keys, medians, width)
+    )
+
+
+def _range(name: str, medians: pl.Series) -> str:
+    """From the earliest to the latest of them, in words."""
+    if medians.is_empty():
+        return f"{name}: no job starts."
+    ends = dict.fromkeys(_side(float(medians.sort()[at])) for at in (0, -1))
+    return f"{name}: {'between ' if len(ends) > 1 else ''}{' and '.join(ends)}."
+
+
+def _side(error: float) -> str:
+    time = _time(abs(error))
+    return time if time == _time(0) else f"{time} {'earlier' if error < 0 else 'later'}"
