@@ -213,17 +213,20 @@ class _Free:
         lasts = until > time
         levels, time, until = [level[lasts] for level in levels], time[lasts], until[lasts]
         spans: dict[tuple[Shape, ...], list[tuple[int, int]]] = {}
-        times = [max(at, begin) for at, _ in needs[1:]]
-        for (_, least), since, to in zip(needs, [begin, *times], [*times, end], strict=True):
+        starts = [begin, *(max(at, begin) for at, _ in needs[1:])]
+        for (_, least), since, to in zip(needs, starts, [*starts[1:], end], strict=True):
             if least and to > since:
                 spans.setdefault(least, []).append((since, to))
+        numbers_of = {least: number for number, least in enumerate(spans)}
+        parts = _Parts(time, until, starts, [numbers_of.get(least, -1) for _, least in needs])
         found = list(sums)
-        for least, of_least in spans.items():
-            useless = _useless(levels, least)
-            lost = _passed(until[useless], of_least) - _passed(time[useless], of_least)
+        for number, (least, of_least) in enumerate(spans.items()):
+            some = parts.of(number)
+            some = some[_useless([level[some] for level in levels], least)]
+            lost = _passed(until[some], of_least) - _passed(time[some], of_least)
             whole = sum(to - since for since, to in of_least)
             for place, level in enumerate(levels):
-                found[place] += resource_time(level[useless], lost)
+                found[place] += resource_time(level[some], lost)
                 for amounts, count in unused.items():
                     if not any(_fits(pod, amounts) for pod in least):
                         found[place] += amounts[place] * count * whole
@@ -253,6 +256,29 @@ class _Free:
             np.append(getattr(new, name), getattr(bound, name)[gone]) for name in ("node", "job", "pod")
         )
         return np.append(new.time, end[gone]), node, self._sizes.of(job, pod), signs
+
+
+class _Parts:
+    """Spans of time by what is needed while they last, which is one and the same in most of them.
+
+    Args:
+        time, until: when each begins and ends.
+        starts: from when on something else is needed, in order; nothing begins before the first.
+        needs: what that is, as numbers.
+    """
+
+    def __init__(self, time: Ints, until: Ints, starts: Sequence[int], needs: Sequence[int]) -> None:
+        since = np.array(starts, np.int64)
+        at = since.searchsorted(time, side="right") - 1
+        same = at == since.searchsorted(until) - 1
+        self._others, one = np.flatnonzero(~same), np.flatnonzero(same)
+        groups = Groups(np.array(needs, np.int64)[at[one]])
+        self._of_one = {need: one[groups.order[rows]] for need, rows in groups}
+
+    def of(self, need: int) -> Ints:
+        """The numbers of those in which this is needed, and of some others."""
+        only = self._of_one.get(need)
+        return self._others if only is None else np.append(only, self._others)
 
 
 def _found(keys: Ints, known: Ints, values: Ints) -> Ints:

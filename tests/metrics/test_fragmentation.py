@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 from policies import scripted
 from small_clusters import queues
+
+from harness.metrics.fragmentation import _Parts
 
 Measured = Callable[..., Callable[..., float | None]]
 LATER = {"job_id": "later", "submit_time": 99}
@@ -127,3 +132,30 @@ def test_pods_that_a_partial_admission_gave_up_do_not_wait(measured: Measured) -
     )
     value = measured(*jobs, cluster=cluster, plugin=scripted(steps), until="40s")
     assert value("fragmentation", resource="cpu") == pytest.approx(20 / 240)
+
+
+@given(st.data())
+def test_spans_are_looked_at_for_all_that_is_needed_in_them(data: st.DataObject) -> None:
+    """None is left out for a need that there is while it lasts; one within a single need is of that alone."""
+    numbers = st.integers(0, 12)
+    starts = sorted([0, *data.draw(st.lists(numbers, max_size=6))])
+    needs = data.draw(st.lists(st.integers(-1, 2), min_size=len(starts), max_size=len(starts)))
+    drawn = data.draw(st.lists(st.tuples(numbers, st.integers(1, 6)), max_size=8))
+    time, until = (
+        np.array(each, np.int64) for each in ([at for at, _ in drawn], [at + n for at, n in drawn])
+    )
+    parts = _Parts(time, until, starts, needs)
+    ends = [*starts[1:], 99]
+    for need in range(3):
+        some = parts.of(need).tolist()
+        assert len(some) == len(set(some))
+        for place, (at, length) in enumerate(drawn):
+            overlapped = [
+                each
+                for each, since, to in zip(needs, starts, ends, strict=True)
+                if since < at + length and to > at and since < to
+            ]
+            if need in overlapped:
+                assert place in some
+            elif len(overlapped) == 1:
+                assert place not in some
