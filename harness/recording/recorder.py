@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -68,6 +68,13 @@ def _pod_names(job_id: pl.Expr, pods: Ints, pod: array[int], successor: npt.NDAr
         again = as_series(successor)
         name = pl.when(again > 0).then(pl.concat_str(name, pl.lit("-r"), again)).otherwise(name)
     return name
+
+
+def _column(values: list[Any], dtype: pl.DataType) -> pl.Series:
+    """A column of values; where none has any, polars is not made to look for one in all of them."""
+    if values.count(None) == len(values):
+        return pl.Series([None], dtype=dtype).new_from_index(0, len(values))
+    return pl.Series(values, dtype=dtype)
 
 
 @final
@@ -190,7 +197,7 @@ class ParquetRecorder:
             return
         job, time, action = np.asarray(facts.job), np.asarray(facts.time), np.asarray(facts.action)
         pods, pod = np.asarray(facts.pods), as_series(facts.pod)
-        by = pl.Series(facts.by, dtype=pl.Int32)
+        by = _column(facts.by, pl.Int32())
         change = Change(*(np.array(each, np.int64) for each in (facts.quota, facts.alive, facts.holding)))
         successor = np.zeros(rows, np.int32)
         successor[list(facts.successor)] = list(facts.successor.values())
@@ -214,10 +221,10 @@ class ParquetRecorder:
                 "pods": as_series(facts.pods),
                 "holding": as_series(change.holding),
                 "by_job": by,
-                "reason": pl.Series(facts.reason, dtype=pl.String),
-                "node": pl.Series(facts.node, dtype=pl.String),
-                "flavors": pl.Series(facts.whole(facts.flavors), dtype=pl.String),
-                "detail": pl.Series(facts.whole(facts.detail), dtype=pl.String),
+                "reason": _column(facts.reason, pl.String()),
+                "node": _column(facts.node, pl.String()),
+                "flavors": _column(facts.whole(facts.flavors), pl.String()),
+                "detail": _column(facts.whole(facts.detail), pl.String()),
                 **known.to_dict(),
             }
         )
