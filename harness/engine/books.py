@@ -108,7 +108,9 @@ class Books:
     def bind(self, job: Job, pod: int, node: str) -> str | None:
         """Allocate one pod on a node; a pod takes one of the node's `pods` where the node limits them."""
         free, allocated = self._free[node], self._allocated
-        for resource, amount in job.pod_set_of(pod).requests.items():
+        pod_sets = job.pod_sets
+        pod_set = pod_sets[0] if len(pod_sets) == 1 else job.pod_set_of(pod)
+        for resource, amount in pod_set.requests.items():
             left = free.get(resource, 0) - amount
             if left < 0:
                 return _short(resource, f"node {node}", amount, left + amount)
@@ -124,7 +126,9 @@ class Books:
     def unbind(self, job: Job, pod: int, node: str) -> None:
         """Undo `bind`."""
         free, allocated = self._free[node], self._allocated
-        for resource, amount in job.pod_set_of(pod).requests.items():
+        pod_sets = job.pod_sets
+        pod_set = pod_sets[0] if len(pod_sets) == 1 else job.pod_set_of(pod)
+        for resource, amount in pod_set.requests.items():
             free[resource] += amount
             allocated[resource] -= amount
         if "pods" in free:

@@ -152,8 +152,9 @@ class Engine:
         Yields:
             The simulated time, now and then.
         """
-        lifecycle, until, enough, instants = self._lifecycle, self._until, self._enough, 0
-        idle, handler, unknown = referee.idle_wakes, referee.handlers.get, referee.unknown
+        lifecycle, until, enough = self._lifecycle, self._until, self._enough
+        before, cycles = lifecycle.now, lifecycle.cycles
+        idle, handler, unknown = referee.idle_wakes, dict(referee.handlers).get, referee.unknown
         while True:
             now = FAR
             for source in sources:
@@ -168,8 +169,8 @@ class Engine:
                 now = due
             if now > until:
                 return
-            if now != lifecycle.now:
-                lifecycle.now = now
+            if now != before:
+                before = lifecycle.now = now
                 referee.idle = 0
             if not bare:
                 for source in sources:
@@ -177,11 +178,10 @@ class Engine:
                         source.deliver(now)
             if due == now:
                 idle.deliver(now)
-            lifecycle.cycles += 1
+            lifecycle.cycles = cycles = cycles + 1
             for decision in policy.cycle(now):
                 handler(type(decision), unknown)(decision)
-            instants += 1
-            if instants % _WATCH_EVERY == 0:
+            if cycles % _WATCH_EVERY == 0:
                 yield now
             if referee.stopped is not None or (enough is not None and enough()):
                 return

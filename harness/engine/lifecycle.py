@@ -34,6 +34,8 @@ from harness.engine.starts import Starts
 from harness.errors import InputError
 from harness.policy import ENDLESS, Job, Policy, Startup, Why
 
+_ENDED = Why.ENDED  # to look it up in the enumeration each time costs as much as a call
+
 
 class HalfBound(NamedTuple):
     """A gang that holds resources in vain, because only some of its pods are bound.
@@ -226,7 +228,7 @@ class Lifecycle:
         job, now, books = life.job, self.now, self.books
         self.last = now
         self.progressed += 1
-        self._progress.stop(unit, now, evicted=False)
+        self._progress.stop(unit, now)
         unit.end = None
         if unit.alarm is not None and self._ready is not None:
             self._ready.call_off(unit.alarm)
@@ -256,7 +258,7 @@ class Lifecycle:
             del self.lives[job.index]
             self.record_job(life, FINISHED, now)
             life.let_go()
-        self.policy.release(job, pods, now, Why.ENDED)
+        self.policy.release(job, pods, now, _ENDED)
 
     # --- eviction and return ------------------------------------------------------------------------------
 
@@ -399,7 +401,7 @@ class Lifecycle:
             state = life.state
             for each in life.all_units():
                 if each.due != NEVER:
-                    self._progress.stop(each, end, evicted=False)
+                    self._progress.stop(each, end)
                 elif life.terminating and not self.on_nodes:
                     self._progress.idle(life, each.pods, each, each.began, end, TERMINATING)
             for pod, hold in sorted(life.holds.items()):

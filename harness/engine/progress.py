@@ -43,7 +43,7 @@ class Progress:
         if life.started == NEVER and life.startup is None:
             life.started = unit.since if unit.since > now else now  # noqa: FURB136 see `stop`
 
-    def stop(self, unit: Unit, now: int, *, evicted: bool) -> None:
+    def stop(self, unit: Unit, now: int, evicted: bool = False) -> None:
         """A unit stops; an eviction throws away what the loss model says, nothing else does."""
         life, began, since = unit.life, unit.began, unit.since
         if life.startup is not None:

@@ -173,7 +173,8 @@ class Referee:
             self.refuse(job, "it was evicted and is not gone yet")
         if life.admitted and life.startable > lifecycle.now:
             self.refuse(job, f"it was admitted to start at {life.startable} us and not before")
-        self._check_node(job, node)
+        if node not in books.nodes:
+            self._check_node(job, node)
         for pod in bind.pods:
             # Nearly always none of these is so, and the pod waits.
             known = life.counts is None and pod in life.every_pod
