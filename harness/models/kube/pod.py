@@ -92,7 +92,7 @@ class Template:
         self.leaving: dict[int, int] = {}
         self._peers: dict[tuple[int, bool], Peers] = {}
 
-    def peers(self, priority: int, *, preempts: bool) -> Peers:
+    def peers(self, priority: int, preempts: bool) -> Peers:
         """Its pods of one priority that do, or do not, preempt others."""
         peers = self._peers.get((priority, preempts))
         if peers is None:
@@ -198,7 +198,7 @@ class PodInfo:
         self.template = template
         self.priority = priority
         self.preempts = preempts
-        self.peers = template.peers(priority, preempts=preempts)
+        self.peers = template.peers(priority, preempts)
         self.quota: Any = None
         self.gang: Gang | None = None
         self.job = job

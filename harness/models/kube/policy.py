@@ -16,6 +16,8 @@ from harness.models.kube.kinds import Kind, Kinds, Nodes
 from harness.models.kube.pod import PodInfo
 from harness.policy import Bind, Decision, Job, Never, Possible, Preempt, Reject, Why
 
+_ENDED = Why.ENDED  # to look it up in the enumeration each time costs as much as a call
+
 
 class PodScheduler(Nodes, Protocol):
     """What schedules the pods: kube-scheduler, or another one on its model."""
@@ -107,7 +109,7 @@ class PodPolicy:
         if now != self._now:
             self._now = now
             self.scheduler.advance(now)
-        if why is Why.ENDED:
+        if why is _ENDED:
             if self._preempts:
                 self._evictions.end(job, pods)
             for pod in pods:
@@ -159,10 +161,10 @@ class PodPolicy:
         if successor and not kind.ours:
             return
         pod = key[1]
-        name = job.pod_name(pod, successor)
+        name = job.pod_name(pod, successor) if successor or job.pods > 1 else job.id
         info = PodInfo(name, kind.template, job.priority, job.preempts, job, pod, kind.group)
         self._pods[key] = info
-        if not successor:
+        if self._preempts and not successor:
             self._evictions.left.progressed += 1
         if kind.node and not successor:
             self.scheduler.add_running(info, kind.node, kind.start)

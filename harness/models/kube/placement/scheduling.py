@@ -11,7 +11,7 @@ from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.fit_scores import fit_score
 from harness.models.kube.placement.interpod import AffinityRules, AffinityState
 from harness.models.kube.placement.scores import score_nodes
-from harness.models.kube.placement.shape_nodes import NO_KEY, ShapeNodes, rank_of
+from harness.models.kube.placement.shape_nodes import FITS, NO_KEY, ShapeNodes, rank_of
 from harness.models.kube.placement.soft_scores import attracts, pod_affinity, soft_spread
 from harness.models.kube.placement.spread import SpreadRules, SpreadState
 from harness.models.kube.placement.status import Code, Status
@@ -158,7 +158,7 @@ class Scheduling:
         hidden = nodes.hide(rejected) if rejected else ()
         key, total = NO_KEY, len(cache.nodes)
         looked_at = total
-        if nodes.any_fits:
+        if FITS in nodes.kinds:
             if self.wanted >= total:
                 key = min(nodes.keys)
             else:
