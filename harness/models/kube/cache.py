@@ -6,7 +6,7 @@ the log what to work out again, instead of looking at all nodes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import final
 
 from harness.cluster.model import Cluster, Node
@@ -63,6 +63,9 @@ class Cache:
         self._log: list[int] = []  # of the versions after `_cut`
         self._cut = 0
         self._most = _KEPT * len(self.nodes) + _KEPT
+        # By position: what is free of each resource, and how many more pods a node takes, last.
+        self._left = [[0] * len(self.nodes) for _ in range(len(self.names) + 1)]
+        self._left_at = -1
 
     # --- changes ------------------------------------------------------------------------------------------
 
@@ -152,6 +155,28 @@ class Cache:
             self.touch(node)
 
     # --- questions ----------------------------------------------------------------------------------------
+
+    def free_of(self, resource: int) -> Sequence[int]:
+        """What is free of a resource on each node, by position; only to be read, and before anything changes.
+
+        Only nodes that changed since somebody last asked are looked at.
+        """
+        return self._columns()[resource]
+
+    def slots(self) -> Sequence[int]:
+        """How many more pods each node takes, likewise."""
+        return self._columns()[-1]
+
+    def _columns(self) -> list[list[int]]:
+        columns, version = self._left, self.version
+        if self._left_at != version:
+            for position in self.changed_since(self._left_at):
+                node = self.nodes[position]
+                for column, left in zip(columns, node.free, strict=False):
+                    column[position] = left
+                columns[-1][position] = node.slots
+            self._left_at = version
+        return columns
 
     def has_lower(self, priority: int) -> bool:
         """Whether a pod of lower priority is bound anywhere."""

@@ -122,6 +122,10 @@ def test_answers_that_are_kept_are_those_that_would_be_found_anew(seed: int) -> 
             nominated.append(pod)
         answer = kept.to(pod)
         assert answer == Answers(cluster, cache, budgets).to(pod)
+        if rng.random() < 0.5:
+            for resource in range(len(cache.names)):
+                assert cache.free_of(resource) == [each.free[resource] for each in cache.nodes]
+            assert cache.slots() == [each.slots for each in cache.nodes]
         if len(answer) == 1:
             cache.nominate(pod, "")
             pod.start = step
