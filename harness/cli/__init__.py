@@ -20,6 +20,7 @@ from harness.cli.failure import (
 from harness.cli.group import Group
 from harness.collector import collect_seldom
 from harness.errors import HarnessError, blamed_on
+from harness.freed_memory import keep_for_seconds
 from harness.linear_algebra import in_one_thread
 
 COMMANDS = {
@@ -150,6 +151,7 @@ def main(args: list[str] | None = None) -> None:
         end_like_ctrl_c()
         collect_seldom()
         in_one_thread()
+        keep_for_seconds()
     options = args[: args.index("--")] if "--" in args else args
     debug = _DEBUG in options  # wherever it stands
     try:
