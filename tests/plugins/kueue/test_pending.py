@@ -79,11 +79,16 @@ def test_a_class_that_is_inadmissible_takes_in_who_comes_after_all_have_left() -
     assert pending.first() is not None
 
 
+def nowhere(pending: PendingQueue) -> int:
+    """Of no queue is known that all is in vain in it."""
+    return 0
+
+
 def resting(
     pending: list[PendingQueue], in_vain: set[Workload], *, by_name: bool = False, room: Collection[int] = ()
 ) -> RestingHeads:
     """The heads of queues that all have something to try; of some it is known that it is in vain."""
-    heads = RestingHeads(pending, in_vain.__contains__, by_name=by_name, by_class=True, room=room)
+    heads = RestingHeads(pending, in_vain.__contains__, nowhere, by_name=by_name, by_class=True, room=room)
     for each in pending:
         heads.add(each)
     return heads
@@ -190,6 +195,93 @@ def test_heads_of_several_trees_take_part_with_those_that_are_in_vain_where_name
     found = resting(trees, {workloads[1]}, by_name=True).take()
     assert found.workloads == workloads
     assert not workloads[1].place.equivalence_class.inadmissible
+
+
+class _Cycles:
+    """Two queues of one cohort, whose heads are all left to wait or made inadmissible.
+
+    Args:
+        passes_over: whether queues in which all is in vain are passed over.
+    """
+
+    def __init__(self, *, passes_over: bool) -> None:
+        self.queues = queues(one="c", two="c")
+        self.asks_in_vain: set[int] = set()
+        self._turns = dict.fromkeys(self.queues, -1)
+        where = self._classes if passes_over else nowhere
+        self.heads = RestingHeads(self.queues, self._is_in_vain, where, by_name=True, by_class=True, room=())
+
+    def _is_in_vain(self, workload: Workload) -> bool:
+        return workload.asks.number in self.asks_in_vain
+
+    def _classes(self, pending: PendingQueue) -> int:
+        if pending.turns != self._turns[pending]:
+            self._turns[pending] = pending.turns
+            return 0
+        heads = pending.in_turn()
+        return 0 if heads is None or not all(map(self._is_in_vain, heads)) else len(heads)
+
+    def add(self, queue: int, asks: int, place: int) -> None:
+        workload = waiting(self.queues[queue], asks, place)
+        if not workload.place.equivalence_class.inadmissible:
+            self.heads.add(self.queues[queue])
+
+    def take(self, *, marks: bool) -> tuple[list[str], bool, int, int, int]:
+        """The heads of a cycle; what is looked at becomes inadmissible, or rests."""
+        found = self.heads.take()
+        entries = [entry(workload) for workload in found.workloads]
+        for each in entries if marks else ():
+            each.inadmissible = True
+            pending = self.queues[each.workload.cluster_queue.number]
+            pending.set_class_inadmissible(each.workload.place.equivalence_class)
+        if found.workloads:
+            self.heads.settle(entries, [])
+        return [each.name for each in found.workloads], *found[1:], self.heads.resting
+
+
+def test_what_was_not_passed_over_is_tried_once_not_all_is_in_vain() -> None:
+    """In the cycle that looks at the head of the other queue, the first of three classes is passed over."""
+    cycles = _Cycles(passes_over=True)
+    cycles.asks_in_vain = {0, 1, 2}
+    for asks in range(3):
+        cycles.add(0, asks, asks)
+    cycles.add(1, 4, 9)
+    for _ in range(2):
+        cycles.heads.requeue_inadmissible(cycles.queues[0].queue.root)
+        assert cycles.take(marks=True) == (["w9"], True, 1, 2, 0)
+        assert cycles.take(marks=True) == ([], True, 2, 2, 0)
+    cycles.heads.requeue_inadmissible(cycles.queues[0].queue.root)
+    assert cycles.take(marks=True) == (["w9"], True, 1, 2, 0)
+    cycles.asks_in_vain.clear()
+    assert cycles.take(marks=False) == (["w1"], False, 1, 1, 1)
+
+
+_ARRIVALS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 4)), min_size=3, max_size=8)
+
+
+@given(
+    _ARRIVALS,
+    st.lists(st.tuples(st.sampled_from("arrrttttv"), st.integers(0, 1), st.integers(0, 4)), max_size=40),
+)
+def test_queues_in_which_all_is_in_vain_count_as_if_all_in_them_was_tried(
+    arrivals: list[tuple[int, int]], steps: list[tuple[str, int, int]]
+) -> None:
+    """Whoever arrives, is requeued or tried, and whatever is in vain meanwhile."""
+    plain, short = both = _Cycles(passes_over=False), _Cycles(passes_over=True)
+    for each in both:
+        each.asks_in_vain = {0, 1, 2, 3}
+        for place, (where, asks) in enumerate(arrivals):
+            each.add(where, asks, place)
+    for number, (step, where, asks) in enumerate(steps):
+        for each in both:
+            if step == "a":
+                each.add(where, asks, -number if asks % 2 else 100 + number)
+            elif step == "r":
+                each.heads.requeue_inadmissible(each.queues[0].queue.root)
+            elif step == "v":
+                each.asks_in_vain ^= {asks}
+        if step == "t":
+            assert plain.take(marks=asks > 0) == short.take(marks=asks > 0)
 
 
 def test_without_shortcuts_every_head_is_looked_at_in_every_cycle() -> None:

@@ -7,7 +7,7 @@ can be checked without a search; the answer is the one that the search would hav
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import final
 
 from harness.memo import Memo
@@ -16,6 +16,7 @@ from harness_plugins.kueue.rules.assignment import FIT, NO_FIT, Assignment
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.preemption_oracle import available, height
 from harness_plugins.kueue.rules.topology.workload import WorkloadTopology
+from harness_plugins.kueue.shortcuts.bounds import Bounds
 from harness_plugins.kueue.shortcuts.equal_heads import EqualHeads, Likeness
 from harness_plugins.kueue.shortcuts.no_targets import FailedSearch, NoTargets, Reasons
 from harness_plugins.kueue.shortcuts.recorded_oracle import Check, RecordedOracle
@@ -133,6 +134,30 @@ class CachedNoFit:
         self._holds_at, self._fails_at = version, -1
         return True
 
+    def narrow(self, bounds: Bounds) -> bool:
+        """Narrow bounds to those within which it holds as long as nothing changes in the queue itself.
+
+        False where it may rest on more than bounds, or the queue has changed.
+        """
+        queue = self._queue
+        if (
+            queue.generation != self._generation
+            or len(queue.path) > 1
+            or self._likeness is not None
+            or self._no_place is not None
+        ):
+            return False
+        for cell, amount, (was_available, _) in self._checks:
+            if not was_available:
+                bounds.lack(cell, amount)
+            elif amount:  # nothing is always free
+                bounds.be_free(cell, amount)
+        for why in self._why:
+            if why.own:
+                return False
+            bounds.have_less(why.share)
+        return True
+
 
 @final
 class CachedNoFits:
@@ -222,16 +247,46 @@ class CachedNoFits:
 
     def still_inadmissible(self, workload: Workload) -> bool:
         """Whether nothing would come of a head's turn but that it becomes inadmissible with its class."""
-        place, queue = workload.place, workload.cluster_queue
+        no_fit = self._in_vain(workload)
+        if no_fit is None:
+            return False
+        return no_fit.still(self._cache, self._alike, self._reasons, self.version(workload.cluster_queue))
+
+    def bounds_of(self, heads: Iterable[Workload]) -> Bounds | None:
+        """Within what bounds `still_inadmissible` is so of all of some heads of a queue.
+
+        While nothing changes in the queue itself; None where they are not known.
+        """
+        bounds = Bounds()
+        for workload in heads:
+            no_fit = self._in_vain(workload)
+            if no_fit is None or not no_fit.narrow(bounds):
+                return None
+        return bounds
+
+    def are_kept(self, queue: ClusterQueueState, bounds: Bounds) -> bool:
+        """Whether what is free for a queue, and the shares in its tree, are within bounds."""
+        node, available = queue.node, self._cache.tree.available
+        for cell, amount in bounds.lacking.items():
+            if available(node, cell) >= amount:
+                return False
+        for cell, amount in bounds.enough.items():
+            if available(node, cell) < amount:
+                return False
+        return bounds.share is None or self._reasons.all_have_less(queue.root, bounds.share)
+
+    def _in_vain(self, workload: Workload) -> CachedNoFit | None:
+        """The failed assignment of a head's class, if it becomes inadmissible as long as that holds."""
+        place, number = workload.place, workload.cluster_queue.number
         no_fit = self._known.get(self._alike.of(workload) or place.equivalence_class.key)
         if no_fit is None or no_fit.refusal not in place.reported:
-            return False
-        pending = self._pending[queue.number]
+            return None
+        pending = self._pending[number]
         if pending.strict or no_fit.turn_matters or place.last_assignment is not None or not self._by_class:
-            return False
-        if no_fit.assignment.mode != NO_FIT and self._reserves[queue.number][pending.preemptor is workload]:
-            return False
-        return no_fit.still(self._cache, self._alike, self._reasons, self.version(queue))
+            return None
+        if no_fit.assignment.mode != NO_FIT and self._reserves[number][pending.preemptor is workload]:
+            return None
+        return no_fit
 
 
 def _why_all_fail(searches: list[FailedSearch], reasons: Reasons) -> list[NoTargets] | None:

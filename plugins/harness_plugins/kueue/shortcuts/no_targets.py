@@ -73,6 +73,9 @@ class Reasons(Protocol):
     def still_no_targets(self, why: NoTargets) -> bool:
         """Whether a reason still holds while nothing changes in the queue itself."""
 
+    def all_have_less(self, root: int, share: Share) -> bool:
+        """Whether nobody right below a root has as large a share, so that nobody gives up anything for it."""
+
 
 @final
 class ClassicReasons:
@@ -107,6 +110,10 @@ class ClassicReasons:
 
     def still_no_targets(self, why: NoTargets) -> bool:
         """Yes: others do not count."""
+        return True
+
+    def all_have_less(self, root: int, share: Share) -> bool:
+        """Yes: shares do not count."""
         return True
 
 
@@ -183,10 +190,14 @@ class FairReasons:
         queue = failed.incoming.queue
         if own or len(queue.path) > 1:
             return self._all_is_too_little(failed.incoming, own)
-        ranked = self._ranking.of(queue.root)
-        if not ranked or ranked[-1][0] < share:
-            return True  # as nearly always: nobody else has as much
-        return self._too_little(failed, share, ranked)
+        if self.all_have_less(queue.root, share):
+            return True  # as nearly always
+        return self._too_little(failed, share, self._ranking.of(queue.root))
+
+    def all_have_less(self, root: int, share: Share) -> bool:
+        """Whether nobody right below a root has as large a share, so that nobody gives up anything for it."""
+        ranked = self._ranking.of(root)
+        return not ranked or ranked[-1][0] < share
 
     def _too_little(self, failed: FailedSearch, share: Share, ranked: Sequence[tuple[Share, int]]) -> bool:
         """Whether all that others would give up for a queue right below its root is not enough.

@@ -4,7 +4,8 @@ Trees of cohorts have nothing to do with each other. Those that take room of top
 as one tree here. If a cycle only marks heads inadmissible in a tree, and the other heads of the tree did not
 notice, the next cycle would go the same way for those that are left: they rest. They count as tried in every
 cycle, without work, until something happens in their tree, or another head has to be looked at there. Heads
-of a class of which is known that it still does not fit become inadmissible without a look, too.
+of a class of which is known that it still does not fit become inadmissible without a look, too. Where that is
+so of all in a queue, nothing is done but to count them, as if one class had become so in every cycle.
 
 Valid for the version of a tree: everything that changes it reactivates its heads.
 """
@@ -30,6 +31,8 @@ class RestingHeads:
         pending: the queues, by number.
         still_inadmissible: whether nothing would come of a head's turn but that it becomes inadmissible with
             its class.
+        all_in_vain: of a queue in which everything is inadmissible, how many classes it has if that is so of
+            all of them, else 0.
         by_name: whether the names of all heads tell which tree's turn it is when several trees have some, and
             in trees with cohorts below their root the shares of all heads which cohort's.
         by_class: whether classes become inadmissible as a whole (gate SchedulingEquivalenceHashing).
@@ -43,6 +46,7 @@ class RestingHeads:
         self,
         pending: Sequence[PendingQueue],
         still_inadmissible: Callable[[Workload], bool],
+        all_in_vain: Callable[[PendingQueue], int],
         *,
         by_name: bool,
         by_class: bool,
@@ -50,8 +54,11 @@ class RestingHeads:
     ) -> None:
         self._pending = pending
         self._still_inadmissible = still_inadmissible
+        self._all_in_vain = all_in_vain
         self._by_name = by_name
         self._layered = {each.queue.root for each in pending if len(each.queue.path) > 1}
+        # Whether heads of which nothing comes may have a part in the order of others, see `_meet`.
+        self._may_meet = by_name and (bool(self._layered) or len({each.queue.root for each in pending}) > 1)
         self._by_class = by_class
         # Root -> the root that stands for all trees that take room from each other.
         self._one = {each.queue.root: each.queue.root for each in pending} | dict.fromkeys(
@@ -59,6 +66,9 @@ class RestingHeads:
         )
         # Root -> the queues of its tree in which something is inadmissible.
         self._inadmissible: dict[int, dict[int, None]] = {each.queue.root: {} for each in pending}
+        # Number of a queue in which all is in vain -> how many of its classes would still have to become
+        # inadmissible again: all are taken for it, as if they had never been requeued.
+        self._in_vain: dict[int, int] = {}
         self._active: set[int] = set()
         self._at_rest: dict[int, dict[int, Workload]] = {}  # by root, number of a queue -> its head
         self._to_requeue: dict[int, None] = {}
@@ -98,11 +108,13 @@ class RestingHeads:
         Cycles in which nothing has to be looked at change nothing but who is inadmissible, so they are gone
         through at once, up to the first one in which some queue has a head to look at.
         """
+        if self._in_vain:
+            self._look_again()
         if self._to_requeue:
             self._requeue()
         self._looked_at = []
         if not self._active:
-            return _NONE
+            return self._pass_over(_NONE) if self._in_vain else _NONE
         still_inadmissible = self._still_inadmissible
         queues: Iterable[PendingQueue] = map(self._pending.__getitem__, sorted(self._active))
         cycles = number = 0
@@ -125,11 +137,36 @@ class RestingHeads:
                 cycles += 1
                 number += len(inadmissible)
             if looked_at:
-                return self._look_at(looked_at, inadmissible, cycles, number)
+                heads = self._look_at(looked_at, inadmissible, cycles, number)
+                break
             if not inadmissible:
+                heads = CycleHeads([], inadmissible=True, cycles=cycles, number=number) if cycles else _NONE
                 break
             queues = inadmissible
-        return CycleHeads([], inadmissible=True, cycles=cycles, number=number) if cycles else _NONE
+        return self._pass_over(heads) if self._in_vain else heads
+
+    def _pass_over(self, heads: CycleHeads) -> CycleHeads:
+        """The same with the heads of queues in which all is in vain: a class of each in every cycle."""
+        workloads, inadmissible, cycles, number = heads
+        if not workloads:
+            cycles = max(cycles, *self._in_vain.values())
+            inadmissible = True
+        for queue, left in list(self._in_vain.items()):
+            number += min(left, cycles)
+            inadmissible = inadmissible or left >= cycles
+            if left > cycles:
+                self._in_vain[queue] = left - cycles
+            else:
+                del self._in_vain[queue]
+        return CycleHeads(workloads, inadmissible, cycles, number)
+
+    def _look_again(self) -> None:
+        """Something was looked at: where not all is in vain any more, what was not passed over is to try."""
+        for number, left in list(self._in_vain.items()):
+            if not self._all_in_vain(self._pending[number]):
+                del self._in_vain[number]
+                self._pending[number].requeue_last(left)
+                self._active.add(number)
 
     def settle(self, entries: Iterable[Entry], left_out: Collection[Workload]) -> None:
         """The cycle is over: heads rest in the trees in which the next cycle would go the same way."""
@@ -200,10 +237,17 @@ class RestingHeads:
 
     def _requeue(self) -> None:
         for root in self._to_requeue:
+            in_vain: dict[int, None] = {}
             for number in self._inadmissible[root]:
-                self._pending[number].requeue_inadmissible()
-                self._active.add(number)
-            self._inadmissible[root].clear()
+                pending = self._pending[number]
+                classes = 0 if number in self._active or self._may_meet else self._all_in_vain(pending)
+                if classes:
+                    in_vain[number] = None
+                    self._in_vain[number] = classes
+                else:
+                    pending.requeue_inadmissible()
+                    self._active.add(number)
+            self._inadmissible[root] = in_vain
         self._to_requeue.clear()
 
 

@@ -35,6 +35,7 @@ from harness_plugins.kueue.shortcuts.kept_flavors import (
 from harness_plugins.kueue.shortcuts.kept_nominations import KeptNominations
 from harness_plugins.kueue.shortcuts.kept_shares import KeptShares
 from harness_plugins.kueue.shortcuts.no_targets import ClassicReasons, FairReasons, Reasons
+from harness_plugins.kueue.shortcuts.queues_in_vain import QueuesInVain
 from harness_plugins.kueue.shortcuts.recorded_oracle import RecordedOracle
 from harness_plugins.kueue.shortcuts.resting_heads import RestingHeads
 from harness_plugins.kueue.state.cache import Cache
@@ -134,6 +135,7 @@ class Shortcuts:
         return kept, RestingHeads(
             pending,
             no_fits.still_inadmissible,
+            QueuesInVain(no_fits, pending).classes,
             by_name=isinstance(search, FairSharing),
             by_class=gates.scheduling_equivalence_hashing,
             room=_placed(world),

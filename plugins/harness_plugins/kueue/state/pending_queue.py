@@ -76,6 +76,7 @@ class PendingQueue:
         queue: the ClusterQueue.
         strict: StrictFIFO: the first one blocks the others until it is admitted.
         preemptor: the workload that last issued preemptions and was not admitted yet.
+        turns: how often another workload became the first of its class.
     """
 
     __slots__ = (
@@ -93,12 +94,14 @@ class PendingQueue:
         "preemptor",
         "queue",
         "strict",
+        "turns",
     )
 
     def __init__(self, queue: ClusterQueueState) -> None:
         self.queue = queue
         self.strict = queue.spec.queueing_strategy == "StrictFIFO"
         self.preemptor: Workload | None = None
+        self.turns = 0
         self._by_usage = queue.spec.by_usage
         self._classes: dict[SchedulingHash, EquivalenceClass] = {}
         self._former: Memo[SchedulingHash, EquivalenceClass] = Memo(most=256)  # also of those who left
@@ -128,6 +131,7 @@ class PendingQueue:
         firsts = self._firsts.get(local_queue)
         if firsts is None:
             firsts = self._firsts[local_queue] = _Firsts()
+        self.turns += 1
         if former is not None:
             firsts.leave(former)
         firsts.enter(entry)
@@ -140,6 +144,7 @@ class PendingQueue:
         place.ticket = 0
         if former is None or former[4] is not workload:
             return  # it stood further back in its line
+        self.turns += 1
         firsts = self._firsts[local_queue]
         firsts.leave(former)
         following = _first(lines, local_queue)
@@ -225,6 +230,25 @@ class PendingQueue:
     def undo_inadmissible(self) -> None:
         """Take back that the last class became inadmissible."""
         self._inadmissible_classes.pop().inadmissible = False
+        self._start_over()
+
+    def in_turn(self) -> list[Workload] | None:
+        """The first of every class, where all classes are inadmissible, as if they became so in this order.
+
+        None where the order can change by itself, or something else is to be requeued.
+        """
+        if self._by_usage or self.preemptor is not None or self._inadmissible or self._emptied:
+            return None
+        firsts = [entry[4] for entry in self._line.entries]
+        self._inadmissible_classes = [each.place.equivalence_class for each in firsts]
+        return firsts
+
+    def requeue_last(self, number: int) -> None:
+        """Let so many of the classes try again that became inadmissible last."""
+        kept = len(self._inadmissible_classes) - number
+        for equivalence_class in self._inadmissible_classes[kept:]:
+            equivalence_class.inadmissible = False
+        del self._inadmissible_classes[kept:]
         self._start_over()
 
     def requeue_inadmissible(self) -> None:
