@@ -171,15 +171,17 @@ class FairReasons:
         reclaims = queue.path and queue.spec.preemption.reclaim_within_cohort != "Never"
         if not (reclaims or own):
             return NoTargets()
-        tree = self._cache.tree
-        tree.charge(queue.node, incoming.requests)
+        # What is asked here follows from what the queue itself uses, so that nothing above it is touched.
+        used, first = self._cache.tree.usage, queue.node * self._cache.tree.width
+        before = used[first : first + self._cache.tree.width]
+        for cell, amount in incoming.requests:
+            used[first + cell] += amount
         takes_back = reclaims and self._search.takes_back(incoming)
         for usage in own:
-            tree.refund(queue.node, usage)
+            for cell, amount in usage:
+                used[first + cell] -= amount
         why = NoTargets(failed, self._shares.of(queue.node)[1], own)
-        for usage in own:
-            tree.charge(queue.node, usage)
-        tree.refund(queue.node, incoming.requests)
+        used[first : first + self._cache.tree.width] = before
         return why if not takes_back and self.still_no_targets(why) else None
 
     def still_no_targets(self, why: NoTargets) -> bool:
