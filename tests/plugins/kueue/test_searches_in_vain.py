@@ -17,7 +17,7 @@ def test_a_search_that_takes_too_little_is_in_vain_while_others_give_up_no_more(
     world = Cohorts(queue("a"), queue("b"), queue("lender", 10))
     world.hold("b", *(f"b{number}" for number in range(6))).hold("a", "a1")
     world.hold("lender", "l1", cpu=2).hold("lender", "l2")
-    targets, three = world.reasons.find_targets(world.incoming("a", cpu=3))
+    targets, three, _ = world.reasons.find_targets(world.incoming("a", cpu=3))
     assert targets == []
     why = world.reasons.no_targets(three)
     assert why is not None
@@ -77,7 +77,7 @@ def test_own_candidates_and_all_that_others_hold_may_be_too_little() -> None:
     """A's own core may go; without it a newcomer of four leaves a a larger share than b has with its two."""
     world = Cohorts(queue("a"), queue("b"), queue("lender", 10))
     world.hold("a", "a1", priority=-1).hold("b", "b1", "b2").hold("lender", "l", cpu=7)
-    targets, four = world.reasons.find_targets(world.incoming("a", cpu=4))
+    targets, four, _ = world.reasons.find_targets(world.incoming("a", cpu=4))
     assert targets == []
     why = world.reasons.no_targets(four)
     assert why is not None
@@ -140,7 +140,7 @@ def test_what_a_queue_of_several_local_queues_gives_up_is_not_known() -> None:
     holders = {each.name: each for each in world.holders("b")}
     holders["small"].local_queue, holders["large"].local_queue = small, large
     small.usage = 2.0
-    targets, two = world.reasons.find_targets(world.incoming("a", cpu=2, priority=1))
+    targets, two, _ = world.reasons.find_targets(world.incoming("a", cpu=2, priority=1))
     assert targets == []
     assert world.reasons.no_targets(two) is None
     large.usage = 3.0
@@ -150,6 +150,18 @@ def test_what_a_queue_of_several_local_queues_gives_up_is_not_known() -> None:
 
 _STRATEGIES = ((TO_FINAL_SHARE, TO_INITIAL_SHARE), (TO_FINAL_SHARE,), (TO_INITIAL_SHARE,))
 _AMOUNTS = st.tuples(st.integers(0, 4), st.integers(0, 3)).filter(any)
+
+
+def _shared_by(
+    strategies: tuple[str, ...], within_nominal: bool, side: str, queues: list[tuple[int, int, str]]
+) -> Cohorts:
+    """A queue `own` in a cohort, and others that lend to it."""
+    others = [
+        queue(f"q{at}", cpu, side if at == 0 else "all", weight=weight, gpu=gpu)
+        for at, (cpu, gpu, weight) in enumerate(queues)
+    ]
+    others += [cohort("left", "all"), queue("own", 1, side, gpu=0)]
+    return Cohorts(*others, strategies=strategies, within_nominal=within_nominal)
 
 
 @settings(max_examples=150)
@@ -172,12 +184,7 @@ def test_what_is_said_to_be_in_vain_is(
     asked: tuple[int, int],
 ) -> None:
     """Whatever others hold, give back or are told to give back; every third holder has a lower priority."""
-    others = [
-        queue(f"q{at}", cpu, side if at == 0 else "all", weight=weight, gpu=gpu)
-        for at, (cpu, gpu, weight) in enumerate(queues)
-    ]
-    others += [cohort("left", "all"), queue("own", 1, side, gpu=0)]
-    world = Cohorts(*others, strategies=strategies, within_nominal=within_nominal)
+    world = _shared_by(strategies, within_nominal, side, queues)
     cpu, gpu = asked
     asker = world.asking("own", cpu=cpu, gpu=gpu)
     tree, own = world.cache.tree, world.cache.queues["own"]
@@ -198,3 +205,36 @@ def test_what_is_said_to_be_in_vain_is(
             why, generation = world.reasons.no_targets(asker), own.generation
         found = world.search.find_targets(world.incoming("own", cpu=cpu, gpu=gpu))
         assert not (why and found)
+
+
+@settings(max_examples=150)
+@given(
+    st.sampled_from(_STRATEGIES),
+    st.booleans(),
+    st.sampled_from(("all", "all", "left")),
+    st.lists(
+        st.tuples(st.integers(0, 3), st.integers(0, 2), st.sampled_from("0121")), min_size=2, max_size=4
+    ),
+    st.lists(st.tuples(st.booleans(), st.integers(0, 99), _AMOUNTS), min_size=3, max_size=20),
+    _AMOUNTS,
+)
+def test_whoever_is_taken_alone_is_taken_again_once_it_was_told_to_go(
+    strategies: tuple[str, ...],
+    within_nominal: bool,
+    side: str,
+    queues: list[tuple[int, int, str]],
+    holders: list[tuple[bool, int, tuple[int, int]]],
+    asked: tuple[int, int],
+) -> None:
+    """Whoever else holds quota, is going already, or was refused before."""
+    world = _shared_by(strategies, within_nominal, side, queues)
+    for number, (going, where, (cpu, gpu)) in enumerate(holders):
+        name = f"q{where % len(queues)}" if where % 7 else "own"
+        world.hold(name, f"w{number}", cpu=cpu, gpu=gpu, priority=-1 if number % 3 == 0 else 0)
+        if going and number % 2:
+            world.cache.evict(world.holders(name)[-1])
+    cpu, gpu = asked
+    found, _, alone = world.reasons.find_targets(world.incoming("own", cpu=cpu, gpu=gpu))
+    if alone and not found[0].workload.evicted:
+        world.cache.evict(found[0].workload)
+        assert world.search.find_targets(world.incoming("own", cpu=cpu, gpu=gpu)) == found

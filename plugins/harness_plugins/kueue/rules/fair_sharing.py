@@ -89,6 +89,7 @@ class Outcome(NamedTuple):
         share: of the incoming's queue, with the incoming.
         takes_back: whether the incoming took without comparing shares.
         taken: what was taken in vain.
+        alone: whether the target is the only one that was taken.
     """
 
     targets: list[Target]
@@ -96,6 +97,7 @@ class Outcome(NamedTuple):
     share: Share
     takes_back: bool
     taken: list[Target]
+    alone: bool
 
 
 @final
@@ -136,7 +138,7 @@ class FairSharing:
         if reclaim is not None:
             queues += _borrowers(cache, own, incoming.need)
         if not queues:
-            return Outcome([], [], NOTHING, False, [])
+            return Outcome([], [], NOTHING, takes_back=False, taken=[], alone=False)
         tree = cache.tree
         tree.charge(own.node, incoming.requests)
         share, takes_back = self.shares.of(own.node)[1], self.takes_back(incoming)
@@ -144,11 +146,12 @@ class FairSharing:
         done = search.run(queues, self.strategies, takes_back=takes_back)
         tree.refund(own.node, incoming.requests)
         targets = search.targets
+        alone = done and len(targets) == 1
         if done:
             fill_back(tree, incoming, targets, borrowing=True)
         for target in targets:
             put_back(tree, target.workload)
-        return Outcome(targets if done else [], queues, share, takes_back, [] if done else targets)
+        return Outcome(targets if done else [], queues, share, takes_back, [] if done else targets, alone)
 
     def takes_back(self, incoming: Incoming) -> bool:
         """Whether the queue, the incoming included, uses no more than its own of what is needed."""

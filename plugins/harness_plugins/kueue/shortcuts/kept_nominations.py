@@ -18,8 +18,12 @@ from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.last_assignment import Chosen, Tried
 from harness_plugins.kueue.state.workload import Workload
 
-_Kept = tuple[Assignment, int, Tried]
-"""The assignment of a workload. Valid for the version of the tree, and by content for `tried`."""
+_Kept = tuple[Assignment, int, Tried, Workload | None]
+"""The assignment of a workload. Valid for the version of the tree, and by content for `tried`.
+
+Last comes who is to be preempted if that is one who is not going yet, was taken alone, and was all that was
+looked for. When it is told to go the assignment is still the same: it is tried first in its queue then, and
+whoever was refused before it is refused again."""
 
 _Again: TypeAlias = tuple[Workload | Likeness, tuple[int, ...], Chosen, int, int]
 """A workload that is assigned again, its pods and flavors; the version of its tree, and the state in which
@@ -79,11 +83,11 @@ class KeptNominations:
         if assignment is None:
             question = likeness or workload
             kept = self._known.get(question)
-            if kept is not None and kept[1] == version and kept[2] == tried:
+            if kept is not None and kept[2] == tried and (kept[1] == version or _only_told(kept, version)):
                 assignment = kept[0]
             else:
-                assignment = self._look(workload, likeness, tried)
-                self._known[question] = assignment, version, tried
+                assignment, alone = self._look(workload, likeness, tried)
+                self._known[question] = assignment, version, tried, alone
         nominator.remember(workload, assignment, cycle)
         return assignment, bool(tried)
 
@@ -117,12 +121,26 @@ class KeptNominations:
         assignment = self._known_again[question] = reassign()
         return assignment
 
-    def _look(self, workload: Workload, likeness: Likeness | None, tried: Tried) -> Assignment:
-        """Assign anew; note what fits, and why it is in vain if it is for everything of its class."""
+    def _look(
+        self, workload: Workload, likeness: Likeness | None, tried: Tried
+    ) -> tuple[Assignment, Workload | None]:
+        """Assign anew; note what fits, and why it is in vain if it is for everything of its class.
+
+        Answers also who is to be preempted alone, see `_Kept`.
+        """
         if tried or workload.asks.reducible:
-            return self._nominator.assign(workload, tried)
+            return self._nominator.assign(workload, tried), None
         oracle = RecordedOracle(self._cache, self._reasons, workload)
         assignment = self._nominator.assign(workload, tried, oracle=oracle)
         self._fits.note(workload, assignment, oracle)
         self._no_fits.note(workload, likeness, assignment, oracle)
-        return assignment
+        if oracle.alone and not assignment.placed and len(assignment.targets) == 1:
+            target = assignment.targets[0].workload
+            return assignment, None if target.evicted else target
+        return assignment, None
+
+
+def _only_told(kept: _Kept, version: int) -> bool:
+    """Whether nothing happened in a tree since but that the one to be preempted was told to go."""
+    alone = kept[3]
+    return alone is not None and kept[1] + 1 == version and alone.evicted

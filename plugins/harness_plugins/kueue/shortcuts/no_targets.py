@@ -58,8 +58,11 @@ class NoTargets(NamedTuple):
 class Reasons(Protocol):
     """Tells why searches of one way of choosing targets fail."""
 
-    def find_targets(self, incoming: Incoming) -> tuple[list[Target], FailedSearch | None]:
-        """Choose whom to preempt; where that is nobody, the failed search tells more."""
+    def find_targets(self, incoming: Incoming) -> tuple[list[Target], FailedSearch | None, bool]:
+        """Choose whom to preempt; where that is nobody, the failed search tells more.
+
+        Where it is known that nobody but the one target was taken, that is answered, too.
+        """
 
     def are_known(self, queue: ClusterQueueState) -> bool:
         """Whether it can be told of searches of a queue why they fail."""
@@ -90,10 +93,10 @@ class ClassicReasons:
         self._cache = cache
         self._search = search
 
-    def find_targets(self, incoming: Incoming) -> tuple[list[Target], FailedSearch | None]:
+    def find_targets(self, incoming: Incoming) -> tuple[list[Target], FailedSearch | None, bool]:
         """Choose whom to preempt."""
         targets = self._search.find_targets(incoming)
-        return targets, None if targets else FailedSearch(incoming, _NOTHING_KNOWN)
+        return targets, None if targets else FailedSearch(incoming, _NOTHING_KNOWN), False
 
     def are_known(self, queue: ClusterQueueState) -> bool:
         """Where no cohort lies between the queue and its root."""
@@ -146,18 +149,18 @@ class FairReasons:
             if parent >= 0 and (self._keeps[node] or any(tree.local_quota[first : first + tree.width])):
                 self._keeps[parent] = True
 
-    def find_targets(self, incoming: Incoming) -> tuple[list[Target], FailedSearch | None]:
+    def find_targets(self, incoming: Incoming) -> tuple[list[Target], FailedSearch | None, bool]:
         """Choose whom to preempt; in vain, what was taken is what others would give up."""
-        targets, queues, share, takes_back, taken = self._search.search(incoming)
+        targets, queues, share, takes_back, taken, alone = self._search.search(incoming)
         if targets:
-            return targets, None
+            return targets, None, alone
         freeable: dict[ClusterQueueState, Freeable] = {}
         if not takes_back and queues[:1] != [incoming.queue] and len(incoming.queue.path) == 1:
             nobody: list[Amounts] = []
             freeable.update({queue: (queue.generation, share, nobody) for queue in queues})
             for queue in {target.workload.cluster_queue: None for target in taken}:
                 freeable[queue] = queue.generation, share, _held_in(queue, taken)
-        return [], FailedSearch(incoming, freeable)
+        return [], FailedSearch(incoming, freeable), False
 
     def are_known(self, queue: ClusterQueueState) -> bool:
         """Of all queues."""

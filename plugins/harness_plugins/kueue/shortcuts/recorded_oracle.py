@@ -34,9 +34,20 @@ class RecordedOracle:
         no_place: what of the workload has no place; None where it has one, or was not asked for.
         failed: the searches that found nobody.
         found_targets: whether any search found somebody.
+        alone: whether there was one search, and it took nobody but the one target that it found.
     """
 
-    __slots__ = ("_cache", "_known", "_reasons", "checks", "failed", "found_targets", "no_place", "workload")
+    __slots__ = (
+        "_cache",
+        "_known",
+        "_reasons",
+        "alone",
+        "checks",
+        "failed",
+        "found_targets",
+        "no_place",
+        "workload",
+    )
 
     def __init__(self, cache: Cache, reasons: Reasons, workload: Workload) -> None:
         self._cache = cache
@@ -46,6 +57,7 @@ class RecordedOracle:
         self.no_place: WorkloadTopology | None = None
         self.failed: list[FailedSearch] = []
         self.found_targets = False
+        self.alone = False
         self._known: dict[tuple[Amounts, tuple[int, ...], WorkloadTopology | None], list[Target]] = {}
 
     @property
@@ -75,7 +87,8 @@ class RecordedOracle:
         found = self._known.get(question)
         if found is None:
             incoming = Incoming(self.workload, self.workload.cluster_queue, requests, need, topology)
-            found, failed = self._reasons.find_targets(incoming)
+            found, failed, alone = self._reasons.find_targets(incoming)
+            self.alone = alone and not self._known
             self._known[question] = found
             if failed is None:
                 self.found_targets = True
