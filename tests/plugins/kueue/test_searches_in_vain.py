@@ -152,18 +152,6 @@ _STRATEGIES = ((TO_FINAL_SHARE, TO_INITIAL_SHARE), (TO_FINAL_SHARE,), (TO_INITIA
 _AMOUNTS = st.tuples(st.integers(0, 4), st.integers(0, 3)).filter(any)
 
 
-def _shared_by(
-    strategies: tuple[str, ...], within_nominal: bool, side: str, queues: list[tuple[int, int, str]]
-) -> Cohorts:
-    """A queue `own` in a cohort, and others that lend to it."""
-    others = [
-        queue(f"q{at}", cpu, side if at == 0 else "all", weight=weight, gpu=gpu)
-        for at, (cpu, gpu, weight) in enumerate(queues)
-    ]
-    others += [cohort("left", "all"), queue("own", 1, side, gpu=0)]
-    return Cohorts(*others, strategies=strategies, within_nominal=within_nominal)
-
-
 @settings(max_examples=150)
 @given(
     st.sampled_from(_STRATEGIES),
@@ -184,7 +172,12 @@ def test_what_is_said_to_be_in_vain_is(
     asked: tuple[int, int],
 ) -> None:
     """Whatever others hold, give back or are told to give back; every third holder has a lower priority."""
-    world = _shared_by(strategies, within_nominal, side, queues)
+    others = [
+        queue(f"q{at}", cpu, side if at == 0 else "all", weight=weight, gpu=gpu)
+        for at, (cpu, gpu, weight) in enumerate(queues)
+    ]
+    others += [cohort("left", "all"), queue("own", 1, side, gpu=0)]
+    world = Cohorts(*others, strategies=strategies, within_nominal=within_nominal)
     cpu, gpu = asked
     asker = world.asking("own", cpu=cpu, gpu=gpu)
     tree, own = world.cache.tree, world.cache.queues["own"]
@@ -205,36 +198,3 @@ def test_what_is_said_to_be_in_vain_is(
             why, generation = world.reasons.no_targets(asker), own.generation
         found = world.search.find_targets(world.incoming("own", cpu=cpu, gpu=gpu))
         assert not (why and found)
-
-
-@settings(max_examples=150)
-@given(
-    st.sampled_from(_STRATEGIES),
-    st.booleans(),
-    st.sampled_from(("all", "all", "left")),
-    st.lists(
-        st.tuples(st.integers(0, 3), st.integers(0, 2), st.sampled_from("0121")), min_size=2, max_size=4
-    ),
-    st.lists(st.tuples(st.booleans(), st.integers(0, 99), _AMOUNTS), min_size=3, max_size=20),
-    _AMOUNTS,
-)
-def test_whoever_is_taken_alone_is_taken_again_once_it_was_told_to_go(
-    strategies: tuple[str, ...],
-    within_nominal: bool,
-    side: str,
-    queues: list[tuple[int, int, str]],
-    holders: list[tuple[bool, int, tuple[int, int]]],
-    asked: tuple[int, int],
-) -> None:
-    """Whoever else holds quota, is going already, or was refused before."""
-    world = _shared_by(strategies, within_nominal, side, queues)
-    for number, (going, where, (cpu, gpu)) in enumerate(holders):
-        name = f"q{where % len(queues)}" if where % 7 else "own"
-        world.hold(name, f"w{number}", cpu=cpu, gpu=gpu, priority=-1 if number % 3 == 0 else 0)
-        if going and number % 2:
-            world.cache.evict(world.holders(name)[-1])
-    cpu, gpu = asked
-    found, _, alone = world.reasons.find_targets(world.incoming("own", cpu=cpu, gpu=gpu))
-    if alone and not found[0].workload.evicted:
-        world.cache.evict(found[0].workload)
-        assert world.search.find_targets(world.incoming("own", cpu=cpu, gpu=gpu)) == found

@@ -68,6 +68,10 @@ class ClassicPreemption:
 
     def find_targets(self, incoming: Incoming) -> list[Target]:
         """Choose whom to preempt."""
+        return self.search(incoming)[0]
+
+    def search(self, incoming: Incoming) -> tuple[list[Target], bool]:
+        """Choose whom to preempt, and say whether the only target is all that was ever taken."""
         tree, queue = self._cache.tree, incoming.queue
         preemption = queue.spec.preemption
         preemptor = incoming.workload
@@ -86,7 +90,7 @@ class ClassicPreemption:
             usable = borrows or not must_borrow
             hierarchy, priority = _reclaimable(self._cache, incoming, reclaim, priority_usable=usable)
         if not (same or hierarchy or priority):
-            return []
+            return [], False
 
         if must_borrow or not (hierarchy or priority) or not (borrows or _under_nominal(tree, incoming)):
             attempts = [True]
@@ -101,10 +105,10 @@ class ClassicPreemption:
                 phases.append(_Phase(hierarchy, reclaim))
             if reclaim is not None and priority:
                 phases.append(_by_priority(priority, reclaim, incoming, borrowing=borrowing))
-            targets = _attempt(tree, incoming, phases + same, borrowing=borrowing)
+            targets, alone = _attempt(tree, incoming, phases + same, borrowing=borrowing)
             if targets:
-                return targets
-        return []
+                return targets, alone and borrowing is attempts[0]
+        return [], False
 
 
 def over_nominal(tree: QuotaTree, incoming: Incoming) -> bool:
@@ -192,8 +196,13 @@ def _by_priority(sources: list[_Source], allowed: Allowed, incoming: Incoming, *
     return _Phase(sources, allowed, below)
 
 
-def _attempt(tree: QuotaTree, incoming: Incoming, phases: list[_Phase], *, borrowing: bool) -> list[Target]:
-    """Preempt candidates one after another until the incoming fits; the tree is left as it was."""
+def _attempt(
+    tree: QuotaTree, incoming: Incoming, phases: list[_Phase], *, borrowing: bool
+) -> tuple[list[Target], bool]:
+    """Preempt candidates one after another until the incoming fits; the tree is left as it was.
+
+    Answers also whether the first one was enough.
+    """
     node, need = incoming.queue.node, incoming.need
     targets: list[Target] = []
     for evicted in (True, False):
@@ -208,13 +217,14 @@ def _attempt(tree: QuotaTree, incoming: Incoming, phases: list[_Phase], *, borro
                 remove(tree, workload)
                 targets.append(Target(workload, reason))
                 if fits(tree, node, incoming.requests, borrowing=borrowing) and incoming.has_place():
+                    alone = len(targets) == 1
                     fill_back(tree, incoming, targets, borrowing=borrowing)
                     for target in targets:
                         put_back(tree, target.workload)
-                    return targets
+                    return targets, alone
     for target in targets:
         put_back(tree, target.workload)
-    return []
+    return [], False
 
 
 def _reason(workload: Workload, phase: _Phase) -> str:

@@ -14,10 +14,10 @@ from typing import NamedTuple, Protocol, TypeAlias, final
 from harness.models.cluster import TO_FINAL_SHARE
 from harness_plugins.kueue.rules.borrow_within_cohort import may_borrow
 from harness_plugins.kueue.rules.candidates import all_candidates, candidates_in_order
-from harness_plugins.kueue.rules.classical import over_nominal
+from harness_plugins.kueue.rules.classical import ClassicPreemption, over_nominal
 from harness_plugins.kueue.rules.dominant_resource_share import NOTHING, Share, Shares, share_without
 from harness_plugins.kueue.rules.fair_sharing import FairSharing
-from harness_plugins.kueue.rules.preemption import Incoming, Target, TargetSearch
+from harness_plugins.kueue.rules.preemption import Incoming, Target
 from harness_plugins.kueue.rules.preemption_policy import Allowed, allowed_by
 from harness_plugins.kueue.rules.strategy import less_than_initial_share, less_than_or_equal_to_final_share
 from harness_plugins.kueue.shortcuts.share_ranking import ShareRanking
@@ -61,7 +61,7 @@ class Reasons(Protocol):
     def find_targets(self, incoming: Incoming) -> tuple[list[Target], FailedSearch | None, bool]:
         """Choose whom to preempt; where that is nobody, the failed search tells more.
 
-        Where it is known that nobody but the one target was taken, that is answered, too.
+        It is answered, too, whether nobody but the one target was ever taken.
         """
 
     def are_known(self, queue: ClusterQueueState) -> bool:
@@ -89,14 +89,14 @@ class ClassicReasons:
         search: classic preemption.
     """
 
-    def __init__(self, cache: Cache, search: TargetSearch) -> None:
+    def __init__(self, cache: Cache, search: ClassicPreemption) -> None:
         self._cache = cache
         self._search = search
 
     def find_targets(self, incoming: Incoming) -> tuple[list[Target], FailedSearch | None, bool]:
         """Choose whom to preempt."""
-        targets = self._search.find_targets(incoming)
-        return targets, None if targets else FailedSearch(incoming, _NOTHING_KNOWN), False
+        targets, alone = self._search.search(incoming)
+        return targets, None if targets else FailedSearch(incoming, _NOTHING_KNOWN), alone
 
     def are_known(self, queue: ClusterQueueState) -> bool:
         """Where no cohort lies between the queue and its root."""
