@@ -114,12 +114,13 @@ class AckRules:
         if quota is None:
             return found
         left: dict[int, int] = {}
+        lent = Lent(quota)
         for each in reversed(node.by_importance()):
             if not reclaims and each.priority >= pod.priority:
                 break  # as are all that are left
-            theirs = usage.of(each).quota
+            theirs, amounts = usage.of(each)
             if reclaims:
-                if theirs is None or theirs is quota or not usage.tree.may_lose(theirs, quota):
+                if theirs is None or theirs is quota or not lent.may_lose(theirs):
                     continue
             elif theirs is not quota:
                 continue
@@ -132,10 +133,8 @@ class AckRules:
                 for number in charged:
                     left[number] -= 1
             found.append(each)
-            if reclaims:
-                usage.refund(each)
-        for each in found if reclaims else ():
-            usage.charge(each)
+            if reclaims and theirs is not None:
+                lent.take(theirs, amounts)
         found.reverse()
         return found
 
@@ -154,3 +153,38 @@ class AckRules:
     def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
         """Least important first, so that no quota is below its `min` when it loses a pod to another."""
         return victims[::-1]
+
+
+@final
+class Lent:
+    """What others borrow, while pods are taken from them for a claimant; see `QuotaTree.may_lose`.
+
+    Args:
+        claimant: the claimant's quota.
+    """
+
+    __slots__ = ("_claimant", "_left")
+
+    def __init__(self, claimant: Quota) -> None:
+        self._claimant = claimant
+        self._left: dict[Quota, dict[str, int]] = {}
+
+    def may_lose(self, leaf: Quota) -> bool:
+        """Whether a quota still uses more than it is guaranteed, as do those above it."""
+        for quota in leaf.line:
+            if quota in self._claimant.line:
+                return True
+            left = self._left.get(quota)
+            if left is None:
+                left = self._left[quota] = quota.borrowed()
+            if max(left.values(), default=0) <= 0:
+                return False
+        return True
+
+    def take(self, leaf: Quota, amounts: Amounts) -> None:
+        """A pod is taken from a quota that may lose it."""
+        for quota in leaf.line:
+            left = self._left.get(quota)
+            if left is not None:
+                for resource, amount in amounts.items():
+                    left[resource] -= amount

@@ -6,6 +6,7 @@ Who may be a victim at all is the semantics' to say (`capacity.py`, `ack.py`); t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import final
 
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import nominated_before
@@ -14,8 +15,8 @@ from harness.models.kube.placement.trial import PreFilter, Trial
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.victims import Candidate, fits, rejection
-from harness_plugins.elastic_quota.quota_request import QuotaRequest
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
+from harness_plugins.elastic_quota.tree import Amounts, Excesses, Quota
 
 OVER_QUOTA = Status(Code.UNSCHEDULABLE, "", ("global quota max exceeded",))
 """The preemptor's quota does not let it in even when all potential victims are gone."""
@@ -31,22 +32,55 @@ def no_victims(pod: PodInfo, node: NodeInfo) -> Status:
     return Status(Code.UNRESOLVABLE, "", (said,))
 
 
+@final
+class Shortfall:
+    """How much has to be given back so that a quota lets a pod in.
+
+    Pods are taken away and put back, so that no other bound than those exceeded now comes to be exceeded.
+
+    Args:
+        excesses: the bounds that are exceeded.
+    """
+
+    __slots__ = ("_bounds", "_left")
+
+    def __init__(self, excesses: Excesses) -> None:
+        self._bounds = [(place, quota, resource) for place, (quota, resource, _) in enumerate(excesses)]
+        self._left = [excess for _, _, excess in excesses]
+
+    def change(self, leaf: Quota | None, amounts: Amounts, sign: int) -> None:
+        """A pod of a leaf is taken away (-1), or put back (1)."""
+        if leaf is not None:
+            for place, quota, resource in self._bounds:
+                if quota is None or quota in leaf.line:
+                    self._left[place] += sign * amounts.get(resource, 0)
+
+    def is_covered(self) -> bool:
+        """Whether so much is given back."""
+        return max(self._left, default=0) <= 0
+
+
+@final
 class DryRun:
     """One preemptor's simulation on one node.
 
     Args:
-        request: the preemptor's request.
+        pod: the preemptor.
+        excesses: the bounds that keep it out, with nominated pods.
+        own_excesses: the same for what it takes itself; only asked for in upstream's way.
         node: the node.
         potential: who may be a victim, most important first.
         state: the counts of the attempt.
-        usage: the quotas; they are as before when the dry run is over.
+        usage: the quotas.
         names: names of the resources.
         looks_ahead: whether pods that are leaving the node count as gone.
     """
 
     def __init__(
         self,
-        request: QuotaRequest,
+        pod: PodInfo,
+        excesses: Excesses,
+        own_excesses: Excesses,
         node: NodeInfo,
         potential: Sequence[PodInfo],
         state: PreFilter,
@@ -55,17 +89,17 @@ class DryRun:
         *,
         looks_ahead: bool,
     ) -> None:
-        self._request = request
         self._node = node
         self._potential = potential
         self._usage = usage
-        self._trial = Trial(request.pod, node, state, names)
-        self._nominated = nominated_before(request.pod, node)
-        self._bounded = request.excess is not None  # else its quota lets it in, all the more with pods gone
-        self._gone: dict[PodInfo, None] = {}
-        for pod in node.pods if looks_ahead else ():
-            if pod.terminating:
-                self._trial.remove(pod)
+        self._trial = Trial(pod, node, state, names)
+        self._nominated = nominated_before(pod, node)
+        self._bounded = bool(excesses or own_excesses)
+        self._short = Shortfall(excesses)
+        self._own_short = Shortfall(own_excesses)
+        for other in node.pods if looks_ahead else ():
+            if other.terminating:
+                self._trial.remove(other)
 
     def run(self, budgets: Budgets, *, as_upstream: bool) -> Candidate | Status:
         """Take away all potential victims, then put back as many as possible, important ones first.
@@ -79,19 +113,13 @@ class DryRun:
                 no room on the node is also held against the quota, where the whole node fails if the quota
                 refuses too.
         """
-        try:
-            return self._run(budgets, as_upstream=as_upstream)
-        finally:
-            for pod in self._gone:
-                self._usage.charge(pod)
-
-    def _run(self, budgets: Budgets, *, as_upstream: bool) -> Candidate | Status:
+        trial, nominated, short = self._trial, self._nominated, self._short
         for pod in self._potential:
-            self._trial.remove(pod)
-            self._refund(pod)
-        if not fits(self._trial, self._nominated):
-            return rejection(self._trial, self._nominated)
-        if not self._quota_admits(own_only=as_upstream):
+            trial.remove(pod)
+            self._count(pod, -1)
+        if not fits(trial, nominated):
+            return rejection(trial, nominated)
+        if not (self._own_short if as_upstream else short).is_covered():
             return OVER_QUOTA
         budgeted = any(pod.template.budgets for pod in self._potential)
         violating, others = (
@@ -101,18 +129,18 @@ class DryRun:
         violations = 0
         for group in (violating, others):
             for pod in group:
-                self._trial.add(pod)
-                fit = fits(self._trial, self._nominated)
+                trial.add(pod)
+                fit = fits(trial, nominated)
                 if not fit:
                     violations += group is violating
-                    if as_upstream and not self._quota_admits(own_only=False):
+                    if as_upstream and not short.is_covered():
                         return Status(Code.ERROR, "", (_gone_already(pod, self._node),))
                 else:
-                    self._charge(pod)
-                    if self._quota_admits(own_only=False):
+                    self._count(pod, 1)
+                    if short.is_covered():
                         continue
-                    self._refund(pod)
-                self._trial.remove(pod)
+                    self._count(pod, -1)
+                trial.remove(pod)
                 victims.append(pod)
         if not victims:
             return NO_VICTIM_NEEDED
@@ -121,30 +149,12 @@ class DryRun:
             victims.sort(key=order.__getitem__)
         return Candidate(self._node, tuple(victims), violations, budgeted=budgeted)
 
-    def _refund(self, pod: PodInfo) -> None:
+    def _count(self, pod: PodInfo, sign: int) -> None:
+        """A pod is taken away (-1), or put back (1), as far as quotas are concerned."""
         if self._bounded:
-            self._usage.refund(pod)
-            self._gone[pod] = None
-
-    def _charge(self, pod: PodInfo) -> None:
-        if self._bounded:
-            self._usage.charge(pod)
-            del self._gone[pod]
-
-    def _quota_admits(self, *, own_only: bool) -> bool:
-        """Whether the quotas, as they are now, let the preemptor in, with nominated pods or without."""
-        request, tree = self._request, self._usage.tree
-        if request.quota is None or not self._bounded:
-            return True
-        if own_only:
-            return (
-                tree.over_max(request.quota, request.own) is None
-                and tree.over_guaranteed(request.own) is None
-            )
-        return (
-            tree.over_max(request.quota, request.in_quota, request.shared) is None
-            and tree.over_guaranteed(request.in_all) is None
-        )
+            leaf, amounts = self._usage.of(pod)
+            self._short.change(leaf, amounts, sign)
+            self._own_short.change(leaf, amounts, sign)
 
 
 def _gone_already(pod: PodInfo, node: NodeInfo) -> str:

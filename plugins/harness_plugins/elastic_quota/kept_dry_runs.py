@@ -22,9 +22,9 @@ from harness.models.kube.placement.trial import NOTHING
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.victims import Candidate
 from harness_plugins.elastic_quota.failure import Failure
-from harness_plugins.elastic_quota.quota_request import QuotaRequest, add
+from harness_plugins.elastic_quota.quota_request import add
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
-from harness_plugins.elastic_quota.tree import Amounts, Quota
+from harness_plugins.elastic_quota.tree import Amounts, Excesses, Quota
 
 _MOST = 200_000
 """So many answers are kept, on all nodes together."""
@@ -76,11 +76,12 @@ class KeptDryRuns:
         self._answers: Memo[object, Answers] = Memo(max(1, _MOST // max(1, len(cache.nodes))))
         self._holders: dict[int, tuple[int, _Holders]] = {}
 
-    def of_equals(self, failure: Failure, *, reclaims: bool) -> Answers | None:
+    def of_equals(self, failure: Failure, excesses: Excesses, *, reclaims: bool) -> Answers | None:
         """The answers that pods had which are equal to one, also in what their quotas lack.
 
         Args:
             failure: the pod's.
+            excesses: the bounds that keep it out: all that dry runs ask of quotas.
             reclaims: whether it takes from others what is guaranteed to its quota.
 
         Returns:
@@ -90,8 +91,7 @@ class KeptDryRuns:
         pod, quota = request.pod, request.quota
         if failure.state is not NOTHING or pod.nominated or quota is None:
             return None
-        bounded = request.excess is not None
-        question = (pod.template, quota, pod.priority, reclaims, bounded, self._excesses(request, quota))
+        question = (pod.template, quota, pod.priority, reclaims, tuple(excesses))
         answers = self._answers.get(question)
         if answers is None:
             answers = self._answers[question] = Answers(self._cache.version)
@@ -160,23 +160,3 @@ class KeptDryRuns:
         holders = tuple(held.items())
         self._holders[node.position] = node.generation, holders
         return holders
-
-    def _excesses(self, request: QuotaRequest, leaf: Quota) -> tuple[tuple[str, str, int], ...]:
-        """The bounds that a request exceeds, and by how much: all that dry runs ask of quotas.
-
-        They take pods away and put them back, so that no other bound comes to be exceeded.
-        """
-        tree, found = self._usage.tree, []
-        for quota in leaf.line:
-            shared = request.shared.get(quota, {})
-            for resource, most in quota.max.items():
-                asked = request.in_quota.get(resource, 0) + shared.get(resource, 0)
-                excess = quota.used.get(resource, 0) + asked - most
-                if excess > 0:
-                    found.append((quota.name, resource, excess))
-        for resource in {**tree.used, **request.in_all}:
-            asked = tree.used.get(resource, 0) + request.in_all.get(resource, 0)
-            excess = asked - tree.guaranteed.get(resource, 0)
-            if excess > 0:
-                found.append(("", resource, excess))
-        return tuple(found)

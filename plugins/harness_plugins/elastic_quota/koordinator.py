@@ -17,7 +17,7 @@ from harness.models.kube.preemption.evaluator import NEVER_PREEMPTS, VICTIMS_LEA
 from harness_plugins.elastic_quota.quota_request import QuotaRequest
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.runtime import Part, fair_shares
-from harness_plugins.elastic_quota.tree import Amounts, Bound, Excess, Quota, QuotaTree, bound_of
+from harness_plugins.elastic_quota.tree import Amounts, Bound, Excess, Excesses, Quota, QuotaTree, bound_of
 
 PREEMPTIBLE_LABEL = f"{KOORDINATOR}preemptible"
 """A pod with the value `false` is never a victim."""
@@ -107,6 +107,14 @@ class RuntimeTree(QuotaTree):
             if excess > 0:
                 return Excess("runtime", leaf.name, resource, excess)
         return None
+
+    def excesses(
+        self, leaf: Quota, amounts: Amounts, shared: Mapping[Quota, Amounts], in_all: Amounts
+    ) -> Excesses:
+        """In which resources a quota would exceed its runtime, and by how much."""
+        would = {each: leaf.used.get(each, 0) + amounts.get(each, 0) for each in self.runtime(leaf)}
+        over = ((each, would[each] - bound) for each, bound in self.runtime(leaf).items())
+        return [(leaf, resource, excess) for resource, excess in over if excess > 0]
 
     def first_exceeded(self, leaf: Quota, amounts: Amounts) -> Callable[[], Bound | None]:
         """What tells whether these amounts would exceed the runtime of their quota, whenever it is asked."""

@@ -10,7 +10,7 @@ from harness.models.cluster import frozen
 from harness.models.kube.cache import Cache
 from harness.models.kube.pod import PodInfo
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
-from harness_plugins.elastic_quota.tree import Amounts, Excess, Quota
+from harness_plugins.elastic_quota.tree import Amounts, Excess, Excesses, Quota, QuotaTree
 
 _NONE: Amounts = frozen()
 _NOTHING: Mapping[Quota, Amounts] = MappingProxyType({})
@@ -36,6 +36,18 @@ class QuotaRequest(NamedTuple):
     in_all: Amounts = _NONE
     shared: Mapping[Quota, Amounts] = _NOTHING
     excess: Excess | None = None
+
+    def excesses(self, tree: QuotaTree) -> Excesses:
+        """All bounds that keep it out now, with nominated pods; none if its quota lets it in."""
+        if self.quota is None or self.excess is None:
+            return ()
+        return tree.excesses(self.quota, self.in_quota, self.shared, self.in_all)
+
+    def own_excesses(self, tree: QuotaTree) -> Excesses:
+        """The same for what it takes itself."""
+        if self.quota is None or self.excess is None:
+            return ()
+        return tree.excesses(self.quota, self.own, _NOTHING, self.own)
 
 
 Others: TypeAlias = Sequence[tuple[int, Quota, Amounts]]

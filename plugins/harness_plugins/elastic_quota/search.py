@@ -17,11 +17,11 @@ from harness.models.kube.preemption.victims import Candidate
 from harness.models.kube.scheduler import PREEMPTED, detail_of
 from harness_plugins.elastic_quota.dry_run import NO_VICTIMS, DryRun, no_victims
 from harness_plugins.elastic_quota.failure import Failure
-from harness_plugins.elastic_quota.kept_dry_runs import Borrowed, KeptDryRuns, Known
+from harness_plugins.elastic_quota.kept_dry_runs import KeptDryRuns
 from harness_plugins.elastic_quota.quota_detail import quota_detail
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Rules
-from harness_plugins.elastic_quota.tree import Quota
+from harness_plugins.elastic_quota.tree import Excesses, Quota
 
 RECLAIM = "QuotaReclaim"
 """The reason of a preemption in which a quota takes back its guarantee from those that borrow."""
@@ -140,35 +140,30 @@ class QuotaSearch:
     def _answers(self, failure: Failure, positions: Sequence[int]) -> dict[int, Candidate | Status]:
         """Dry runs on some nodes, but where it is known what comes of them."""
         nodes, kept, request = self._cache.nodes, self._kept, failure.request
-        reclaims = self._reclaims[request.quota]
-        equals = kept.of_equals(failure, reclaims=reclaims) if kept is not None else None
+        reclaims, excesses = self._reclaims[request.quota], request.excesses(self._usage.tree)
+        equals = kept.of_equals(failure, excesses, reclaims=reclaims) if kept is not None else None
         if kept is None or equals is None:
-            return {position: self._dry_run(failure, nodes[position]) for position in positions}
+            return {position: self._dry_run(failure, nodes[position], excesses) for position in positions}
         borrowed = kept.borrowed_from(request.quota) if reclaims and request.quota is not None else {}
         settled = kept.settled(equals, request.pod, borrowed)
         answers: dict[int, Candidate | Status] = {}
         for position in positions:
             known = settled.get(position)
-            if known is None:
-                answers[position] = self._as_equals(failure, nodes[position], kept, equals.known, borrowed)
-            else:
+            if known is not None:
                 answers[position] = known[1]
+                continue
+            node = nodes[position]
+            moment = kept.moment(request.pod, node, borrowed)
+            known = equals.known.get(position)
+            if known is not None and known[0] == moment:
+                answers[position] = known[1]
+                continue
+            answer = answers[position] = self._dry_run(failure, node, excesses)
+            if moment is not None and kept.keeps(node):
+                equals.known[position] = moment, answer
         return answers
 
-    def _as_equals(
-        self, failure: Failure, node: NodeInfo, kept: KeptDryRuns, equals: Known, borrowed: Borrowed
-    ) -> Candidate | Status:
-        """A dry run on one node, unless it is known what comes of it."""
-        moment = kept.moment(failure.request.pod, node, borrowed)
-        known = equals.get(node.position)
-        if known is not None and known[0] == moment:
-            return known[1]
-        answer = self._dry_run(failure, node)
-        if moment is not None and kept.keeps(node):
-            equals[node.position] = moment, answer
-        return answer
-
-    def _dry_run(self, failure: Failure, node: NodeInfo) -> Candidate | Status:
+    def _dry_run(self, failure: Failure, node: NodeInfo, excesses: Excesses) -> Candidate | Status:
         request, rules = failure.request, self._rules
         potential = rules.potential_victims(request, node, reclaims=self._reclaims[request.quota])
         if not potential:
@@ -177,7 +172,9 @@ class QuotaSearch:
         if fixed is not None:
             return fixed
         run = DryRun(
-            request,
+            request.pod,
+            excesses,
+            request.own_excesses(self._usage.tree) if rules.as_upstream else (),
             node,
             potential,
             failure.state,

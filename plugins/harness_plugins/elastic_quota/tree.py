@@ -6,7 +6,7 @@ that were charged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, TypeAlias, final
 
@@ -18,6 +18,12 @@ Amounts = Mapping[str, int]
 
 Bound: TypeAlias = tuple[str, str, str]
 """`max` or `min`, of which quota, of which resource; see `Excess`."""
+
+
+Excesses: TypeAlias = Sequence[tuple["Quota | None", str, int]]
+"""Bounds that would be exceeded: of which quota, of which resource, and by how much.
+
+None stands for the `min` of all quotas together."""
 
 
 class Excess(NamedTuple):
@@ -101,13 +107,13 @@ class Quota:
                 return resource
         return None
 
-    def keeps_borrowing(self) -> str | None:
-        """A resource of which more is used than is guaranteed, even when what is leaving has left."""
+    def borrowed(self) -> dict[str, int]:
+        """Resource -> how much more is used than guaranteed, once what is leaving has left."""
         least, leaving = self.min, self.leaving
-        for resource, amount in self.used.items():
-            if amount - leaving.get(resource, 0) > least.get(resource, 0):
-                return resource
-        return None
+        return {
+            resource: amount - leaving.get(resource, 0) - least.get(resource, 0)
+            for resource, amount in self.used.items()
+        }
 
 
 class QuotaTree:
@@ -230,6 +236,31 @@ class QuotaTree:
 
         return first
 
+    def excesses(
+        self, leaf: Quota, amounts: Amounts, shared: Mapping[Quota, Amounts], in_all: Amounts
+    ) -> Excesses:
+        """All bounds that would be exceeded, see `over_max` and `over_guaranteed`.
+
+        Args:
+            leaf: the quota.
+            amounts: what it would use more.
+            shared: what other quotas below a quota above it would use more.
+            in_all: what all quotas together would.
+        """
+        found: list[tuple[Quota | None, str, int]] = []
+        for quota in leaf.line:
+            asked = _sum(amounts, shared[quota]) if quota in shared else amounts
+            for resource, bound in quota.bounds(asked):
+                excess = quota.used.get(resource, 0) + asked.get(resource, 0) - bound
+                if excess > 0:
+                    found.append((quota, resource, excess))
+        guaranteed, used = self.guaranteed, self.used
+        for resource in {**used, **in_all}:
+            excess = used.get(resource, 0) + in_all.get(resource, 0) - guaranteed.get(resource, 0)
+            if excess > 0:
+                found.append((None, resource, excess))
+        return found
+
     def never(self, leaf: Quota, amounts: Amounts) -> Excess | None:
         """A bound that these amounts exceed even when nothing else is used."""
         for quota in leaf.line:
@@ -268,7 +299,7 @@ class QuotaTree:
         for quota in leaf.line:
             if quota in claimant.line:
                 return True
-            if quota.keeps_borrowing() is None:
+            if max(quota.borrowed().values(), default=0) <= 0:
                 return False
         return True
 

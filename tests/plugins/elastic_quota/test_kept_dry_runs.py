@@ -37,12 +37,13 @@ def watched(context: pytest.MonkeyPatch) -> list[bool]:
     ) -> dict[int, Candidate | Status]:
         quota = failure.request.quota
         assert self._kept is not None
-        equals = self._kept.of_equals(failure, reclaims=self._reclaims[quota])
+        excesses = failure.request.excesses(self._usage.tree)
+        equals = self._kept.of_equals(failure, excesses, reclaims=self._reclaims[quota])
         before = {} if equals is None else dict(equals.known)
         found = asked(self, failure, positions)
         for position, answer in found.items():
             told.append(position in before and before[position][1] is answer)
-            assert in_words(answer) == in_words(self._dry_run(failure, self._cache.nodes[position]))
+            assert in_words(answer) == in_words(self._dry_run(failure, self._cache.nodes[position], excesses))
         return found
 
     context.setattr(QuotaSearch, "_answers", answers)
@@ -105,14 +106,16 @@ def test_answers_are_kept_for_equal_pods_whose_quotas_lack_the_same() -> None:
     world = cluster(node("n0", 2), node("n1", 2), tree(4, leaf("q0", 2, 4), leaf("q1", 2, 4)))
     full, less = Happened(world, jobs, until=3), Happened(world, jobs, until=8)
     kept, failure = asked(full, waiting(bound(full.scheduler)))
-    answers = kept.of_equals(failure, reclaims=False)
+    tree_of_quotas = full.scheduler.usage.tree
+    excesses = failure.request.excesses(tree_of_quotas)
+    answers = kept.of_equals(failure, excesses, reclaims=False)
     assert answers is not None
-    assert kept.of_equals(failure, reclaims=False) is answers
-    assert kept.of_equals(failure, reclaims=True) is not answers
-    more = failure._replace(request=failure.request._replace(in_quota={"cpu": 4000}))
-    assert kept.of_equals(more, reclaims=False) is not answers
+    assert kept.of_equals(failure, list(excesses), reclaims=False) is answers
+    assert kept.of_equals(failure, excesses, reclaims=True) is not answers
+    more = failure.request._replace(in_quota={"cpu": 4000}).excesses(tree_of_quotas)
+    assert kept.of_equals(failure, more, reclaims=False) is not answers
     other = failure._replace(request=failure.request._replace(pod=waiting(bound(full.scheduler), 6)))
-    assert kept.of_equals(other, reclaims=False) is not answers
+    assert kept.of_equals(other, excesses, reclaims=False) is not answers
     _, roomy = asked(less, waiting(bound(less.scheduler)))
     assert roomy.request.excess is None
 
@@ -124,12 +127,12 @@ def test_nothing_is_kept_for_a_pod_with_a_nomination_or_with_rules_about_others(
     happened = Happened(world, jobs, until=3)
     pod = waiting(bound(happened.scheduler))
     kept, failure = asked(happened, pod)
-    assert kept.of_equals(failure, reclaims=False) is not None
+    assert kept.of_equals(failure, (), reclaims=False) is not None
     happened.scheduler.cache.nominate(pod, "n0")
-    assert kept.of_equals(failure, reclaims=False) is None
+    assert kept.of_equals(failure, (), reclaims=False) is None
     apart = waiting(next(iter(happened.scheduler.cache.nodes[1].pods)))
     kept, failure = asked(happened, apart)
-    assert kept.of_equals(failure, reclaims=False) is None
+    assert kept.of_equals(failure, (), reclaims=False) is None
 
 
 def test_nothing_is_kept_of_a_node_with_pods_of_the_same_job_or_of_a_budget() -> None:
