@@ -6,7 +6,7 @@ lent comes back not by preemption but by `revoke.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import final
 
 from harness.models.cluster import KOORDINATOR, UNLIMITED, ElasticQuota
@@ -17,7 +17,15 @@ from harness.models.kube.preemption.evaluator import NEVER_PREEMPTS, VICTIMS_LEA
 from harness_plugins.elastic_quota.quota_request import QuotaRequest
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.runtime import Part, fair_shares
-from harness_plugins.elastic_quota.tree import Amounts, Bound, Excess, Excesses, Quota, QuotaTree, bound_of
+from harness_plugins.elastic_quota.tree import (
+    Amounts,
+    Excess,
+    Excesses,
+    FirstExceeded,
+    Quota,
+    QuotaTree,
+    bound_of,
+)
 
 PREEMPTIBLE_LABEL = f"{KOORDINATOR}preemptible"
 """A pod with the value `false` is never a victim."""
@@ -116,9 +124,12 @@ class RuntimeTree(QuotaTree):
         over = ((each, would[each] - bound) for each, bound in self.runtime(leaf).items())
         return [(leaf, resource, excess) for resource, excess in over if excess > 0]
 
-    def first_exceeded(self, leaf: Quota, amounts: Amounts) -> Callable[[], Bound | None]:
-        """What tells whether these amounts would exceed the runtime of their quota, whenever it is asked."""
-        return lambda: bound_of(self.over_max(leaf, amounts))
+    def first_exceeded(self, leaf: Quota, amounts: Amounts) -> FirstExceeded:
+        """What tells whether these amounts would exceed the runtime of their quota, whenever it is asked.
+
+        That follows from what others ask for, whether the quota uses as much as before or not.
+        """
+        return lambda _: bound_of(self.over_max(leaf, amounts))
 
     def never(self, leaf: Quota, amounts: Amounts) -> Excess | None:
         """A `max` that these amounts exceed even when nothing else is used, here or above."""

@@ -66,7 +66,8 @@ class LastingQuotaRefusal:
         self._words = refusal.said
         self._scheduling = scheduling
         self._said = said
-        self._changes = -1
+        self._changes = -1  # of its quota, when all that is asked here was so last
+        self._by_its_own = bool(self._quota and self._bound and self._bound[1] == self._quota.name)
 
     @property
     def asks_all(self) -> bool:
@@ -113,7 +114,8 @@ class LastingQuotaRefusal:
         cache, quota, bound = self._scheduling.cache, self._quota, self._bound
         if quota is not None and self._first_exceeded is not None:
             if not cache.expecting:
-                now = self._first_exceeded()
+                own_is_kept = not self._by_its_own and self._usage.changes(quota) == self._changes
+                now = self._first_exceeded(own_is_kept)
             else:
                 others = nominated_besides([pod], self._usage, cache)
                 now = bound_of(request_of(pod, quota, self._asked, self._usage, others).excess)

@@ -6,7 +6,7 @@ that were charged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, TypeAlias, final
 
@@ -24,6 +24,12 @@ Excesses: TypeAlias = Sequence[tuple["Quota | None", str, int]]
 """Bounds that would be exceeded: of which quota, of which resource, and by how much.
 
 None stands for the `min` of all quotas together."""
+
+
+FirstExceeded: TypeAlias = Callable[[bool], Bound | None]
+"""Tells which bound would be the first to be exceeded; None for none.
+
+It is told whether the quota itself uses as much as when it was seen that no bound of its own is exceeded."""
 
 
 class Excess(NamedTuple):
@@ -217,19 +223,16 @@ class QuotaTree:
                 return Excess("max", quota.name, resource, excess)
         return None
 
-    def first_exceeded(self, leaf: Quota, amounts: Amounts) -> Callable[[], Bound | None]:
+    def first_exceeded(self, leaf: Quota, amounts: Amounts) -> FirstExceeded:
         """What tells which bound these amounts would be the first to exceed, whenever it is asked.
 
         For whoever asks time and again: how much may be used besides these amounts is worked out once.
         """
-        beside = [
-            (quota, resource, bound - amounts.get(resource, 0))
-            for quota in leaf.line
-            for resource, bound in quota.bounds(amounts)
-        ]
+        own, above = _beside((leaf,), amounts), _beside(leaf.line[1:], amounts)
+        both = own + above
 
-        def first() -> Bound | None:
-            for quota, resource, most in beside:
+        def first(own_is_kept: bool) -> Bound | None:
+            for quota, resource, most in above if own_is_kept else both:
                 if quota.used.get(resource, 0) > most:
                     return "max", quota.name, resource
             return bound_of(self.over_guaranteed(amounts))
@@ -308,6 +311,15 @@ def _line(name: str, manifests: Mapping[str, ElasticQuota]) -> Iterator[str]:
     while name:
         yield name
         name = manifests[name].parent
+
+
+def _beside(quotas: Iterable[Quota], amounts: Amounts) -> list[tuple[Quota, str, int]]:
+    """Quota, resource and how much of it may be used besides some amounts."""
+    return [
+        (quota, resource, bound - amounts.get(resource, 0))
+        for quota in quotas
+        for resource, bound in quota.bounds(amounts)
+    ]
 
 
 def _sum(amounts: Amounts, more: Amounts) -> Amounts:
