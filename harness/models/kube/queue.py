@@ -51,11 +51,12 @@ class SchedulingQueue:
         self._others: dict[PodInfo, None] = {}
         self._by_bindings: dict[PodInfo, None] = {}  # those of both whom a binding may help
         self._passed: Block | None = None  # the block of which some may have failed since it was moved
+        self._late: Waiting | None = None  # what the timer has moved, while it lies first in `_short` still
 
     def advance(self, now: int) -> None:
         """It is `now`; at a new instant the timers come first."""
         if now != self.now:
-            if self._passed is not None:
+            if self._passed is not None or self._late is not None:
                 self._settle()
             self._last_stamp += (now - self.now) << _COUNTER_BITS
             self.now = now
@@ -82,6 +83,8 @@ class SchedulingQueue:
         Args:
             version: of the cache; see `Peers.failed_at`.
         """
+        if self._late is not None and self._late_fails(self._late, version):
+            return None
         while pending := self._active or self._backoff:
             waiting = pending[-1][-1]
             if self._passed is not None and waiting is not self._passed:
@@ -116,6 +119,33 @@ class SchedulingQueue:
             self.add_unschedulable(pod, peers.rejected_by)
         return None
 
+    def _late_fails(self, late: Waiting, version: int) -> bool:
+        """Whether what the timer has moved fails again at once, and nothing else is to be tried.
+
+        It waits from now on then, as if it had been moved and tried. So it is nearly always: the timer moves
+        what no event has helped. Else it is moved.
+        """
+        if not self._active:
+            short = self._short
+            if isinstance(late, Block):
+                failing = late.fails(version)
+                if failing:
+                    self._late = None
+                    self.attempts += failing
+                    self._stamp(late, _LONGEST_BACKOFF)
+                    if len(short) > 1:
+                        del short[late]
+                        short[late] = None
+                    return True
+            elif not late.expects_room and _fails_again(late, late.peers, version):
+                self._late = None
+                self.attempts += 1
+                del short[late]
+                self._wait(late, late.rejected_by)
+                return True
+        self._settle()
+        return False
+
     def add_unschedulable(self, pod: PodInfo, rejected_by: frozenset[str]) -> None:
         """An attempt has failed: the pod waits in the pool until an event may help it."""
         passed = self._passed
@@ -143,7 +173,13 @@ class SchedulingQueue:
         waiting.backoff = self.now // SECOND + backoff
 
     def _settle(self) -> None:
-        """The pass over a block is over, or something comes in between: what has failed of it waits."""
+        """The pass over a block is over, or something comes in between: what has failed of it waits.
+
+        What the timer has moved is moved before anything comes in between.
+        """
+        if self._late is not None:
+            late, self._late = self._late, None
+            self._move((late,))
         block, self._passed = self._passed, None
         if block is None:
             return
@@ -175,7 +211,7 @@ class SchedulingQueue:
 
     def pod_deleted(self, gone: PodInfo, *, was_bound: bool) -> None:
         """A bound pod, or one with a nomination, is gone."""
-        if self._passed is not None:
+        if self._passed is not None or self._late is not None:
             self._settle()
         if not self._short and not self._others:
             return
@@ -231,7 +267,9 @@ class SchedulingQueue:
                 if pod.timestamp >= late:
                     break
                 moved.append(pod)
-        if moved:
+        if len(moved) == 1 and not (self._others or self._active or self._backoff):
+            self._late = moved[0]  # to be tried alone, unless something comes in between
+        elif moved:
             self._move(moved)
 
     def _move(self, moved: Sequence[Waiting]) -> None:
@@ -277,6 +315,8 @@ class SchedulingQueue:
 def _fails_again(pod: PodInfo, peers: Peers, version: int) -> bool:
     """Whether a pod, and so its peers, fail now as they last did; those in a block were asked there."""
     lasting = peers.lasting
+    if peers.failed_at == version:
+        return pod.rejected_by == peers.rejected_by
     if lasting is None or pod.rejected_by != peers.rejected_by or not lasting.holds(pod):
         return False
     peers.failed_at = version

@@ -128,9 +128,10 @@ class PlainQueue:
 class Twins:
     """Both queues, with pods of their own that are called and treated alike; answers must be the same."""
 
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, *, calm: bool = False) -> None:
         self.rng = rng
         self.version = 0
+        self._calm = calm  # pods wait for room, and nothing else ever comes of an attempt
         self.queues: tuple[PlainQueue | SchedulingQueue, ...] = (PlainQueue(), SchedulingQueue(HINTS))
         self.waiting: dict[str, tuple[PodInfo, PodInfo]] = {}
         self._peers = [
@@ -196,8 +197,9 @@ class Twins:
             assert got is expected
             return False
         assert (got.name, got.rejected_by) == (expected.name, expected.rejected_by)
-        chance = self.rng.random()
-        rejected_by = self.rng.choice(OUTCOMES)
+        chance, rejected_by = self.rng.random(), self.rng.choice(OUTCOMES)
+        if self._calm:
+            chance, rejected_by = 0.5, FIT
         if chance < 0.1:
             self.version += 1
             del self.waiting[got.name]
@@ -233,6 +235,43 @@ def test_blocks_try_the_same_pods_in_the_same_order_as_a_queue_pod_by_pod(seed: 
         if rng.random() < 0.7:
             twins.happens()
         twins.cycle()
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 2**32))
+def test_what_the_timer_moves_alone_fails_again_as_if_it_had_been_moved_and_tried(seed: int) -> None:
+    """Through little but the timer, while few pods wait; also where a scheduler lets an instant pass."""
+    rng = random.Random(seed)
+    twins, second = Twins(rng, calm=rng.random() < 0.5), 0
+    changes, pace = rng.choice((0.0, 0.1, 0.4)), rng.choice(((30,), (30, 330), (330,)))
+    for _ in range(120):
+        second += rng.choice(pace)
+        twins.advance(second)
+        twins.version += rng.random() < changes
+        if rng.random() < 0.1:
+            for _ in range(rng.choice((1, 3))):
+                twins.add()
+        if rng.random() < changes / 3:
+            twins.happens()
+        if rng.random() < 0.9:
+            twins.cycle()
+
+
+@pytest.mark.parametrize(("nominated", "rejected_by"), [("", FIT_OR_NODE), ("n1", FIT)])
+def test_a_pod_that_the_timer_moves_alone_is_told_apart_from_its_equals(
+    nominated: str, rejected_by: frozenset[str]
+) -> None:
+    """It is tried where a preemption made room for it, and what rejects it now is to be recorded."""
+    queue, pod = SchedulingQueue(HINTS), PodInfo("p", TEMPLATE, 0, preempts=True)
+    queue.advance(SECOND)
+    queue.add(pod)
+    assert queue.pop(0) is pod
+    queue.add_unschedulable(pod, FIT)
+    pod.nominated, pod.peers.failed_at, pod.peers.rejected_by = nominated, 1, rejected_by
+    queue.advance(queue.next_flush() or 0)
+    assert queue.pop(1) is (pod if nominated else None)
+    assert queue.failed_alike == ([] if nominated else [pod])
+    assert pod.rejected_by == rejected_by
 
 
 @pytest.mark.parametrize("sizes", [(1, 3), (3, 1), (2, 2)])
