@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import FrozenInstanceError, dataclass
+from typing import Any
 
 from harness.cluster.model import Cluster
 from harness.engine.events import Recorder, UnwritableError
@@ -102,7 +103,8 @@ class Engine:
         """
         lifecycle = self._lifecycle
         lifecycle.policy = policy
-        tell_ready = _listener(policy, name)
+        tell_ready: Callable[[Job, range, int], None] | None = _further(policy, "ready", name)
+        doze: Callable[[int, int], tuple[int, int]] | None = _further(policy, "doze", name)
         if tell_ready is not None:
             lifecycle.listen(tell_ready)
         arrivals = Arrivals(self._chunks, lifecycle.arrive)
@@ -111,7 +113,7 @@ class Engine:
         referee = Referee(lifecycle, self._recorder, name, self._quotas, arrivals, ends=ends)
         sources = (*lifecycle.sources, arrivals, referee.wakes)
         try:
-            for now in self._play(policy, referee, sources):
+            for now in self._play(policy, doze, referee, sources):
                 if watch is not None:
                     watch(now, arrivals.arrived)
         except UnwritableError as error:
@@ -141,11 +143,18 @@ class Engine:
             referee.stopped,
         )
 
-    def _play(self, policy: Policy, referee: Referee, sources: Sequence[Source]) -> Iterator[int]:
+    def _play(
+        self,
+        policy: Policy,
+        doze: Callable[[int, int], tuple[int, int]] | None,
+        referee: Referee,
+        sources: Sequence[Source],
+    ) -> Iterator[int]:
         """The loop: the next instant, what is due at it, and the policy's decisions.
 
         Args:
             policy: decides.
+            doze: plays idle wakes in a row for it, see `Policy`; None where it does not.
             referee: checks what it decides.
             sources: what keeps the replay alive, in the order in which it is delivered within an instant.
 
@@ -154,6 +163,7 @@ class Engine:
         """
         lifecycle, until, enough = self._lifecycle, self._until, self._enough
         before, cycles = lifecycle.now, lifecycle.cycles
+        told = cycles + _WATCH_EVERY
         idle, handler, unknown = referee.idle_wakes, dict(referee.handlers).get, referee.unknown
         while True:
             now = FAR
@@ -164,6 +174,13 @@ class Engine:
             if now == FAR:
                 return
             due = idle.due
+            if due < now and doze is not None and idle.is_one:
+                passed, due = doze(due, min(now, until))
+                if passed:
+                    if passed < 0 or due <= idle.due:
+                        referee.refuse(None, f"it dozes for {passed} cycles and until {due} us: not later")
+                    lifecycle.cycles = cycles = cycles + passed
+                    idle.put_off(due)
             bare = due < now  # nothing but the policy's cycle is due
             if bare:
                 now = due
@@ -181,7 +198,8 @@ class Engine:
             lifecycle.cycles = cycles = cycles + 1
             for decision in policy.cycle(now):
                 handler(type(decision), unknown)(decision)
-            if cycles % _WATCH_EVERY == 0:
+            if cycles >= told:
+                told = cycles + _WATCH_EVERY
                 yield now
             if referee.stopped is not None or (enough is not None and enough()):
                 return
@@ -200,11 +218,11 @@ def _is_ours(error: InputError) -> bool:
     return module.startswith(_OURS)
 
 
-def _listener(policy: Policy, name: str) -> Callable[[Job, range, int], None] | None:
-    """What tells a policy that pods are ready, where it wants to know.
+def _further(policy: Policy, method: str, name: str) -> Any:
+    """A method that a policy may have, see `Policy`; None where it has not.
 
     Raises:
         PolicyError: it failed when it was asked.
     """
-    with blamed_on(f"policy {name} failed when it was asked for its method ready", kind=PolicyError):
-        return getattr(policy, "ready", None)
+    with blamed_on(f"policy {name} failed when it was asked for its method {method}", kind=PolicyError):
+        return getattr(policy, method, None)

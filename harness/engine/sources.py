@@ -8,7 +8,7 @@ One more source is one more object with these two names, in `Lifecycle.sources` 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from heapq import heappop, heappush
+from heapq import heappop, heappush, heapreplace
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, final
 
 from harness.policy import Arrival
@@ -140,6 +140,16 @@ class Wakes:
         """Make an instant happen."""
         heappush(self._times, at)
         self.due = self._times[0]
+
+    def put_off(self, at: int) -> None:
+        """The first instant happens at a later time instead, and nobody is told of it before."""
+        heapreplace(self._times, at)
+        self.due = self._times[0]
+
+    @property
+    def is_one(self) -> bool:
+        """Whether there is one such time."""
+        return len(self._times) == 1
 
     def deliver(self, now: int) -> None:
         """The instant happens."""

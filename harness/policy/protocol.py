@@ -27,6 +27,12 @@ class Policy(Protocol):
     A policy with a further method `ready(job, pods, now)` is told, too, when pods are ready: they hold what
     they asked for and have started up, so that they can make progress. It hears of pods that need no time for
     that at the instant at which they start, after its cycle, which is then followed by another one.
+
+    A policy with a further method `doze(at, before)` plays idle wakes by itself while nothing else happens,
+    which spares the engine what it does for an instant. It is asked when the only wake that is idle is due at
+    `at`, and nothing else before `before`. It plays as many cycles before that as come to nothing but that it
+    wants to be woken again, and answers how many, and when it wants to be woken then. In these `cycle` would
+    have decided the same; it gets every cycle that `doze` has not counted.
     """
 
     def submit(self, job: Job, pods: range, now: int) -> None:

@@ -41,6 +41,9 @@ class PodScheduler(Nodes, Protocol):
     def run(self) -> Iterator[Decision]:
         """Try pods until all that are left wait for an event."""
 
+    def doze(self, at: int, before: int) -> tuple[int, int]:
+        """Play idle wakes that come to nothing, where the scheduler can; see `harness.policy.Policy`."""
+
 
 @final
 class PodPolicy:
@@ -132,6 +135,12 @@ class PodPolicy:
         if not self._preempts and not self._rejected and not self._fits_nowhere:
             return self.scheduler.run()
         return self._cycle(now)
+
+    def doze(self, at: int, before: int) -> tuple[int, int]:
+        """See `harness.policy.Policy`: where nobody is evicted, the scheduler may."""
+        if self._preempts or self._rejected or self._fits_nowhere:
+            return 0, at
+        return self.scheduler.doze(at, before)
 
     def _cycle(self, now: int) -> Iterator[Decision]:
         """The same, where pods may be preempted or jobs are to be rejected."""

@@ -63,6 +63,30 @@ class SchedulingQueue:
             if now % _FLUSH_EVERY == 0:
                 self._flush(now)
 
+    def doze(self, at: int, before: int, version: int) -> tuple[int, int]:
+        """Play instants of the timer, while nothing else happens and nothing comes of them.
+
+        Args:
+            at: when the timer is due.
+            before: when something else happens.
+            version: see `pop`.
+
+        Returns:
+            How many were played, and when the timer is due then.
+        """
+        played = 0
+        while at < before:
+            self.advance(at)
+            late = self._late
+            if self._active or self._backoff or (late is not None and not self._late_fails(late, version)):
+                break
+            due = self.next_flush()
+            if due is None:
+                break
+            played += 1
+            at = due
+        return played, at
+
     def stamp(self) -> int:
         """A stamp later than all before."""
         self._last_stamp += 1

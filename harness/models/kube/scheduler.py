@@ -153,6 +153,13 @@ class Scheduler:
         wake = self.next_wake()
         return _NOTHING if wake is None else iter((wake,))
 
+    def doze(self, at: int, before: int) -> tuple[int, int]:
+        """See `harness.policy.Policy`; the timer is due at `at`."""
+        if at != self._woken or self._running or self._gangs is not None:
+            return 0, at
+        played, self._woken = self.queue.doze(at, before, self.cache.version)
+        return played, self._woken
+
     def _run_all(self) -> Iterator[Decision]:
         """The same, where pods run already or gangs count."""
         yield from self.bind_running()

@@ -192,6 +192,10 @@ class QuotaScheduler:
             if due is not None:
                 yield Wake(due, idle=True)
 
+    def doze(self, at: int, before: int) -> tuple[int, int]:
+        """See `PodScheduler`: none is played, for what quotas have used may be revoked at each."""
+        return 0, at
+
     def _revoke(self) -> Iterator[Decision]:
         """Evict what quotas have used beyond their runtime for too long."""
         revocation = self._revocation

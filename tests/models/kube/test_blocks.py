@@ -139,9 +139,10 @@ class Twins:
         ]
         self._names = 0
 
-    def advance(self, second: int) -> None:
+    def advance(self, second: int, later: int | None = None) -> None:
         """It is a second, or a moment later."""
-        now = max(self.queues[0].now, second * SECOND + self.rng.choice((0, 0, 5)))
+        later = self.rng.choice((0, 0, 5)) if later is None else later
+        now = max(self.queues[0].now, second * SECOND + later)
         for queue in self.queues:
             queue.advance(now)
 
@@ -188,6 +189,32 @@ class Twins:
         plain, blocks = self.queues
         assert blocks.attempts == plain.attempts
         assert blocks.next_flush() == plain.next_flush()
+
+    def doze(self, second: int) -> int:
+        """The queue with blocks plays instants of the timer up to a second, the other one each after it.
+
+        Returns:
+            The second at which both are then.
+        """
+        plain, blocks = self.queues
+        assert isinstance(blocks, SchedulingQueue)
+        at = blocks.next_flush()
+        if at is None or at <= plain.now:
+            return plain.now // SECOND
+        alike = list(plain.failed_alike)
+        played, due = blocks.doze(at, second * SECOND, self.version)
+        for _ in range(played):
+            assert plain.next_flush() == at
+            plain.advance(at)
+            assert plain.pop(self.version) is None
+            assert plain.failed_alike == alike
+            at = plain.next_flush() or 0
+        assert at == due
+        assert blocks.attempts == plain.attempts
+        if due < second * SECOND:  # something comes of that one
+            self.advance(due // SECOND, 0)
+            self.cycle()
+        return plain.now // SECOND
 
     def _attempt(self) -> bool:
         expected, got = (queue.pop(self.version) for queue in self.queues)
@@ -255,6 +282,8 @@ def test_what_the_timer_moves_alone_fails_again_as_if_it_had_been_moved_and_trie
             twins.happens()
         if rng.random() < 0.9:
             twins.cycle()
+            if rng.random() < 0.3:
+                second = twins.doze(second + rng.choice((30, 400, 4000)))
 
 
 @pytest.mark.parametrize(("nominated", "rejected_by"), [("", FIT_OR_NODE), ("n1", FIT)])
