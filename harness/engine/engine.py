@@ -104,7 +104,7 @@ class Engine:
         lifecycle = self._lifecycle
         lifecycle.policy = policy
         tell_ready: Callable[[Job, range, int], None] | None = _further(policy, "ready", name)
-        doze: Callable[[int, int], tuple[int, int]] | None = _further(policy, "doze", name)
+        doze: Callable[[int, int], object] | None = _further(policy, "doze", name)
         if tell_ready is not None:
             lifecycle.listen(tell_ready)
         arrivals = Arrivals(self._chunks, lifecycle.arrive)
@@ -146,7 +146,7 @@ class Engine:
     def _play(
         self,
         policy: Policy,
-        doze: Callable[[int, int], tuple[int, int]] | None,
+        doze: Callable[[int, int], object] | None,
         referee: Referee,
         sources: Sequence[Source],
     ) -> Iterator[int]:
@@ -175,10 +175,8 @@ class Engine:
                 return
             due = idle.due
             if due < now and doze is not None and idle.is_one:
-                passed, due = doze(due, min(now, until))
+                passed, due = referee.dozed(doze(due, min(now, until)), due)
                 if passed:
-                    if passed < 0 or due <= idle.due:
-                        referee.refuse(None, f"it dozes for {passed} cycles and until {due} us: not later")
                     lifecycle.cycles = cycles = cycles + passed
                     idle.put_off(due)
             bare = due < now  # nothing but the policy's cycle is due

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from math import isfinite
 from operator import index
+from reprlib import repr as short
 from types import MappingProxyType
 from typing import Any, NoReturn
 
@@ -128,6 +129,25 @@ class Referee:
             f"({format_duration(now)} after the origin): {rule}",
             hint=hint,
         )
+
+    def dozed(self, answer: object, due: int) -> tuple[int, int]:
+        """What a policy answers when it is asked to play idle wakes by itself, see `Policy`.
+
+        Args:
+            answer: how many cycles it has played, and when it wants to be woken then.
+            due: when it wanted to be woken.
+        """
+        match answer:
+            case (int(played), int(later)):
+                pass
+            case _:
+                said = f"its method doze answers {short(answer)}"
+                self.refuse(None, f"{said}, not how many cycles it has played, and until when")
+        if played < 0:
+            self.refuse(None, f"it dozes for {played} cycles")
+        if played and later <= due:
+            self.refuse(None, f"it dozes for {played} cycles, but not beyond {later} us")
+        return (played, later) if played else (0, due)
 
     def _admit(self, admit: Admit) -> None:
         job, lifecycle = admit.job, self._lifecycle

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from policies import Greedy
@@ -30,7 +31,7 @@ class Dozing(Greedy):
         return self.passed, at + self.later
 
 
-def dozing(**about: int) -> type[Dozing]:
+def dozing(**about: Any) -> type[Dozing]:
     return type("Dozing", (Dozing,), {"asked": [], **about})
 
 
@@ -63,8 +64,18 @@ def test_it_is_not_asked_while_it_wants_to_be_woken_more_than_once() -> None:
     assert policy.asked == []
 
 
-@pytest.mark.parametrize("about", [{"later": 0}, {"later": -1}, {"passed": -1}])
-def test_who_dozes_backwards_is_refused(about: dict[str, int]) -> None:
-    """Time goes on."""
-    with pytest.raises(DecisionError, match=r"it dozes for -?1 cycles and until \d+ us: not later"):
+@pytest.mark.parametrize(
+    ("about", "said"),
+    [
+        ({"later": 0}, r"it dozes for 1 cycles, but not beyond \d+ us"),
+        ({"later": -1}, r"it dozes for 1 cycles, but not beyond \d+ us"),
+        ({"passed": -1}, "it dozes for -1 cycles"),
+        ({"passed": None}, r"its method doze answers \(None, \d+\), not how many cycles it has played"),
+        ({"doze": lambda *_: None}, "its method doze answers None, not how many cycles it has played"),
+        ({"doze": lambda *_: (1, 2, 3)}, r"its method doze answers \(1, 2, 3\), not how many"),
+    ],
+)
+def test_what_is_no_time_to_come_is_refused(about: dict[str, Any], said: str) -> None:
+    """Time goes on; what a policy answers is told as its mistake."""
+    with pytest.raises(DecisionError, match=f"wrong decision at .*: {said}"):
         replayed(dozing(**about), SCRIPT, pool(cpu=1))
