@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
 
 from harness.report import Figure, Key, drawing
 from harness.report.amounts import scale_of
+
+if TYPE_CHECKING:
+    from altair.typing import ChartType
 
 _TEXT = re.compile(r'<text text-anchor="(\w+)" transform="translate\((-?[\d.]+),[^>]*>([^<]+)</text>')
 _WIDTHS = {".": 3.5, "%": 10.5, "\N{MINUS SIGN}": 9.2}
@@ -55,13 +59,13 @@ def test_numbers_beside_axes_leave_the_room_of_the_title(
     choices = [Choice(str(at), at, value, "", 0) for at, value in enumerate(values)]
     dots = [Dot(0, str(at), 0, value, None, None, "") for at, value in enumerate(values)]
 
-    def draw(width: int) -> object:
+    def draw(width: int) -> ChartType:
         if kind == "frontier":
             return frontier(choices, [key], Axis("costs"), Axis("share", shown_as), width)
         titles = ("costs", "share")
         return multiples(dots, [""], ["0", "1"], [key], titles=titles, shown_as=shown_as, width=width)
 
-    found = texts(Figure("", "", draw))  # type: ignore[arg-type]
+    found = texts(Figure("", "", draw))
     (title,) = (x for _, x, text in found if text == "share")
     numbers = [(x, text) for anchor, x, text in found if anchor == "end" and text.endswith("%")]
     assert numbers

@@ -19,7 +19,7 @@ from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import NEVER_PREEMPTS, VICTIMS_LEAVING
 from harness_plugins.elastic_quota.quota_request import QuotaRequest
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
-from harness_plugins.elastic_quota.tree import Amounts, Quota
+from harness_plugins.elastic_quota.tree import Amounts, Lent, Quota
 
 NO_QUOTA = "a pod that belongs to no quota may not preempt"
 QUOTA_LEAVING = "not eligible until the pods that are leaving have given back their quota."
@@ -63,8 +63,8 @@ class AckRules:
             return NO_QUOTA
         if not reclaims:
             return None if usage.has_lower(quota, request.pod.priority) else NOT_LOWER
-        tree = usage.tree
-        found = any(leaf is not quota and tree.may_lose(leaf, quota) for leaf in tree.leaves.values())
+        lent = Lent(quota)
+        found = any(leaf is not quota and lent.may_lose(leaf) for leaf in usage.tree.leaves.values())
         return None if found else NOBODY_BORROWS
 
     def why_not_eligible(
@@ -99,8 +99,8 @@ class AckRules:
             return ()
         if not reclaims:
             return usage.nodes_of(quota)
-        tree = usage.tree
-        losing = (leaf for leaf in tree.leaves.values() if leaf is not quota and tree.may_lose(leaf, quota))
+        lent = Lent(quota)
+        losing = (leaf for leaf in usage.tree.leaves.values() if leaf is not quota and lent.may_lose(leaf))
         return {position for leaf in losing for position in usage.nodes_of(leaf)}
 
     def potential_victims(self, request: QuotaRequest, node: NodeInfo, *, reclaims: bool) -> list[PodInfo]:
@@ -153,38 +153,3 @@ class AckRules:
     def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
         """Least important first, so that no quota is below its `min` when it loses a pod to another."""
         return victims[::-1]
-
-
-@final
-class Lent:
-    """What others borrow, while pods are taken from them for a claimant; see `QuotaTree.may_lose`.
-
-    Args:
-        claimant: the claimant's quota.
-    """
-
-    __slots__ = ("_claimant", "_left")
-
-    def __init__(self, claimant: Quota) -> None:
-        self._claimant = claimant
-        self._left: dict[Quota, dict[str, int]] = {}
-
-    def may_lose(self, leaf: Quota) -> bool:
-        """Whether a quota still uses more than it is guaranteed, as do those above it."""
-        for quota in leaf.line:
-            if quota in self._claimant.line:
-                return True
-            left = self._left.get(quota)
-            if left is None:
-                left = self._left[quota] = quota.borrowed()
-            if max(left.values(), default=0) <= 0:
-                return False
-        return True
-
-    def take(self, leaf: Quota, amounts: Amounts) -> None:
-        """A pod is taken from a quota that may lose it."""
-        for quota in leaf.line:
-            left = self._left.get(quota)
-            if left is not None:
-                for resource, amount in amounts.items():
-                    left[resource] -= amount

@@ -293,18 +293,44 @@ class QuotaTree:
         """Whether a quota's usage with these amounts stays within its `min`, in every resource."""
         return leaf.over_min({**dict.fromkeys(leaf.used, 0), **amounts}) is None
 
-    def may_lose(self, leaf: Quota, claimant: Quota) -> bool:
+
+@final
+class Lent:
+    """What quotas use beyond what they are guaranteed, while pods are taken from them for a claimant.
+
+    Args:
+        claimant: the claimant's quota.
+    """
+
+    __slots__ = ("_claimant", "_left")
+
+    def __init__(self, claimant: Quota) -> None:
+        self._claimant = claimant
+        self._left: dict[Quota, dict[str, int]] = {}
+
+    def may_lose(self, leaf: Quota) -> bool:
         """Whether a quota uses more than it is guaranteed, seen from a claimant elsewhere in the tree.
 
         Every quota in its line that the claimant is not in must do so: what is idle within a group of quotas
         is the group's own, and a group that keeps to its guarantee loses nothing to others.
         """
         for quota in leaf.line:
-            if quota in claimant.line:
+            if quota in self._claimant.line:
                 return True
-            if max(quota.borrowed().values(), default=0) <= 0:
+            left = self._left.get(quota)
+            if left is None:
+                left = self._left[quota] = quota.borrowed()
+            if max(left.values(), default=0) <= 0:
                 return False
         return True
+
+    def take(self, leaf: Quota, amounts: Amounts) -> None:
+        """A pod is taken from a quota that may lose it."""
+        for quota in leaf.line:
+            left = self._left.get(quota)
+            if left is not None:
+                for resource, amount in amounts.items():
+                    left[resource] -= amount
 
 
 def _line(name: str, manifests: Mapping[str, ElasticQuota]) -> Iterator[str]:
