@@ -140,7 +140,7 @@ def declared_options(options: object) -> tuple[Option, ...]:
     """The options that somebody declares, as a tuple.
 
     Raises:
-        OptionError: they are not several `Option`s, or two have one name.
+        OptionError: they are no tuple or list of `Option`, or two have one name.
     """
     if isinstance(options, Option):
         raise OptionError(

@@ -33,6 +33,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TOP = (
     *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"),
     *("plugins/README.md", "traces/README.md", "docs/examples/volcano_proportion/README.md"),
+    "plugins/harness_plugins/kueue/RULES.md",
 )
 API = (
     "harness",

@@ -50,7 +50,7 @@ class Stay:
         held: when the job began to hold resources, if it did.
         end: when it was over, or the end of the run.
         how: how it ended, in words.
-        hits: when pods of the job, or all of it, were preempted: numbers of `Preemption`s.
+        hits: when pods of the job, or all of it, were preempted: numbers of a `Preemption` each.
     """
 
     job: int

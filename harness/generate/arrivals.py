@@ -152,7 +152,7 @@ class _Changed:
 
     Args:
         key: of its random numbers.
-        time_of: answers the times at which the integrated rate reaches some values, in `_JOB`s.
+        time_of: answers the times at which the integrated rate reaches some values, `_JOB` parts to a job.
     """
 
     def __init__(self, key: int, time_of: Callable[[pl.Series], pl.Series]) -> None:

@@ -1,6 +1,6 @@
 """What the cells of a column mean: texts, numbers, amounts, times; and what is wrong with one of them.
 
-A reader states its columns as `Field`s. A field converts a whole column at once.
+A reader states each of its columns as a `Field`. A field converts a whole column at once.
 """
 
 from __future__ import annotations

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+import inspect
 import re
 import subprocess
 import sys
@@ -60,6 +62,19 @@ def test_the_front_page_has_every_page(site: ModuleType) -> None:
     tidy = [re.sub(r"^docs/\.\./", "", name) for name in listed]
     assert len(tidy) == len(set(tidy))
     assert {page.as_posix() for page in site.pages()} - known == set(tidy)
+
+
+def test_a_page_that_is_linked_to_is_a_page_of_the_site(site: ModuleType) -> None:
+    """Else it would be copied, and be in no list."""
+    known = {(ROOT / page).resolve() for page in site.pages()}
+    linked = {(ROOT / page.parent / name).resolve() for page in site.pages() for name, _ in site.links(page)}
+    assert {target for target in linked if target.suffix == ".md"} <= known
+
+
+def test_no_docstring_has_letters_behind_a_name(site: ModuleType) -> None:
+    """Which reStructuredText does not take as the name's end."""
+    texts = {name: inspect.getsource(importlib.import_module(name)) for name in site.API}
+    assert not [name for name, text in texts.items() if re.search(r"[^`]`[A-Za-z_.]+`[a-z]", text)]
 
 
 def test_the_reference_has_every_option_of_every_plugin(site: ModuleType) -> None:
