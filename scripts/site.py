@@ -70,6 +70,7 @@ autodoc_member_order = "bysource"
 suppress_warnings = ["myst.strikethrough", "misc.highlighting_failure", "ref.python"]
 exclude_patterns = ["gallery_files"]
 napoleon_use_ivar = True
+smartquotes = False  # it makes one dash of the two of an option
 
 
 def setup(app):

@@ -125,4 +125,5 @@ def test_the_site_is_made_without_a_warning(tmp_path: Path) -> None:
     assert (made / "searchindex.js").is_file()
     text = (made / "reference" / "cli.html").read_text(encoding="utf-8")
     assert all(f"harness {name}" in text for name in ("replay", "export", "trace calibrate", "cluster init"))
+    assert "harness replay traces/philly.parquet --plugin none" in text
     assert (made / "reports" / "mix.html").is_file()
