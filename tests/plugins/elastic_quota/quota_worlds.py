@@ -25,6 +25,9 @@ Manifest = dict[str, Any]
 
 AT_ONCE: dict[str, Any] = {"evictionLatency": "0s"}
 
+LONG_ENOUGH = 3_600
+"""Seconds by which nearly all random worlds are at rest; in others pods evict each other for a month."""
+
 
 def node(name: str, cpu: int, **fields: Any) -> Manifest:
     """A Node with so many cores; `spec`, `labels` and further amounts may follow."""

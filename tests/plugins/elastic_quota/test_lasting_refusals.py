@@ -10,7 +10,19 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from quota_worlds import POD_GROUP, Happened, Jobs, cluster, group, grouped, leaf, node, tree, varied
+from quota_worlds import (
+    LONG_ENOUGH,
+    POD_GROUP,
+    Happened,
+    Jobs,
+    cluster,
+    group,
+    grouped,
+    leaf,
+    node,
+    tree,
+    varied,
+)
 
 from harness import PodSet
 from harness.cluster.elastic import QUOTA_NAME_LABEL
@@ -76,11 +88,11 @@ def test_nor_where_groups_budgets_and_nominations_come_in(seed: int) -> None:
 
 def _tried_alike(where: Cluster, jobs: Jobs, options: dict[str, Any]) -> None:
     for plugin in (elastic_quota, auto, without_quotas):
-        together = Happened(where, jobs, plugin=plugin, **options).decisions.rows
+        together = Happened(where, jobs, plugin=plugin, until=LONG_ENOUGH, **options).decisions.rows
         with pytest.MonkeyPatch.context() as context:
             context.setattr(blocks, "OFTEN", NEVER)
             context.setattr(queue, "_fails_again", lambda pod, peers, version: False)
-            singly = Happened(where, jobs, plugin=plugin, **options).decisions.rows
+            singly = Happened(where, jobs, plugin=plugin, until=LONG_ENOUGH, **options).decisions.rows
         assert together == singly
 
 
