@@ -7,7 +7,8 @@ without any has none of these metrics.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import polars as pl
 
@@ -15,8 +16,8 @@ from harness.metrics.measurement import Measurement, Window
 from harness.runs.run import Run
 from harness.units import SECOND
 
-_HOSTNAME = "kubernetes.io/hostname"
-_SAYS = {"placed": '"spans"', "unplaced": '"unplaced":true', "was": '"lacks":"place"', "is": '"short":{}'}
+_HOSTNAME = "hostname"
+_SAYS = {"placed": '"spans":{', "unplaced": '"unplaced":true', "was": '"lacks":"place"', "is": '"short":{}'}
 """What the details of a decision say, and by which words."""
 
 
@@ -33,10 +34,12 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
     levels = [name for name in admissions.columns if name not in ("time", "job", "pods")]
     last = admissions.unique("job", keep="last", maintain_order=True)
     hours = _hours(run, window, admissions)
-    finest = [level for level in levels if level != _HOSTNAME] or levels
-    yield Measurement("topology.domains_per_job", _mean(last[finest[-1]]), "count", "lower")
+    # The domains of a level are parts of those of any coarser one, so that a job is in most of its finest.
+    coarser = [level for level in levels if level != _HOSTNAME]
+    spread = pl.coalesce(*([pl.max_horizontal(coarser)] if coarser else []), *levels)
+    yield Measurement("topology.domains_per_job", _mean(last.select(spread).to_series()), "count", "lower")
     for level in levels:
-        name = f"topology.cross_{level.rpartition('/')[2]}"
+        name = f"topology.cross_{level}"
         yield Measurement(name, _mean((last[level] > 1).cast(pl.Float64)), "ratio", "lower")
         known = hours.drop_nulls(level)
         total, across = int(known["held"].sum()), int(known.filter(pl.col(level) > 1)["held"].sum())
@@ -105,18 +108,19 @@ def _waits(rows: pl.DataFrame, window: Window) -> Iterator[Measurement]:
 def _admissions(run: Run, window: Window) -> pl.DataFrame:
     """The admissions of jobs with several pods to a topology, in order, with the number of domains of levels.
 
-    Columns: `time, job, pods`, then one for each level, from the coarsest to the finest.
+    Columns: `time, job, pods`, then one for each level, by its label without what stands before the `/`.
     """
     rows = (
         run.micros("decisions")
         .filter((pl.col("action") == "admit") & (pl.col("time") <= window.end))
         .select("time", "job", pl.col("detail").cast(pl.String))
-        .filter(pl.col("detail").str.contains('"spans"', literal=True))
+        .filter(pl.col("detail").str.contains(_SAYS["placed"], literal=True))
         .collect()
     )
     pods = run.micros("jobs").select("pods").collect()["pods"]
     rows = rows.with_columns(pods=pods.gather(rows["job"])).filter(pl.col("pods") > 1)
-    told = {text: json.loads(text)["spans"] for text in rows["detail"].unique(maintain_order=True)}
+    told = {text: _spans(json.loads(text)) for text in rows["detail"].unique(maintain_order=True)}
+    rows = rows.filter(pl.Series([bool(told[text]) for text in rows["detail"]], dtype=pl.Boolean))
     levels = dict.fromkeys(level for spans in told.values() for level in spans)
     return rows.select(
         "time",
@@ -127,6 +131,15 @@ def _admissions(run: Run, window: Window) -> pl.DataFrame:
             for level in levels
         ),
     )
+
+
+def _spans(detail: Mapping[str, Any]) -> dict[str, int]:
+    """Level -> how many of its domains an admission is in; the most, where several labels end alike."""
+    found: dict[str, int] = {}
+    for label, count in detail.get("spans", {}).items():
+        level = label.rpartition("/")[2]
+        found[level] = max(count, found.get(level, 0))
+    return found
 
 
 def _hours(run: Run, window: Window, admissions: pl.DataFrame) -> pl.DataFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 import yaml
 
 TOPOLOGY = [{"nodeLabel": "example.com/rack"}, {"nodeLabel": "kubernetes.io/hostname"}]
@@ -98,3 +99,68 @@ def test_a_run_without_a_topology_has_none(measured: Callable[..., Any]) -> None
     except KeyError:
         return
     raise AssertionError("there is a row")
+
+
+def flavored(levels: dict[str, list[str]]) -> str:
+    """For each flavor four nodes of two cores, each in a rack of its own, all in one zone, and a queue."""
+    objects: list[dict[str, Any]] = []
+    for flavor, (zone, rack) in levels.items():
+        labels = [{"part": flavor, zone: f"{flavor}-z", rack: f"{flavor}-r{number}"} for number in range(4)]
+        objects += [
+            manifest(
+                "NodePool",
+                f"{flavor}-{number}",
+                "harness/v1",
+                count=1,
+                template={"allocatable": {"cpu": 2}, "metadata": {"labels": each}},
+            )
+            for number, each in enumerate(labels)
+        ]
+        keys = [{"nodeLabel": each} for each in (zone, rack, "kubernetes.io/hostname")]
+        quotas = [{"name": flavor, "resources": [{"name": "cpu", "nominalQuota": 8}]}]
+        groups = [{"coveredResources": ["cpu"], "flavors": quotas}]
+        objects += [
+            manifest("Topology", flavor, levels=keys),
+            manifest("ResourceFlavor", flavor, topologyName=flavor, nodeLabels={"part": flavor}),
+            manifest("ClusterQueue", f"q-{flavor}", namespaceSelector={}, resourceGroups=groups),
+        ]
+    return yaml.safe_dump_all(objects)
+
+
+@pytest.mark.parametrize(
+    ("zone", "rack"), [("topology.kubernetes.io/zone", "example.com/rack"), ("a/zone", "b/rack"), ("b", "a")]
+)
+def test_the_finest_level_is_not_told_from_its_name(
+    measured: Callable[..., Any], zone: str, rack: str
+) -> None:
+    """Eight pods on four racks of one zone."""
+    job = {"queue": "q-f", "request.cpu": 1000, "pods": 8, "duration": 30}
+    value = measured(job, cluster=flavored({"f": [zone, rack]}), plugin="kueue-classic")
+    assert value("topology.domains_per_job") == 4
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_jobs_of_all_topologies_count_whichever_comes_first(
+    measured: Callable[..., Any], order: tuple[int, int]
+) -> None:
+    """One is on two racks of one, one on four of the other; both have a level that is called rack."""
+    jobs = [
+        {"queue": "q-f", "request.cpu": 2000, "pods": 2, "duration": 30},
+        {"queue": "q-g", "request.cpu": 2000, "pods": 4, "duration": 30},
+    ]
+    levels = {"f": ["a.com/zone", "a.com/rack"], "g": ["z", "b.com/rack"]}
+    value = measured(*(jobs[each] for each in order), cluster=flavored(levels), plugin="kueue-classic")
+    assert value("topology.domains_per_job") == 3
+    assert value("topology.cross_rack") == 1
+    assert value("topology.cross_z") == 0
+
+
+def test_a_queue_may_be_called_as_what_is_searched_for(measured: Callable[..., Any]) -> None:
+    """Details name queues, here beside one that has a topology."""
+    text = flavored({"f": ["zone", "rack"], "g": ["zone", "rack"]}).replace("q-g", "spans")
+    text = text.replace("topologyName: g", "nodeTaints: []")
+    job = {"request.cpu": 2000, "pods": 2, "duration": 30}
+    value = measured(
+        {**job, "queue": "q-f"}, *[{**job, "queue": "spans"}] * 3, cluster=text, plugin="fairsharing"
+    )
+    assert value("topology.domains_per_job") == 2
