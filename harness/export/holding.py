@@ -18,6 +18,7 @@ from harness.runs.folder import reading
 from harness.runs.run import Run
 
 FINISHED = "finished"
+IN_PART = "the pods that it had finished; others of it waited"
 AT_THE_END = "had it at the end of the run"
 
 _READ = (
@@ -113,9 +114,9 @@ def holding(run: Run, window: Window) -> Holding:
             f"run {run.info['run']} does not say when jobs hold resources: it is of schema 2",
             hint="replay it again",
         )
-    names = run.jobs["job_id"]
-    ledger = _Ledger(names)
     with reading(run.path):
+        over = run.micros("jobs").select("finish_time").collect()["finish_time"].to_list()
+        ledger = _Ledger(over)
         for batch in run.batches("decisions", _READ):
             for row in batch.filter(~pl.col("action").is_in(_SILENT)).iter_rows(named=True):
                 ledger.take(row)
@@ -130,10 +131,16 @@ def holding(run: Run, window: Window) -> Holding:
 
 
 class _Ledger:
-    """Who has what, decision by decision."""
+    """Who has what, decision by decision.
 
-    def __init__(self, names: pl.Series) -> None:
-        self._names = names
+    Args:
+        over: when the last pod of each job had finished; None where that is not so.
+    """
+
+    def __init__(self, over: Sequence[int | None]) -> None:
+        self._over = over
+        self._admitted: set[int] = set()
+        self._holds: set[int] = set()
         self._since: dict[int, int] = {}  # job -> when it came to have nothing
         self._back: dict[int, int] = {}  # job -> when all of it came to its queue
         self._back_of_pods: dict[
@@ -164,12 +171,21 @@ class _Ledger:
             self._pods.setdefault(job, {})[key] = stay
         elif action in ("gone", "finish"):
             self._release(row)
+        if action == "admit":
+            self._admitted.add(job)
         if action == "admit" or row["holding"] == 1:
             stay = self._open.get(job) or self._begin(job, time)
             if row["holding"] == 1:
-                stay.held = time
+                self._holds.add(job)
+                stay.held = time if stay.held is None else stay.held
         elif row["holding"] == -1:
-            self._end(job, time, FINISHED if action == "finish" else self._evicted.get(job, action))
+            self._holds.discard(job)
+            if action != "finish":
+                self._end(job, time, self._evicted.get(job, action))
+            elif self._over[job] == time:
+                self._end(job, time, FINISHED)
+            elif job not in self._admitted:  # else those of its pods that wait have its quota
+                self._end(job, time, IN_PART)
 
     def close(self, end: int) -> None:
         """Whoever still has something keeps it until the end of the run."""
@@ -209,7 +225,9 @@ class _Ledger:
         key = (row["pod_number"], row["successor"])
         for each in pods.values() if row["pod_number"] is None else [pods[key]] if key in pods else []:
             each.how = how
-        if stay is not None and stay.held is None:
+        if row["pod_number"] is None:
+            self._admitted.discard(job)
+        if stay is not None and job not in self._holds:
             self._end(job, time, how)  # it had quota only, which is given back at once
 
     def _release(self, row: Mapping[str, Any]) -> None:

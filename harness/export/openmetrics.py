@@ -16,6 +16,7 @@ from harness.export.sink import BinarySink
 from harness.metrics.measurement import Window
 from harness.runs.folder import reading
 from harness.runs.run import Run
+from harness.tenants import timeline_queue
 from harness.units import SECOND, format_duration
 
 MOST = 20_000_000
@@ -114,13 +115,17 @@ class _Series:
     def _preemptions(self) -> Iterator[str]:
         name = "harness_preemptions"
         yield _head(name, "counter", "How often jobs or pods of the queue were preempted, by reason.")
-        with reading(self._run.path):
+        run = self._run
+        with reading(run.path):
+            jobs = run.micros("jobs").collect()
+            shown = jobs.select(timeline_queue(jobs.columns, run.info["cluster"]["quota_of"])).to_series()
             rows = (
-                self._run.micros("decisions")
+                run.micros("decisions")
                 .filter(pl.col("action") == "preempt")
-                .select("time", "queue", pl.col("reason").fill_null(""))
+                .select("time", "job", pl.col("reason").fill_null(""))
                 .collect()
             )
+        rows = rows.with_columns(queue=shown.gather(rows["job"]))
         for (queue, reason), found in sorted(rows.partition_by("queue", "reason", as_dict=True).items()):
             reached = found.select("time", total=pl.int_range(1, pl.len() + 1))
             totals = self._times.join_asof(reached, on="time")["total"].fill_null(0)

@@ -10,12 +10,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from small_clusters import local_queue, queues
 
 import harness
 from harness.errors import OptionError
 from harness.export.openmetrics import write_openmetrics
 from harness.export.window import part_of
-from harness.units import HOUR
+from harness.units import HOUR, SECOND
 
 TRACES = Path(__file__).parents[2] / "traces"
 
@@ -70,6 +71,26 @@ def test_what_stands_fast_and_what_is_counted_is_there(run: harness.Run) -> None
     last = max(float(sample.timestamp) for sample in families["harness_preemptions"])
     until = pl.col("time") <= timedelta(seconds=float(last))
     assert sum(latest.values()) == run.decisions.filter(until, pl.col("action") == "preempt").height > 0
+
+
+def test_preemptions_are_of_the_queues_that_the_levels_are_of(
+    write_trace: Callable[..., Path], tmp_path: Path
+) -> None:
+    """LocalQueues of two namespaces have one name."""
+    text = queues({"cqa": {"cpu": "1"}, "cqb": {"cpu": "1"}})
+    text += local_queue("a", "lq", "cqa") + local_queue("b", "lq", "cqb")
+    path = tmp_path / "cluster.yaml"
+    path.write_text(text)
+    jobs = [
+        {"queue": "lq", "namespace": name, "submit_time": number, "priority": number, "duration": 9}
+        for name, count in (("a", 2), ("b", 3))
+        for number in range(count)
+    ]
+    run = harness.replay(write_trace(*jobs), cluster=path, plugin="kueue-classic", output=tmp_path / "runs")
+    families = read(run, None, None, SECOND)
+    levels = {sample.labels["queue"] for sample in families["harness_queue_held"]}
+    last = {sample.labels["queue"]: sample.value for sample in families["harness_preemptions"]}
+    assert last == dict(zip(sorted(levels), (1, 2), strict=True))
 
 
 def test_names_are_escaped(write_trace: Callable[..., Path], tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+import yaml
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as schema
 from policies import scripted
 from small_clusters import queues, quota_tree
@@ -304,3 +305,50 @@ def test_the_trace_processor_counts_the_same(run: harness.Run, tmp_path: Path) -
         assert count("select count(*) as n from slice where dur < 0") == 0
         faults = "select count(*) as n from stats where severity in ('error', 'data_loss') and value > 0"
         assert count(faults) == 0
+
+
+POOL = {"apiVersion": "harness/v1", "kind": "NodePool", "metadata": {"name": "p"}}
+
+
+def test_a_job_of_which_a_pod_waits_for_a_node_has_its_quota_meanwhile(
+    write_trace: Callable[..., Path], tmp_path: Path
+) -> None:
+    """One pod of `y` ends at 10 s, and the other one waits until `z` has ended; its quota is held."""
+    path = tmp_path / "cluster.yaml"
+    pool = POOL | {"spec": {"count": 1, "template": {"allocatable": {"cpu": 4}}}}
+    path.write_text(queues({"q": {"cpu": "12"}}) + "---\n" + yaml.safe_dump(pool))
+    job = {"queue": "q", "request.cpu": 2000}
+    trace = write_trace(
+        {**job, "job_id": "x", "duration": 100},
+        {**job, "job_id": "y", "duration": 10, "pods": 2, "gang": False},
+        {**job, "job_id": "z", "duration": 20, "submit_time": 5, "priority": 10},
+    )
+    run = harness.replay(trace, cluster=path, plugin="kueue-classic", output=tmp_path / "runs")
+    assert slices(run) == [("x", 0, 100, "finished"), ("y", 0, 40, "finished"), ("z", 5, 30, "finished")]
+    bound = harness.replay(trace, cluster=path, plugin="none", output=tmp_path / "runs")
+    in_part = "the pods that it had finished; others of it waited"
+    assert slices(bound) == [
+        ("x", 0, 100, "finished"),
+        ("y", 0, 10, in_part),
+        ("y", 30, 40, "finished"),
+        ("z", 10, 30, "finished"),
+    ]
+
+
+def slices(run: harness.Run) -> list[tuple[str, int, int, str]]:
+    """The slices of jobs: whose, from when to when, in seconds, and how they ended."""
+    trace = exported(run)
+    names = tracks(trace)
+    begun: dict[int, tuple[int, Any]] = {}
+    found = []
+    for packet in trace.packet:
+        event = packet.track_event
+        if not packet.HasField("track_event") or names[event.track_uuid].name != "jobs":
+            continue
+        if event.type == BEGIN:
+            begun[event.track_uuid] = packet.timestamp, event
+        elif event.type == END:
+            since, first = begun.pop(event.track_uuid)
+            said = {each.name: each.string_value for each in first.debug_annotations}
+            found.append((first.name, since // 10**9, packet.timestamp // 10**9, said["ended"]))
+    return sorted(found)
