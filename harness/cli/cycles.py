@@ -92,7 +92,8 @@ def watched(
         telling.tell_unfinished()
     if not quiet:
         if not telling.told:
-            click.echo(printable(f"note: no cycle concerns {', '.join(jobs)}"), err=True)
+            none = f"no cycle concerns {', '.join(jobs)}" if jobs else "there is no cycle"
+            click.echo(printable(f"note: {none}"), err=True)
         click.echo(printable(ending(run)), err=True)
     return run
 

@@ -37,7 +37,8 @@ class Sample:
             sample = cls(0.0)
         if not 0 < sample.share < 1 or sample.seed < 0:
             raise OptionError(
-                f"--sample {text!r} is no share of the jobs", hint="write SHARE or SHARE@SEED, such as 0.1@7"
+                f"--sample {text!r} is no share of the jobs",
+                hint="write SHARE or SHARE@SEED, such as 0.1@7, with a share above 0 and below 1",
             )
         return sample
 

@@ -106,6 +106,14 @@ def test_every_cycle_is_told_where_there_is_no_terminal(
     assert kept(folder / "watched") == kept(folder / "plain")
 
 
+def test_a_replay_without_cycles_says_so(
+    harness: Callable[..., Any], write_trace: Callable[..., Path]
+) -> None:
+    """It ends before the first job comes."""
+    told = harness("replay", write_trace({"submit_time": 5}), "--step", "--until", "1s")
+    assert "note: there is no cycle\n" in told.err
+
+
 def test_cycles_of_a_window_have_the_times_of_the_trace(
     harness: Callable[..., Any], install: Callable[[str, str], Path], trace: Path
 ) -> None:
