@@ -41,7 +41,9 @@ def tune(ctx: click.Context, spec: Path, output: Path, workers: int | None, dask
     and its knobs are written as a patch of the manifests. A search that was stopped goes on where it was.
     """
     from harness.cluster.manifests import dump_yaml
+    from harness.cluster.turning import is_knob
     from harness.experiments.elsewhere import dask_executor
+    from harness.experiments.objectives import value_text
     from harness.experiments.tuner import Tuner
     from harness.experiments.tuning import load_tuning
 
@@ -54,7 +56,13 @@ def tune(ctx: click.Context, spec: Path, output: Path, workers: int | None, dask
     if found.winner is not None and found.patch:
         write_output(path, dump_yaml(found.patch))
         click.echo()
-        click.echo(printable(f"its knobs are in {path}; to replay them beside today's:"))
+        others = [
+            f"{name} from {value_text(found.today[name])} to {value_text(value)}"
+            for name, value in found.winner.point.items()
+            if value != found.today[name] and not is_knob(name)
+        ]
+        rest = f", without what else the winner changes ({', '.join(others)})" if others else ""
+        click.echo(printable(f"its knobs are in {path}; to replay them beside today's{rest}:"))
         click.echo(printable(_command(tuner, path)))
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import ge, gt, le, lt
+from sys import float_info
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.comparison.changes import PRACTICAL
@@ -32,6 +33,7 @@ _ALLOWED = (
 _RESOURCE = "resource"
 _KEYS = (*KINDS, _RESOURCE)
 _PER_CENT = re.compile(r"[0-9]+(?:\.[0-9]+)?%")
+_LEAST = float_info.min
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
@@ -163,7 +165,7 @@ class Condition:
         return _COMPARED[self.how](difference, self.sign * limit)
 
     def excess(self, unit: str, value: float, base: float) -> float:
-        """How far a value is from where the condition begins to hold, in the metric's unit; 0 where it does.
+        """How far a value is beyond where it holds, in the unit of the metric; at most 0 where it does.
 
         Args:
             unit: the metric's.
@@ -177,7 +179,8 @@ class Condition:
         if self.sign:
             part = abs(base) if self.bound.endswith("%") else 1.0
             limit = base + self.sign * limit * part
-        return value - limit if self.how.startswith("<") else limit - value
+        beyond = value - limit if self.how.startswith("<") else limit - value
+        return beyond if beyond or self.how.endswith("=") else _LEAST  # the bound itself is not allowed
 
     def _said(self, comparison: Comparison, row: Row, place: int) -> str:
         """What a run's value is, and how it came there."""

@@ -33,6 +33,8 @@ class Tuned:
         held_out: what the present configuration and the winner lead to on the held-out weeks.
         patch: the winner's knobs as a patch over the manifests; empty where none of them changed.
         items: the first items of the present configuration and of the winner, on the held-out weeks.
+        constraints: what was to hold, as it was written.
+        unmade: whether a replay of the held-out weeks failed.
     """
 
     experiment: Experiment
@@ -45,6 +47,8 @@ class Tuned:
     held_out: tuple[Found, Found] | None
     patch: Sequence[Mapping[str, Any]]
     items: tuple[int, int] | None
+    constraints: Sequence[str]
+    unmade: bool
 
     def __str__(self) -> str:
         return _text(self)
@@ -81,8 +85,18 @@ def _text(found: Tuned) -> str:
             share = f"{100 * max(0.0, gains[1]) / gains[0]:.0f} %"
             survives.append(f"{name_of(measured)}: {share} of the gain survives on the held-out weeks")
     parts = [count, "\n".join(changed), aligned(rows, left=(0, 1)), "\n".join(survives)]
-    if found.held_out is None:
+    if found.unmade:
         parts.append("the held-out weeks cannot be replayed with it")
-    elif found.items is not None:
+    elif found.held_out is None:
+        parts.append("on the held-out weeks an objective or a constraint has no value")
+    else:
+        broken = [
+            text
+            for text, excess in zip(found.constraints, found.held_out[1].excess, strict=True)
+            if excess > 0
+        ]
+        if broken:
+            parts.append(f"on the held-out weeks it is beyond a constraint: {'; '.join(broken)}")
+    if not found.unmade and found.items is not None:
         parts += ["on the held-out weeks:", compare(Judged(found.experiment), found.items)]
     return "\n\n".join(part for part in parts if part)

@@ -32,8 +32,9 @@ from harness.experiments.spec import PLUGIN, SEED, Factor, Point, Value
 from harness.experiments.tuned import Tuned
 from harness.experiments.tuning import Tuning
 from harness.metrics.measurement import Measurement
+from harness.options import durations
 from harness.plugins import Plugins
-from harness.units import SECOND
+from harness.units import SECOND, exact_duration
 
 WINDOW = "window"
 _HALVES = 2
@@ -42,7 +43,14 @@ _NO_VALUE = (
     "until"
 )
 _NOT_MEASURED = "only the present configuration was replayed, whose metrics these must be"
-_USUAL: Mapping[str, Value] = {"on-preemption": "restart", "scale-arrivals": 1}
+_USUAL: Mapping[str, Value] = {
+    "on-preemption": "restart",
+    "grace-period": "30s",
+    "startup": "0s",
+    "scale-arrivals": 1,
+    "scale-cluster": 1,
+}
+"""What a replay does where nothing is set."""
 
 
 @dataclass
@@ -117,7 +125,9 @@ class Tuner:
         base = [_mean(first, each) for each in bounds]
         better = [each.better for each in objectives]
 
-        def found(frame: pl.DataFrame | None, *, whole: bool = True) -> Found | None:
+        def found(
+            frame: pl.DataFrame | None, *, whole: bool = True, base: Sequence[float | None] = base
+        ) -> Found | None:
             if frame is None:
                 return None
             values = [_mean(frame, each) for each in objectives]
@@ -148,11 +158,13 @@ class Tuner:
             sampler=self.tuning.sampler,
         )
         winner = best_of(tried, better)
-        held_out, items = None, None
+        held_out, items, unmade = None, None, False
         if winner is not None:
             frames = self._frames([self.today, winner.point], self.windows[1], crew)
-            today, other = (found(each) for each in frames)
+            was = base if frames[0] is None else [_mean(frames[0], each) for each in bounds]
+            today, other = (found(each, base=was) for each in frames)
             held_out = None if today is None or other is None else (today, other)
+            unmade = any(each is None for each in frames)
             items = (self._number(self.today), self._number(winner.point))
         patch = [] if winner is None else self._patch(winner.point)
         return Tuned(
@@ -166,6 +178,8 @@ class Tuner:
             held_out,
             patch,
             items,
+            [each.text for each in self.tuning.constraints],
+            unmade,
         )
 
     def _measured(self, first: pl.DataFrame) -> tuple[list[Measurement], list[Measurement]]:
@@ -243,8 +257,11 @@ class Tuner:
         if name in SETTINGS:
             return spec.settings.get(name, _USUAL.get(name))
         option = name.rpartition(".")[2]
-        declared = {each.name: each.default for each in self.plugins.policy(arm.plugin).options}
+        options = self.plugins.policy(arm.plugin).options
+        declared = {each.name: each.default for each in options}
         value = arm.options.get(option, declared[option])
+        if option not in arm.options and option in durations(options) and isinstance(value, int):
+            return exact_duration(value)  # as one writes it, and not in microseconds
         return value if value is None or isinstance(value, (str, int, float)) else str(value)
 
     # --- what is made -------------------------------------------------------------------------------------

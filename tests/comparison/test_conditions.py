@@ -9,6 +9,7 @@ import pytest
 from small_clusters import queues
 
 import harness
+from harness.comparison.conditions import parse_condition
 from harness.comparison.samples import Samples
 from harness.errors import InputError
 
@@ -44,6 +45,17 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> harness.Comparison:
 
 def holds(comparison: harness.Comparison, text: str) -> bool:
     return any(check.holds for check in comparison.check(text))
+
+
+@pytest.mark.parametrize("bound", ["< 21", "<= 21", "> 21", ">= 21", "< +5%", "<= +1"])
+@pytest.mark.parametrize("value", [0.0, 19.9, 20.0, 20.95, 21.0, 21.1])
+def test_what_is_beyond_a_condition_does_not_meet_it(bound: str, value: float) -> None:
+    """At the bound itself, too, which only `<=` and `>=` allow."""
+    how, limit = bound.split()
+    reached = {"21": 21.0, "+5%": 20 + 0.05 * 20, "+1": 21.0}[limit]
+    met = {"<": value < reached, "<=": value <= reached, ">": value > reached, ">=": value >= reached}[how]
+    excess = parse_condition(f"disruption.preemptions {bound}").excess("count", value, 20.0)
+    assert (excess <= 0) is met
 
 
 def test_bounds_with_a_sign_are_changes_and_others_are_values(compared: harness.Comparison) -> None:

@@ -198,6 +198,63 @@ def test_what_was_printed_replays_what_was_tuned(
     assert not patch.exists()
 
 
+def test_what_the_command_does_not_replay_is_named(
+    tuning: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A patch has knobs only; today's settings are shown as one writes them, not as 0 or in microseconds."""
+    pytest.importorskip("optuna", reason="optuna is not installed (extra tune)")
+    space = {A: [3], B: [9], "scale-arrivals": [0.5], "evictionLatency": ["3s"], "grace-period": ["9s"]}
+    spec = tuning(space=space, sums=[], trials=2)
+    assert called(["tune", str(spec), "-o", str(tmp_path / "results"), "--workers", "1"]) == 0
+    told = capsys.readouterr().out
+    assert (
+        "to replay them beside today's, without what else the winner changes (scale-arrivals from 1 to 0.5, "
+        "evictionLatency from 1s to 3s, grace-period from 30s to 9s):\n"
+    ) in told
+
+
+def test_what_is_as_today_is_not_tried_again(tuning: Callable[..., Path], tmp_path: Path) -> None:
+    """An option's default is written in the space as a duration."""
+    pytest.importorskip("optuna", reason="optuna is not installed (extra tune)")
+    spec = tuning(space={"evictionLatency": ["1s"], "startup": ["0s"]}, sums=[], trials=3)
+    found = harness.tune(spec, output=tmp_path / "results", workers=1)
+    assert {tuple(each.point.items()) for each in found.trials} == {tuple(found.today.items())}
+
+
+@pytest.mark.parametrize(
+    ("constraint", "told"),
+    [
+        ("wait.first_start.max <= 10h", "it is beyond a constraint: wait.first_start.max <= 10h"),
+        ("wait.first_start.max <= +0%", ""),
+        ("wait.first_start.p95 <= 90d", "an objective or a constraint has no value"),
+    ],
+)
+def test_constraints_are_held_against_the_held_out_weeks(
+    constraint: str,
+    told: str,
+    tuning: Callable[..., Path],
+    write_trace: Callable[..., Path],
+    tmp_path: Path,
+) -> None:
+    """There is three times as much to do there; a change is against today's configuration on these weeks."""
+    pytest.importorskip("optuna", reason="optuna is not installed (extra tune)")
+    spec = tuning(constraints=[constraint], trials=6)
+    jobs: list[dict[str, Any]] = [
+        {"job_id": f"{day}-{number}", "submit_time": day * 24 * HOUR, "duration": HOUR, "queue": queue}
+        for day, times in ((0, 1), (10, 3))
+        for number, queue in enumerate(("a", "b", "b") * 30 * times)
+    ]
+    if constraint.endswith("90d"):  # of the held-out jobs half have not started then
+        spec.write_text(f"{spec.read_text()}settings: {{until: 12h}}\n")
+    write_trace(*jobs)
+    text = str(harness.tune(spec, output=tmp_path / "results", workers=1))
+    assert "nothing is better" not in text
+    assert "cannot be replayed" not in text
+    told = told and f"on the held-out weeks {told}"
+    assert told in text
+    assert ("on the held-out weeks it is" in text) is ("beyond" in told)
+
+
 def test_what_today_has_no_value_of_is_told_before_anything_is_tried(
     tuning: Callable[..., Path], tmp_path: Path
 ) -> None:
