@@ -52,8 +52,29 @@ def effects(judged: Judged, measured: Measurement) -> list[Effect]:
     ]
 
 
+def unpaired(judged: Judged) -> str:
+    """Which factors, or values of one, have no effect as others always vary with them, in a sentence."""
+    names: list[str] = []
+    for factor in judged.experiment.factors:
+        pairs = _paired(judged, factor) if factor != SEED else {}
+        lonely = [level for level, some in pairs.items() if not some]
+        every = len(lonely) == len(pairs)
+        names += [factor] if lonely and every else [f"{factor}={value_text(level)}" for level in lonely]
+    if not names:
+        return ""
+    return f"no effect of {', '.join(names)}: no setting differs in it alone from one with its first value"
+
+
 def _of_factor(judged: Judged, factor: str, values: Mapping[int, OverSeeds]) -> Iterator[Effect]:
     """The effects of the values of one factor."""
+    for level, pairs in _paired(judged, factor).items():
+        found = _difference([(values[first.item], values[other.item]) for first, other in pairs])
+        if found is not None:
+            yield Effect(factor, level, pairs[0][0].point[factor], *found)
+
+
+def _paired(judged: Judged, factor: str) -> dict[Any, list[tuple[Setting, Setting]]]:
+    """Value of a factor, but its first -> pairs of settings with the first and with it, else alike."""
     levels: dict[Any, dict[tuple[Any, ...], Setting]] = {}
     for setting in judged.settings:
         others = tuple(value for name, value in setting.point.items() if name != factor)
@@ -63,15 +84,14 @@ def _of_factor(judged: Judged, factor: str, values: Mapping[int, OverSeeds]) -> 
     present = sorted(
         (level for level in levels if level is not None), key=lambda level: order[value_text(level)]
     )
-    for level in present[1:]:
-        pairs = [
-            (values[levels[present[0]][others].item], values[setting.item])
+    return {
+        level: [
+            (levels[present[0]][others], setting)
             for others, setting in levels[level].items()
             if others in levels[present[0]]
         ]
-        found = _difference(pairs)
-        if found is not None:
-            yield Effect(factor, level, present[0], *found)
+        for level in present[1:]
+    }
 
 
 def _difference(

@@ -28,16 +28,19 @@ def points(spec: Spec, applies: Applies) -> list[Point]:
 
     A factor that means nothing at a point is None there, so that points which differ in nothing else are one.
     """
+
+    def meant(point: Point) -> Point:
+        return {name: value if applies(name, point) else None for name, value in point.items()}
+
     found: dict[tuple[Value, ...], Point] = {}
-    for point in _chosen(spec):
-        meant = {name: value if applies(name, point) else None for name, value in point.items()}
-        found.setdefault(tuple(meant.values()), meant)
+    for point in map(meant, _chosen(spec, meant)):
+        found.setdefault(tuple(point.values()), point)
     seeds: Iterable[int | None] = (None,) if spec.seeds is None else spec.seeds.numbers
     return [point if seed is None else {**point, SEED: seed} for point in found.values() for seed in seeds]
 
 
-def _chosen(spec: Spec) -> Iterator[Point]:
-    """The points that are not left out; of these as many as are to be drawn."""
+def _chosen(spec: Spec, meant: Callable[[Point], Point]) -> Iterator[Point]:
+    """The points that are not left out; of these as many as are drawn, no two of one meaning."""
     lengths = [len(group[0].values) for group in spec.axes]
     whole = prod(lengths)
     if spec.random is None or spec.random.count >= whole:
@@ -45,14 +48,16 @@ def _chosen(spec: Spec) -> Iterator[Point]:
             lambda point: not _excluded(spec, point), (_at(spec, each) for each in range(whole))
         )
         return
-    draw, seen, kept = Random(spec.random.seed), set[int](), list[int]()  # noqa: S311 - a sample
+    draw, seen = Random(spec.random.seed), set[int]()  # noqa: S311 - a sample
+    kept: dict[tuple[Value, ...], int] = {}
     while len(kept) < spec.random.count and len(seen) < min(whole, _MOST_TRIED):
         number = draw.randrange(whole)
         if number not in seen:
             seen.add(number)
-            if not _excluded(spec, _at(spec, number)):
-                kept.append(number)
-    yield from (_at(spec, number) for number in sorted(kept))
+            point = _at(spec, number)
+            if not _excluded(spec, point):
+                kept.setdefault(tuple(meant(point).values()), number)
+    yield from (_at(spec, number) for number in sorted(kept.values()))
 
 
 def _at(spec: Spec, number: int) -> Point:

@@ -315,6 +315,9 @@ class _Reader:
             fields.fault("", f"draws in one way, not in {len(ways)}: {', '.join(map(str, ways))}")
         if not ways:
             return Seeds(count, first)
+        how = fields.raw(ways[0])
+        if isinstance(how, (int, float)) and not isinstance(how, bool):  # sample: 0.5
+            return Seeds(count, first, str(ways[0]), str(how))
         return Seeds(count, first, str(ways[0]), fields.string(ways[0], required=True))
 
     def _keep(self) -> ItemKeep:

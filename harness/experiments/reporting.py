@@ -8,7 +8,7 @@ from math import fsum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.comparison.figures import name_of, shown
-from harness.experiments.effects import effects
+from harness.experiments.effects import effects, unpaired
 from harness.experiments.frontier import Outcome, outcomes, shifts
 from harness.experiments.lacking import about_objectives
 from harness.experiments.objectives import Estimate, Judged, Setting, value_text
@@ -220,6 +220,9 @@ def _effects(judged: Judged, scaled: Sequence[_Scaled]) -> Iterator[Block]:
             note="The mean difference from the factor's first value over all settings that differ in nothing "
             f"else. Lines are {lines}.",
         )
+    lonely = unpaired(judged)
+    if lonely:
+        yield Text(f"There is {lonely}.")
 
 
 def _effects_drawn(rows: Sequence[tuple[Any, ...]], one: _Scaled) -> Any:

@@ -11,14 +11,14 @@ from harness.comparison.figures import Key, changed, key_of, name_of, shown
 from harness.comparison.headlines import HEADLINES
 from harness.comparison.paired import Paired
 from harness.errors import OptionError, RunError
-from harness.experiments.effects import effects
+from harness.experiments.effects import effects, unpaired
 from harness.experiments.experiment import DONE, Experiment
 from harness.experiments.frontier import Outcome, Shift, outcomes, shifts
 from harness.experiments.lacking import about_objectives, about_values
 from harness.experiments.objectives import Estimate, Judged, Setting, value_text
 from harness.metrics.measurement import Measurement
 from harness.options import did_you_mean
-from harness.text import aligned
+from harness.text import aligned, counted
 
 _EXTREMES = 3
 _NAMED = 5
@@ -29,7 +29,7 @@ def show(judged: Judged) -> str:
     """Best and worst settings, main effects, the frontier, who wins and loses there, and what is missing."""
     found = outcomes(judged)
     parts = [_state(judged), _extremes(judged, found)]
-    parts += [_effects(judged, each) for each in judged.objectives]
+    parts += [*(_effects(judged, each) for each in judged.objectives), unpaired(judged)]
     parts += [_frontier(judged, found), "\n".join(about_objectives(judged))]
     return "\n\n".join(part for part in parts if part)
 
@@ -39,9 +39,9 @@ def _state(judged: Judged) -> str:
     items = experiment.items
     done = items.filter(state=DONE).height
     seeds = experiment.description["seeds"]
-    repeats = f", {seeds['count']:,} seeds ({seeds['of']} {seeds['by']}) each" if seeds else ""
-    counted = f"{done:,} of {items.height:,} items, {len(judged.settings):,} settings{repeats}"
-    return "\n".join(filter(None, (f"{experiment.name}: {counted}", stopped_text(experiment))))
+    repeats = f", {counted(judged.seeds, 'seed')} ({seeds['of']} {seeds['by']}) each" if seeds else ""
+    made = f"{done:,} of {items.height:,} items, {len(judged.settings):,} settings{repeats}"
+    return "\n".join(filter(None, (f"{experiment.name}: {made}", stopped_text(experiment))))
 
 
 def stopped_text(experiment: Experiment) -> str:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import OptionError, RunError
-from harness.experiments.effects import effects
+from harness.experiments.effects import effects, unpaired
 from harness.experiments.experiment import Experiment
 from harness.experiments.folder import Folder
 from harness.experiments.frontier import outcomes, shifts
@@ -99,6 +99,25 @@ def test_effects_are_paired_with_settings_that_differ_in_nothing_else(judged: Ca
     assert told["load", 2].base == 10 + 2.5 + 200
 
 
+def test_what_always_varies_with_something_else_has_no_effect_and_is_named(
+    judged: Callable[..., Judged],
+) -> None:
+    """All values of a factor, as in a zip, or one of them."""
+    found = judged(lambda load, model, seed: 10 * load)
+    assert unpaired(found) == ""
+    settings = {(each.point["load"], each.point["model"]): each for each in found.settings}
+    found.settings = [settings[1, "restart"], settings[2, "resume"]]
+    assert not effects(found, found.objectives[0])
+    told = "no effect of load, model: no setting differs in it alone from one with its first value"
+    assert told in show(found)
+    blocks = {chapter.name: chapter.blocks for chapter in report(found).chapters}
+    assert blocks["effects"] == [Text(f"There is {told}.")]
+    found.settings.append(settings[2, "restart"])
+    assert unpaired(found) == ""
+    found.settings.append(settings[3, "resume"])
+    assert unpaired(found).startswith("no effect of load=3: ")
+
+
 @pytest.mark.parametrize("loads", [(1, 2, 0.5), ("b", "a", "1.0")])
 def test_effects_are_against_the_first_value_that_the_experiment_says(
     judged: Callable[..., Judged], loads: Sequence[int | float | str]
@@ -176,6 +195,9 @@ def test_what_is_shown_can_be_narrowed(judged: Callable[..., Judged]) -> None:
     assert told.startswith("made: 6 of 6 items, 2 settings")
     assert "effect on wait.first_start.p95" in told
     assert "frontier" in told
+    assert "6 settings, 3 seeds (weeks 7d) each" in show(judged(lambda load, *_: load, seeds=3))
+    one = judged(lambda load, *_: load, seeds=3, where={"seed": "2"})
+    assert "6 settings, 1 seed (weeks 7d) each" in show(one)
     with pytest.raises(OptionError, match="lod does not vary here"):
         judged(lambda load, model, seed: load, where={"lod": "2"})
     with pytest.raises(OptionError, match="load is never '7'"):

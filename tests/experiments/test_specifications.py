@@ -12,7 +12,7 @@ from harness.errors import SpecError
 from harness.experiments.grid import points
 from harness.experiments.preparing import items_of, prepared
 from harness.experiments.reading import from_texts, load_spec, more_varied
-from harness.experiments.spec import Spec
+from harness.experiments.spec import Point, Spec
 from harness.plugins import load
 
 
@@ -54,6 +54,20 @@ def test_a_seeded_part_of_the_grid_is_drawn(spec: Callable[..., Spec]) -> None:
     assert some == points(spec(vary=vary, random="30@7"), always)
     assert some != points(spec(vary=vary, random="30@8"), always)
     assert len(points(spec(vary=vary, random="1000@7"), always)) == 400
+
+
+def test_as_many_are_drawn_as_are_asked_for_where_several_mean_the_same(
+    spec: Callable[..., Spec],
+) -> None:
+    """An option of another plugin means nothing: its ten values are one point."""
+    vary = {"on-preemption": ["restart", "resume"], "y.latency": list(range(10))}
+
+    def applies(name: str, point: Point) -> bool:
+        return name != "y.latency" or point["on-preemption"] == "resume"
+
+    assert len(points(spec(vary=vary), applies)) == 11
+    for seed in range(20):
+        assert len(points(spec(vary=vary, random=f"9@{seed}"), applies)) == 9
 
 
 def test_seeds_repeat_every_point(spec: Callable[..., Spec]) -> None:
@@ -174,6 +188,13 @@ def test_every_value_is_tried_before_the_first_replay(
     with pytest.raises(SpecError) as caught:
         items_of(prepared(spec(**fields), load()))
     assert told in str(caught.value)
+
+
+def test_the_share_of_a_sample_is_a_number_or_text(spec: Callable[..., Spec]) -> None:
+    """As docs/experiments.md writes it."""
+    written = [spec(seeds={"count": 10, "sample": share}).seeds for share in (0.5, "0.5")]
+    assert written[0] == written[1]
+    assert len(items_of(prepared(spec(seeds={"count": 3, "sample": 0.5}), load()))) == 3
 
 
 def test_the_grid_of_the_examples_has_600_items() -> None:
