@@ -19,6 +19,7 @@ from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import NEVER_PREEMPTS, VICTIMS_LEAVING
 from harness_plugins.elastic_quota.quota_request import QuotaRequest
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
+from harness_plugins.elastic_quota.rules import Claim
 from harness_plugins.elastic_quota.tree import Amounts, Lent, Quota
 
 NO_QUOTA = "a pod that belongs to no quota may not preempt"
@@ -51,6 +52,7 @@ class AckRules:
         self._usage = usage
         self._budgets = budgets
         self._protected = protected
+        self._may_go: dict[int, tuple[int, list[PodInfo]]] = {}  # by the node's position, with its generation
 
     def reclaims(self, quota: Quota | None, amounts: Amounts) -> bool:
         """Whether the quota stays within its `min` in every resource."""
@@ -92,50 +94,19 @@ class AckRules:
         """Nodes that are marked unschedulable are left out for one pod; for several they join the pool."""
         return not (alone and node.unschedulable)
 
-    def where(self, request: QuotaRequest, *, reclaims: bool) -> Collection[int]:
-        """Nodes with pods of quotas that borrow, else with pods of its own."""
-        usage, quota = self._usage, request.quota
-        if quota is None:
-            return ()
-        if not reclaims:
-            return usage.nodes_of(quota)
-        lent = Lent(quota)
-        losing = (leaf for leaf in usage.tree.leaves.values() if leaf is not quota and lent.may_lose(leaf))
-        return {position for leaf in losing for position in usage.nodes_of(leaf)}
+    def claim(self, request: QuotaRequest, *, reclaims: bool) -> Claim:
+        """See `AckClaim`."""
+        assert request.quota is not None, "see `why_never`"
+        return AckClaim(self, self._usage, self._budgets, request.pod, request.quota, reclaims=reclaims)
 
-    def potential_victims(self, request: QuotaRequest, node: NodeInfo, *, reclaims: bool) -> list[PodInfo]:
-        """Borrowers of other quotas for a pod that reclaims, else less important pods of its own.
-
-        Pods of its own gang, or its own job, are none. The least important ones come first: they use up the
-        disruptions that budgets allow, and a quota's pods are taken until it no longer borrows.
-        """
-        pod, quota, usage, budgets = request.pod, request.quota, self._usage, self._budgets
-        found: list[PodInfo] = []
-        if quota is None:
-            return found
-        left: dict[int, int] = {}
-        lent = Lent(quota)
-        for each in reversed(node.by_importance()):
-            if not reclaims and each.priority >= pod.priority:
-                break  # as are all that are left
-            theirs, amounts = usage.of(each)
-            if reclaims:
-                if theirs is None or theirs is quota or not lent.may_lose(theirs):
-                    continue
-            elif theirs is not quota:
-                continue
-            if each.terminating or self._is_protected(each) or are_mates(each, pod):
-                continue
-            if each.template.budgets:
-                charged = list(budgets.charged(each))
-                if any(left.setdefault(number, budgets.allowed[number]) < 1 for number in charged):
-                    continue
-                for number in charged:
-                    left[number] -= 1
-            found.append(each)
-            if reclaims and theirs is not None:
-                lent.take(theirs, amounts)
+    def may_go(self, node: NodeInfo) -> Sequence[PodInfo]:
+        """The pods on a node that may be victims of others, least important first; budgets aside."""
+        known = self._may_go.get(node.position)
+        if known is not None and known[0] == node.generation:
+            return known[1]
+        found = [each for each in node.by_importance() if not (each.terminating or self._is_protected(each))]
         found.reverse()
+        self._may_go[node.position] = node.generation, found
         return found
 
     def _is_protected(self, pod: PodInfo) -> bool:
@@ -153,3 +124,84 @@ class AckRules:
     def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
         """Least important first, so that no quota is below its `min` when it loses a pod to another."""
         return victims[::-1]
+
+
+@final
+class AckClaim:
+    """What a pod may take: from those that borrow if it reclaims, else from its own quota; see `Claim`.
+
+    Args:
+        rules: say who may go at all.
+        usage: the quotas.
+        budgets: the PodDisruptionBudgets.
+        pod: the pod.
+        quota: its quota.
+        reclaims: whether it takes from others what is guaranteed to its quota.
+    """
+
+    def __init__(
+        self,
+        rules: AckRules,
+        usage: QuotaUsage,
+        budgets: Budgets,
+        pod: PodInfo,
+        quota: Quota,
+        *,
+        reclaims: bool,
+    ) -> None:
+        self._rules = rules
+        self._usage = usage
+        self._budgets = budgets
+        self._pod = pod
+        self._quota = quota
+        self._lent = Lent(quota) if reclaims else None
+        job = pod.job
+        self._may_have_mates = pod.gang is not None or (job is not None and job.pods > 1)
+
+    def where(self) -> Collection[int]:
+        """Nodes with pods of quotas that borrow, else with pods of its own."""
+        usage, quota, lent = self._usage, self._quota, self._lent
+        if lent is None:
+            return usage.nodes_of(quota)
+        losing = (leaf for leaf in usage.tree.leaves.values() if leaf is not quota and lent.may_lose(leaf))
+        return {position for leaf in losing for position in usage.nodes_of(leaf)}
+
+    def potential_victims(self, node: NodeInfo) -> list[PodInfo]:
+        """Borrowers of other quotas for a pod that reclaims, else less important pods of its own.
+
+        Pods of its own gang, or its own job, are none. The least important ones come first: they use up the
+        disruptions that budgets allow, and a quota's pods are taken until it no longer borrows.
+        """
+        pod, quota, lent, quota_of = self._pod, self._quota, self._lent, self._usage.of
+        found: list[PodInfo] = []
+        left: dict[int, int] = {}
+        if lent is not None:
+            lent.restore()
+        for each in self._rules.may_go(node):
+            if lent is None and each.priority >= pod.priority:
+                break  # as are all that are left
+            theirs, amounts = quota_of(each)
+            if lent is None:
+                if theirs is not quota:
+                    continue
+            elif theirs is None or theirs is quota or not lent.may_lose(theirs):
+                continue
+            if self._may_have_mates and are_mates(each, pod):
+                continue
+            if each.template.budgets and not self._disrupts(each, left):
+                continue
+            found.append(each)
+            if lent is not None and theirs is not None:
+                lent.take(theirs, amounts)
+        found.reverse()
+        return found
+
+    def _disrupts(self, victim: PodInfo, left: dict[int, int]) -> bool:
+        """Whether all budgets allow that it goes, too; it then uses up one disruption of each."""
+        budgets = self._budgets
+        charged = list(budgets.charged(victim))
+        if any(left.setdefault(number, budgets.allowed[number]) < 1 for number in charged):
+            return False
+        for number in charged:
+            left[number] -= 1
+        return True

@@ -15,6 +15,7 @@ from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.evaluator import NEVER_PREEMPTS, VICTIMS_LEAVING
 from harness_plugins.elastic_quota.quota_request import QuotaRequest
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
+from harness_plugins.elastic_quota.rules import Claim
 from harness_plugins.elastic_quota.tree import Amounts, Quota
 
 
@@ -70,20 +71,45 @@ class CapacityRules:
         """Every node is tried."""
         return True
 
-    def where(self, request: QuotaRequest, *, reclaims: bool) -> Collection[int]:
+    def claim(self, request: QuotaRequest, *, reclaims: bool) -> Claim:
+        """See `CapacityClaim`."""
+        return CapacityClaim(self._usage, request, reclaims=reclaims)
+
+    def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
+        """Most important first."""
+        return victims
+
+
+@final
+class CapacityClaim:
+    """What a pod may take from those that borrow if it reclaims, else from its own quota; see `Claim`.
+
+    Args:
+        usage: the quotas.
+        request: the pod's request.
+        reclaims: whether it requests its guarantee.
+    """
+
+    def __init__(self, usage: QuotaUsage, request: QuotaRequest, *, reclaims: bool) -> None:
+        self._usage = usage
+        self._pod = request.pod
+        self._quota = request.quota
+        self._reclaims = reclaims
+
+    def where(self) -> Collection[int]:
         """Nodes with pods of quotas that borrow, else with pods of its own, or of none."""
-        usage, quota = self._usage, request.quota
-        if not reclaims:
+        usage, quota = self._usage, self._quota
+        if not self._reclaims:
             return usage.nodes_of(quota)
         leaves = usage.tree.leaves.values()
         losing = (leaf for leaf in leaves if leaf is not quota and leaf.borrows() is not None)
         return {position for leaf in losing for position in usage.nodes_of(leaf)}
 
-    def potential_victims(self, request: QuotaRequest, node: NodeInfo, *, reclaims: bool) -> list[PodInfo]:
+    def potential_victims(self, node: NodeInfo) -> list[PodInfo]:
         """Borrowers of other quotas for a pod that reclaims, else less important pods of its own."""
-        pod, quota, usage = request.pod, request.quota, self._usage
+        pod, quota, usage = self._pod, self._quota, self._usage
         least_first = (each for each in reversed(node.by_importance()) if not are_mates(each, pod))
-        if reclaims:
+        if self._reclaims:
             found = self._borrowers(quota, least_first)
         else:
             found = [
@@ -103,7 +129,3 @@ class CapacityRules:
         for each in found:
             usage.charge(each)
         return found
-
-    def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
-        """Most important first."""
-        return victims

@@ -16,6 +16,7 @@ from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.evaluator import NEVER_PREEMPTS, VICTIMS_LEAVING
 from harness_plugins.elastic_quota.quota_request import QuotaRequest
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
+from harness_plugins.elastic_quota.rules import Claim
 from harness_plugins.elastic_quota.runtime import Part, fair_shares
 from harness_plugins.elastic_quota.tree import (
     Amounts,
@@ -177,7 +178,7 @@ class KoordinatorRules:
         if not request.pod.preempts:
             return NEVER_PREEMPTS
         for other in expected.pods if expected is not None else ():
-            if other.terminating and self._is_below(other, request):
+            if other.terminating and _is_below(other, request, self._usage):
                 return VICTIMS_LEAVING
         return None
 
@@ -185,24 +186,46 @@ class KoordinatorRules:
         """Every node is tried."""
         return True
 
-    def where(self, request: QuotaRequest, *, reclaims: bool) -> Collection[int]:
-        """Nodes with pods of its own quota."""
-        return self._usage.nodes_of(request.quota)
-
-    def potential_victims(self, request: QuotaRequest, node: NodeInfo, *, reclaims: bool) -> list[PodInfo]:
-        """Less important pods of its own quota that may be preempted, but none of its own gang or job."""
-        return [
-            each
-            for each in node.by_importance()
-            if self._is_below(each, request) and is_preemptible(each) and not are_mates(each, request.pod)
-        ]
-
-    def _is_below(self, other: PodInfo, request: QuotaRequest) -> bool:
-        return other.priority < request.pod.priority and self._usage.quota_of(other) is request.quota
+    def claim(self, request: QuotaRequest, *, reclaims: bool) -> Claim:
+        """See `KoordinatorClaim`."""
+        return KoordinatorClaim(self._usage, request)
 
     def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
         """Most important first."""
         return victims
+
+
+@final
+class KoordinatorClaim:
+    """What a pod may take from less important pods of its own quota; see `Claim`.
+
+    Args:
+        usage: the quotas.
+        request: the pod's request.
+    """
+
+    def __init__(self, usage: QuotaUsage, request: QuotaRequest) -> None:
+        self._usage = usage
+        self._request = request
+
+    def where(self) -> Collection[int]:
+        """Nodes with pods of its own quota."""
+        return self._usage.nodes_of(self._request.quota)
+
+    def potential_victims(self, node: NodeInfo) -> list[PodInfo]:
+        """Less important pods of its own quota that may be preempted, but none of its own gang or job."""
+        request = self._request
+        return [
+            each
+            for each in node.by_importance()
+            if _is_below(each, request, self._usage)
+            and is_preemptible(each)
+            and not are_mates(each, request.pod)
+        ]
+
+
+def _is_below(other: PodInfo, request: QuotaRequest, usage: QuotaUsage) -> bool:
+    return other.priority < request.pod.priority and usage.quota_of(other) is request.quota
 
 
 def is_preemptible(pod: PodInfo) -> bool:

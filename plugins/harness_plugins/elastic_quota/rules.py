@@ -11,6 +11,16 @@ from harness_plugins.elastic_quota.quota_request import QuotaRequest
 from harness_plugins.elastic_quota.tree import Amounts, Quota
 
 
+class Claim(Protocol):
+    """Whom a pod may preempt, as things stand: it is made for one search, in which nothing else changes."""
+
+    def where(self) -> Collection[int]:
+        """Positions of the nodes that may hold a victim; on the others there certainly is none."""
+
+    def potential_victims(self, node: NodeInfo) -> list[PodInfo]:
+        """Who may be a victim on a node, most important first."""
+
+
 class Rules(Protocol):
     """The points at which semantics differ; the rest is common to them."""
 
@@ -50,11 +60,8 @@ class Rules(Protocol):
     def examines(self, node: NodeInfo, *, alone: bool) -> bool:
         """Whether a node is tried at all, for one pod alone or for one of several of a gang."""
 
-    def where(self, request: QuotaRequest, *, reclaims: bool) -> Collection[int]:
-        """Positions of the nodes that may hold a victim; on the others there certainly is none."""
-
-    def potential_victims(self, request: QuotaRequest, node: NodeInfo, *, reclaims: bool) -> list[PodInfo]:
-        """Who may be a victim on a node, most important first."""
+    def claim(self, request: QuotaRequest, *, reclaims: bool) -> Claim:
+        """Whom a pod may preempt."""
 
     def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
         """Victims, most important first, in the order in which they are evicted."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any, Protocol, final
+from typing import Any, NamedTuple, Protocol, final
 
 from harness.models.kube.gangs import are_mates
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import Scheduling
+from harness.models.kube.placement.shape_nodes import ShapeNodes
 from harness.models.kube.placement.status import Code, Status
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.budgets import Budgets
@@ -20,7 +21,7 @@ from harness_plugins.elastic_quota.failure import Failure
 from harness_plugins.elastic_quota.kept_dry_runs import KeptDryRuns
 from harness_plugins.elastic_quota.quota_detail import quota_detail
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
-from harness_plugins.elastic_quota.rules import Rules
+from harness_plugins.elastic_quota.rules import Claim, Rules
 from harness_plugins.elastic_quota.tree import Excesses, Quota
 
 RECLAIM = "QuotaReclaim"
@@ -61,6 +62,23 @@ class Search(Protocol):
 
     def detail(self, pod: PodInfo, chosen: Candidate, found: Found) -> dict[str, Any]:
         """The detail of a choice, before anybody is evicted."""
+
+
+class Tries(NamedTuple):
+    """What the dry runs of one search have in common.
+
+    Attributes:
+        failure: why the pod got no node.
+        claim: whom it may preempt.
+        excesses, own_excesses: see `DryRun`.
+        nodes: what its shape finds on the nodes.
+    """
+
+    failure: Failure
+    claim: Claim
+    excesses: Excesses
+    own_excesses: Excesses
+    nodes: ShapeNodes
 
 
 @final
@@ -120,9 +138,10 @@ class QuotaSearch:
         nodes, examines = self._cache.nodes, self._rules.examines
         ahead = self._usage.tree.departed() if self._rules.looks_ahead else nullcontext()
         with ahead:
-            where = self._rules.where(failure.request, reclaims=self._reclaims[failure.request.quota])
+            tries = self._tries(failure)
+            where = tries.claim.where()
             tried = [each for each in pool if each in where and examines(nodes[each], alone=alone)]
-            answers = self._answers(failure, tried)
+            answers = self._answers(tries, tried)
         candidates = [each for each in answers.values() if isinstance(each, Candidate)]
         rejected: dict[int, Status] = {}
         if explain or not candidates:
@@ -137,13 +156,25 @@ class QuotaSearch:
     def _nobody(self, failure: Failure, node: NodeInfo) -> Status:
         return no_victims(failure.request.pod, node) if self._rules.as_upstream else NO_VICTIMS
 
-    def _answers(self, failure: Failure, positions: Sequence[int]) -> dict[int, Candidate | Status]:
+    def _tries(self, failure: Failure) -> Tries:
+        """What dry runs for a pod have in common, as things stand."""
+        request, tree = failure.request, self._usage.tree
+        return Tries(
+            failure,
+            self._rules.claim(request, reclaims=self._reclaims[request.quota]),
+            request.excesses(tree),
+            request.own_excesses(tree) if self._rules.as_upstream else (),
+            self._scheduling.shape_nodes(request.pod.template.shape),
+        )
+
+    def _answers(self, tries: Tries, positions: Sequence[int]) -> dict[int, Candidate | Status]:
         """Dry runs on some nodes, but where it is known what comes of them."""
-        nodes, kept, request = self._cache.nodes, self._kept, failure.request
-        reclaims, excesses = self._reclaims[request.quota], request.excesses(self._usage.tree)
-        equals = kept.of_equals(failure, excesses, reclaims=reclaims) if kept is not None else None
+        nodes, kept, failure = self._cache.nodes, self._kept, tries.failure
+        request = failure.request
+        reclaims = self._reclaims[request.quota]
+        equals = kept.of_equals(failure, tries.excesses, reclaims=reclaims) if kept is not None else None
         if kept is None or equals is None:
-            return {position: self._dry_run(failure, nodes[position], excesses) for position in positions}
+            return {position: self._dry_run(tries, nodes[position]) for position in positions}
         borrowed = kept.borrowed_from(request.quota) if reclaims and request.quota is not None else {}
         settled = kept.settled(equals, request.pod, borrowed)
         answers: dict[int, Candidate | Status] = {}
@@ -158,23 +189,23 @@ class QuotaSearch:
             if known is not None and known[0] == moment:
                 answers[position] = known[1]
                 continue
-            answer = answers[position] = self._dry_run(failure, node, excesses)
+            answer = answers[position] = self._dry_run(tries, node)
             if moment is not None and kept.keeps(node):
                 equals.known[position] = moment, answer
         return answers
 
-    def _dry_run(self, failure: Failure, node: NodeInfo, excesses: Excesses) -> Candidate | Status:
-        request, rules = failure.request, self._rules
-        potential = rules.potential_victims(request, node, reclaims=self._reclaims[request.quota])
+    def _dry_run(self, tries: Tries, node: NodeInfo) -> Candidate | Status:
+        failure, rules = tries.failure, self._rules
+        potential = tries.claim.potential_victims(node)
         if not potential:
             return self._nobody(failure, node)
-        fixed = self._scheduling.shape_nodes(request.pod.template.shape).ruled_out(node.position)
+        fixed = tries.nodes.ruled_out(node.position)
         if fixed is not None:
             return fixed
         run = DryRun(
-            request.pod,
-            excesses,
-            request.own_excesses(self._usage.tree) if rules.as_upstream else (),
+            failure.request.pod,
+            tries.excesses,
+            tries.own_excesses,
             node,
             potential,
             failure.state,

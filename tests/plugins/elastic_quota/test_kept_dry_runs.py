@@ -37,7 +37,7 @@ from harness_plugins.elastic_quota.kept_dry_runs import KeptDryRuns
 from harness_plugins.elastic_quota.policy import auto, elastic_quota
 from harness_plugins.elastic_quota.quota_request import nominated_besides, quota_request
 from harness_plugins.elastic_quota.scheduler import QuotaScheduler
-from harness_plugins.elastic_quota.search import QuotaSearch
+from harness_plugins.elastic_quota.search import QuotaSearch, Tries
 
 
 def watched(context: pytest.MonkeyPatch) -> list[bool]:
@@ -45,18 +45,16 @@ def watched(context: pytest.MonkeyPatch) -> list[bool]:
     told: list[bool] = []
     asked = QuotaSearch._answers
 
-    def answers(
-        self: QuotaSearch, failure: Failure, positions: Sequence[int]
-    ) -> dict[int, Candidate | Status]:
-        quota = failure.request.quota
+    def answers(self: QuotaSearch, tries: Tries, positions: Sequence[int]) -> dict[int, Candidate | Status]:
+        failure = tries.failure
         assert self._kept is not None
-        excesses = failure.request.excesses(self._usage.tree)
-        equals = self._kept.of_equals(failure, excesses, reclaims=self._reclaims[quota])
+        reclaims = self._reclaims[failure.request.quota]
+        equals = self._kept.of_equals(failure, tries.excesses, reclaims=reclaims)
         before = {} if equals is None else dict(equals.known)
-        found = asked(self, failure, positions)
+        found = asked(self, tries, positions)
         for position, answer in found.items():
             told.append(position in before and before[position][1] is answer)
-            assert in_words(answer) == in_words(self._dry_run(failure, self._cache.nodes[position], excesses))
+            assert in_words(answer) == in_words(self._dry_run(tries, self._cache.nodes[position]))
         return found
 
     context.setattr(QuotaSearch, "_answers", answers)
