@@ -42,22 +42,33 @@ class Shortfall:
         excesses: the bounds that are exceeded.
     """
 
-    __slots__ = ("_bounds", "_left")
+    __slots__ = ("_excesses", "_left")
 
     def __init__(self, excesses: Excesses) -> None:
-        self._bounds = [(place, quota, resource) for place, (quota, resource, _) in enumerate(excesses)]
+        self._excesses = excesses
         self._left = [excess for _, _, excess in excesses]
 
     def change(self, leaf: Quota | None, amounts: Amounts, sign: int) -> None:
         """A pod of a leaf is taken away (-1), or put back (1)."""
         if leaf is not None:
-            for place, quota, resource in self._bounds:
+            for place, (quota, resource, _) in enumerate(self._excesses):
                 if quota is None or quota in leaf.line:
                     self._left[place] += sign * amounts.get(resource, 0)
 
     def is_covered(self) -> bool:
         """Whether so much is given back."""
-        return max(self._left, default=0) <= 0
+        for left in self._left:  # noqa: SIM110 `all` of a generator takes twice as long, for one bound or two
+            if left > 0:
+                return False
+        return True
+
+    def still_covered(self, leaf: Quota | None, amounts: Amounts) -> bool:
+        """Put a pod of a leaf back if so much is given back without it; answers whether it is back."""
+        self.change(leaf, amounts, 1)
+        if self.is_covered():
+            return True
+        self.change(leaf, amounts, -1)
+        return False
 
 
 @final

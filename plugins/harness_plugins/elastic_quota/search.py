@@ -16,6 +16,7 @@ from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import Found, Preemption, deciding_criterion
 from harness.models.kube.preemption.victims import Candidate
 from harness.models.kube.scheduler import PREEMPTED, detail_of
+from harness_plugins.elastic_quota.amounts_only import by_amounts, only_amounts_count
 from harness_plugins.elastic_quota.dry_run import NO_VICTIMS, DryRun, no_victims
 from harness_plugins.elastic_quota.failure import Failure
 from harness_plugins.elastic_quota.kept_dry_runs import KeptDryRuns
@@ -72,6 +73,7 @@ class Tries(NamedTuple):
         claim: whom it may preempt.
         excesses, own_excesses: see `DryRun`.
         nodes: what its shape finds on the nodes.
+        by_amounts: whether only amounts count of the pod.
     """
 
     failure: Failure
@@ -79,6 +81,7 @@ class Tries(NamedTuple):
     excesses: Excesses
     own_excesses: Excesses
     nodes: ShapeNodes
+    by_amounts: bool
 
 
 @final
@@ -165,6 +168,7 @@ class QuotaSearch:
             request.excesses(tree),
             request.own_excesses(tree) if self._rules.as_upstream else (),
             self._scheduling.shape_nodes(request.pod.template.shape),
+            not self._rules.as_upstream and only_amounts_count(request.pod, failure.state),
         )
 
     def _answers(self, tries: Tries, positions: Sequence[int]) -> dict[int, Candidate | Status]:
@@ -195,20 +199,29 @@ class QuotaSearch:
         return answers
 
     def _dry_run(self, tries: Tries, node: NodeInfo) -> Candidate | Status:
-        failure, rules = tries.failure, self._rules
+        failure = tries.failure
         potential = tries.claim.potential_victims(node)
         if not potential:
             return self._nobody(failure, node)
         fixed = tries.nodes.ruled_out(node.position)
         if fixed is not None:
             return fixed
+        if tries.by_amounts:
+            pod, ahead = failure.request.pod, self._rules.looks_ahead
+            answer = by_amounts(pod, tries.excesses, node, potential, self._usage, looks_ahead=ahead)
+            if answer is not None:
+                return answer
+        return self._simulated(tries, node, potential)
+
+    def _simulated(self, tries: Tries, node: NodeInfo, potential: Sequence[PodInfo]) -> Candidate | Status:
+        rules = self._rules
         run = DryRun(
-            failure.request.pod,
+            tries.failure.request.pod,
             tries.excesses,
             tries.own_excesses,
             node,
             potential,
-            failure.state,
+            tries.failure.state,
             self._usage,
             self._cache.names,
             looks_ahead=rules.looks_ahead,

@@ -23,7 +23,7 @@ Bound: TypeAlias = tuple[str, str, str]
 Excesses: TypeAlias = Sequence[tuple["Quota | None", str, int]]
 """Bounds that would be exceeded: of which quota, of which resource, and by how much.
 
-None stands for the `min` of all quotas together."""
+None stands for all quotas together."""
 
 
 FirstExceeded: TypeAlias = Callable[[bool], Bound | None]
@@ -148,6 +148,7 @@ class QuotaTree:
             for name, quota in self.quotas.items():
                 quota.line = tuple(self.quotas[each] for each in _line(name, manifests))
         tops = [quota for quota in self.quotas.values() if quota.line[-1] is quota]
+        self._top = tops[0] if len(tops) == 1 else None
         self.guaranteed: dict[str, int] = {}
         for quota in tops:
             _add(self.guaranteed, quota.min, 1)
@@ -248,25 +249,29 @@ class QuotaTree:
     ) -> Excesses:
         """All bounds that would be exceeded, see `over_max` and `over_guaranteed`.
 
+        What binds all quotas together counts once for each resource, as far as it is exceeded most: their
+        `min`, and the `max` of the quota above all of them.
+
         Args:
             leaf: the quota.
             amounts: what it would use more.
             shared: what other quotas below a quota above it would use more.
             in_all: what all quotas together would.
         """
-        found: list[tuple[Quota | None, str, int]] = []
+        found: dict[tuple[Quota | None, str], int] = {}
         for quota in leaf.line:
             asked = _sum(amounts, shared[quota]) if quota in shared else amounts
+            whose = None if quota is self._top else quota
             for resource, bound in quota.bounds(asked):
                 excess = quota.used.get(resource, 0) + asked.get(resource, 0) - bound
                 if excess > 0:
-                    found.append((quota, resource, excess))
+                    found[whose, resource] = excess
         guaranteed, used = self.guaranteed, self.used
         for resource in {**used, **in_all}:
             excess = used.get(resource, 0) + in_all.get(resource, 0) - guaranteed.get(resource, 0)
-            if excess > 0:
-                found.append((None, resource, excess))
-        return found
+            if excess > found.get((None, resource), 0):
+                found[None, resource] = excess
+        return [(whose, resource, excess) for (whose, resource), excess in found.items()]
 
     def never(self, leaf: Quota, amounts: Amounts) -> Excess | None:
         """A bound that these amounts exceed even when nothing else is used."""

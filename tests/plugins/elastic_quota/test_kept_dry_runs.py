@@ -24,6 +24,7 @@ from quota_worlds import (
 )
 
 from harness.build import is_compiled
+from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import Diagnosis
 from harness.models.kube.placement.status import Status
 from harness.models.kube.pod import PodInfo
@@ -88,6 +89,38 @@ def test_most_answers_are_kept_where_many_wait() -> None:
         for seed in range(12):
             Happened(*varied(random.Random(seed)))
     assert sum(told) > len(told) // 3
+
+
+@pytest.mark.skipif(is_compiled(), reason="compiled classes let no method be replaced")
+@pytest.mark.parametrize("options", [{}, {"semantics": "koordinator"}, {"evictionLatency": "3s"}], ids=str)
+def test_dry_runs_by_amounts_find_what_a_simulation_finds(options: dict[str, Any]) -> None:
+    """And most that find victims are made so, though here many pods have budgets, nominations and rules."""
+    found: list[Candidate | Status] = []
+    by_simulation: list[Candidate | Status] = []
+    run, simulated = QuotaSearch._dry_run, QuotaSearch._simulated
+
+    def compared(self: QuotaSearch, tries: Tries, node: NodeInfo) -> Candidate | Status:
+        answer = run(self, tries, node)
+        potential = tries.claim.potential_victims(node)
+        if potential and tries.nodes.ruled_out(node.position) is None:
+            assert in_words(answer) == in_words(simulated(self, tries, node, potential))
+            found.append(answer)
+        return answer
+
+    def noted(*arguments: Any) -> Candidate | Status:
+        by_simulation.append(simulated(*arguments))
+        return by_simulation[-1]
+
+    with pytest.MonkeyPatch.context() as context:
+        context.setattr(QuotaSearch, "_dry_run", compared)
+        context.setattr(QuotaSearch, "_simulated", noted)
+        for seed in range(12):
+            for worlds in (varied, grouped):
+                Happened(*worlds(random.Random(seed)), **options)
+    total, few = (
+        [isinstance(each, Candidate) for each in some].count(True) for some in (found, by_simulation)
+    )
+    assert few < total / 2
 
 
 def asked(happened: Happened, pod: PodInfo) -> tuple[KeptDryRuns, Failure]:
