@@ -44,6 +44,7 @@ class AckRules:
     as_upstream = False
     keeps_room = True
     looks_ahead = True
+    examines_all = False
     keeps_dry_runs = True
 
     def __init__(
@@ -89,10 +90,6 @@ class AckRules:
                 if excess is None and tree.over_guaranteed(request.in_all) is None:
                     return QUOTA_LEAVING
         return None
-
-    def examines(self, node: NodeInfo, *, alone: bool) -> bool:
-        """Nodes that are marked unschedulable are left out for one pod; for several they join the pool."""
-        return not (alone and node.unschedulable)
 
     def claim(self, request: QuotaRequest, *, reclaims: bool) -> Claim:
         """See `AckClaim`."""

@@ -30,6 +30,7 @@ class CapacityRules:
     as_upstream = True
     keeps_room = False
     looks_ahead = False
+    examines_all = True
     keeps_dry_runs = False
 
     def __init__(self, usage: QuotaUsage) -> None:
@@ -66,10 +67,6 @@ class CapacityRules:
             if waits:
                 return VICTIMS_LEAVING
         return None
-
-    def examines(self, node: NodeInfo, *, alone: bool) -> bool:
-        """Every node is tried."""
-        return True
 
     def claim(self, request: QuotaRequest, *, reclaims: bool) -> Claim:
         """See `CapacityClaim`."""

@@ -11,7 +11,7 @@ own job, which are no victims.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TypeAlias, final
 
 from harness.memo import Memo
@@ -36,6 +36,12 @@ Known: TypeAlias = dict[int, tuple[Moment, Candidate | Status]]
 """Position of a node -> the last answer that equal pods had there, and when."""
 
 
+Borrowed: TypeAlias = Mapping[Quota, Sequence[tuple[str, int]]]
+"""Quota -> how much more it uses of each resource than it is guaranteed, at least 0."""
+
+_NOTHING: Borrowed = {}
+
+
 @final
 class Answers:
     """The last answers that equal pods had.
@@ -43,17 +49,16 @@ class Answers:
     Attributes:
         known: the answers.
         seen: the version of the nodes up to which those of nodes that have changed were forgotten.
+        borrowed: what was borrowed when those were forgotten that it changed.
     """
 
-    __slots__ = ("known", "seen")
+    __slots__ = ("borrowed", "known", "seen")
 
     def __init__(self, seen: int) -> None:
         self.known: Known = {}
         self.seen = seen
+        self.borrowed: Borrowed = _NOTHING
 
-
-Borrowed: TypeAlias = Mapping[Quota, Sequence[tuple[str, int]]]
-"""Quota -> how much more it uses of each resource than it is guaranteed, at least 0."""
 
 _NONE: Known = {}
 
@@ -75,6 +80,7 @@ class KeptDryRuns:
         self._cache = cache
         self._answers: Memo[object, Answers] = Memo(max(1, _MOST // max(1, len(cache.nodes))))
         self._holders: dict[int, tuple[int, _Holders]] = {}
+        self._most: dict[str, int] = {}  # resource -> the most that pods of a quota held on a node so far
 
     def of_equals(self, failure: Failure, excesses: Excesses, *, reclaims: bool) -> Answers | None:
         """The answers that pods had which are equal to one, also in what their quotas lack.
@@ -98,17 +104,51 @@ class KeptDryRuns:
         return answers
 
     def settled(self, answers: Answers, pod: PodInfo, borrowed: Borrowed) -> Known:
-        """The answers of nodes that have not changed, where an answer depends on nothing else.
+        """The answers that are the same now, where that is known without a look at each node.
 
-        It does on others of the pod's job, and on what others borrow where it may take that back.
+        It is not where they depend on others of the pod's job, or where pods of its gang may be in place that
+        count for quotas: what is found then may be of a moment that is none of those below.
+
+        Args:
+            answers: those of equal pods.
+            pod: the pod.
+            borrowed: see `moment`.
         """
-        if borrowed or (pod.job is not None and pod.job.pods > 1):
+        if (pod.job is not None and pod.job.pods > 1) or (borrowed and pod.gang is not None):
+            answers.borrowed = _NOTHING
             return _NONE
-        known = answers.known
-        for position in self._cache.changed_since(answers.seen):
+        known, cache = answers.known, self._cache
+        for position in cache.changed_since(answers.seen):
             known.pop(position, None)
-        answers.seen = self._cache.version
+        answers.seen = cache.version
+        if borrowed:
+            for position in self._with_pods_of(self._changed(answers.borrowed, borrowed)):
+                before = known.get(position)
+                if before is not None and before[0] != self.moment(pod, cache.nodes[position], borrowed):
+                    del known[position]
+            answers.borrowed = borrowed
         return known
+
+    def _changed(self, before: Borrowed, now: Borrowed) -> Collection[Quota]:
+        """Quotas that borrow less or more; beyond what they hold on any node that makes no difference."""
+        most, changed = self._most, []
+        for quota, amounts in now.items():
+            known = before.get(quota, ())
+            if known != amounts and (
+                len(known) != len(amounts)
+                or any(
+                    min(more, most.get(resource, 0) + 1) != min(less, most.get(resource, 0) + 1)
+                    for (resource, more), (_, less) in zip(amounts, known, strict=True)
+                )
+            ):
+                changed.append(quota)
+        return changed
+
+    def _with_pods_of(self, quotas: Collection[Quota]) -> Collection[int]:
+        """Positions of the nodes on which pods of some quotas, or of those below them, are bound."""
+        leaves = self._usage.tree.leaves.values() if quotas else ()
+        below = [leaf for leaf in leaves if any(quota in leaf.line for quota in quotas)]
+        return {position for leaf in below for position in self._usage.nodes_of(leaf)}
 
     def borrowed_from(self, claimant: Quota) -> Borrowed:
         """What others borrow now that a quota may take its guarantee back from; nobody else does for it."""
@@ -157,6 +197,10 @@ class KeptDryRuns:
             leaf, amounts = self._usage.of(pod)
             for quota in leaf.line if leaf is not None else ():
                 add(held.setdefault(quota, {}), amounts)
+        for of_quota in held.values():
+            for resource, amount in of_quota.items():
+                if amount > self._most.get(resource, 0):
+                    self._most[resource] = amount
         holders = tuple(held.items())
         self._holders[node.position] = node.generation, holders
         return holders

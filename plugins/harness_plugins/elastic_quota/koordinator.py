@@ -157,6 +157,7 @@ class KoordinatorRules:
     as_upstream = False
     keeps_room = False
     looks_ahead = False
+    examines_all = True
     keeps_dry_runs = False
 
     def __init__(self, usage: QuotaUsage) -> None:
@@ -181,10 +182,6 @@ class KoordinatorRules:
             if other.terminating and _is_below(other, request, self._usage):
                 return VICTIMS_LEAVING
         return None
-
-    def examines(self, node: NodeInfo, *, alone: bool) -> bool:
-        """Every node is tried."""
-        return True
 
     def claim(self, request: QuotaRequest, *, reclaims: bool) -> Claim:
         """See `KoordinatorClaim`."""

@@ -37,6 +37,10 @@ class Rules(Protocol):
         """Whether dry runs take what is leaving to have left; nobody is a victim twice then."""
 
     @property
+    def examines_all(self) -> bool:
+        """Whether nodes that are marked unschedulable are tried for one pod alone, as for several."""
+
+    @property
     def keeps_dry_runs(self) -> bool:
         """Whether dry runs depend on nothing but what `kept_dry_runs.py` says."""
 
@@ -56,9 +60,6 @@ class Rules(Protocol):
             expected: the node that a preemption made room on, unless it can never run the pod.
             reclaims: whether the pod, with its gang, requests its guarantee.
         """
-
-    def examines(self, node: NodeInfo, *, alone: bool) -> bool:
-        """Whether a node is tried at all, for one pod alone or for one of several of a gang."""
 
     def claim(self, request: QuotaRequest, *, reclaims: bool) -> Claim:
         """Whom a pod may preempt."""

@@ -138,21 +138,20 @@ class QuotaSearch:
         pool: Iterable[int] = failure.potential
         if not alone:
             pool = sorted({*pool, *(position for each in failures for position in each.potential)})
-        nodes, examines = self._cache.nodes, self._rules.examines
-        ahead = self._usage.tree.departed() if self._rules.looks_ahead else nullcontext()
-        with ahead:
+        nodes = self._cache.nodes
+        if alone and not self._rules.examines_all:
+            pool = [each for each in pool if not nodes[each].unschedulable]
+        with self._usage.tree.departed() if self._rules.looks_ahead else nullcontext():
             tries = self._tries(failure)
             where = tries.claim.where()
-            tried = [each for each in pool if each in where and examines(nodes[each], alone=alone)]
-            answers = self._answers(tries, tried)
+            answers = self._answers(tries, [each for each in pool if each in where])
         candidates = [each for each in answers.values() if isinstance(each, Candidate)]
         rejected: dict[int, Status] = {}
         if explain or not candidates:
             for position in pool:
-                if examines(nodes[position], alone=alone):
-                    answer = answers.get(position) or self._nobody(failure, nodes[position])
-                    if isinstance(answer, Status):
-                        rejected[position] = answer
+                answer = answers.get(position) or self._nobody(failure, nodes[position])
+                if isinstance(answer, Status):
+                    rejected[position] = answer
         failed = not candidates and any(status.code is Code.ERROR for status in rejected.values())
         return Found(candidates, rejected, failed=failed)
 

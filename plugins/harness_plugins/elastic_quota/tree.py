@@ -148,6 +148,7 @@ class QuotaTree:
             for name, quota in self.quotas.items():
                 quota.line = tuple(self.quotas[each] for each in _line(name, manifests))
         tops = [quota for quota in self.quotas.values() if quota.line[-1] is quota]
+        self._leaving: dict[Quota, int] = {}  # those of which pods are leaving, and how many
         self._top = tops[0] if len(tops) == 1 else None
         self.guaranteed: dict[str, int] = {}
         for quota in tops:
@@ -175,8 +176,12 @@ class QuotaTree:
 
     def leave(self, leaf: Quota, amounts: Amounts, sign: int = 1) -> None:
         """What was charged is about to be given back (1), or is no longer (-1)."""
+        leaving = self._leaving
         for quota in leaf.line:
             _add(quota.leaving, amounts, sign)
+            pods = leaving[quota] = leaving.get(quota, 0) + sign
+            if not pods:
+                del leaving[quota]
 
     def ask(self, leaf: Quota, amounts: Amounts, sign: int = 1) -> None:
         """A pod that waits or runs asks for these amounts (1), or is gone (-1); no bound depends on it."""
@@ -187,12 +192,10 @@ class QuotaTree:
     @contextmanager
     def departed(self) -> Iterator[None]:
         """For the while, everything is as if what is leaving had left."""
-        if not any(amount for quota in self.leaves.values() for amount in quota.leaving.values()):
-            yield
-            return
-        before = [(quota, quota.used, quota.leaving) for quota in self.quotas.values()]
+        before = [(quota, quota.used, quota.leaving) for quota in self._leaving]
         total = self.used
-        self.used = dict(total)
+        if before:
+            self.used = dict(total)
         for quota, used, leaving in before:
             quota.used = dict(used)
             _add(quota.used, leaving, -1)
