@@ -14,6 +14,7 @@ from harness.models.kube.placement.trial import NOTHING
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.refusal import DISABLED
 from harness_plugins.elastic_quota.failure import QuotaRefusal
+from harness_plugins.elastic_quota.places import Places
 from harness_plugins.elastic_quota.quota_request import add, nominated_besides, request_of
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.tree import bound_of
@@ -33,6 +34,7 @@ class LastingQuotaRefusal:
         pods: the pod, or all pods of the gang.
         usage: the quotas.
         scheduling: what pods find on nodes.
+        places: how many of them nodes have room for.
         said: what was last said of each gang.
 
     Attributes:
@@ -46,6 +48,7 @@ class LastingQuotaRefusal:
         pods: Sequence[PodInfo],
         usage: QuotaUsage,
         scheduling: Scheduling,
+        places: Places,
         said: Mapping[Gang, QuotaRefusal],
     ) -> None:
         self.spared: PodInfo | None = None
@@ -65,6 +68,7 @@ class LastingQuotaRefusal:
         self._first_exceeded = usage.tree.first_exceeded(self._quota, self._asked) if self._quota else None
         self._words = refusal.said
         self._scheduling = scheduling
+        self._places = places.of(template.shape)
         self._said = said
         self._changes = -1  # of its quota, when all that is asked here was so last
         self._by_its_own = bool(self._quota and self._bound and self._bound[1] == self._quota.name)
@@ -73,19 +77,20 @@ class LastingQuotaRefusal:
     def asks_all(self) -> bool:
         """Whether what is asked here is all that the attempt depended on.
 
-        It is where no dry run was made, all pods are alike and of one quota, and the first of them failed, at
-        its quota or because it fits no node by itself.
+        It is where no dry run was made, all pods are alike and of one quota, and their quota did not let them
+        in or nodes have not room for all of them.
         """
         failure = self._refusal.failure
         diagnosis = failure.diagnosis
-        if self._refusal.nodes or failure.request.pod is not self._first:
+        if self._refusal.nodes:
             return False
         gang = self._first.gang
         if gang is not None and not self._asks_as_much(gang):
             return False
-        if failure.excess is None and (
-            diagnosis is None or diagnosis.state is not NOTHING or diagnosis.nodes.any_fits
-        ):
+        if failure.excess is not None:
+            if failure.request.pod is not self._first:
+                return False
+        elif diagnosis is None or diagnosis.state is not NOTHING or self._places.now() >= self._pods:
             return False
         if self._first.template.shape.ports:
             return False
@@ -129,7 +134,7 @@ class LastingQuotaRefusal:
         if cache.repelling and self._scheduling.pre_filter(self._first) is not NOTHING:
             return False
         # Which plugins reject it is as it was: what rules a node out, and its size, last as long as the node.
-        return diagnosis.nodes.still_none()
+        return self._places.now() < self._pods
 
     def _preempts_nobody(self) -> bool:
         """Whether there is nobody to give way to it, and its quota, if it has one, would borrow.

@@ -23,6 +23,7 @@ from harness.models.kube.scheduler import Scheduler
 from harness_plugins.elastic_quota.attempt import Attempts, Placed, Planned
 from harness_plugins.elastic_quota.failure import Failure, QuotaRefusal
 from harness_plugins.elastic_quota.lasting_refusal import LastingQuotaRefusal
+from harness_plugins.elastic_quota.places import Places
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.revoke import OVERUSED, Revocation
 from harness_plugins.elastic_quota.rules import Rules
@@ -72,6 +73,7 @@ class QuotaScheduler:
             Preemption(kube.cache, kube.budgets, configuration) if falls_back else None,
             preempts=not configuration.disable_preemption,
         )
+        self._places = Places(kube.scheduling)
         self._peers: dict[object, Peers] = {}
         self._version = 0  # grows with every change that may help a pod that has failed
 
@@ -322,7 +324,7 @@ class QuotaScheduler:
     def _lasting(self, refusal: QuotaRefusal, pods: Sequence[PodInfo]) -> LastingQuotaRefusal | None:
         if refusal.nodes:
             return None
-        lasting = LastingQuotaRefusal(refusal, pods, self.usage, self.scheduling, self.refusals)
+        lasting = LastingQuotaRefusal(refusal, pods, self.usage, self.scheduling, self._places, self.refusals)
         return lasting if lasting.asks_all else None
 
     def _is_new(self, gang: Gang, refusal: QuotaRefusal) -> bool:
